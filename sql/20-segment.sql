@@ -4,56 +4,56 @@
 CREATE OR REPLACE FUNCTION cerebro.trainer_start(spec json) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.trainer_start(plpy, GD, spec)
+return segment.trainer_start(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.trainer_start(json) IS 'Internal: start the trainer of this session, or find the one that was started alike, and return what it says of itself';
 
 CREATE OR REPLACE FUNCTION cerebro.dataset_open(dataset text, cache_bytes bigint) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.dataset_open(plpy, GD, dataset, cache_bytes)
+return segment.dataset_open(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.dataset_open(text, bigint) IS 'Internal: tell the trainer of this session that the buffers of a data set follow';
 
 CREATE OR REPLACE FUNCTION cerebro.dataset_add(dataset text, pass_no integer, buffer_id integer, shapes json, part bytea) RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.dataset_add(plpy, GD, dataset, pass_no, buffer_id, shapes, part)
+return segment.dataset_add(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.dataset_add(text, integer, integer, json, bytea) IS 'Internal: pass a part of a packed row to the trainer of this session, with the first one the shapes; returns its length';
 
 CREATE OR REPLACE FUNCTION cerebro.dataset_close(dataset text) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.dataset_close(plpy, GD, dataset)
+return segment.dataset_close(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.dataset_close(text) IS 'Internal: end of a data set; returns whether the trainer keeps it or wants it streamed into each job';
 
 CREATE OR REPLACE FUNCTION cerebro.state_add(part integer, chunk bytea) RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.state_add(plpy, GD, part, chunk)
+return segment.state_add(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.state_add(integer, bytea) IS 'Internal: pass one chunk of a state, its parts numbered from 1, to the job that job_begin began; returns its length';
 
 CREATE OR REPLACE FUNCTION cerebro.state_chunks(chunk_bytes integer, key text, part text DEFAULT 'whole') RETURNS SETOF bytea
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.state_chunks(plpy, GD, chunk_bytes, key, part)
+return segment.state_chunks(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.state_chunks(integer, text, text) IS 'Internal: the state of that name that a job of this session''s trainer left, in chunks, or a part of it: its ''own'' variables, or its ''base'', the frozen weights; also while the next one is done';
 
 CREATE OR REPLACE FUNCTION cerebro.job_begin(spec json) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.job_begin(plpy, GD, spec)
+return segment.job_begin(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.job_begin(json) IS 'Internal: begin to train, evaluate or predict in the trainer of this session';
 
 CREATE OR REPLACE FUNCTION cerebro.sealed_job(model oid, spec json, mst_key integer) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.sealed_job(plpy, GD, model, spec, mst_key)
+return segment.sealed_job(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.sealed_job(oid, json, integer) IS 'Internal: begin to evaluate or predict with a model of this table by the function that its owner has granted, where it is the one that cerebro.grant_predict makes; returns how many chunks its state has';
 
@@ -61,14 +61,14 @@ COMMENT ON FUNCTION cerebro.sealed_job(oid, json, integer) IS 'Internal: begin t
 CREATE OR REPLACE FUNCTION cerebro.sealed_begin(spec json, architecture json) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.sealed_begin(plpy, GD, spec, architecture)
+return segment.sealed_begin(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.sealed_begin(json, json) IS 'Internal: begin to evaluate or predict with weights that this session must not see';
 
 CREATE OR REPLACE FUNCTION cerebro.sealed_add(part integer, chunk bytea) RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.sealed_add(plpy, GD, part, chunk)
+return segment.sealed_add(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.sealed_add(integer, bytea) IS 'Internal: pass one chunk of such weights to the job that sealed_begin began; returns its length';
 
@@ -89,7 +89,7 @@ COMMENT ON FUNCTION cerebro.job_finish() IS 'Internal: end the job that job_begi
 CREATE OR REPLACE FUNCTION cerebro.job_series(spec json) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.job_series(plpy, GD, spec)
+return segment.job_series(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.job_series(json) IS 'Internal: end the job that job_begin began, do others that go on from what it left, and return the results of all';
 
@@ -103,35 +103,35 @@ COMMENT ON FUNCTION cerebro.job_cost() IS 'Internal: what this session and its t
 CREATE OR REPLACE FUNCTION cerebro.metric_results(spec json) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.metric_results(plpy, GD, spec)
+return segment.metric_results(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.metric_results(json) IS 'Internal: final values of metrics from their sums over segments';
 
 CREATE OR REPLACE FUNCTION cerebro.row_outputs(units integer, chunk_bytes integer) RETURNS SETOF bytea
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.row_outputs(plpy, GD, units, chunk_bytes)
+return segment.row_outputs(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.row_outputs(integer, integer) IS 'Internal: the target and the outputs, of so many units, of each row that the job that was ended last has gone over, as real numbers, in chunks of whole rows';
 
 CREATE OR REPLACE FUNCTION cerebro.buffer_features(spec json, inputs bytea[]) RETURNS bytea
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.buffer_features(plpy, GD, spec, inputs)
+return segment.buffer_features(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.buffer_features(json, bytea[]) IS 'Internal: what a layer gives for the rows of a buffer with these inputs, under the state of the job that job_begin began';
 
 CREATE OR REPLACE FUNCTION cerebro.predict_begin(spec json) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.predict_begin(plpy, GD, spec)
+return segment.predict_begin(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.predict_begin(json) IS 'Internal: begin to collect rows into blocks for predictions';
 
 CREATE OR REPLACE FUNCTION cerebro.predict_add(id text, inputs bytea[]) RETURNS cerebro.predicted
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.predict_add(plpy, GD, id, inputs)
+return segment.predict_add(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.predict_add(text, bytea[]) IS 'Internal: take the inputs of a row; where it completes a block, return the predictions of the block before, else NULL';
 
@@ -162,14 +162,14 @@ COMMENT ON FUNCTION cerebro.array_bytes(anyarray) IS 'Internal: an array as it l
 CREATE OR REPLACE FUNCTION cerebro.pack_block(spec json, data bytea[]) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.pack_block(plpy, GD, spec, data)
+return segment.pack_block(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.pack_block(json, bytea[]) IS 'Internal: send a block of rows, or NULL, to be packed into a buffer; where it is of another buffer than the block before, return the number and the shapes of that one';
 
 CREATE OR REPLACE FUNCTION cerebro.packed_array(place integer) RETURNS bytea
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.packed_array(plpy, GD, place)
+return segment.packed_array(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.packed_array(integer) IS 'Internal: an array of the buffer that pack_block has told of, each once and in order from 1';
 
@@ -197,6 +197,6 @@ COMMENT ON FUNCTION cerebro.gpu_count() IS 'Internal: how many GPUs of this mach
 CREATE OR REPLACE FUNCTION cerebro.trainer_report(framework text DEFAULT 'tensorflow') RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.trainer_report(plpy, GD, framework)
+return segment.trainer_report(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.trainer_report(text) IS 'Start a trainer in this session and return its versions and devices';

@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION training_preprocessor_dl(
     dependent_type text DEFAULT NULL, sample_weight_varname varchar DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
-return packing.training_preprocessor(plpy, GD, source_table, output_table, dependent_varname, independent_varname, buffer_size, normalizing_const, num_classes, distribution_rules, n_segments, seed, dependent_type, sample_weight_varname)
+return packing.training_preprocessor(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION training_preprocessor_dl(varchar, varchar, varchar, varchar, integer, double precision, integer[], text, integer, bigint, text, varchar)
 IS 'Pack a table for training: rows in random order (by seed), many to a buffer, spread evenly over n_segments segments; dependent_type class encodes targets one-hot, float keeps them as numbers; the column sample_weight_varname says how much each row counts in the training loss';
@@ -17,7 +17,7 @@ CREATE OR REPLACE FUNCTION validation_preprocessor_dl(
     training_preprocessor_table varchar, buffer_size integer DEFAULT NULL, distribution_rules text DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
-return packing.validation_preprocessor(plpy, GD, source_table, output_table, dependent_varname, independent_varname, training_preprocessor_table, buffer_size, distribution_rules)
+return packing.validation_preprocessor(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION validation_preprocessor_dl(varchar, varchar, varchar, varchar, varchar, integer, text)
 IS 'Pack a table for validation: normalised, encoded and spread as its training table was';
@@ -27,7 +27,7 @@ CREATE OR REPLACE FUNCTION cerebro.pack_mixed(
     classes text[], recipes json, grouped json) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
-return packing.pack_mixed(plpy, GD, source, output, dependent, independent, dependent_type, weight, rows, classes, recipes, grouped)
+return packing.pack_mixed(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.pack_mixed(text, text, text, text, text, text, bigint, text[], json, json) IS 'Internal: pack a table for training whose rows are in random order already: so many, without a NULL, of these classes; recipes are applied to the raw values of inputs, by their names; grouped has the buffers of rows that come group by group';
 
@@ -35,13 +35,13 @@ CREATE OR REPLACE FUNCTION cerebro.pack_beside(
     source text, output text, dependent text, independent text, training text, recipes json, grouped json) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
-return packing.pack_beside(plpy, GD, source, output, dependent, independent, training, recipes, grouped)
+return packing.pack_beside(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.pack_beside(text, text, text, text, text, json, json) IS 'Internal: pack a table for validation as its training table was, of raw values to which recipes are applied';
 
 CREATE OR REPLACE FUNCTION cerebro.rows_seen(rows bigint) RETURNS boolean
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
-return packing.rows_seen(plpy, GD, rows)
+return packing.rows_seen(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.rows_seen(bigint) IS 'Internal: let those who look at this session know how many rows the preprocessor has read so far; always true';

@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION load_keras_model(
     description text DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import configurations
-return configurations.load_keras_model(plpy, GD, keras_model_arch_table, model_arch, model_weights, name, description)
+return configurations.load_keras_model(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION load_keras_model(varchar, json, bytea, text, text)
 IS 'Add an architecture (the JSON of a Keras model, with or without weights as flat float32) to an architecture table, which is created if need be';
@@ -16,7 +16,7 @@ CREATE OR REPLACE FUNCTION load_keras_model(
     description text DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import configurations
-return configurations.load_keras_model(plpy, GD, keras_model_arch_table, model_arch, model_weights, name, description)
+return configurations.load_keras_model(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION load_keras_model(varchar, text, bytea, text, text)
 IS 'Add an architecture, whose JSON is a text, to an architecture table, which is created if need be';
@@ -26,7 +26,7 @@ CREATE OR REPLACE FUNCTION load_keras_model(
     description text DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import configurations
-return configurations.load_keras_model(plpy, GD, keras_model_arch_table, model_arch, model_weights, name, description)
+return configurations.load_keras_model(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION load_keras_model(varchar, jsonb, bytea, text, text)
 IS 'Add an architecture, whose JSON is a jsonb, to an architecture table, which is created if need be';
@@ -34,7 +34,7 @@ IS 'Add an architecture, whose JSON is a jsonb, to an architecture table, which 
 CREATE OR REPLACE FUNCTION delete_keras_model(keras_model_arch_table varchar, model_id integer) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import configurations
-return configurations.delete_keras_model(plpy, GD, keras_model_arch_table, model_id)
+return configurations.delete_keras_model(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION delete_keras_model(varchar, integer) IS 'Delete an architecture; the table is dropped with its last row';
 
@@ -43,7 +43,7 @@ CREATE OR REPLACE FUNCTION load_model_selection_table(
     fit_params_list varchar[], object_table varchar DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import configurations
-return configurations.load_model_selection_table(plpy, GD, model_arch_table, model_selection_table, model_id_list, compile_params_list, fit_params_list, object_table)
+return configurations.load_model_selection_table(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION load_model_selection_table(varchar, varchar, integer[], varchar[], varchar[], varchar)
 IS 'Make a model selection table of all combinations of architectures, compile parameters and fit parameters';
@@ -54,7 +54,7 @@ CREATE OR REPLACE FUNCTION generate_model_configs(
     random_state integer DEFAULT NULL, object_table varchar DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import configurations
-return configurations.generate_model_configs(plpy, GD, model_arch_table, model_selection_table, model_id_list, compile_params_grid, fit_params_grid, search_type, num_configs, random_state, object_table)
+return configurations.generate_model_configs(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION generate_model_configs(varchar, varchar, integer[], varchar, varchar, varchar, integer, integer, varchar)
 IS 'Make or extend a model selection table by grid or random search over dictionaries of lists';
@@ -64,7 +64,7 @@ CREATE OR REPLACE FUNCTION cerebro.explore_layers(
     activation text DEFAULT 'softmax', seed bigint DEFAULT 1) RETURNS TABLE (model_id integer, layer text, features integer)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import configurations
-return configurations.explore_layers(plpy, GD, model_arch_table, explored_model, layers, output_table, outputs, hidden, activation, seed)
+return configurations.explore_layers(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.explore_layers(varchar, integer, text[], varchar, integer, integer[], text, bigint)
 IS 'Make an architecture table with the same head on what each of these layers of a network with weights gives, all in front of it frozen; trained as one run they say which layer gives the best features';

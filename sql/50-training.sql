@@ -12,7 +12,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_fit_multiple_model(
     strategy text DEFAULT 'auto') RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import training
-return training.fit_multiple_model(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run, training_metrics, dtype_policy, backend, max_attempts, max_runtime, keep_states, search, search_params, feature_budget, strategy)
+return training.fit_multiple_model(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_keras_fit_multiple_model(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text, integer, interval, boolean, text, jsonb, integer, text)
 IS 'Train all configurations of a model selection table over a packed table; use_caching is accepted, memory decides; seed, schedule (longest, rotation, or replay of replay_run), workers, training_metrics, dtype_policy (float32, mixed_bfloat16 or mixed_float16), backend, max_attempts, max_runtime, keep_states, search (grid, halving, hyperband, asha or median: which configurations go on, decided while they train), search_params, feature_budget (MB for what frozen layers give, which is then computed once) and strategy (auto, mop, task, average or late_average: how the work is divided among workers; the last two change what is learned) are additions to MADlib';
@@ -29,7 +29,7 @@ CREATE OR REPLACE FUNCTION madlib_fit_multiple_model(
     strategy text DEFAULT 'auto') RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import training
-return training.fit_multiple_model(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run, training_metrics, dtype_policy, backend, max_attempts, max_runtime, keep_states, search, search_params, feature_budget, strategy)
+return training.fit_multiple_model(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_fit_multiple_model(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text, integer, interval, boolean, text, jsonb, integer, text)
 IS 'Train all configurations of a model selection table over a packed table; use_caching is accepted, memory decides; seed, schedule (longest, rotation, or replay of replay_run), workers, training_metrics, dtype_policy (float32, mixed_bfloat16 or mixed_float16), backend, max_attempts, max_runtime, keep_states, search (grid, halving, hyperband, asha or median: which configurations go on, decided while they train), search_params, feature_budget (MB for what frozen layers give, which is then computed once) and strategy (auto, mop, task, average or late_average: how the work is divided among workers; the last two change what is learned) are additions to MADlib';

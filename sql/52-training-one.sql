@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_fit(
     keep_states boolean DEFAULT TRUE) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import training_one
-return training_one.fit_one_model(plpy, GD, source_table, model, model_arch_table, model_id, compile_params, fit_params, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, object_table, seed, workers, training_metrics, dtype_policy, backend, max_attempts, max_runtime, keep_states)
+return training_one.fit_one_model(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_keras_fit(varchar, varchar, varchar, integer, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, varchar, bigint, integer, boolean, text, text, integer, interval, boolean)
 IS 'Train one model over a packed table: all segments at once from the same weights, which are averaged after each iteration; seed, workers, training_metrics, dtype_policy, backend, max_attempts, max_runtime and keep_states are additions to MADlib';
@@ -25,7 +25,7 @@ CREATE OR REPLACE FUNCTION madlib_fit(
     keep_states boolean DEFAULT TRUE) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import training_one
-return training_one.fit_one_model(plpy, GD, source_table, model, model_arch_table, model_id, compile_params, fit_params, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, object_table, seed, workers, training_metrics, dtype_policy, backend, max_attempts, max_runtime, keep_states)
+return training_one.fit_one_model(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_fit(varchar, varchar, varchar, integer, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, varchar, bigint, integer, boolean, text, text, integer, interval, boolean)
 IS 'Train one model over a packed table: all segments at once from the same weights, which are averaged after each iteration; seed, workers, training_metrics, dtype_policy, backend, max_attempts, max_runtime and keep_states are additions to MADlib';

@@ -12,7 +12,7 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     validation double precision, training double precision, seconds double precision, group_value text)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
-return named_models.train(plpy, GD, source, target, model, budget, columns, types, task, split, weight, models, space, search, search_params, metric, configs, epochs, ensemble, start_from, seed, backend, workers, use_gpus, background, group_by, min_group_rows, max_cost, max_cpu)
+return named_models.train(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.train(text, text, text, interval, text, jsonb, text, text, text, text[], jsonb, text, jsonb, text, integer, integer, integer, text[], bigint, text, integer, boolean, boolean, text, integer, double precision, interval)
 IS 'Train a model by name that predicts a column of a raw table from its others, in the time of budget, and return the configurations that were tried, best first';
@@ -27,7 +27,7 @@ CREATE OR REPLACE FUNCTION cerebro.plan(
     max_cost double precision DEFAULT NULL, max_cpu interval DEFAULT NULL) RETURNS TABLE (section text, name text, what text, why text, data jsonb)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
-return named_models.plan_train(plpy, GD, source, target, model, budget, columns, types, task, split, weight, models, space, search, search_params, metric, configs, epochs, ensemble, start_from, seed, backend, workers, use_gpus, background, group_by, min_group_rows, max_cost, max_cpu)
+return named_models.plan_train(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.plan(text, text, text, interval, text, jsonb, text, text, text, text[], jsonb, text, jsonb, text, integer, integer, integer, text[], bigint, text, integer, boolean, boolean, text, integer, double precision, interval)
 IS 'What cerebro.train would do with the same arguments: columns and their encodings, rows on either side, configurations, time and disk; nothing is trained or written';
@@ -35,21 +35,21 @@ IS 'What cerebro.train would do with the same arguments: columns and their encod
 CREATE OR REPLACE FUNCTION cerebro.deploy(model text, version text DEFAULT 'best') RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
-return named_models.deploy(plpy, GD, model, version)
+return named_models.deploy(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.deploy(text, text) IS 'Let a version of an own model predict from now on: best, newest, previous (the one that did so before), or a number; return its number';
 
 CREATE OR REPLACE FUNCTION cerebro.register(model text, table_name text, mst_key integer DEFAULT NULL) RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
-return named_models.register(plpy, GD, model, table_name, mst_key)
+return named_models.register(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.register(text, text, integer) IS 'Give a model that madlib_fit or madlib_fit_multiple_model has trained a name, as a version from then on: what is asked of models by name is asked of it over rows with the arrays that it was trained on; return the number of the version';
 
 CREATE OR REPLACE FUNCTION cerebro.drop_model(model text) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
-return named_models.drop_model(plpy, GD, model)
+return named_models.drop_model(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.drop_model(text) IS 'Remove an own model with all its versions, their weights, and the packed tables of their runs; the log of the runs stays';
 

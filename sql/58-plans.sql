@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION cerebro.plan_fit(
     format text DEFAULT 'text', strategy text DEFAULT 'auto', feature_budget integer DEFAULT NULL) RETURNS SETOF text
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import plans
-return plans.plan_fit(plpy, GD, source_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, seed, schedule, workers, replay_run, training_metrics, dtype_policy, backend, max_runtime, search, search_params, format, strategy, feature_budget)
+return plans.plan_fit(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.plan_fit(varchar, varchar, integer, boolean, varchar, integer, bigint, text, integer, bigint, boolean, text, text, interval, text, jsonb, text, text, integer)
 IS 'How madlib_fit_multiple_model with these arguments would be executed, and how long that is expected to take: a tree as of EXPLAIN, as text line by line or (format) as json. Programs that nobody has timed yet are timed on real rows; nothing is trained';
@@ -17,6 +17,6 @@ IS 'How madlib_fit_multiple_model with these arguments would be executed, and ho
 CREATE OR REPLACE FUNCTION cerebro.plan_of(run_id bigint, format text DEFAULT 'text') RETURNS SETOF text
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import plans
-return plans.plan_of(plpy, GD, run_id, format)
+return plans.plan_of(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.plan_of(bigint, text) IS 'The plan of an own run beside what happened: how far each estimate was off, and what would have been better by the times that were measured; a tree as of EXPLAIN, as text line by line or (format) as json';

@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_evaluate(
     mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
-return evaluation_prediction.evaluate(plpy, GD, model_table, test_table, output_table, use_gpus, mst_key)
+return evaluation_prediction.evaluate(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_keras_evaluate(varchar, varchar, varchar, boolean, integer)
 IS 'Loss and metric of a trained model over a packed table, as a table of one row';
@@ -16,7 +16,7 @@ CREATE OR REPLACE FUNCTION madlib_evaluate(
     mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
-return evaluation_prediction.evaluate(plpy, GD, model_table, test_table, output_table, use_gpus, mst_key)
+return evaluation_prediction.evaluate(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_evaluate(varchar, varchar, varchar, boolean, integer)
 IS 'Loss and metric of a trained model over a packed table, as a table of one row';
@@ -26,7 +26,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_predict(
     pred_type varchar DEFAULT 'prob', use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
-return evaluation_prediction.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+return evaluation_prediction.predict(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_keras_predict(varchar, varchar, varchar, varchar, varchar, varchar, boolean, integer)
 IS 'Predictions for raw rows: pred_type prob gives all classes with rank, response the best class';
@@ -36,7 +36,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_predict(
     pred_type integer, use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
-return evaluation_prediction.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+return evaluation_prediction.predict(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_keras_predict(varchar, varchar, varchar, varchar, varchar, integer, boolean, integer)
 IS 'Predictions for raw rows: the pred_type best classes of each';
@@ -46,7 +46,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_predict(
     pred_type double precision, use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
-return evaluation_prediction.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+return evaluation_prediction.predict(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_keras_predict(varchar, varchar, varchar, varchar, varchar, double precision, boolean, integer)
 IS 'Predictions for raw rows: the classes with a probability above pred_type';
@@ -56,7 +56,7 @@ CREATE OR REPLACE FUNCTION madlib_predict(
     pred_type varchar DEFAULT 'prob', use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
-return evaluation_prediction.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+return evaluation_prediction.predict(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_predict(varchar, varchar, varchar, varchar, varchar, varchar, boolean, integer)
 IS 'Predictions for raw rows: pred_type prob gives all classes with rank, response the best class';
@@ -66,7 +66,7 @@ CREATE OR REPLACE FUNCTION madlib_predict(
     pred_type integer, use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
-return evaluation_prediction.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+return evaluation_prediction.predict(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_predict(varchar, varchar, varchar, varchar, varchar, integer, boolean, integer)
 IS 'Predictions for raw rows: the pred_type best classes of each';
@@ -76,7 +76,7 @@ CREATE OR REPLACE FUNCTION madlib_predict(
     pred_type double precision, use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
-return evaluation_prediction.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+return evaluation_prediction.predict(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_predict(varchar, varchar, varchar, varchar, varchar, double precision, boolean, integer)
 IS 'Predictions for raw rows: the classes with a probability above pred_type';
@@ -84,7 +84,7 @@ IS 'Predictions for raw rows: the classes with a probability above pred_type';
 CREATE OR REPLACE FUNCTION cerebro.grant_predict(model_table text, role regrole) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
-return evaluation_prediction.grant_predict(plpy, GD, model_table, role)
+return evaluation_prediction.grant_predict(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.grant_predict(text, regrole)
 IS 'Let a role predict and evaluate with the models of an own table without reading their weights';
@@ -92,6 +92,6 @@ IS 'Let a role predict and evaluate with the models of an own table without read
 CREATE OR REPLACE FUNCTION cerebro.revoke_predict(model_table text, role regrole) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
-return evaluation_prediction.revoke_predict(plpy, GD, model_table, role)
+return evaluation_prediction.revoke_predict(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.revoke_predict(text, regrole) IS 'Take back what cerebro.grant_predict gave to a role';

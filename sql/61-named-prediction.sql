@@ -20,21 +20,21 @@ COMMENT ON FUNCTION cerebro.text_under(anyelement, text, text, text, text, text,
 CREATE OR REPLACE FUNCTION cerebro.predict_blocks(model text, source text, id_col text, owner text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction
-return named_prediction.predict_blocks(plpy, GD, model, source, id_col, owner)
+return named_prediction.predict_blocks(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.predict_blocks(text, text, text, text) IS 'Internal: the rows of a source block by block, with what a model predicts for them';
 
 CREATE OR REPLACE FUNCTION cerebro.predict_ahead(model text, source text, id_col text, owner text, drawn double precision) RETURNS text
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 AS $$
 from cerebro_plpy.api import named_prediction
-return named_prediction.predict_ahead(plpy, GD, model, source, id_col, owner, drawn)
+return named_prediction.predict_ahead(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.predict_ahead(text, text, text, text, double precision) IS 'Internal: predict the rows of a source before they are wanted, and return what cerebro.predicted is to be told; the last argument may be anything that is not known before';
 
 CREATE OR REPLACE FUNCTION cerebro.predicted(told text, model text, source text, id_col text, owner text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction
-return named_prediction.predicted(plpy, GD, told, model, source, id_col, owner)
+return named_prediction.predicted(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.predicted(text, text, text, text, text) IS 'Internal: what was predicted ahead, block by block; with the arguments of the prediction, so that columns of other tables among them are refused where they would not be known yet';
 
@@ -57,7 +57,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE COST 100000
 SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET array_nulls = on SET row_security = on
 SET datestyle = iso, ymd SET intervalstyle = postgres SET lc_monetary = 'C' AS $$
 from cerebro_plpy.api import named_prediction
-return named_prediction.predict_row(plpy, GD, model, record, owner)
+return named_prediction.predict_row(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.predict_row(text, jsonb, text) IS 'What an own model, or one that its owner has granted and owner names, predicts for one row, which is given as an object of its columns';
 

@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_predict_byom(
     normalizing_const double precision DEFAULT NULL, dependent_count integer DEFAULT 1, backend text DEFAULT 'tensorflow') RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import byom
-return byom.predict_byom(plpy, GD, model_arch_table, model_id, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, class_values, normalizing_const, dependent_count, backend)
+return byom.predict_byom(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_keras_predict_byom(varchar, integer, varchar, varchar, varchar, varchar, varchar, boolean, text[], double precision, integer, text)
 IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: pred_type prob gives all classes with rank, response the best class';
@@ -18,7 +18,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_predict_byom(
     normalizing_const double precision DEFAULT NULL, dependent_count integer DEFAULT 1, backend text DEFAULT 'tensorflow') RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import byom
-return byom.predict_byom(plpy, GD, model_arch_table, model_id, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, class_values, normalizing_const, dependent_count, backend)
+return byom.predict_byom(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_keras_predict_byom(varchar, integer, varchar, varchar, varchar, varchar, integer, boolean, text[], double precision, integer, text)
 IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: the pred_type best classes of each';
@@ -29,7 +29,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_predict_byom(
     normalizing_const double precision DEFAULT NULL, dependent_count integer DEFAULT 1, backend text DEFAULT 'tensorflow') RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import byom
-return byom.predict_byom(plpy, GD, model_arch_table, model_id, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, class_values, normalizing_const, dependent_count, backend)
+return byom.predict_byom(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_keras_predict_byom(varchar, integer, varchar, varchar, varchar, varchar, double precision, boolean, text[], double precision, integer, text)
 IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: the classes with a probability above pred_type';
@@ -40,7 +40,7 @@ CREATE OR REPLACE FUNCTION madlib_predict_byom(
     normalizing_const double precision DEFAULT NULL, dependent_count integer DEFAULT 1, backend text DEFAULT 'tensorflow') RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import byom
-return byom.predict_byom(plpy, GD, model_arch_table, model_id, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, class_values, normalizing_const, dependent_count, backend)
+return byom.predict_byom(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_predict_byom(varchar, integer, varchar, varchar, varchar, varchar, varchar, boolean, text[], double precision, integer, text)
 IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: pred_type prob gives all classes with rank, response the best class';
@@ -51,7 +51,7 @@ CREATE OR REPLACE FUNCTION madlib_predict_byom(
     normalizing_const double precision DEFAULT NULL, dependent_count integer DEFAULT 1, backend text DEFAULT 'tensorflow') RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import byom
-return byom.predict_byom(plpy, GD, model_arch_table, model_id, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, class_values, normalizing_const, dependent_count, backend)
+return byom.predict_byom(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_predict_byom(varchar, integer, varchar, varchar, varchar, varchar, integer, boolean, text[], double precision, integer, text)
 IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: the pred_type best classes of each';
@@ -62,7 +62,7 @@ CREATE OR REPLACE FUNCTION madlib_predict_byom(
     normalizing_const double precision DEFAULT NULL, dependent_count integer DEFAULT 1, backend text DEFAULT 'tensorflow') RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import byom
-return byom.predict_byom(plpy, GD, model_arch_table, model_id, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, class_values, normalizing_const, dependent_count, backend)
+return byom.predict_byom(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_predict_byom(varchar, integer, varchar, varchar, varchar, varchar, double precision, boolean, text[], double precision, integer, text)
 IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: the classes with a probability above pred_type';

@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION cerebro.evaluation_blocks(model text, source text, group_by text[], caller json) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import understanding
-return understanding.evaluation_blocks(plpy, GD, model, source, group_by, caller)
+return understanding.evaluation_blocks(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.evaluation_blocks(text, text, text[], json) IS 'Internal: the rows of a source block by block, with what a model predicts for them; the id of each is an array of its target and its group; caller has the path and the settings of the session that evaluates';
 
@@ -12,7 +12,7 @@ CREATE OR REPLACE FUNCTION cerebro.evaluate(model text, source text, group_by te
     "group" jsonb, metric text, class text, predicted text, value double precision, rows bigint)
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$
 from cerebro_plpy.api import understanding
-return understanding.evaluate(plpy, GD, model, source, group_by)
+return understanding.evaluate(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.evaluate(text, text, text[]) IS 'How good the predictions of a model are for the rows of a table or view whose target is known: over all of them, and over those of each group';
 
@@ -20,7 +20,7 @@ CREATE OR REPLACE FUNCTION cerebro.importance(model text, source text) RETURNS T
     column_name text, importance double precision, importance_error double precision, metric text, rows bigint)
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$
 from cerebro_plpy.api import understanding
-return understanding.importance(plpy, GD, model, source)
+return understanding.importance(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.importance(text, text) IS 'How much worse a model predicts the rows of a table or view when the values of a column are shuffled among them, for each column that it uses, with the standard error';
 
@@ -28,14 +28,14 @@ CREATE OR REPLACE FUNCTION cerebro.version_importance(model text, version intege
     importance double precision[], importance_error double precision[])
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import understanding
-return understanding.version_importance(plpy, GD, model, version, seconds)
+return understanding.version_importance(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.version_importance(text, integer, double precision) IS 'Internal: what the columns of a version of an own model are worth over rows that it was not trained on, in the order of its recipe, as far as there is time to compute it';
 
 CREATE OR REPLACE FUNCTION cerebro.attribution_blocks(model text, source text, id_col text) RETURNS SETOF cerebro.attributed_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import understanding
-return understanding.attribution_blocks(plpy, GD, model, source, id_col)
+return understanding.attribution_blocks(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.attribution_blocks(text, text, text) IS 'Internal: the rows of a source block by block, with what each of their columns adds to a prediction';
 

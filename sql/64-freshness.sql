@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION cerebro.drift(model text, source text) RETURNS TABLE 
     new_categories double precision)
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import freshness
-return freshness.drift(plpy, GD, model, source)
+return freshness.drift(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.drift(text, text)
 IS 'How far the columns of a table or view lie from what an own model was trained on: shares of missing values, population stability index, share of categories that are new';
@@ -13,7 +13,7 @@ IS 'How far the columns of a table or view lie from what an own model was traine
 CREATE OR REPLACE FUNCTION cerebro.verify(model text, version text DEFAULT NULL) RETURNS TABLE (what text, ok boolean, detail text)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import freshness
-return freshness.verify(plpy, GD, model, version)
+return freshness.verify(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.verify(text, text)
 IS 'Train a version of an own model once more, from what was kept of its run, and say whether the same bits come out, or what has changed since; nothing of it stays';
@@ -22,7 +22,7 @@ CREATE OR REPLACE FUNCTION cerebro.refresh(model text, since text DEFAULT NULL) 
     run_id bigint, version integer, deployed boolean, metric text, value double precision, training_rows bigint, validation_rows bigint)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import freshness
-return freshness.refresh(plpy, GD, model, since)
+return freshness.refresh(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.refresh(text, text)
 IS 'Train the version of an own model that predicts on the rows that its source has now, from its weights on; it returns the new version, which predicts if it is better, or no row where no rows are new';

@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_automl(
     use_caching boolean DEFAULT FALSE) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import automl
-return automl.automl(plpy, GD, source_table, model_output_table, model_arch_table, model_selection_table, model_id_list, compile_params_grid, fit_params_grid, automl_method, automl_params, random_state, object_table, use_gpus, validation_table, metrics_compute_frequency, name, description, use_caching)
+return automl.automl(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_keras_automl(varchar, varchar, varchar, varchar, integer[], varchar, varchar, varchar, varchar, integer, varchar, boolean, varchar, integer, varchar, varchar, boolean)
 IS 'Search for the configuration with the lowest loss, by hyperband or hyperopt, and keep the model that it gave; use_caching is accepted, memory decides';
@@ -23,7 +23,7 @@ CREATE OR REPLACE FUNCTION madlib_automl(
     use_caching boolean DEFAULT FALSE) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import automl
-return automl.automl(plpy, GD, source_table, model_output_table, model_arch_table, model_selection_table, model_id_list, compile_params_grid, fit_params_grid, automl_method, automl_params, random_state, object_table, use_gpus, validation_table, metrics_compute_frequency, name, description, use_caching)
+return automl.automl(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_automl(varchar, varchar, varchar, varchar, integer[], varchar, varchar, varchar, varchar, integer, varchar, boolean, varchar, integer, varchar, varchar, boolean)
 IS 'Search for the configuration with the lowest loss, by hyperband or hyperopt, and keep the model that it gave; use_caching is accepted, memory decides';
@@ -32,7 +32,7 @@ CREATE OR REPLACE FUNCTION hyperband_schedule(
     schedule_table varchar, r integer, eta integer DEFAULT 3, skip_last integer DEFAULT 0) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import automl
-return automl.hyperband_schedule(plpy, GD, schedule_table, r, eta, skip_last)
+return automl.hyperband_schedule(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION hyperband_schedule(varchar, integer, integer, integer)
 IS 'Make a table of the rounds that Hyperband makes: for bracket s and round i the number of configurations and of iterations';

@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION cerebro.grant_usage(role regrole, keep_trainers boolean DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import administration
-return administration.grant_usage(plpy, GD, role, keep_trainers)
+return administration.grant_usage(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.grant_usage(regrole, boolean) IS 'Let a role use the extension: its functions, its own runs, and state tables of its own; and say whether a trainer that one of its sessions leaves may serve the next one';
 

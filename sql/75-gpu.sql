@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION gpu_configuration(output_table text, source text DEFAULT 'tensorflow') RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import gpu
-return gpu.write(plpy, GD, output_table, source)
+return gpu.write(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION gpu_configuration(text, text)
 IS 'Make a table with host and description of each GPU that the trainers'' framework finds, or that NVIDIA''s driver lists (source nvidia)';
@@ -11,6 +11,6 @@ IS 'Make a table with host and description of each GPU that the trainers'' frame
 CREATE OR REPLACE FUNCTION cerebro.gpu_report(source text) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import gpu
-return gpu.report(plpy, GD, source)
+return gpu.report(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.gpu_report(text) IS 'Internal: descriptions of the GPUs of the host where it is called';

@@ -12,7 +12,7 @@ COMMENT ON FUNCTION @extschema@.version() IS 'The version of MADlib whose functi
 CREATE OR REPLACE FUNCTION cerebro.help(name text DEFAULT NULL, message text DEFAULT NULL) RETURNS text
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import help
-return help.explain(plpy, GD, name, message)
+return help.explain(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.help(text, text)
 IS 'What a function does: in short, or with message usage, help or ? all that the reference says; without a name, a list of all functions';

@@ -10,15 +10,16 @@ from cerebro_plpy.configs.search_space import grid
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.limits import Poll
-from cerebro_plpy.tables import architectures, model_selection_table
+from cerebro_plpy.tables import architectures
+from cerebro_plpy.tables import model_selection_table as selection_tables
 
 
 def load_keras_model(
     plpy: Any,
     gd: Globals,
-    table: str | None,
-    architecture: str | None,
-    weights: bytes | None,
+    keras_model_arch_table: str | None,
+    model_arch: str | None,
+    model_weights: bytes | None,
     name: str | None,
     description: str | None,
 ) -> None:
@@ -27,17 +28,26 @@ def load_keras_model(
         plpy,
         gd,
         lambda db: architectures.load(
-            Catalog(db, "load_keras_model"), table, architecture, weights, name, description
+            Catalog(db, "load_keras_model"),
+            keras_model_arch_table,
+            model_arch,
+            model_weights,
+            name,
+            description,
         ),
     )
 
 
-def delete_keras_model(plpy: Any, gd: Globals, table: str | None, model_id: int | None) -> None:
+def delete_keras_model(
+    plpy: Any, gd: Globals, keras_model_arch_table: str | None, model_id: int | None
+) -> None:
     """Delete an architecture."""
     call(
         plpy,
         gd,
-        lambda db: architectures.delete(Catalog(db, "delete_keras_model"), table, model_id),
+        lambda db: architectures.delete(
+            Catalog(db, "delete_keras_model"), keras_model_arch_table, model_id
+        ),
     )
 
 
@@ -45,22 +55,22 @@ def load_model_selection_table(
     plpy: Any,
     gd: Globals,
     model_arch_table: str | None,
-    table: str | None,
-    model_ids: list[int | None] | None,
-    compile_params: list[str | None] | None,
-    fit_params: list[str | None] | None,
+    model_selection_table: str | None,
+    model_id_list: list[int | None] | None,
+    compile_params_list: list[str | None] | None,
+    fit_params_list: list[str | None] | None,
     object_table: str | None,
 ) -> None:
     """Make a model selection table of all combinations."""
     call(
         plpy,
         gd,
-        lambda db: model_selection_table.load(
+        lambda db: selection_tables.load(
             Catalog(db, "load_model_selection_table"),
             model_arch_table,
-            table,
-            model_ids,
-            (compile_params, fit_params),
+            model_selection_table,
+            model_id_list,
+            (compile_params_list, fit_params_list),
             object_table,
         ),
     )
@@ -71,10 +81,10 @@ def generate_model_configs(
     plpy: Any,
     gd: Globals,
     model_arch_table: str | None,
-    table: str | None,
-    model_ids: list[int | None] | None,
-    compile_grid: str | None,
-    fit_grid: str | None,
+    model_selection_table: str | None,
+    model_id_list: list[int | None] | None,
+    compile_params_grid: str | None,
+    fit_params_grid: str | None,
     search_type: str | None,
     num_configs: int | None,
     random_state: int | None,
@@ -84,17 +94,24 @@ def generate_model_configs(
 
     def rows(ids: list[int], functions: Functions | None, poll: Poll) -> tuple[grid.ConfigRow, ...]:
         return grid.generate(
-            compile_grid, fit_grid, ids, search_type, num_configs, random_state, functions, poll
+            compile_params_grid,
+            fit_params_grid,
+            ids,
+            search_type,
+            num_configs,
+            random_state,
+            functions,
+            poll,
         )
 
     call(
         plpy,
         gd,
-        lambda db: model_selection_table.generate(
+        lambda db: selection_tables.generate(
             Catalog(db, "generate_model_configs"),
             model_arch_table,
-            table,
-            model_ids,
+            model_selection_table,
+            model_id_list,
             rows,
             object_table,
         ),

@@ -7,36 +7,38 @@ from typing import Any
 from cerebro_plpy.api.entry import Globals, bounded, call
 from cerebro_plpy.configs.params import function_source
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.tables import object_table
+from cerebro_plpy.tables import object_table as object_tables
 
 
 def load_custom_function(
     plpy: Any,
     gd: Globals,
-    table: str | None,
-    source: bytes | str | None,
+    object_table: str | None,
+    object: bytes | str | None,
     name: str | None,
-    note: str | None,
+    description: str | None,
 ) -> None:
     """Register a function."""
     call(
         plpy,
         gd,
-        lambda db: object_table.load(
-            Catalog(db, "load_custom_function"), table, source, name, note
+        lambda db: object_tables.load(
+            Catalog(db, "load_custom_function"), object_table, object, name, description
         ),
     )
 
 
 @bounded
-def load_top_k_accuracy_function(plpy: Any, gd: Globals, table: str | None, k: int | None) -> None:
+def load_top_k_accuracy_function(
+    plpy: Any, gd: Globals, object_table: str | None, k: int | None
+) -> None:
     """Register a metric of the k most probable classes."""
     call(
         plpy,
         gd,
-        lambda db: object_table.load(
+        lambda db: object_tables.load(
             Catalog(db, "load_top_k_accuracy_function"),
-            table,
+            object_table,
             *function_source.top_k_accuracy(k),
             None,
         ),
@@ -44,9 +46,11 @@ def load_top_k_accuracy_function(plpy: Any, gd: Globals, table: str | None, k: i
 
 
 def delete_custom_function(
-    plpy: Any, gd: Globals, table: str | None, key: int | str | None
+    plpy: Any, gd: Globals, object_table: str | None, id: int | str | None
 ) -> None:
     """Delete a function."""
     call(
-        plpy, gd, lambda db: object_table.delete(Catalog(db, "delete_custom_function"), table, key)
+        plpy,
+        gd,
+        lambda db: object_tables.delete(Catalog(db, "delete_custom_function"), object_table, id),
     )

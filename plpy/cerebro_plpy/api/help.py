@@ -8,6 +8,6 @@ from cerebro_plpy.api.entry import Globals, call, reference
 from cerebro_plpy.operations.admin import help
 
 
-def explain(plpy: Any, gd: Globals, function: str | None, message: str | None) -> str:
+def explain(plpy: Any, gd: Globals, name: str | None, message: str | None) -> str:
     """What the reference says of a function."""
-    return call(plpy, gd, lambda db: help.answer(reference(), function, message))
+    return call(plpy, gd, lambda db: help.answer(reference(), name, message))

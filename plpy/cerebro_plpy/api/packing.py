@@ -87,7 +87,7 @@ def validation_preprocessor(
     output_table: str | None,
     dependent_varname: str | None,
     independent_varname: str | None,
-    training_table: str | None,
+    training_preprocessor_table: str | None,
     buffer_size: int | None,
     distribution_rules: str | None,
 ) -> None:
@@ -100,7 +100,11 @@ def validation_preprocessor(
         buffer_size,
         distribution_rules,
     )
-    call(plpy, gd, lambda db: preprocessors.pack_validation(db, gd, given, training_table))
+    call(
+        plpy,
+        gd,
+        lambda db: preprocessors.pack_validation(db, gd, given, training_preprocessor_table),
+    )
 
 
 def pack_beside(

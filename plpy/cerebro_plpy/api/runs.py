@@ -27,13 +27,13 @@ def submit(plpy: Any, gd: Globals, *arguments: Any) -> int:
     return call_training(plpy, gd, begin)
 
 
-def submit_call(plpy: Any, gd: Globals, function: str | None, arguments: str | None) -> int:
+def submit_call(plpy: Any, gd: Globals, call: str | None, arguments: str | None) -> int:
     """Begin any call that trains in the background."""
 
     def begin(db: Database) -> int:
         from cerebro_plpy.operations.live import submission
 
-        return submission.submit(db, gd, function, arguments)
+        return submission.submit(db, gd, call, arguments)
 
     return call_training(plpy, gd, begin)
 
@@ -50,11 +50,11 @@ def work(plpy: Any, gd: Globals, task: str | None) -> None:
     call_training(plpy, gd, working)
 
 
-def resume_run(plpy: Any, gd: Globals, run_id: int | None, in_background: bool | None) -> None:
+def resume_run(plpy: Any, gd: Globals, run_id: int | None, background: bool | None) -> None:
     """Go on with a run that ended early."""
 
     def going_on(db: Database) -> None:
-        if in_background:
+        if background:
             from cerebro_plpy.operations.live import background_run
 
             background_run.begin(db, gd, {"resume": run_id})

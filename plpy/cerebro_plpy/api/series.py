@@ -14,7 +14,7 @@ def window_series(
     gd: Globals,
     source: str | None,
     output: str | None,
-    id_column: str | None,
+    id: str | None,
     ts: str | None,
     columns: str | None,
     width: int | None,
@@ -25,6 +25,6 @@ def window_series(
 ) -> None:
     """Make a table of the windows of series."""
     given = WindowArguments(
-        source, output, id_column, ts, columns, width, stride, label, label_rule, max_gap
+        source, output, id, ts, columns, width, stride, label, label_rule, max_gap
     )
     call(plpy, gd, lambda db: make_windows(db, given))
