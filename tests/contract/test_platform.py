@@ -89,7 +89,7 @@ class Place:
         return Worker(
             0,
             self.session(),
-            segment_id=self.platform.posts(self.segments, len(self.segments))[segment],
+            segment_id=self.platform.assign_segments(self.segments, len(self.segments))[segment],
         )
 
     def at(self, team: Team, segment: int) -> Worker:
@@ -343,10 +343,10 @@ def test_a_session_killed_while_it_commits_leaves_neither_state_nor_log(
     holder.rows("SELECT FROM cerebro.visit WHERE run_id = %s FOR UPDATE", run.run_id)
     serving = backends(killed)
     killed.session.start(last.sql, last.values)
-    eventually(lambda: killed.session.wants() and waits(place.bench, killed))
+    eventually(lambda: killed.session.poll() and waits(place.bench, killed))
     place.bench.rows("SELECT pg_terminate_backend(%s)", session(killed).pid)
     with pytest.raises(ConnectionFailure):
-        eventually(lambda: killed.session.wants() == 0)
+        eventually(lambda: killed.session.poll() == 0)
     holder.close()
     eventually(lambda: not trainers(serving))
     assert run.logged() == [("running", None, None)]
@@ -455,7 +455,7 @@ def test_a_tour_leaves_what_its_evaluations_find_and_the_best_state_of_them(
     best = BestState(run.run_id, CONFIG.mst_key, 1, state, place.segments[1], table, None)
     drive(worker.session, place.visits.store(worker, trained._replace(best=best)))
     assert same(run.stored(1), apart.stored(4)), "a tour has one table"
-    copies = [place.bench.rows(place.platform.state_rows(*each)) for each in (best.kept, kept)]
+    copies = [place.bench.rows(place.platform.state_rows_sql(*each)) for each in (best.kept, kept)]
     assert copies[0] and [bytes(chunk) for _, chunk in copies[0]] == [
         bytes(chunk) for _, chunk in copies[1]
     ]
@@ -556,7 +556,7 @@ def test_states_of_other_segments_in_a_table_do_not_matter(
                 serves.session,
                 made(place.visits, serves, [which.train(segment, number, free=free)]),
             )
-            read = place.bench.rows(place.platform.state_rows(*which.left(number)))
+            read = place.bench.rows(place.platform.state_rows_sql(*which.left(number)))
             assert [part for part, _ in read] == list(range(1, len(read) + 1))
             states.append(b"".join(bytes(chunk) for _, chunk in read))
         assert same(*states)
@@ -595,12 +595,12 @@ def test_a_state_is_kept_apart_and_the_one_before_it_goes(
         for _ in range(2):  # also again, where nobody heard that it was done
             kept = drive(worker.session, place.visits.keep(worker, best))
         for state in (kept, run.left(number)):
-            read = place.bench.rows(place.platform.state_rows(*state))
+            read = place.bench.rows(place.platform.state_rows_sql(*state))
             assert [part for part, _ in read] == list(range(1, len(read) + 1))
         copied, original = (
-            place.bench.rows(place.platform.state_rows(*s)) for s in (kept, run.left(number))
+            place.bench.rows(place.platform.state_rows_sql(*s)) for s in (kept, run.left(number))
         )
-        alone = place.bench.rows(place.platform.state_rows(table, None))
+        alone = place.bench.rows(place.platform.state_rows_sql(table, None))
         assert [bytes(chunk) for _, chunk in copied] == [bytes(chunk) for _, chunk in original]
         assert [(part, bytes(chunk)) for part, chunk in alone] == [
             (part, bytes(chunk)) for part, chunk in copied
@@ -746,7 +746,7 @@ def predictions(place: Place, run: Run, relation: str) -> list[tuple[str, list[f
         "classes": [3],
     }
     found: list[tuple[str, list[float]]] = []
-    for number, post in enumerate(place.platform.posts(rows.segments, 1)):
+    for number, post in enumerate(place.platform.assign_segments(rows.segments, 1)):
         serves = Worker(number, place.session(), segment_id=post)
         told = {"block": 10, "request": request}
         declare = drive(serves.session, place.visits.predict(serves, rows, run.later(1), job, told))

@@ -30,10 +30,10 @@ LANGUAGE plpython3u AS $$
     finally:
         custom_settings.list_changed_settings = listing
 $$;
-CREATE OR REPLACE FUNCTION public.startup_options() RETURNS text LANGUAGE plpython3u AS $$
+CREATE OR REPLACE FUNCTION public.escape_startup_options() RETURNS text LANGUAGE plpython3u AS $$
     from cerebro_plpy.api import entry
-    from cerebro_plpy.database.custom_settings import read_custom_settings, startup_options
-    options = entry.call(plpy, {}, lambda db: startup_options(read_custom_settings(db)))
+    from cerebro_plpy.database.custom_settings import read_custom_settings, escape_startup_options
+    options = entry.call(plpy, {}, lambda db: escape_startup_options(read_custom_settings(db)))
     return " ".join(f"-c {name}={value}" for name, value in options.items())
 $$;
 CREATE OR REPLACE FUNCTION public.check_dependencies(source regclass) RETURNS void
@@ -43,9 +43,9 @@ CREATE OR REPLACE FUNCTION public.check_dependencies(source regclass) RETURNS vo
     oid = plpy.execute(plpy.prepare("SELECT $1::oid::bigint AS oid", ["regclass"]),
         [source])[0]["oid"]
     check = definitions.check_session_dependencies
-    entry.call(plpy, {}, lambda db: check(db, catalog.Catalog(db, "train").by_oid(oid)))
+    entry.call(plpy, {}, lambda db: check(db, catalog.Catalog(db, "train").read_relation(oid)))
 $$;
-GRANT EXECUTE ON FUNCTION public.custom_settings, public.startup_options,
+GRANT EXECUTE ON FUNCTION public.custom_settings, public.escape_startup_options,
     public.check_dependencies TO PUBLIC
 """
 
@@ -75,6 +75,6 @@ def reading_session(session: Workbench, url: str | None = None) -> Iterator[Work
     """Open a session with the startup options that the backend makes of the settings of another
     one.
     """
-    options = session.value("SELECT public.startup_options()")
+    options = session.value("SELECT public.escape_startup_options()")
     with closing(Workbench(make_dsn(url or session.url, options=options))) as reader:
         yield reader

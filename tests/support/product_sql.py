@@ -272,7 +272,7 @@ def _with_clauses(text: str, query: str = "") -> str:
 
 
 def _numbered(text: str) -> str:
-    parts = queries.around_placeholders(text)
+    parts = queries.split_placeholders(text)
     return parts[0] + "".join(f"${number}{part}" for number, part in enumerate(parts[1:], 1))
 
 

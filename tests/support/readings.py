@@ -20,14 +20,15 @@ CREATE OR REPLACE FUNCTION public.training_rows(source text, columns text) RETUR
     from cerebro_plpy.api import entry
     from cerebro_plpy.operations.train.pack_training_data import Preparation, read_once
     from cerebro_plpy.database.catalog import Catalog
-    from cerebro_plpy.database.custom_settings import readable_elsewhere
-    from cerebro_plpy.database.lock_waits import wait_limit
+    from cerebro_plpy.database.custom_settings import read_settings_for_reader
+    from cerebro_plpy.database.lock_waits import read_wait_limit
     from cerebro_plpy.platform.session_pool import open_workplace
     def read(db):
-        relation = Catalog(db, "train").relation(source)
-        custom = readable_elsewhere(db, [relation])
+        relation = Catalog(db, "train").resolve_input(source)
+        custom = read_settings_for_reader(db, [relation])
         with open_workplace(db, GD, [relation], 1, custom) as workplace:
-            with read_once(workplace, Preparation(relation, db.reading, wait_limit(db))) as rows:
+            preparation = Preparation(relation, db.reading, read_wait_limit(db))
+            with read_once(workplace, preparation) as rows:
                 table = rows.open(relation, columns.split())
                 select = f"SELECT to_jsonb(t)::text FROM {table} t"
                 return [text for (text,) in rows.session.run(select)]
@@ -40,8 +41,8 @@ LANGUAGE plpython3u AS $$
     from cerebro_plpy.api import entry
     from cerebro_plpy.operations.train.pack_training_data import Preparation, digests, read_once
     from cerebro_plpy.database.catalog import Catalog
-    from cerebro_plpy.database.custom_settings import readable_elsewhere
-    from cerebro_plpy.database.lock_waits import wait_limit
+    from cerebro_plpy.database.custom_settings import read_settings_for_reader
+    from cerebro_plpy.database.lock_waits import read_wait_limit
     from cerebro_plpy.preprocessing.rows.opened_source import Wishes
     from cerebro_plpy.preprocessing.learning.raw_table import read_table
     from cerebro_plpy.platform.session_pool import open_workplace
@@ -50,14 +51,14 @@ LANGUAGE plpython3u AS $$
         return [id for (id,) in session.run(f"SELECT t.id FROM {table} t WHERE {text}", values)]
     def read(db):
         catalog = Catalog(db, "train")
-        relation, wanted = catalog.relation(source), Wishes(**json.loads(wishes))
+        relation, wanted = catalog.resolve_input(source), Wishes(**json.loads(wishes))
         if wanted.held:
-            wanted = wanted._replace(held=catalog.relation(wanted.held))
-        custom = readable_elsewhere(db, [relation])
+            wanted = wanted._replace(held=catalog.resolve_input(wanted.held))
+        custom = read_settings_for_reader(db, [relation])
         reading = db.reading if formats is None else replace(db.reading,
             formats=json.loads(formats))
         with open_workplace(db, GD, [relation], 1, custom) as workplace:
-            with read_once(workplace, Preparation(relation, reading, wait_limit(db))) as rows:
+            with read_once(workplace, Preparation(relation, reading, read_wait_limit(db))) as rows:
                 table = read_table(rows, "train", relation, wanted)
                 _, found = digests(workplace, rows, table)
                 return {

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from cerebro_plpy import limits
 from cerebro_plpy.database.call_checks import check_encoding
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.cpu_priority import Beginning
+from cerebro_plpy.database.sessions.cpu_priority import StartupCores
 from cerebro_plpy.database.sessions.spi import Database, raise_to_sql
 from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.platform import detect
@@ -44,7 +44,7 @@ VERSION_KEY, BEGUN_KEY = "cerebro_version", "cerebro_begun"
 
 def database(plpy: Any) -> Database:
     """The caller's session, on whatever platform this is."""
-    return Database(plpy, detect.here())
+    return Database(plpy, detect.detect_platform())
 
 
 def bounded(function: F) -> F:
@@ -86,12 +86,12 @@ def call_training(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
 
     def apart(db: Database) -> T:
         spare = 0 if BEGUN_KEY in gd else settings.read(db).spare_cores
-        beginning = Beginning((os.getpid(),), host_resources.apart(spare))
+        startup_cores = StartupCores((os.getpid(),), host_resources.apart(spare))
         gd[BEGUN_KEY] = True
         try:
             return work(db)
         finally:
-            beginning.end()
+            startup_cores.release()
 
     return call(plpy, gd, apart)
 

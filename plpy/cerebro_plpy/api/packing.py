@@ -138,7 +138,7 @@ def rows_seen(plpy: Any, gd: Globals, rows: int | None) -> bool:
     """Let those who look know that so many rows have come; always true."""
 
     def seen() -> bool:
-        progress.current(gd).reached(database(plpy), argument_checks.require("rows", rows))
+        progress.current_progress(gd).report(database(plpy), argument_checks.require("rows", rows))
         return True
 
     return raise_to_sql(plpy, seen)

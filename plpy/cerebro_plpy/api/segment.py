@@ -294,7 +294,7 @@ def metric_results(plpy: Any, gd: Globals, spec: str) -> str:
 
     def results() -> str:
         asked = privileged_requests.with_sources(
-            database(plpy), strict_json.restored(argument_checks.record("spec", spec))
+            database(plpy), strict_json.restore(argument_checks.record("spec", spec))
         )
         return strict_json.dumps(
             segment_functions.trainer(gd).ask(request_schema.request("results", asked))
@@ -346,12 +346,12 @@ def pack_block(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | Non
         _started(plpy, gd, TrainerOptions(framework="none"))
 
     def packed() -> str | None:
-        ready = database(plpy).platform.packer_ready(
+        ready = database(plpy).platform.ensure_packer(
             segment_functions.has_trainer(gd), spec is not None, start
         )
         about = packed_rows.send(gd, segment_functions.trainer(gd), spec, data) if ready else None
         if progress.KEY in gd:
-            progress.current(gd).more(database(plpy), "packed", packed_rows.sent(gd))
+            progress.current_progress(gd).add(database(plpy), "packed", packed_rows.sent(gd))
         return about
 
     return raise_to_sql(plpy, packed)

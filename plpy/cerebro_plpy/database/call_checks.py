@@ -1,6 +1,4 @@
-"""What is checked of a call before it works: its database, its transaction, its plainest
-arguments.
-"""
+"""Checks of a call before it works: of its database, its transaction and simple arguments."""
 
 from __future__ import annotations
 
@@ -15,12 +13,15 @@ from cerebro_plpy.errors import (
     ReadOnlyTransaction,
 )
 
+MAX_SECONDS = 1e9
+"""Limit of intervals, about 30 years: a time so far in the past can still be computed with."""
+
 
 def check_encoding(db: Database) -> None:
-    """Refuse a database whose encoding is another than Python's.
+    """Refuse a database whose encoding is not UTF8, Python's own.
 
-    PL/Python passes the text of statements and of errors on as it is: names with accents are not
-    found there, and an error with one breaks the interpreter.
+    PL/Python passes on the text of statements and errors unchanged. In another encoding it does not
+    find names with accents, and an error message with an accent breaks the interpreter.
     """
     encoding = db.value(sql("read.encoding"))
     if encoding != "UTF8":
@@ -33,23 +34,24 @@ def check_encoding(db: Database) -> None:
 
 
 def check_transaction(db: Database, module: str) -> None:
-    """Refuse transactions that would not see what workers commit, or may not write."""
-    found = db.row(sql("session.transaction"))
-    if found["read_only"] == "on":
+    """Refuse transactions that cannot write, or that cannot see the commits of workers."""
+    transaction = db.row(sql("session.transaction"))
+    if transaction["read_only"] == "on":
         raise ReadOnlyTransaction(
             f"{module} error: this transaction is read only, but the call writes tables.",
             hint="Start it with BEGIN READ WRITE, or call outside a transaction.",
         )
-    if found["isolation"] not in ("read committed", "read uncommitted"):
+    isolation = transaction["isolation"]
+    if isolation not in ("read committed", "read uncommitted"):
         raise ActiveTransaction(
-            f"{module} error: this transaction has isolation level {found['isolation']}; expected "
+            f"{module} error: this transaction has isolation level {isolation}; expected "
             "read committed, because it must see what worker sessions commit.",
             hint="Call outside a transaction, or after BEGIN ISOLATION LEVEL READ COMMITTED.",
         )
 
 
 def check_flat(module: str, name: str, values: Sequence[object] | None) -> None:
-    """An array of SQL that must have one dimension."""
+    """Refuse an SQL array with several dimensions."""
     if any(isinstance(value, list) for value in values or ()):
         raise InvalidParameter(
             f"{module} error: {name} has several dimensions; expected an array of one dimension."
@@ -57,7 +59,7 @@ def check_flat(module: str, name: str, values: Sequence[object] | None) -> None:
 
 
 def check_positive(module: str, name: str, value: int | None) -> int | None:
-    """A number that must be positive if it is given."""
+    """Return a number, which must be positive unless it is NULL."""
     if value is not None and value < 1:
         raise InvalidParameter(
             f"{module} error: {name} is {value}; expected a positive whole number or NULL."
@@ -66,7 +68,7 @@ def check_positive(module: str, name: str, value: int | None) -> int | None:
 
 
 def check_constant(module: str, value: float | None) -> float:
-    """The number by which inputs are divided; NULL is 1."""
+    """Return the number that inputs are divided by; NULL is 1."""
     constant = 1.0 if value is None else value
     if not 0 < constant < float("inf"):
         raise InvalidParameter(
@@ -76,18 +78,17 @@ def check_constant(module: str, value: float | None) -> float:
     return constant
 
 
-LONGEST = 1e9  # a generation; times so long ago can still be computed with
+def read_seconds(db: Database, module: str, name: str, interval: str | None) -> float | None:
+    """Return an interval in seconds, at most MAX_SECONDS; None for NULL.
 
-
-def seconds(db: Database, module: str, name: str, interval: str | None) -> float | None:
-    """An interval in seconds, at most LONGEST, None for NULL; raises InvalidParameter where it is
-    negative.
+    Raises:
+        InvalidParameter: the interval is negative.
     """
     if interval is None:
         return None
-    found = float(db.value(sql("read.seconds"), interval))
-    if found < 0:
+    seconds = float(db.value(sql("read.seconds"), interval))
+    if seconds < 0:
         raise InvalidParameter(
             f"{module} error: {name} is {interval!r}; expected an interval that is not negative."
         )
-    return min(found, LONGEST)
+    return min(seconds, MAX_SECONDS)

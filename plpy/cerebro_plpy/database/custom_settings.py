@@ -1,8 +1,7 @@
-"""Custom settings of the caller's session, such as app.tenant_id, for the session that reads a
-source.
+"""Custom settings of the caller, such as app.tenant_id, for the session that reads a source.
 
 Policies and views can depend on custom settings, so a session that reads for the caller has the
-same ones. Their values may be secrets. They travel in the startup packet of that session alone,
+same ones. Their values may be secrets. They travel only in the startup packet of that session,
 which no log and no view of the server shows: a statement or a parameter would be logged.
 """
 
@@ -16,13 +15,13 @@ from typing import Any
 
 from cerebro_plpy.database.definitions import (
     check_session_dependencies,
-    named_settings,
+    list_named_settings,
     read_definitions,
     refuse_computed_names,
 )
 from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database, sqlstate_of
+from cerebro_plpy.database.sessions.spi import Database, decode_sqlstate
 from cerebro_plpy.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
@@ -30,25 +29,23 @@ from cerebro_plpy.errors import (
     ObjectNotReady,
 )
 
-# The server takes startup packets of 10,000 bytes, and closes the connection without a word else.
-MOST_BYTES = 8000
-# The server raises an error where a buffer is too small, which must not pass through Python.
+MAX_BYTES = 8000
+"""Limit of all options: the server silently drops connections with larger packets than 10,000."""
 SPARE_BYTES = 65536
+"""Added to the buffer: if it is too small, the server raises an error that Python cannot pass."""
 SIZE_BYTES = ctypes.sizeof(ctypes.c_size_t)
 NUMBER_BYTES = 4
 BYTE_ORDER = sys.byteorder
-MOST_SOURCE = 31  # PostgreSQL has 13 sources of settings.
-MOST_CONTEXT = 6
-TO_ESCAPE = re.compile(
-    r"[\\\s]"
-)  # The server splits startup options at blanks, and reads a backslash as an escape.
-UNNAMABLE = re.compile(
-    r"[-=]"
-)  # The server ends the name of a startup option at =, and reads - as _.
+MAX_SOURCE = 31  # PostgreSQL has 13 sources of settings.
+MAX_CONTEXT = 6
+ESCAPED_CHARACTERS = re.compile(r"[\\\s]")
+"""The server splits startup options at whitespace, and reads a backslash as an escape."""
+FORBIDDEN_IN_NAMES = re.compile(r"[-=]")
+"""The server ends the name of a startup option at =, and reads - as _."""
 
 
 class CustomSettings(Mapping[str, str]):
-    """Values of settings by name; its repr shows names alone."""
+    """Values of settings by name; the repr shows only names."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = dict(values)
@@ -67,15 +64,15 @@ class CustomSettings(Mapping[str, str]):
 
 
 def read_custom_settings(db: Database, sources: Sequence[int] = ()) -> CustomSettings:
-    """Return the custom settings of the caller's session, as they are in effect now.
+    """Return the custom settings that are in effect in the caller's session.
 
-    A setting that was reset, and one that only new sessions of the role have, is '' here:
+    A setting that was reset is '' here, as is one that only new sessions of the role have:
     PostgreSQL cannot unset it.
 
     Args:
         db: the caller's session.
-        sources: oids of the relations that are read. The names in their policies, views and
-            functions are looked for, too: PostgreSQL does not list a setting that was reset.
+        sources: oids of the relations that are read. Names in their policies, views and functions
+            are looked up, too: PostgreSQL does not list a setting that was reset.
 
     Raises:
         FeatureNotSupported: the server does not list its settings, and a policy computes the name
@@ -85,11 +82,8 @@ def read_custom_settings(db: Database, sources: Sequence[int] = ()) -> CustomSet
     definitions = read_definitions(db, sources)
     if changed is None:
         refuse_computed_names(definitions)
-    names = {
-        name.lower(): name
-        for name in (*named_settings(definitions), *(changed or ()))
-        if "." in name
-    }
+    candidates = [*list_named_settings(definitions), *(changed or ())]
+    names = {name.lower(): name for name in candidates if "." in name}
     values: dict[str, str] = {}
     for row in db.rows(sql("custom.settings"), sorted(names.values())):
         if row["context"] in (None, "user"):
@@ -97,44 +91,46 @@ def read_custom_settings(db: Database, sources: Sequence[int] = ()) -> CustomSet
     return CustomSettings(values)
 
 
-def readable_elsewhere(db: Database, sources: Sequence[Table]) -> CustomSettings:
-    """Return the custom settings of the caller for a session that reads these sources.
+def read_settings_for_reader(db: Database, sources: Sequence[Table]) -> CustomSettings:
+    """Return the caller's custom settings for another session that reads these sources.
 
     Raises:
-        FeatureNotSupported: Rows depend on what another session does not share.
+        FeatureNotSupported: rows depend on session state that another session does not share.
     """
-    for each in sources:
-        check_session_dependencies(db, each)
-    return read_custom_settings(db, [each.oid for each in sources])
+    for source in sources:
+        check_session_dependencies(db, source)
+    return read_custom_settings(db, [source.oid for source in sources])
 
 
 def _read_value(db: Database, name: str, is_default: bool) -> Mapping[str, str]:
-    """Return a setting by its name; nothing if it is not set, or if only privileged roles may read
-    and so set it.
+    """Return a setting by its name; empty if it is not set, or if the caller cannot set it.
+
+    A setting that only privileged roles may read can be set only by them.
     """
     values: list[str | None] = []
-    error = db.failure(lambda: values.append(db.value(sql("custom.value"), name)))
+    error = db.find_error(lambda: values.append(db.value(sql("custom.value"), name)))
     if error is None:
         (value,) = values
-        return {} if value is None and not is_default else {name: value or ""}
-    if sqlstate_of(getattr(error, "spidata", (0,))[0]) != InsufficientPrivilege.sqlstate:
+        if value is None and not is_default:
+            return {}
+        return {name: value or ""}
+    if decode_sqlstate(getattr(error, "spidata", (0,))[0]) != InsufficientPrivilege.sqlstate:
         raise error
     return {}
 
 
-def startup_options(settings: Mapping[str, str]) -> CustomSettings:
-    """Return the settings with values as they stand behind `-c name=` in the startup options of a
-    session.
+def escape_startup_options(settings: Mapping[str, str]) -> CustomSettings:
+    """Return names and values as they stand in `-c name=value`, a session's startup option.
 
     Raises:
-        LimitExceeded: they are too long for the startup packet.
-        FeatureNotSupported: the name of one cannot stand there.
+        LimitExceeded: the settings are too long for the startup packet.
+        FeatureNotSupported: the name of a setting cannot be a startup option.
     """
-    escaped = {_written(name): TO_ESCAPE.sub(r"\\\g<0>", value) for name, value in settings.items()}
+    escaped = {_escape_name(name): _escape(value) for name, value in settings.items()}
     size = sum(len(f"-c {name}={value} ".encode()) for name, value in escaped.items())
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         raise LimitExceeded(
-            f"custom settings of this session take {size:,} bytes; at most {MOST_BYTES:,} can be "
+            f"custom settings of this session take {size:,} bytes; at most {MAX_BYTES:,} can be "
             "passed to the session that reads",
             hint="Set the longest of them to '' before the call if the source does not need it, "
             "or to a key under which a policy finds the rest in a table.",
@@ -142,23 +138,27 @@ def startup_options(settings: Mapping[str, str]) -> CustomSettings:
     return CustomSettings(escaped)
 
 
-def _written(name: str) -> str:
-    if UNNAMABLE.search(name):
+def _escape(text: str) -> str:
+    return ESCAPED_CHARACTERS.sub(r"\\\g<0>", text)
+
+
+def _escape_name(name: str) -> str:
+    if FORBIDDEN_IN_NAMES.search(name):
         raise FeatureNotSupported(
             f"the name of custom setting {name!r} contains - or =, so it cannot be passed to the "
             "session that reads",
             hint="Give it a name of letters, digits, underscores and dots; or call from a session "
             "that has not set it.",
         )
-    return TO_ESCAPE.sub(r"\\\g<0>", name)
+    return _escape(name)
 
 
 def check_custom_settings(session: Reader, settings: Mapping[str, str]) -> None:
     """Check that the session that reads has the same values.
 
     Raises:
-        ObjectNotReady: it has not, as where a trigger on login or a library that it loads changes
-            one.
+        ObjectNotReady: a value differs, for instance because a login trigger or a preloaded
+            library changes it.
     """
     if not settings:
         return
@@ -174,15 +174,15 @@ def check_custom_settings(session: Reader, settings: Mapping[str, str]) -> None:
 
 
 def list_changed_settings() -> list[str] | None:
-    """Return the names of all settings that differ from their defaults; None where the server does
-    not tell.
+    """Return the names of all settings that differ from their defaults.
 
-    The server serializes them for the workers of a parallel query. Nothing else lists custom
-    settings.
+    The server serializes these settings for the workers of a parallel query. Nothing else lists
+    custom settings. None if the server does not export the functions for it.
     """
     try:
         server: Any = ctypes.CDLL(None)
-        estimate, serialize = server.EstimateGUCStateSpace, server.SerializeGUCState
+        estimate = server.EstimateGUCStateSpace
+        serialize = server.SerializeGUCState
     except AttributeError:
         return None
     estimate.restype = ctypes.c_size_t
@@ -195,11 +195,10 @@ def list_changed_settings() -> list[str] | None:
 
 
 def parse_names(state: bytes) -> list[str] | None:
-    """Return the names in settings that the server has serialized; None where the bytes are
-    anything else.
+    """Return the names of settings that the server has serialized; None for any other bytes.
 
-    PostgreSQL 15 and newer add the role that has set a value, which has no other mark than the
-    length of the whole.
+    PostgreSQL 15 and newer add the role that has set a value. Only the total length tells which
+    format the bytes have.
     """
     size = int.from_bytes(state[:SIZE_BYTES], BYTE_ORDER)
     end = SIZE_BYTES + size
@@ -215,7 +214,7 @@ def parse_names(state: bytes) -> list[str] | None:
 
 
 def _parse_entries(entries: bytes, role_bytes: int) -> list[str]:
-    """Return the names of the entries; ValueError where they are not as expected."""
+    """Return the names of the entries; raise ValueError if they have another format."""
     names = []
     position = 0
     while position < len(entries):
@@ -228,12 +227,8 @@ def _parse_entries(entries: bytes, role_bytes: int) -> list[str]:
         context, position = _parse_number(entries, position)
         position += role_bytes
         names.append(name.decode())
-        if (
-            not names[-1].isprintable()
-            or not names[-1]
-            or source > MOST_SOURCE
-            or context > MOST_CONTEXT
-        ):
+        is_name = names[-1] != "" and names[-1].isprintable()
+        if not is_name or source > MAX_SOURCE or context > MAX_CONTEXT:
             raise ValueError("these are no settings")
     if position > len(entries):
         raise ValueError("the last setting is cut off")
@@ -241,12 +236,12 @@ def _parse_entries(entries: bytes, role_bytes: int) -> list[str]:
 
 
 def _parse_text(entries: bytes, position: int) -> tuple[bytes, int]:
-    """Return the bytes up to the next zero, and the position behind it."""
+    """Return the bytes up to the next zero byte, and the position after it."""
     end = entries.index(b"\0", position)
     return entries[position:end], end + 1
 
 
 def _parse_number(entries: bytes, position: int) -> tuple[int, int]:
-    """Return an unsigned number of the server, and the position behind it."""
+    """Return an unsigned integer in the server's byte order, and the position after it."""
     end = position + NUMBER_BYTES
     return int.from_bytes(entries[position:end], BYTE_ORDER), end

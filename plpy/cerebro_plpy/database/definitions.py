@@ -1,8 +1,7 @@
-"""Views, policies and functions that a SELECT on a source evaluates, and what they read of the
-session.
+"""Views, policies and functions that a SELECT evaluates, and the session state that they read.
 
-They are read as parse trees, which everybody may read. To write a tree as SQL would lock the tables
-in it, and wait for whoever has locked one of them.
+Definitions are read as parse trees, which every role may read. Deparsing a tree to SQL would lock
+its tables, and wait for sessions that have locked one of them.
 """
 
 from __future__ import annotations
@@ -16,9 +15,12 @@ from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import FeatureNotSupported
 from cerebro_plpy.records import dataclass, replace
 
-VIEW, POLICY, FUNCTION, TEMPORARY = "view", "policy", "function", "temporary table"
+VIEW = "view"
+POLICY = "policy"
+FUNCTION = "function"
+TEMPORARY = "temporary table"
 APPLICATION_NAME = "application_name"
-OF_SESSION = (
+SESSION_FUNCTIONS = (
     "currval",
     "inet_client_addr",
     "inet_client_port",
@@ -28,19 +30,19 @@ OF_SESSION = (
     "pg_backend_pid",
     "pg_my_temp_schema",
 )
-"""Functions of PostgreSQL with values that another session of the same caller does not share."""
+"""Functions of PostgreSQL whose values another session of the same caller does not share."""
 SETTING = "current_setting"
 LITERAL_NAME = re.compile(
     rf"\b{SETTING}\s*\(\s*E?'((?:[^']|'')+)'\s*(?:::\s*[\w.]+\s*)?(?=[,)])", re.IGNORECASE
 )
 NAME_IN_SOURCE = re.compile(rf"\b{SETTING}\s*\(", re.IGNORECASE)
-CALL = "funcid {oid} "  # of a function, or of one behind an operator
+CALL = "funcid {oid} "  # calls a function, also one behind an operator
 LITERAL_ARGUMENT = (
     r":funcid (?:{oids}) [^(]*:args \(\{{CONST [^\[{{}}]*:constvalue \d+ \[([-\d ]+)\]"
 )
-HEADER_BYTES = 4  # of a text as a constant of a parse tree
+HEADER_BYTES = 4  # before a text constant of a parse tree
 TOKEN = re.compile(r"\\.|[(){}]|:targetList ", re.DOTALL)
-QUERY_DEPTH = 2  # of the fields of the query of a view
+QUERY_DEPTH = 2  # nesting depth of the fields of a view's query
 MERGES_ROWS = re.compile(
     r":(?:distinctClause|groupClause|setOperations|limitCount|limitOffset) "
     r"(?!<>)|:has(?:Aggs|TargetSRFs) true"
@@ -49,90 +51,91 @@ MERGES_ROWS = re.compile(
 
 @dataclass(frozen=True)
 class Definition:
-    """A view, policy or function that a SELECT evaluates, or a temporary table that it reads."""
+    """A view, policy or function that a SELECT evaluates, or a temporary table that it reads.
+
+    All fields but `calls` are columns of the statement behind.definitions.
+    """
 
     kind: str
     name: str  # with its kind, as in an error
-    tree: str  # the parse tree, '' if there is none
-    source: str  # the body of a function that is not SQL of the standard, else ''
+    tree: str  # the parse tree, or ''
+    source: str  # the body of a function that is not standard SQL, else ''
     function: int | None  # the oid of a function
     user_name: str | None  # the view or policy that calls the function
-    calls: Mapping[str, Sequence[int]]  # oids of functions of PostgreSQL by name
+    calls: Mapping[str, Sequence[int]]  # oids of PostgreSQL's functions by name
 
     @property
     def names(self) -> list[str]:
-        """Return the names of settings that stand as literals in the definition."""
+        """Return the names of settings that are literals in the definition."""
         pattern = LITERAL_ARGUMENT.format(oids="|".join(map(str, self.calls[SETTING])))
-        arguments = [_decode_text(match[1]) for match in re.finditer(pattern, self.tree)]
-        return [
-            *arguments,
-            *(match[1].replace("''", "'") for match in LITERAL_NAME.finditer(self.source)),
-        ]
+        in_tree = [_decode_text(match[1]) for match in re.finditer(pattern, self.tree)]
+        in_source = LITERAL_NAME.findall(self.source)
+        return in_tree + [name.replace("''", "'") for name in in_source]
 
     @property
     def computes_names(self) -> bool:
-        """Check whether the definition has the name of a setting that is not a literal."""
+        """Return True if the name of a setting in the definition is not a literal."""
         calls = sum(self.tree.count(CALL.format(oid=oid)) for oid in self.calls[SETTING])
         return calls + len(NAME_IN_SOURCE.findall(self.source)) > len(self.names)
 
     @property
     def session_values(self) -> list[str]:
-        """Return what the definition reads of the session, as it is written in SQL."""
-        called = [f"{name}()" for name in OF_SESSION if self._calls(name, self.tree, self.source)]
-        setting = [APPLICATION_NAME] if APPLICATION_NAME in map(str.lower, self.names) else []
-        return [*setting, *called]
+        """Return the session state that the definition reads, as SQL expressions."""
+        functions = [f"{name}()" for name in SESSION_FUNCTIONS if self._calls_function(name)]
+        reads_name = APPLICATION_NAME in map(str.lower, self.names)
+        return [APPLICATION_NAME, *functions] if reads_name else functions
 
-    def _calls(self, name: str, tree: str, source: str) -> bool:
-        if any(CALL.format(oid=oid) in tree for oid in self.calls.get(name, ())):
+    def _calls_function(self, name: str) -> bool:
+        if any(CALL.format(oid=oid) in self.tree for oid in self.calls.get(name, ())):
             return True
-        return re.search(rf"\b{name}\s*\(", source, re.IGNORECASE) is not None
+        return re.search(rf"\b{name}\s*\(", self.source, re.IGNORECASE) is not None
 
 
 @dataclass(frozen=True)
 class SessionDependency:
-    """Something of the caller's session that a source reads, and that another session does not
-    share.
-    """
+    """Session state that a source reads, and that another session does not share."""
 
     value: str  # such as pg_backend_pid()
     place: str  # such as: view public.sales
-    decides_rows: bool  # False if only a column has it
+    decides_rows: bool  # False if it only decides values of a column
 
 
 def read_definitions(db: Database, sources: Sequence[int]) -> list[Definition]:
-    """Return the definitions behind relations, which are named by their oids."""
+    """Return the definitions behind the relations with these oids."""
     if not sources:
         return []
     calls: dict[str, list[int]] = {}
-    for row in db.rows(sql("behind.functions"), [*OF_SESSION, SETTING]):
+    for row in db.rows(sql("behind.functions"), [*SESSION_FUNCTIONS, SETTING]):
         calls.setdefault(row["name"], []).append(row["oid"])
-    statement = sql("behind.definitions", relations=relations(), applies=sql("behind.applies"))
-    return [
-        Definition(
-            **{**row, "tree": row["tree"] or "", "source": row["source"] or "", "calls": calls}
-        )
-        for row in db.rows(statement, list(sources))
-    ]
+    statement = sql(
+        "behind.definitions", relations=relations_query(), applies=sql("behind.applies")
+    )
+    definitions = []
+    for row in db.rows(statement, list(sources)):
+        texts = {"tree": row["tree"] or "", "source": row["source"] or ""}
+        definitions.append(Definition(**{**row, **texts, "calls": calls}))
+    return definitions
 
 
-def relations() -> str:
-    """Return the query for the relations that a SELECT reads; its value are the oids of sources."""
+def relations_query() -> str:
+    """Return the query for all relations that a SELECT reads; it takes the oids of sources."""
     return sql("behind.relations", applies=sql("behind.applies"))
 
 
-def named_settings(definitions: Sequence[Definition]) -> set[str]:
-    """Return the names of settings that stand as literals in definitions."""
-    return {name for each in definitions for name in each.names}
+def list_named_settings(definitions: Sequence[Definition]) -> set[str]:
+    """Return the names of settings that are literals in definitions."""
+    return {name for definition in definitions for name in definition.names}
 
 
 def refuse_computed_names(definitions: Sequence[Definition]) -> None:
-    """Refuse a policy that computes the name of a setting, on a server that does not list its
-    settings.
+    """Refuse a policy that computes the name of a setting.
+
+    Call this on a server that does not list its settings.
     """
-    policies = {each.name for each in definitions if each.kind == POLICY}
-    for each in definitions:
-        policy = each.name if each.kind == POLICY else each.user_name
-        if policy in policies and each.computes_names:
+    policies = {definition.name for definition in definitions if definition.kind == POLICY}
+    for definition in definitions:
+        policy = definition.name if definition.kind == POLICY else definition.user_name
+        if policy in policies and definition.computes_names:
             raise FeatureNotSupported(
                 f"{policy} computes the name of a setting, and this server does not list its "
                 "custom settings",
@@ -141,67 +144,68 @@ def refuse_computed_names(definitions: Sequence[Definition]) -> None:
             )
 
 
-def session_dependencies(definitions: Sequence[Definition]) -> list[SessionDependency]:
-    """Return what a source reads of the caller's session that the session that reads does not
-    share.
+def find_session_dependencies(definitions: Sequence[Definition]) -> list[SessionDependency]:
+    """Return the session state that a source reads and another session does not share.
 
-    A policy, and a view outside of its list of columns, decide which rows there are.
+    A policy decides which rows a source has; so does a view outside its list of columns.
     """
-    deciding = {each.name: _row_tree(each) for each in definitions}
-    return [*dict.fromkeys(_dependencies(definitions, deciding))]
+    row_trees = {definition.name: _row_tree(definition) for definition in definitions}
+    return [*dict.fromkeys(_iterate_dependencies(definitions, row_trees))]
 
 
 def check_session_dependencies(db: Database, source: Table) -> None:
-    """Refuse a source whose rows another session would not see alike; tell by a NOTICE of columns
-    that are such.
+    """Refuse a source if another session would see other rows; NOTICE if it sees other values.
 
-    Call this if another session than the caller's is to read the source.
+    Call this if a session other than the caller's is to read the source.
     """
-    for each in session_dependencies(read_definitions(db, [source.oid])):
-        if each.decides_rows:
+    for dependency in find_session_dependencies(read_definitions(db, [source.oid])):
+        place = dependency.place
+        value = dependency.value
+        if dependency.decides_rows:
             raise FeatureNotSupported(
-                f"{each.place} depends on {each.value}: the session that reads {source.spelling} "
+                f"{place} depends on {value}: the session that reads {source.spelling} "
                 "would see other rows than this one",
                 hint="Copy the rows that you see, and name that: CREATE TABLE copy AS SELECT * "
                 f"FROM {source.quoted}",
             )
         db.notice(
-            f"{each.place} has values of {each.value}: they are those of the session that reads "
+            f"{place} has values of {value}: they are those of the session that reads "
             f"{source.spelling}, not of this one"
         )
 
 
-def _dependencies(
-    definitions: Sequence[Definition], deciding: Mapping[str, str]
+def _iterate_dependencies(
+    definitions: Sequence[Definition], row_trees: Mapping[str, str]
 ) -> Iterator[SessionDependency]:
-    for each in definitions:
-        if each.kind == TEMPORARY:
+    for definition in definitions:
+        if definition.kind == TEMPORARY:
             yield SessionDependency(
-                each.name, "a policy or a function behind it", decides_rows=True
+                definition.name, "a policy or a function behind it", decides_rows=True
             )
-        for value in each.session_values:
-            if each.kind == FUNCTION:
-                decides = CALL.format(oid=each.function) in deciding.get(each.user_name or "", "")
+        for value in definition.session_values:
+            if definition.kind == FUNCTION:
+                user_tree = row_trees.get(definition.user_name or "", "")
+                decides_rows = CALL.format(oid=definition.function) in user_tree
             else:
-                rows = replace(each, tree=deciding[each.name])
-                decides = value in rows.session_values
-            yield SessionDependency(value, each.name, decides)
+                row_part = replace(definition, tree=row_trees[definition.name])
+                decides_rows = value in row_part.session_values
+            yield SessionDependency(value, definition.name, decides_rows)
 
 
 def _row_tree(definition: Definition) -> str:
-    """Return the part of a parse tree that decides which rows there are."""
+    """Return the part of a parse tree that decides which rows a source has."""
     if definition.kind != VIEW:
         return definition.tree
-    columns = _target_list(definition.tree)
+    columns = _find_target_list(definition.tree)
     if columns is None:
         return definition.tree
     begin, end = columns
-    rest = definition.tree[:begin] + definition.tree[end:]
-    return definition.tree if MERGES_ROWS.search(rest) else rest
+    without_columns = definition.tree[:begin] + definition.tree[end:]
+    return definition.tree if MERGES_ROWS.search(without_columns) else without_columns
 
 
-def _target_list(tree: str) -> tuple[int, int] | None:
-    """Return where the list of columns of a view begins and ends in its parse tree."""
+def _find_target_list(tree: str) -> tuple[int, int] | None:
+    """Return the begin and end of the list of columns in the parse tree of a view."""
     depth = 0
     begin = None
     for token in TOKEN.finditer(tree):
@@ -218,7 +222,7 @@ def _target_list(tree: str) -> tuple[int, int] | None:
 
 
 def _decode_text(datum: str) -> str:
-    """Return the text of a constant of a parse tree, which is written as bytes with signs.
+    """Return the text of a constant of a parse tree, which contains it as signed bytes.
 
     >>> _decode_text("28 0 0 0 97 46 98")
     'a.b'

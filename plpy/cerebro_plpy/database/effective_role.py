@@ -1,5 +1,6 @@
-"""As whom a function runs just now, asked of the server's own code: a statement would be too slow
-for every row.
+"""The roles that the current function runs as, read from the server's own code.
+
+A statement would be too slow, because the role is needed for every row.
 """
 
 from __future__ import annotations
@@ -8,32 +9,31 @@ import ctypes
 from functools import cache
 from typing import Any
 
-ROLES = ("GetAuthenticatedUserId", "GetSessionUserId", "GetOuterUserId", "GetUserId")
+ROLE_FUNCTIONS = ("GetAuthenticatedUserId", "GetSessionUserId", "GetOuterUserId", "GetUserId")
 
 
 def effective_role() -> int:
-    """The oid of the role whose rights count here; within a SECURITY DEFINER function it is that of
-    its owner.
-    """
-    return int(_function("GetUserId")())
+    """Return the oid of the current user; within a SECURITY DEFINER function that is its owner."""
+    return int(_load_function("GetUserId")())
 
 
-def all_roles() -> str | None:
-    """Database and roles of this session by their oids: who logged in, who that became, and whose
-    rights count here.
+def session_roles() -> str | None:
+    """Return the oids of the database and of this session's roles, separated by spaces.
 
-    Where these are equal in two sessions of a server, one may have what the other had. None where a
-    server has no such functions.
+    The roles are: who logged in, the session user, the outer user, and the current user. If all
+    oids are equal in two sessions of a server, one may have what the other had. None if the server
+    does not export these functions.
     """
     try:
         database = ctypes.c_uint32.in_dll(ctypes.CDLL(None), "MyDatabaseId").value
-        return " ".join(map(str, (database, *(_function(name)() for name in ROLES))))
+        roles = [_load_function(name)() for name in ROLE_FUNCTIONS]
     except (AttributeError, ValueError):
         return None
+    return " ".join(map(str, (database, *roles)))
 
 
 @cache
-def _function(name: str) -> Any:
+def _load_function(name: str) -> Any:
     function = getattr(ctypes.CDLL(None), name)
     function.restype = ctypes.c_uint32
     return function

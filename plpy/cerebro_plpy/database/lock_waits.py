@@ -1,8 +1,8 @@
-"""How long a call waits for a source that another session has locked, and what it then says.
+"""Waiting for a source that another session has locked, and the error if it takes too long.
 
-A call waits as long as the caller's lock_timeout says. Where that is 0, and the call has a budget,
-it waits for what is left of the budget. It waits before a transaction of one snapshot begins: rows
-that a table got by an ALTER TABLE are not to be seen by a snapshot that is older.
+A call waits as long as the caller's lock_timeout. If that is 0 and the call has a budget, it waits
+for the remaining budget. It waits before a transaction with a single snapshot begins: such a
+snapshot would not see rows that an ALTER TABLE rewrote later.
 """
 
 from __future__ import annotations
@@ -12,69 +12,60 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cerebro_plpy.database.definitions import relations
+from cerebro_plpy.database.definitions import relations_query
 from cerebro_plpy.database.platform_protocol import Reader, Table, Wait
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import DeadlockDetected, LockNotAvailable
 from cerebro_plpy.records import dataclass
 
-FOR_EVER = "0"
-LEAST_SECONDS = 0.001  # The server takes 0 for ever.
+UNLIMITED = "0"
+MIN_SECONDS = 0.001  # The server reads 0 as unlimited.
 IDLE = "idle in transaction"
 
 
 @dataclass(frozen=True)
 class WaitLimit:
-    """How long a source is waited for.
+    """Limit of the time to wait for a source."""
 
-    Attributes:
-        seconds: None for as long as it takes.
-        reason: what says so, as in an error.
-    """
-
-    seconds: float | None
-    reason: str
+    seconds: float | None  # None: unlimited
+    reason: str  # the origin of the limit, as in an error message
 
     @property
     def setting(self) -> str:
         """Return the limit as a value of lock_timeout."""
-        return (
-            FOR_EVER if self.seconds is None else f"{max(LEAST_SECONDS, self.seconds) * 1000:.0f}ms"
-        )
+        if self.seconds is None:
+            return UNLIMITED
+        return f"{max(MIN_SECONDS, self.seconds) * 1000:.0f}ms"
 
 
-def wait_limit(db: Database, budget_left: float | None = None) -> WaitLimit:
-    """Return how long the caller waits for a lock: by lock_timeout, or so many seconds that are
-    left of a budget.
-    """
+def read_wait_limit(db: Database, remaining_budget: float | None = None) -> WaitLimit:
+    """Return the caller's lock_timeout; if it is 0, the remaining seconds of a budget."""
     seconds = float(db.value(sql("session.patience"), 0.0))
     if seconds:
         return WaitLimit(seconds, "as long as lock_timeout says")
-    if budget_left is None:
+    if remaining_budget is None:
         return WaitLimit(None, "")
-    return WaitLimit(max(0.0, budget_left), "as long as its budget lasts")
+    return WaitLimit(max(0.0, remaining_budget), "as long as its budget lasts")
 
 
 def wait_for_source(db: Database, session: Reader, source: Table, limit: WaitLimit) -> None:
     """Wait until a source, and all that it reads, can be read.
 
     Call this before the transaction that reads begins. It holds no lock afterwards. Without a limit
-    it returns at once: the statement that reads waits.
+    it returns immediately: the statement that reads waits.
 
     Args:
         db: the caller's session, which looks for the holder of a lock.
         session: the session that reads.
-        source: the relation that it reads.
-        limit: how long it waits.
 
     Raises:
-        LockNotAvailable: another session has locked it for longer.
+        LockNotAvailable: another session held a lock beyond the limit.
     """
     if limit.seconds is None:
         return
-    oids = _relations(db, source)
-    with _translation(db, source, limit, lambda: None, oids):
+    oids = _read_relations(db, source)
+    with _translate_lock_error(db, source, limit, lambda: None, oids):
         session.run(sql("behind.wait"), (limit.setting, oids))
 
 
@@ -86,63 +77,64 @@ def bounded_waits(
     limit: WaitLimit,
     blocker: Callable[[], Wait | None] = lambda: None,
 ) -> Iterator[None]:
-    """Within, and until the transaction ends, its statements wait for locks no longer than the
-    limit.
+    """Limit the waits for locks within this context, and until the transaction ends.
 
     Args:
         db: the caller's session, which looks for the holder of a lock.
         session: the session that reads, within a transaction.
-        source: the relation that it reads.
-        limit: how long it waits.
-        blocker: returns the session that was seen to be waited for: see `Workplace.blocker`.
+        blocker: returns the session that was observed to block it, see `CallContext.blocker`.
 
     Raises:
         LockNotAvailable: another session has locked the source, or what it reads, for longer.
     """
-    with _translation(db, source, limit, blocker):
+    with _translate_lock_error(db, source, limit, blocker):
         session.run(sql("behind.bound"), (limit.setting,))
         yield
 
 
-def _relations(db: Database, source: Table) -> list[int]:
+def _read_relations(db: Database, source: Table) -> list[int]:
     """Return the oids of the relations that a SELECT on a source reads."""
-    return sorted({row["oid"] for row in db.rows(relations(), [source.oid])})
+    return sorted({row["oid"] for row in db.rows(relations_query(), [source.oid])})
 
 
 @contextmanager
-def _translation(
+def _translate_lock_error(
     db: Database,
     source: Table,
     limit: WaitLimit,
     blocker: Callable[[], Wait | None],
     oids: Sequence[int] = (),
 ) -> Iterator[None]:
-    """Say of a lock that was waited for in vain whose it is."""
+    """Raise a lock timeout again, with the session that holds the lock."""
     try:
         yield
     except LockNotAvailable as error:
         if error.detail is not None:
             raise
-        relation_oids = oids or _relations(db, source)
-        db.platform.look_anew(db)
-        rows = db.rows(sql("behind.holder"), relation_oids)
-        wait = blocker()
-        holder = (
-            rows[0]
-            if rows
-            else wait and {**wait._asdict(), "relation": wait.table, "granted": True}
-        )
+        holder = _find_holder(db, oids or _read_relations(db, source), blocker)
         if holder and holder["pid"] == os.getpid():
-            raise own_lock(f"It has locked {holder['relation']} against readers.") from error
-        raise locked_source(source, limit, holder or None) from error
+            raise own_lock_error(f"It has locked {holder['relation']} against readers.") from error
+        raise locked_source_error(source, limit, holder) from error
 
 
-def locked_source(
+def _find_holder(
+    db: Database, oids: Sequence[int], blocker: Callable[[], Wait | None]
+) -> Mapping[str, Any] | None:
+    """Return the session that has locked one of these relations, or else the observed blocker."""
+    db.platform.refresh_activity(db)
+    rows = db.rows(sql("behind.holder"), oids)
+    wait = blocker()
+    if rows:
+        return rows[0]
+    if wait is None:
+        return None
+    return {**wait._asdict(), "relation": wait.table, "granted": True}
+
+
+def locked_source_error(
     source: Table, limit: WaitLimit, holder: Mapping[str, Any] | None
 ) -> LockNotAvailable:
-    """Return the error of a source that another session has locked; `holder` is None if that has
-    let go meanwhile.
-    """
+    """Return the error for a locked source; `holder` is None if the lock was released meanwhile."""
     waited = f"this call has waited {limit.reason}" if limit.reason else "it was waited for in vain"
     if limit.seconds is not None and limit.reason:
         waited = f"this call has waited {limit.seconds:.3g} s, {limit.reason}"
@@ -152,25 +144,22 @@ def locked_source(
             detail="That session has let go of it meanwhile.",
             hint="Call again. SET lock_timeout to wait longer.",
         )
-    who = "a prepared transaction" if holder["pid"] is None else f"process {holder['pid']}"
+    process = "a prepared transaction" if holder["pid"] is None else f"process {holder['pid']}"
     role = f" of role {holder['role']!r}" if holder["role"] else ""
-    holds = "holds" if holder["granted"] else "waits for"
-    what = (
-        f"Its statement: {holder['query']}"
-        if holder["query"]
-        else "Its statement is not shown to this role."
-    )
+    verb = "holds" if holder["granted"] else "waits for"
+    statement = "Its statement is not shown to this role."
+    if holder["query"]:
+        statement = f"Its statement: {holder['query']}"
     return LockNotAvailable(
-        f"{source.spelling} is locked by another session, {who}{role}: {waited}",
-        detail=f"It {holds} a lock on {holder['relation']} that lets nobody read. {what}",
-        hint=f"Call again when that is done. {_ending(holder)} SET lock_timeout to wait longer.",
+        f"{source.spelling} is locked by another session, {process}{role}: {waited}",
+        detail=f"It {verb} a lock on {holder['relation']} that lets nobody read. {statement}",
+        hint=f"Call again when that is done. {_ending_hint(holder)} SET lock_timeout to wait "
+        "longer.",
     )
 
 
-def own_lock(detail: str) -> DeadlockDetected:
-    """Return the error of a lock of the caller's transaction that its own worker sessions wait
-    for.
-    """
+def own_lock_error(detail: str) -> DeadlockDetected:
+    """Return the error for a lock of the caller's transaction that blocks its own workers."""
     return DeadlockDetected(
         "this transaction holds a lock that its own worker sessions wait for",
         detail=detail,
@@ -179,10 +168,10 @@ def own_lock(detail: str) -> DeadlockDetected:
     )
 
 
-def _ending(holder: Mapping[str, Any]) -> str:
-    """Return how the transaction of a holder is ended."""
+def _ending_hint(holder: Mapping[str, Any]) -> str:
+    """Return how to end the transaction of a holder, as a sentence."""
     if holder["pid"] is None:
         return "SELECT gid FROM pg_prepared_xacts names it; ROLLBACK PREPARED ends it."
-    idle = (holder.get("state") or "").startswith(IDLE)
-    function = "pg_terminate_backend" if idle else "pg_cancel_backend"
+    is_idle = (holder.get("state") or "").startswith(IDLE)
+    function = "pg_terminate_backend" if is_idle else "pg_cancel_backend"
     return f"Its owner, or an administrator, can end it: SELECT {function}({holder['pid']});"

@@ -1,10 +1,9 @@
-"""What a call needs of the server that it runs in, where servers differ: one protocol, with an
-adapter for each.
+"""The interface between a call and the database server that it runs in, where servers differ.
 
-The adapter is chosen once, where a call enters, and handed on with the caller's session: nobody
-below has to know which one it is. What an adapter is asked stands here in words of the database
-alone, so that whoever packs, trains or writes tables can ask it; what training adds is in
-`platform.protocol`.
+Each kind of server has an adapter. The adapter is chosen once, where a call enters, and passed on
+with the caller's session; lower rooms do not depend on its kind. This module describes it in terms
+of the database only, for packing, training and writing tables; `platform.visit_protocol` adds
+training.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.records import dataclass
 
 Row = dict[str, Any]
-# What distribution_rules may be, beside the name of a table.
-ALL, GPUS = "all_segments", "gpu_segments"
-RULES = (ALL, GPUS)
-KEY = "__dist_key__"  # the column of a packed table that says to which segment a row belongs
+ALL = "all_segments"
+GPUS = "gpu_segments"
+RULES = (ALL, GPUS)  # values of distribution_rules other than the name of a table
+KEY = "__dist_key__"  # the column of a packed table that contains the segment of a row
 
 
 class Caller(Protocol):
-    """Of the caller's own session what an adapter uses: see `caller.Database`."""
+    """The part of the caller's own session that an adapter uses: see `spi.Database`."""
 
     def rows(self, statement: str, *values: object) -> list[Row]: ...
 
@@ -33,7 +32,7 @@ class Caller(Protocol):
 
     def value(self, statement: str, *values: object) -> Any: ...
 
-    def glance(self, statement: str, *values: object) -> list[Row]: ...
+    def peek(self, statement: str, *values: object) -> list[Row]: ...
 
     def guarded_rows(self, statement: str, *values: object) -> list[Row]: ...
 
@@ -51,13 +50,13 @@ class Caller(Protocol):
 
 
 class Reader(Protocol):
-    """Of any other session what an adapter uses: see `dispatch.Session`."""
+    """The part of any other session that an adapter uses: see `async_dispatcher.Session`."""
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]: ...
 
 
 class Table(Protocol):
-    """A table that exists: see `catalog.Relation`."""
+    """An existing table: see `catalog.Relation`."""
 
     @property
     def spelling(self) -> str: ...
@@ -85,25 +84,23 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True)
 class Distribution:
-    """The keys of the segments that a packed table is spread over, one of each, and the database
-    and content ids of these segments where they are not all."""
+    """The segments that a packed table is spread over."""
 
-    keys: tuple[int, ...]
-    dbids: tuple[int, ...] | None = None
-    contents: tuple[int, ...] | None = None
+    keys: tuple[int, ...]  # one per segment
+    dbids: tuple[int, ...] | None = None  # of these segments; None for all segments
+    contents: tuple[int, ...] | None = None  # content ids of these segments; None for all
 
-    def described(self) -> tuple[str | list[int], str | list[int]]:
-        """For the summary: as MADlib does, all segments by name, others by database and content
-        ids.
+    def describe(self) -> tuple[str | list[int], str | list[int]]:
+        """Return the database and content ids for the summary table.
+
+        As in MADlib, all segments together have a name instead.
         """
         if self.dbids is None or self.contents is None:
             return ALL, ALL
         return sorted(self.dbids), sorted(self.contents)
 
-    def first(self, count: int) -> Distribution:
-        """Only the first of these segments: a packed table may have fewer rows than there are
-        segments.
-        """
+    def take_first(self, count: int) -> Distribution:
+        """Return only the first segments: a packed table may have fewer rows than segments."""
         if count >= len(self.keys):
             return self
         return Distribution(
@@ -114,295 +111,323 @@ class Distribution:
 
 
 class Packers(Protocol):
-    """Packers that are ready for the rows of one table, wherever these are to be packed."""
+    """Packers that are ready to pack the rows of one table, on whichever machine."""
 
-    rows: str  # what the rows are read from, as it stands in FROM
+    from_item: str  # the rows to pack, as an item of FROM
 
-    def begin(self, done: str, total: int | None = None) -> None:
-        """Let those who look know how many rows are `done`, such as "counted", of a total; where
-        that is possible.
-        """
+    def begin(self, activity: str, total: int | None = None) -> None:
+        """Show that an activity begins, such as "counted", and the total number of its rows."""
         ...
 
-    def about_image(self, key: int, column: str, sent: str, spec: str) -> Any:
-        """What the packer of that segment says of the first image: `column` has it, `sent` is how
-        it is sent.
+    def inspect_image(self, key: int, column: str, encoding: str, spec: str) -> Any:
+        """Return what a segment's packer finds about the first image in a column.
+
+        Args:
+            key: key of the segment.
+            encoding: SQL expression that sends the image.
         """
         ...
 
     def fill(self, parts: Mapping[str, str], seed: int | None, arrays: str) -> None:
-        """Pack all rows into the table; `parts` of the statement are those of
-        `packing.fill.insertion`.
+        """Pack all rows into the table.
+
+        Args:
+            parts: parts of the statement, see `packing.fill_buffers.insertion`.
         """
         ...
 
 
 class Platform(Protocol):
-    """A database server as a call meets it.
+    """A kind of database server.
 
     Laws:
-    1. An adapter holds nothing: the same one serves every call and every session of a process.
-    2. What it raises of its own, and every message that names it, is raised for it alone; what it
-       does not need to do, it does not do.
-    3. `check_interrupts` raises where the caller's statement is to end, and leaves its transaction
-       as it was.
-    4. A session that rests ends by itself, unless it is woken in time; a session that was woken
-       serves like a new one.
-    5. `waiting` finds every wait for the caller or for a table that lasts, from whatever session,
-       and never waits itself.
-    6. The posts of workers, one after another, serve every segment that has rows to be trained on.
-    7. Rows of a table that `ordered_rows` makes lie the same way always, but for those of one
-       number. Buffers are as even as can be, whatever lies where: each row is in one of them, and a
-       segment has those of its key alone. The same seed over the same rows gives the same buffers.
-    8. A state that was written into a table that `state_table` makes is read by `state_rows` whole,
-       alone and in order; without the segment, where the table has no other.
+    1. An adapter has no state: one adapter serves all calls and sessions of a process.
+    2. Errors and messages about one kind of server are raised only by its adapter. An adapter does
+       no work that its server does not need.
+    3. `check_interrupts` raises if the caller's statement is to end, and does not change its
+       transaction.
+    4. A parked session ends by itself unless it is woken in time. A woken session serves like a
+       new one.
+    5. `find_waits` finds every lasting wait for the caller or for a table, in any session, and
+       never waits itself.
+    6. The workers that `assign_segments` describes together serve every segment with training rows.
+    7. Rows of a table from `ordered_rows_sql` always have the same order, except rows with equal
+       numbers. Buffers are as even as possible, wherever rows are stored. Each row is in one
+       buffer, and a segment has only the buffers with its key. The same seed and rows result in
+       the same buffers.
+    8. A state written into a table from `state_table_sql` is read by `state_rows_sql` completely,
+       in order, and without other states. The segment may be omitted if the table has only one
+       state.
     """
 
     @property
     def name(self) -> str:
-        """What users call it."""
+        """The name that users know."""
         ...
 
     @property
     def clauses(self) -> Mapping[str, str]:
-        """What statements have in them for this platform alone, by the identifiers in which it
-        stands there.
+        """Clauses that statements need only on this platform, by their placeholders."""
+        ...
+
+    @property
+    def writes_during_run(self) -> bool:
+        """True if the caller's session can write while its workers work.
+
+        Otherwise workers may end in a way that the caller's transaction must not see.
         """
         ...
 
     @property
-    def works_beside(self) -> bool:
-        """Whether the caller's session can write while its workers work: they can have no end that
-        its transaction must not see."""
-        ...
-
-    @property
-    def logs_with_tables(self) -> bool:
-        """Whether the transaction that makes the output tables of a run may also change its row in
-        the log.
-        """
+    def logs_with_output(self) -> bool:
+        """True if the transaction that creates a run's output tables may change its log row."""
         ...
 
     @property
     def stores_features(self) -> bool:
-        """Whether a statement that writes a table can ask a worker's trainer for what it writes."""
+        """True if a statement that writes a table can get the rows from a worker's trainer."""
         ...
 
     # Sessions
 
     @property
-    def alive_by_lock(self) -> bool:
-        """Whether a lock of the caller's own session says that its run is alive, and not the
-        session that writes its log."""
-        ...
+    def caller_holds_run_lock(self) -> bool:
+        """True if the caller's own session holds the lock that shows that its run is alive.
 
-    def session_options(self, db: Caller) -> Mapping[str, str]:
-        """The settings of a worker session: it may train for hours, and keeps its trainer in
-        between.
+        Otherwise the session that writes the log holds it.
         """
         ...
 
-    def rest(self, session: Reader, seconds: int, at: str | None) -> None:
-        """Let a session wait for the next call, and be ended if none comes in that time.
+    def session_options(self, db: Caller) -> Mapping[str, str]:
+        """Return the settings of a worker session, which may train for hours."""
+        ...
 
-        So does its trainer, to whose process `at` sends a statement, None where it has none; if the
-        session ends before, that goes to the next one of the same role.
+    def park(self, session: Reader, seconds: int, target: str | None) -> None:
+        """Let a session and its trainer wait for the next call.
+
+        The session ends if no call wakes it in these seconds. If it ends before, the trainer goes
+        to the next session of the same role.
+
+        Args:
+            target: the `dispatch_clause` of the trainer's process; None without a trainer.
         """
         ...
 
     def wake(self, session: Reader, label: str) -> None:
-        """Let it work again, under a label for those who look."""
+        """Let a parked session work again; `label` is its application_name."""
         ...
 
-    def message(self, text: str) -> str:
-        """The message of an error without what the server adds to it."""
+    def clean_message(self, text: str) -> str:
+        """Return the message of an error without additions of the server."""
         ...
 
-    def lost(self, sqlstate: str, message: str) -> CerebroError | None:
-        """The error where a part of the server was lost, and the session can go on; `message` is
-        the server's own.
+    def translate_loss(self, sqlstate: str, message: str) -> CerebroError | None:
+        """Return our error if a part of the server was lost and the session can continue.
+
+        Args:
+            message: the server's own message.
         """
         ...
 
-    def settle(self, session: Reader) -> None:
-        """Return when all parts of the server serve that session again; it repeats what a lost part
-        keeps from it.
+    def wait_for_segments(self, session: Reader) -> None:
+        """Wait until all parts of the server serve a session again.
+
+        The session repeats statements that a lost part prevents.
         """
         ...
 
     def check_interrupts(self, db: Caller) -> None:
-        """Raise where the caller's statement was cancelled, or its session is to end."""
+        """Raise if the caller's statement was cancelled, or if its session is to end."""
         ...
 
     def uninterrupted(self) -> AbstractContextManager[None]:
-        """Within, no cancel takes effect amid a statement that it could harm; `check_interrupts`
-        sees it.
-        """
+        """Hold back cancels that could harm a statement; `check_interrupts` still sees them."""
         ...
 
     def check_process(self, module: str | None = None) -> None:
-        """Raise where the statement that calls keeps this process from asking the database
-        anything; nothing is asked.
+        """Raise if the current statement prevents this process from using the database.
 
-        With a module also where it cannot read tables.
+        The check itself uses no statement. With a module, also raise if tables cannot be read.
         """
         ...
 
-    def refuse_held(self, held: Sequence[str], why: str) -> None:
-        """Raise where tables that only the caller's session can use cannot be trained on at all."""
+    def refuse_private_tables(self, names: Sequence[str], reason: str) -> None:
+        """Raise if tables that only the caller's session can use cannot be trained on at all."""
         ...
 
-    def waiting(
+    def find_waits(
         self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]
     ) -> Sequence[Wait]:
-        """What keeps these processes waiting: one that waits itself, in the end, for the caller's,
-        one that has a table of schema cerebro, and one that has another table; none where they wait
-        for neither.
+        """Return the processes that block these processes.
 
-        `watch` gives a session of its own to ask from, None while that is at work.
+        They are: one that itself waits, perhaps indirectly, for the caller's process; one that has
+        locked a table of schema cerebro; and one that has locked another table.
+
+        Args:
+            watch: returns a separate session for the query; None while that is busy.
         """
         ...
 
-    def look_anew(self, db: Caller) -> None:
-        """Let the caller's transaction see the other sessions as they are now."""
+    def refresh_activity(self, db: Caller) -> None:
+        """Let the caller's transaction see the current state of other sessions."""
         ...
 
     # Predictions for roles that may not read a model
 
     def check_groups(self, module: str) -> None:
-        """Raise where buffers cannot be made to hold one group of rows each."""
+        """Raise if buffers cannot be restricted to rows of one group."""
         ...
 
     def check_grants(self, module: str) -> None:
-        """Raise where nobody can be granted them."""
+        """Raise if predictions cannot be granted."""
         ...
 
-    def granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
-        """The function of that name that grants them with a model table, if there is one: see
-        `grant.found`.
+    def read_granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
+        """Return the function of this name that grants predictions with a model table.
+
+        The result has at most one row: see statement grant.found.
         """
         ...
 
     def grant_hint(self, model: str) -> str:
-        """How an owner grants them, as a part of a sentence; empty where nobody can."""
+        """Return how an owner grants predictions, as a part of a sentence; '' if impossible."""
         ...
 
     # Segments, their machines and their workers
 
-    def at(self, segment_id: int | None) -> str:
-        """What sends a statement to the process that serves the worker of that post."""
+    def dispatch_clause(self, segment_id: int | None) -> str:
+        """Return the clause that sends a statement to the process of a segment's worker."""
         ...
 
-    def posts(self, segments: Sequence[int], workers: int) -> Sequence[int | None]:
-        """Of each worker the segment that it alone can serve, or None for one that can serve
-        any.
+    def assign_segments(self, segments: Sequence[int], workers: int) -> Sequence[int | None]:
+        """Return for each worker the only segment that it serves, or None if it serves any."""
+        ...
+
+    def default_workers(self, segments: int) -> int:
+        """Return the number of workers to train with if the caller does not choose it."""
+        ...
+
+    def trainer_threads(self, workers: int) -> Mapping[int, int]:
+        """Return the threads of each trainer by the number of workers, from 1 to `workers`.
+
+        Empty if there is always one worker per segment.
         """
         ...
 
-    def most_workers(self, segments: int) -> int:
-        """How many workers train at a time, where the caller does not say and there are so many
-        segments.
-        """
-        ...
-
-    def widths(self, workers: int) -> Mapping[int, int]:
-        """The threads of each trainer by the number of workers, for all numbers from 1 to this one;
-        none where there are as many as segments."""
-        ...
-
-    def machines(self, db: Caller) -> int:
+    def count_machines(self, db: Caller) -> int:
         """Return the number of machines that trainers work on."""
         ...
 
-    def hosts(self, session: Reader, posts: Mapping[int, int | None]) -> Mapping[int, str]:
-        """The machine of each worker's trainer, by the worker's number, as `posts` are."""
+    def read_hosts(self, session: Reader, segments: Mapping[int, int | None]) -> Mapping[int, str]:
+        """Return the machine of each worker's trainer, by the worker's number.
+
+        Args:
+            segments: the segment that `assign_segments` gave to each worker, by its number.
+        """
         ...
 
-    def gpus(
-        self, db: Caller, source: str, here: Callable[[], Iterable[str]]
+    def list_gpus(
+        self, db: Caller, source: str, list_local: Callable[[], Iterable[str]]
     ) -> Iterable[tuple[str, str]]:
-        """Host and description of each GPU that `source` lists; `here` asks this very machine."""
+        """Return host and description of each GPU that `source` lists.
+
+        Args:
+            list_local: lists the GPUs of this machine.
+        """
         ...
 
     # Packed tables
 
-    def distribution(
-        self, db: Caller, module: str, rules: Rules, wanted: int | None
+    def choose_distribution(
+        self, db: Caller, module: str, rules: Rules, segments: int | None
     ) -> Distribution:
-        """The segments that the rules name for a new packed table, or so many of them."""
+        """Return the segments for a new packed table: those of the rules, or only the first."""
         ...
 
-    def distribution_along(
+    def follow_distribution(
         self, db: Caller, module: str, keys: Sequence[int], rules: Rules
     ) -> Distribution:
-        """The segments of a training table, for the table that follows it; a NOTICE where rules
-        name others.
+        """Return the segments of a training table, for its validation table.
+
+        A NOTICE reports rules that name other segments.
         """
         ...
 
-    def ordered_rows(self, output: str, rows: Mapping[str, str]) -> str:
-        """What makes a temporary table `output` of rows that lie in the order of a number that each
-        of them has.
+    def ordered_rows_sql(self, output: str, rows: Mapping[str, str]) -> str:
+        """Return the statement that creates a temporary table of rows ordered by a number.
 
-        `rows` are parts of the statement: the `columns` that are made of each row `t` of a `source`
-        for which `side` is true, and the number, `order`. It goes with the transaction.
+        The table is dropped at the end of the transaction.
+
+        Args:
+            output: name of the table.
+            rows: parts of the statement: the `columns` made of each row `t` of a `source` for
+                which `side` is true, and the number, `order`.
         """
         ...
 
-    def packers(
+    def open_packers(
         self, db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]
     ) -> AbstractContextManager[Packers]:
-        """Packers for these columns of a table; they end with the context, after an error with the
-        transaction.
+        """Return packers for these columns of a table.
+
+        They end with the context; after an error they end with the transaction.
         """
         ...
 
-    def packer_ready(self, running: bool, rows: bool, start: Callable[[], object]) -> bool:
-        """Whether this process can pack, and if need be starts a packer; `rows` is whether it has
-        any to pack.
+    def ensure_packer(self, is_running: bool, has_rows: bool, start: Callable[[], object]) -> bool:
+        """Return True if this process can pack; start a packer if necessary.
+
+        Args:
+            has_rows: the process has rows to pack.
         """
         ...
 
     def check_distributed(self, session: Reader, module: str, table: Table) -> None:
-        """Refuse a packed table whose rows do not lie where their segments are served."""
+        """Refuse a packed table whose rows are not stored where their segments are served."""
         ...
 
     def check_keys(
         self, session: Reader, module: str, table: Table, segments: Sequence[int]
     ) -> None:
-        """Refuse a packed table with keys of which nobody knows where their segments are."""
+        """Refuse a packed table with keys of unknown segments."""
         ...
 
     # States
 
-    def state_table(self, name: str) -> str:
-        """What makes a table for states anew; `name` is quoted."""
+    def state_table_sql(self, name: str) -> str:
+        """Return the statement that creates or empties a table for states; `name` is quoted."""
         ...
 
-    def state_rows(self, table: str, segment_id: int | None, base: str | None = None) -> str:
-        """What reads the chunks of the state that a visit to that segment has left in a table, in
-        order.
+    def state_rows_sql(self, table: str, segment_id: int | None, base: str | None = None) -> str:
+        """Return the query for the chunks, in order, of a state in a table.
 
-        Of the only state in the table, where no segment is named. What states share of it may lie
-        in the table `base`.
+        Args:
+            segment_id: segment whose visit has stored the state; None if the table has only one.
+            base: table with the chunks that several states share.
         """
         ...
 
-    def state_between(self, table: str, segment_id: int | None) -> str | None:
-        """What reads of such a state what lies from one block of its table on, but before another,
-        both as values.
+    def state_range_sql(self, table: str, segment_id: int | None) -> str | None:
+        """Return the query for the chunks of a state between two blocks of its table.
 
-        None where it can only be read as a whole.
+        The query takes the first block and the block after the last as values. None if a state can
+        only be read completely.
         """
         ...
 
-    def state_copy(self, table: str, segment_id: int | None, base: str | None, copy: str) -> str:
-        """What copies that state into another table for states, where it can be read in the same
-        way; with what lies in its `base`, if one is named."""
+    def copy_state_sql(
+        self, table: str, segment_id: int | None, base: str | None, copy: str
+    ) -> str:
+        """Return the statement that copies a state into another table for states.
+
+        The copy includes the chunks in `base`, and is read in the same way.
+        """
         ...
 
-    def state_of_rows(self, rows: str, table: str) -> str:
-        """What copies the chunks of a state, each a part and a chunk, from a query into a table for
-        states.
+    def state_from_rows_sql(self, rows: str, table: str) -> str:
+        """Return the statement that copies the chunks of a state from a query into a table.
+
+        Args:
+            rows: query for parts and chunks.
         """
         ...

@@ -1,7 +1,7 @@
-"""How far a long statement has come: what others see of its session, and what its caller is told.
+"""Progress of a long statement, for other sessions and for the caller.
 
-Rows are read by a statement of SQL, which has nothing to say of itself. So it calls a function of
-ours, not for every row but when a second has passed since the last time.
+An SQL statement that reads rows cannot report its progress. It therefore calls our function, though
+at most once a second and not for every row.
 """
 
 from __future__ import annotations
@@ -16,58 +16,64 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import ObjectNotReady
 
 KEY = "cerebro_progress"
-LOOK_SECONDS = 1.0
-# Of a call that is soon over its caller hears nothing, and of one that takes hours once a minute.
-FIRST_NOTICE_SECONDS, LONGEST_PAUSE_SECONDS = 5.0, 60.0
+UPDATE_SECONDS = 1.0  # between two updates for other sessions
+FIRST_NOTICE_SECONDS = 5.0  # a short call reports nothing to its caller
+MAX_PAUSE_SECONDS = 60.0  # between two notices of a call that takes hours
 Globals = dict[str, Any]
 
 
 class Progress:
-    """Of one call: the task, and what of it is done."""
+    """Progress of one call.
+
+    Args:
+        task: the work on the table, such as "packing".
+        name: name of the table.
+    """
 
     def __init__(self, task: str, name: str) -> None:
-        """`task` is what is done to the table of that name, such as "packing"."""
         self._task = task
         self._name = name
-        self._done = ""
+        self._activity = ""
         self._total: int | None = None
         self._rows = 0
         self._pause = FIRST_NOTICE_SECONDS
-        self._look = 0.0
-        self._notice = time.monotonic() + self._pause
+        self._next_update = 0.0
+        self._next_notice = time.monotonic() + self._pause
 
-    def begin(self, db: Caller, done: str, total: int | None = None) -> None:
-        """A part of the task begins; `done` is what is then said of rows, such as "read"."""
-        self._done, self._total, self._rows = done, total, 0
-        self.reached(db, 0)
+    def begin(self, db: Caller, activity: str, total: int | None = None) -> None:
+        """Begin a part of the task; `activity` is a participle, such as "read"."""
+        self._activity = activity
+        self._total = total
+        self._rows = 0
+        self.report(db, 0)
 
-    def reached(self, db: Caller, rows: int) -> None:
-        """So many rows are done; others see it, and the caller is told now and then."""
+    def report(self, db: Caller, rows: int) -> None:
+        """Show the number of finished rows to other sessions, and sometimes to the caller."""
         now = time.monotonic()
-        self._look = now + LOOK_SECONDS
-        of = "" if self._total is None else f" of {self._total}"
-        said = f"{self._done} {rows}{of} rows"
+        self._next_update = now + UPDATE_SECONDS
+        total = "" if self._total is None else f" of {self._total}"
+        text = f"{self._activity} {rows}{total} rows"
         db.rows(
             sql("session.progress"),
-            f"{self._task}: {said} ({self._name})",
-            str(time.time() + LOOK_SECONDS),
+            f"{self._task}: {text} ({self._name})",
+            str(time.time() + UPDATE_SECONDS),
         )
-        if now >= self._notice:
-            db.notice(f"{self._task} {self._name}: {said}")
-            self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
-            self._notice = now + self._pause
+        if now >= self._next_notice:
+            db.notice(f"{self._task} {self._name}: {text}")
+            self._pause = min(2 * self._pause, MAX_PAUSE_SECONDS)
+            self._next_notice = now + self._pause
 
-    def more(self, db: Caller, done: str, rows: int) -> None:
-        """So many rows more are done; what that means is said by `done`."""
-        self._done = done
+    def add(self, db: Caller, activity: str, rows: int) -> None:
+        """Add finished rows; `activity` is a participle, such as "packed"."""
+        self._activity = activity
         self._rows += rows
-        if time.monotonic() >= self._look:
-            self.reached(db, self._rows)
+        if time.monotonic() >= self._next_update:
+            self.report(db, self._rows)
 
 
 @contextmanager
-def shown(db: Caller, gd: Globals, task: str, name: str) -> Iterator[Progress]:
-    """The progress of a call, which others see in place of the session's application_name."""
+def shown_progress(db: Caller, gd: Globals, task: str, name: str) -> Iterator[Progress]:
+    """Show the progress of a call in place of the session's application_name."""
     with db.configured(application_name=f"{task} ({name})"):
         progress = gd[KEY] = Progress(task, name)
         try:
@@ -76,8 +82,8 @@ def shown(db: Caller, gd: Globals, task: str, name: str) -> Iterator[Progress]:
             gd.pop(KEY, None)
 
 
-def current(gd: Globals) -> Progress:
-    """The progress of the call that this session is in."""
+def current_progress(gd: Globals) -> Progress:
+    """Return the progress of the current call in this session."""
     progress: Progress | None = gd.get(KEY)
     if progress is None:
         raise ObjectNotReady(

@@ -1,8 +1,8 @@
-"""SQL statements by name, from the `.sql` files beside this module.
+"""SQL statements by name, from the `.sql` files in folder `queries`.
 
-A statement stands below a line `-- name: …`; `%s` takes a value, `{word}` an identifier that is
-quoted already, or a clause that only some platforms need (see `Platform.clauses`). Keeping them in
-files lets a reader judge what a run does to a database without reading Python.
+A statement follows a line `-- name: …`. `%s` takes a value; `{word}` takes a quoted identifier, or
+a clause that only some platforms need (see `Platform.clauses`). The files show what a run does to a
+database without reading Python.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import re
 from functools import cache
 
 FOLDER = os.path.join(os.path.dirname(__file__), "queries")
-# Quoted names and texts come from users: a %s in one of them is no placeholder.
+# Quoted names and texts come from users: a %s in them is not a placeholder.
 _OUTSIDE_QUOTES = re.compile(r"""("(?:[^"]|"")*"|'(?:[^']|'')*')|%s""")
 
 
 @cache
 def load(file: str) -> dict[str, str]:
-    """All statements of one file: name to text, comments stripped."""
+    """Return the statements of a file by name, without comments."""
     with open(os.path.join(FOLDER, f"{file}.sql"), encoding="utf-8") as statements:
         text = statements.read()
     parts = re.split(r"^-- name: *(\S+) *$", text, flags=re.MULTILINE)
@@ -26,31 +26,32 @@ def load(file: str) -> dict[str, str]:
     return {name: " ".join(body.split()).rstrip(";") for name, body in zip(parts[1::2], bodies)}
 
 
-def around_placeholders(statement: str) -> list[str]:
-    """The parts of a statement before, between and after its `%s`.
+def split_placeholders(statement: str) -> list[str]:
+    """Return the parts of a statement before, between and after its `%s`.
 
-    >>> around_placeholders("a = %s AND b = '100%s'")
+    >>> split_placeholders("a = %s AND b = '100%s'")
     ['a = ', " AND b = '100%s'"]
     """
-    ends = [match.span() for match in _OUTSIDE_QUOTES.finditer(statement) if match[1] is None]
-    starts = [0, *(end for _, end in ends)]
-    return [
-        statement[start:end]
-        for start, end in zip(starts, [*(begin for begin, _ in ends), len(statement)])
-    ]
+    parts = []
+    start = 0
+    for match in _OUTSIDE_QUOTES.finditer(statement):
+        if match[1] is None:
+            parts.append(statement[start : match.start()])
+            start = match.end()
+    return [*parts, statement[start:]]
 
 
 def escape_percent(statement: str) -> str:
-    """The statement as the driver wants it: every % that is not part of a placeholder is doubled.
+    """Return a statement for the driver: each % outside of placeholders is doubled.
 
     >>> escape_percent("SELECT 7 % %s")
     'SELECT 7 %% %s'
     """
-    return "%s".join(part.replace("%", "%%") for part in around_placeholders(statement))
+    return "%s".join(part.replace("%", "%%") for part in split_placeholders(statement))
 
 
 def sql(name: str, **identifiers: str) -> str:
-    """The statement `file.name` with its identifiers put in.
+    """Return the statement `file.name`, with these identifiers in place of their `{word}`.
 
     >>> sql("read.columns").startswith("SELECT")
     True

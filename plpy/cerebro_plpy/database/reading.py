@@ -1,10 +1,10 @@
 """The settings under which the rows of a source are read.
 
-Two kinds of settings change what a view, a policy or a foreign table returns, and they need
-opposite rules. *Identity* decides what a role may see: users, search_path, row_security and custom
-settings are always the caller's. *Formats* decide what a value means: they are the caller's when a
-model is trained, and those of the version whenever it reads rows afterwards, so that a view which
-takes the hour of a timestamp means the same hour in every session.
+Two kinds of settings change the result of a view, a policy or a foreign table, and they need
+opposite rules. *Identity* decides which rows a role may see: users, search_path, row_security and
+custom settings are always the caller's. *Formats* decide the meaning of a value. They are the
+caller's when a model is trained, and those of the version whenever it reads rows afterwards: a view
+that takes the hour of a timestamp means the same hour in every session.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORMATS = (
     "xmloption",
 )
 PINNED = {"extra_float_digits": "1", "bytea_output": "hex", "array_nulls": "on"}
-"""Settings that are the same in every reading: numbers have all their digits as text."""
+"""Settings that are the same in every reading; the text of a number has all its digits."""
 TEXTS = {
     "timezone": "UTC",
     "datestyle": "ISO, YMD",
@@ -39,11 +39,9 @@ TEXTS = {
     "extra_float_digits": "1",
     "bytea_output": "hex",
 }
-"""Settings under which a value has the same text for everybody: rows are hashed and packed under
-these.
-"""
-UNRECORDED = {name: value for name, value in TEXTS.items() if name in FORMATS}
-"""The formats of a version that has no record of them."""
+"""Settings under which a value has the same text for every role: rows are hashed and packed so."""
+DEFAULT_FORMATS = {name: value for name, value in TEXTS.items() if name in FORMATS}
+"""The formats of a version that has no record of its formats."""
 STYLES = (
     "timezone",
     "datestyle",
@@ -62,26 +60,24 @@ CALLER = (
 )
 """Settings that `Database.pinned_path` remembers of the caller's session."""
 SPELLINGS = {"timezone": "TimeZone", "datestyle": "DateStyle", "intervalstyle": "IntervalStyle"}
-"""Names of settings as PostgreSQL's documentation writes them, where these have capitals."""
+"""Names of settings that PostgreSQL's documentation writes with capitals."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The settings of one reading of a source."""
+    """The settings of one reading of a source; all but the formats are the caller's."""
 
-    formats: Mapping[str, str]  # by the names of FORMATS, which may be missing
-    path: str  # the caller's search_path
-    row_security: str  # the caller's
-    standard_conforming_strings: str = (
-        "on"  # the caller's, by which functions behind a view read their texts
-    )
+    formats: Mapping[str, str]  # by names of FORMATS, any of which may be missing
+    path: str  # search_path
+    row_security: str
+    standard_conforming_strings: str = "on"  # affects literals in functions behind a view
 
     @property
     def settings(self) -> dict[str, str]:
-        """Settings for a statement that reads the source, and resolves names as the caller's SELECT
-        does.
+        """Return the settings for a statement that reads the source.
 
-        Operators and functions of pg_catalog come first, as they do by default.
+        The statement resolves names as the caller's SELECT does. Operators and functions of
+        pg_catalog come first, as they do by default.
         """
         path = ", ".join(part for part in ("pg_catalog", self.path.strip(), "pg_temp") if part)
         identity = {"row_security": self.row_security, "search_path": path}
@@ -94,24 +90,28 @@ class Reading:
 
 
 def read_current(path: str, settings: Mapping[str, str]) -> Reading:
-    """Return the reading of a session with this search_path and these settings, by the names of
-    CALLER.
-    """
-    identity = settings["row_security"], settings["standard_conforming_strings"]
-    return Reading({name: settings[name] for name in FORMATS}, path, *identity)
+    """Return the reading of a session with this search_path; `settings` has all of CALLER."""
+    return Reading(
+        formats={name: settings[name] for name in FORMATS},
+        path=path,
+        row_security=settings["row_security"],
+        standard_conforming_strings=settings["standard_conforming_strings"],
+    )
 
 
 def read_recorded(value: object) -> dict[str, str]:
-    """Return the formats that the record of a version contains: a JSON object, or None if there is
-    no record.
+    """Return the formats in the record of a version.
 
-    Its owner may have changed the record, so that names of other settings are ignored.
+    The owner may have changed the record, so that names of other settings are ignored.
+
+    Args:
+        value: a JSON object; None if the version has no record.
 
     Raises:
-        DataCorrupted: The record is not an object, or a format is not a text.
+        DataCorrupted: the record is not an object, or a format is not a text.
     """
     if value is None:
-        return dict(UNRECORDED)
+        return dict(DEFAULT_FORMATS)
     if not isinstance(value, Mapping):
         raise DataCorrupted(
             f"the record of a version's formats is {value!r:.100}; expected a JSON object"
@@ -126,19 +126,19 @@ def read_recorded(value: object) -> dict[str, str]:
 
 
 def granted_formats(formats: Mapping[str, str]) -> dict[str, str]:
-    """Return the formats that another role's reading may have: nothing of the owner's is resolved
-    by them.
+    """Return the formats that another role may read with.
+
+    A text search configuration outside pg_catalog is left out, so that no object of the owner's is
+    resolved.
     """
-    own = not formats.get("default_text_search_config", "").startswith("pg_catalog.")
-    return {
-        name: value
-        for name, value in formats.items()
-        if not (own and name == "default_text_search_config")
-    }
+    search_config = formats.get("default_text_search_config", "")
+    if search_config.startswith("pg_catalog."):
+        return dict(formats)
+    return {name: value for name, value in formats.items() if name != "default_text_search_config"}
 
 
 def describe_difference(formats: Mapping[str, str], settings: Mapping[str, str]) -> str:
-    """Return which formats differ from the settings of a session, in words; '' if none does.
+    """Return the formats that differ from the settings of a session, as text; '' if none does.
 
     >>> describe_difference({"timezone": "UTC", "lc_time": "C"},
     ...     {"timezone": "Asia/Tokyo", "lc_time": "C"})
@@ -152,12 +152,13 @@ def describe_difference(formats: Mapping[str, str], settings: Mapping[str, str])
 
 
 def configuration(settings: Mapping[str, str]) -> str:
-    """Return settings as the JSON that the statement session.configure takes."""
+    """Return settings as JSON for the statement session.configure."""
     return json.dumps(dict(settings))
 
 
-def record(formats: Mapping[str, str], **more: Any) -> dict[str, Any]:
-    """Return what a version stores of its reading: the formats and further fields; values of custom
-    settings never.
+def record(formats: Mapping[str, str], **fields: Any) -> dict[str, Any]:
+    """Return the record that a version stores of its reading.
+
+    It contains the formats and further fields, but never values of custom settings.
     """
-    return {**more, **formats}
+    return {**fields, **formats}

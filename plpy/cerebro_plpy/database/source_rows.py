@@ -1,9 +1,8 @@
-"""The rows of a source: where a call reads them, so that it reads them once and in one state of the
-database.
+"""The rows of a source, read once and from one snapshot of the database.
 
 A table is read in place. A view, a foreign table or a table with row security is evaluated once,
 under the caller's path and formats, into an unlogged table in schema cerebro_state that the same
-transaction drops. Where nothing can be written, each statement evaluates the source behind a fence.
+transaction drops. If nothing can be written, each statement evaluates the source behind a fence.
 """
 
 from __future__ import annotations
@@ -28,44 +27,43 @@ if TYPE_CHECKING:
 
 SCHEMA = "cerebro_state"
 SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "oid", "gp_segment_id")
-MOST_OF_DISK = 0.5
-"""A copy takes at most so much of the disk that is free when it begins."""
+MAX_DISK_SHARE = 0.5
+"""A copy may take this share of the disk space that is free when it begins."""
 Watch = Callable[[str, Sequence[str]], str]
+"""Takes an item of FROM and its columns; returns an item that also reports the rows read."""
 
 
 class Copy(NamedTuple):
-    """A source that was copied."""
+    """A copied source."""
 
     source: Table
-    name: str  # of the copy, quoted
+    name: str  # quoted name of the copy
     bytes: int
 
 
-class Opened(NamedTuple):
-    """A table that a call reads: see `platform.Table`."""
+class OpenedTable(NamedTuple):
+    """A table that a call reads: see `platform_protocol.Table`."""
 
     spelling: str
     oid: int
     quoted: str
 
 
-def as_it_is(source: str, columns: Sequence[str]) -> str:
-    """Return what stands in FROM for a source of which nobody is told how far it is read."""
+def unwatched(source: str, columns: Sequence[str]) -> str:
+    """Return the item of FROM for a source whose progress is not reported."""
     return source
 
 
 class SourceRows:
-    """The sources of one call, opened one after another, each of them once."""
+    """The sources of one call, each of which is opened once.
+
+    Args:
+        session: reads the rows under pinned settings, within a transaction.
+        run_as_caller: runs a statement in the same transaction under the settings of a `Reading`.
+            None if nothing may be written; then `session` itself reads under these settings.
+    """
 
     def __init__(self, session: Reader, run_as_caller: Callable[[str], object] | None) -> None:
-        """Use a session, which is in a transaction, to read sources.
-
-        Args:
-            session: reads the rows under pinned settings.
-            run_as_caller: runs a statement in the same transaction under the settings of a
-                `Reading`; None if nothing may be written, and `session` itself reads under these
-                settings.
-        """
         self.session = session
         self.copies: list[Copy] = []
         self._run_as_caller = run_as_caller
@@ -73,50 +71,50 @@ class SourceRows:
 
     @property
     def writes(self) -> bool:
-        """Whether tables may be made."""
+        """True if tables may be created."""
         return self._run_as_caller is not None
 
-    def new_table(self, kind: str) -> str:
-        """Return the quoted name of a table that the caller of this makes, and `close` drops."""
+    def name_table(self, kind: str) -> str:
+        """Return the quoted name of a table that the caller creates, and that `close` drops."""
         self._tables.append(quote_qualified((SCHEMA, f"{kind}_{secrets.token_hex(8)}")))
         return self._tables[-1]
 
-    def open(self, source: Table, columns: Sequence[str], watch: Watch = as_it_is) -> str:
-        """Return what stands in FROM for these columns of a source.
+    def open(self, source: Table, columns: Sequence[str], watch: Watch = unwatched) -> str:
+        """Return the item of FROM for these columns of a source.
 
         Args:
-            watch: returns what stands in FROM while the source is copied.
+            watch: reports the progress while the source is copied.
 
         Raises:
-            InsufficientPrivilege: Columns may not be read.
+            InsufficientPrivilege: columns may not be read.
         """
         check_readable(self.session, source, columns)
         if not is_evaluated(self.session, source):
             return source.quoted
         if self._run_as_caller is None:
-            return fenced(source, columns)
-        return self._copied(source, columns, watch(source.quoted, columns))
+            return fenced_item(source, columns)
+        return self._copy(source, columns, watch(source.quoted, columns))
 
-    def open_table(self, source: Table, columns: Sequence[str], watch: Watch = as_it_is) -> Opened:
-        """Return a table with these columns of a source, as `open` does: the source itself, or its
-        copy.
-        """
+    def open_table(
+        self, source: Table, columns: Sequence[str], watch: Watch = unwatched
+    ) -> OpenedTable:
+        """Return a table with these columns, as `open` does: the source itself, or its copy."""
         copies = len(self.copies)
         quoted = self.open(source, columns, watch)
         if len(self.copies) == copies:
-            return Opened(source.spelling, source.oid, quoted)
+            return OpenedTable(source.spelling, source.oid, quoted)
         ((oid,),) = self.session.run(sql("reading.oid", literal=literal(self.copies[-1].name)))
-        return Opened(source.spelling, int(oid), quoted)
+        return OpenedTable(source.spelling, int(oid), quoted)
 
-    def _copied(self, source: Table, columns: Sequence[str], read: str) -> str:
+    def _copy(self, source: Table, columns: Sequence[str], from_item: str) -> str:
         assert self._run_as_caller is not None
-        name = self.new_table("source")
+        name = self.name_table("source")
         self._run_as_caller(
-            sql("reading.copy", copy=name, columns=columns_to_keep(columns), source=read)
+            sql("reading.copy", copy=name, columns=copied_columns(columns), source=from_item)
         )
         ((size,),) = self.session.run(sql("reading.copied", literal=literal(name)))
         self.copies.append(Copy(source, name, int(size)))
-        return kept_rows(name, columns)
+        return copy_item(name, columns)
 
     def close(self) -> None:
         """Drop the tables of this call."""
@@ -124,59 +122,57 @@ class SourceRows:
             self.session.run(sql("reading.drop", table=name))
 
 
-def kept_names(columns: Sequence[str]) -> dict[str, str]:
-    """Return the name in a table of each of these columns of a source: a view's may be that of a
-    system column.
+def copied_names(columns: Sequence[str]) -> dict[str, str]:
+    """Return the name that each column has in a copy.
 
-    >>> kept_names(["a", "ctid", "ctid_0"])
+    A column of a view may have the name of a system column, which a table cannot have.
+
+    >>> copied_names(["a", "ctid", "ctid_0"])
     {'a': 'a', 'ctid': 'ctid_1', 'ctid_0': 'ctid_0'}
     """
-    return {each: _free_name(each, columns) if each in SYSTEM_COLUMNS else each for each in columns}
+    names = {column: column for column in columns}
+    for column in columns:
+        if column in SYSTEM_COLUMNS:
+            names[column] = _free_name(column, columns)
+    return names
 
 
-def columns_to_keep(columns: Sequence[str]) -> str:
-    """Return what a statement selects of a source, as t, to make a table with the `kept_names` of
-    these columns.
-    """
-    names = kept_names(columns)
+def copied_columns(columns: Sequence[str]) -> str:
+    """Return the SELECT list that creates a copy with `copied_names` from a source t."""
     return ", ".join(
-        f"t.{quote_identifier(each)} AS {quote_identifier(name)}" for each, name in names.items()
+        f"t.{quote_identifier(column)} AS {quote_identifier(name)}"
+        for column, name in copied_names(columns).items()
     )
 
 
-def kept_rows(table: str, columns: Sequence[str]) -> str:
-    """Return what stands in FROM for a table with the `kept_names` of these columns, so that it has
-    their own.
-    """
-    names = kept_names(columns)
-    if all(name == each for each, name in names.items()):
+def copy_item(table: str, columns: Sequence[str]) -> str:
+    """Return the item of FROM that gives the columns of a copy their original names."""
+    names = copied_names(columns)
+    if all(name == column for column, name in names.items()):
         return table
-    listed = ", ".join(
-        f"t.{quote_identifier(name)} AS {quote_identifier(each)}" for each, name in names.items()
+    select_list = ", ".join(
+        f"t.{quote_identifier(name)} AS {quote_identifier(column)}"
+        for column, name in names.items()
     )
-    return sql("reading.kept", columns=listed, table=table)
+    return sql("reading.kept", columns=select_list, table=table)
 
 
 def _free_name(column: str, names: Sequence[str]) -> str:
     return next(name for number in count() if (name := f"{column}_{number}") not in names)
 
 
-def fenced(source: Table, columns: Sequence[str]) -> str:
-    """Return what stands in FROM for these columns of a source that the statement itself
-    evaluates.
-    """
-    listed = ", ".join(f"t.{quote_identifier(each)}" for each in columns)
-    return sql("reading.fence", columns=listed, source=source.quoted)
+def fenced_item(source: Table, columns: Sequence[str]) -> str:
+    """Return the item of FROM for these columns of a source that the statement evaluates."""
+    select_list = ", ".join(f"t.{quote_identifier(column)}" for column in columns)
+    return sql("reading.fence", columns=select_list, source=source.quoted)
 
 
 def is_evaluated(session: Reader, source: Table) -> bool:
-    """Check whether a reading of a source evaluates code of users, or fetches rows from
-    elsewhere.
-    """
+    """Return True if reading a source runs code of users, or fetches rows from another server."""
     return bool(session.run(sql("reading.kind"), (source.oid, source.oid))[0][1])
 
 
-def kind_of(session: Reader, source: Table) -> str:
+def read_kind(session: Reader, source: Table) -> str:
     """Return the kind of a source, as version records and messages contain it."""
     kinds = {"v": "view", "m": "materialized view", "f": "foreign table", "p": "partitioned table"}
     return kinds.get(session.run(sql("reading.kind"), (source.oid, source.oid))[0][0], "table")
@@ -187,13 +183,14 @@ def check_readable(session: Reader, source: Table, columns: Sequence[str]) -> No
     denied = {name for (name,) in session.run(sql("reading.columns"), (source.oid,))}
     missing = [name for name in columns if name in denied]
     if missing:
-        listed = ", ".join(map(quote_identifier, missing))
+        names = ", ".join(map(quote_identifier, missing))
         ((role,),) = session.run(sql("granted.caller"))
+        noun = "columns" if len(missing) > 1 else "column"
+        pronoun = "them" if len(missing) > 1 else "it"
         raise InsufficientPrivilege(
-            f"permission denied for column{'s' * (len(missing) > 1)} {listed} of {source.spelling}",
-            hint=f"Leave {'them' if len(missing) > 1 else 'it'} out (columns => '* except "
-            f"{listed}'), or ask the owner: GRANT SELECT ({listed}) ON {source.spelling} TO "
-            f"{quote_identifier(role)};",
+            f"permission denied for {noun} {names} of {source.spelling}",
+            hint=f"Leave {pronoun} out (columns => '* except {names}'), or ask the owner: "
+            f"GRANT SELECT ({names}) ON {source.spelling} TO {quote_identifier(role)};",
         )
 
 
@@ -201,25 +198,26 @@ def check_readable(session: Reader, source: Table, columns: Sequence[str]) -> No
 def session_rows(
     session: WorkerSession, reading: Reading, pinned: Mapping[str, str]
 ) -> Iterator[SourceRows]:
-    """Yield the sources of a call as a session of its own reads them, which is in a transaction.
+    """Yield the sources of a call, which a separate session reads within a transaction.
 
     Code of a view may change settings and the role, so that they are reset after each copy.
 
     Args:
-        session: was opened with the caller's custom settings.
+        session: a session that was opened with the caller's custom settings.
         pinned: settings for all statements but the copies.
     """
 
-    def run(statement: str) -> None:
+    def run_as_caller(statement: str) -> None:
         session.run(sql("session.configure"), (configuration(reading.settings),))
-        with _disk_watched(session):
+        with _watched_disk(session):
             session.run(statement)
         session.run(sql("reading.reset"))
-        session.run(sql("session.set_role", role=quote_identifier(session.who.current_user)))
+        role = quote_identifier(session.identity.current_user)
+        session.run(sql("session.set_role", role=role))
         session.run(sql("session.configure"), (configuration(pinned),))
 
     session.run(sql("session.configure"), (configuration(pinned),))
-    rows = SourceRows(session, run)
+    rows = SourceRows(session, run_as_caller)
     yield rows
     rows.close()
 
@@ -231,13 +229,14 @@ def caller_rows(
     pinned: Mapping[str, str],
     open_session: Callable[..., LocalSession] = LocalSession,
 ) -> Iterator[SourceRows]:
-    """Yield the sources of a call as the caller's own session reads them, which may be one that
-    writes nothing.
+    """Yield the sources of a call, which the caller's own session reads.
+
+    In a read-only transaction no source is copied.
 
     Args:
         pinned: settings for all statements but the copies.
-        open_session: makes what runs statements in the session, under settings that it is given by
-            name.
+        open_session: creates a session that runs statements in the caller's, under the settings
+            that are its keyword arguments.
     """
     if db.value(sql("session.setting"), "transaction_read_only") == "on":
         yield SourceRows(open_session(db, **{**pinned, **reading.settings}), None)
@@ -249,30 +248,29 @@ def caller_rows(
 
 
 def _free_bytes() -> int:
-    """Return how much of the disk of the data folder, which is a backend's working directory, is
-    free.
-    """
-    about = os.statvfs(".")
-    return about.f_bavail * about.f_frsize
+    """Return the free space on the disk of the data folder, a backend's working directory."""
+    disk = os.statvfs(".")
+    return disk.f_bavail * disk.f_frsize
 
 
 @contextmanager
-def _disk_watched(session: WorkerSession) -> Iterator[None]:
-    """Within, a statement of a session is cancelled before it fills the server's disk."""
-    check, free = session.check, _free_bytes()
+def _watched_disk(session: WorkerSession) -> Iterator[None]:
+    """Cancel a statement of a session before it fills the server's disk."""
+    check = session.check
+    free = _free_bytes()
 
-    def watch() -> None:
+    def check_disk() -> None:
         check()
-        if _free_bytes() < free * (1 - MOST_OF_DISK):
+        if _free_bytes() < free * (1 - MAX_DISK_SHARE):
             session.cancel()
             raise DiskFull(
-                f"the copy of the source takes more than {MOST_OF_DISK:.0%} of the "
+                f"the copy of the source takes more than {MAX_DISK_SHARE:.0%} of the "
                 f"{free / 1e9:.1f} GB that were free on the server's disk",
                 hint="Name fewer columns (columns => 'a, b'), or make a table of the source where "
                 "there is room.",
             )
 
-    session.check = watch
+    session.check = check_disk
     try:
         yield
     finally:

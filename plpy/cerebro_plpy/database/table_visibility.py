@@ -1,5 +1,6 @@
-"""Tables that only the caller's own session can use: temporary, or changed or locked in its
-transaction.
+"""Private tables: those that only the caller's own session can use.
+
+A table is private if it is temporary, or if the caller's transaction has changed or locked it.
 """
 
 from __future__ import annotations
@@ -12,55 +13,58 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import ActiveTransaction
 
-WHY = "temporary, or changed or locked in this transaction"
+REASON = "temporary, or changed or locked in this transaction"
 
 
-def held_by_caller(db: Database, relations: Iterable[Table]) -> list[str]:
-    """Return the names of those of the relations, and of the tables behind them."""
+def list_private_tables(db: Database, relations: Iterable[Table]) -> list[str]:
+    """Return the names of private tables among these relations and the tables behind them."""
     return [row["name"] for row in db.rows(sql("read.held_by_caller"), [r.oid for r in relations])]
 
 
-def refuse_held(db: Database, relations: Iterable[Relation]) -> None:
-    """Refuse them to a run in the background."""
-    if held := held_by_caller(db, relations):
+def refuse_private_tables(db: Database, relations: Iterable[Relation]) -> None:
+    """Refuse private tables to a run in the background."""
+    private = list_private_tables(db, relations)
+    if private:
         raise ActiveTransaction(
-            f"a run in the background cannot use {', '.join(held)}: {WHY}",
+            f"a run in the background cannot use {', '.join(private)}: {REASON}",
             hint="COMMIT first, or train in this session by madlib_fit_multiple_model().",
         )
 
 
-def refuse_own(db: Database, module: str, source: Table) -> None:
-    """Refuse a source to a run that keeps something of it: that must not depend on a rollback."""
-    held = db.rows(sql("read.held_by_caller"), [source.oid])
-    if held:
-        behind = [row["name"] for row in held if row["oid"] != source.oid]
-        what = (
-            source.spelling
-            if len(behind) < len(held)
-            else f"{', '.join(behind)}, behind {source.spelling}"
-        )
-        raise ActiveTransaction(
-            f"{module} error: other sessions cannot use {what}: it is {WHY}.",
-            hint="COMMIT first; of a temporary table train on a copy that is none.",
-        )
+def refuse_private_source(db: Database, module: str, source: Table) -> None:
+    """Refuse a private source to a run that stores results: a rollback must not undo the source."""
+    private = db.rows(sql("read.held_by_caller"), [source.oid])
+    if not private:
+        return
+    behind = [row["name"] for row in private if row["oid"] != source.oid]
+    names = source.spelling
+    if len(behind) == len(private):
+        names = f"{', '.join(behind)}, behind {source.spelling}"
+    raise ActiveTransaction(
+        f"{module} error: other sessions cannot use {names}: it is {REASON}.",
+        hint="COMMIT first; of a temporary table train on a copy that is none.",
+    )
 
 
-def alone(db: Database, relations: Iterable[Relation], workers: int | None) -> bool:
-    """Whether a call has to work in the caller's session, of which the caller is told; refused
-    where it cannot.
+def needs_own_session(db: Database, relations: Iterable[Relation], workers: int | None) -> bool:
+    """Return True, after a NOTICE, if a call can work only in the caller's session.
+
+    Raises:
+        ActiveTransaction: the caller asked for workers, or the platform does not support it.
     """
-    held = held_by_caller(db, relations)
-    if held:
-        db.platform.refuse_held(held, WHY)
-    if held and workers:
+    private = list_private_tables(db, relations)
+    if not private:
+        return False
+    db.platform.refuse_private_tables(private, REASON)
+    names = ", ".join(private)
+    if workers:
         raise ActiveTransaction(
-            f"workers is {workers}, but other sessions cannot use {', '.join(held)}: {WHY}",
+            f"workers is {workers}, but other sessions cannot use {names}: {REASON}",
             hint="COMMIT first, or leave workers NULL to train in this session.",
         )
-    if held:
-        db.notice(
-            "working in this session alone, with one trainer, because other sessions cannot use "
-            f"{', '.join(held)}: {WHY}. COMMIT first to work in parallel, and to keep what was "
-            "trained if this transaction is rolled back."
-        )
-    return bool(held)
+    db.notice(
+        "working in this session alone, with one trainer, because other sessions cannot use "
+        f"{names}: {REASON}. COMMIT first to work in parallel, and to keep what was "
+        "trained if this transaction is rolled back."
+    )
+    return True

@@ -18,7 +18,7 @@ from cerebro_plpy.configs.templates.candidates import check_space
 from cerebro_plpy.configs.templates.networks.custom import body
 from cerebro_plpy.configs.templates.registry import USUAL, find_template
 from cerebro_plpy.configs.templates.template import Template
-from cerebro_plpy.database.call_checks import check_flat, check_positive, seconds
+from cerebro_plpy.database.call_checks import check_flat, check_positive, read_seconds
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database
@@ -101,7 +101,7 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
         raise NullNotAllowed(
             f"{module} error: target is NULL or empty.", hint="Name the column to predict."
         )
-    budget = seconds(db, module, "budget", arguments.budget or BUDGET)
+    budget = read_seconds(db, module, "budget", arguments.budget or BUDGET)
     assert budget is not None
     if budget < LEAST_SECONDS:
         raise InvalidParameter(
@@ -133,7 +133,7 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
     space = json_object(module, "space", arguments.space)
     check_space(module, templates, space)
     kinds = _kinds(module, arguments.types)
-    max_cpu = seconds(db, module, "max_cpu", arguments.max_cpu)
+    max_cpu = read_seconds(db, module, "max_cpu", arguments.max_cpu)
     allowed = allowance(module, settings.read(db), max_cpu, arguments.max_cost)
     return Wanted(arguments.target, budget, kinds, templates, space, rule, allowed)
 

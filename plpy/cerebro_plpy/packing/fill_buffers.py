@@ -126,7 +126,7 @@ def row_elements(db: Database, packing: Packing, column: Column) -> int:
             }
         )
         name = quote_identifier(column.name)
-        about = packing.packers.about_image(
+        about = packing.packers.inspect_image(
             packing.distribution.keys[0], name, column.sent(f"t.{name}"), spec
         )
         return prod(json.loads(about)["shapes"][0])
@@ -336,7 +336,7 @@ def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
         f"{quote_identifier(c.name + CLASSES)} {c.type if c.classes else 'text'}[]"
         for c in dependent
     )
-    segments = packing.distribution.described()
+    segments = packing.distribution.describe()
     rules = "text" if segments == (ALL, ALL) else "integer[]"
     weight = [c.name for c in packing.weight]
     made = sql(

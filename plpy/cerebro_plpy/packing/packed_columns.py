@@ -63,13 +63,13 @@ class Column:
 
 def independent_column(catalog: Catalog, source: Relation, name: str) -> Column:
     """An input: an array of numbers, a number, or an image."""
-    column = as_input(catalog.column(source, name))
+    column = as_input(catalog.read_column(source, name))
     if column is None:
         raise DatatypeMismatch(
             f"{catalog.module} error: independent column '{name}' of table '{source.spelling}' is "
-            f"of type {catalog.column(source, name)['type']}; expected an array of numbers, a "
+            f"of type {catalog.read_column(source, name)['type']}; expected an array of numbers, a "
             "number, or an image (bytea).",
-            hint=number_hint(source, catalog.column(source, name)),
+            hint=number_hint(source, catalog.read_column(source, name)),
         )
     return column
 
@@ -114,7 +114,7 @@ def dependent_column(
     catalog: Catalog, source: Relation, name: str, dependent_type: str | None
 ) -> Column:
     """A target; its classes are filled in later, for they take a scan."""
-    found = catalog.column(source, name)
+    found = catalog.read_column(source, name)
     if found["category"] == "A" and not numeric_array(found):
         raise DatatypeMismatch(
             f"{catalog.module} error: dependent column '{name}' of table '{source.spelling}' is of "
@@ -139,7 +139,7 @@ def dependent_column(
 
 def weight_column(catalog: Catalog, source: Relation, name: str) -> Column:
     """Weights of rows: a number for each."""
-    found = catalog.column(source, name)
+    found = catalog.read_column(source, name)
     if found["category"] != NUMBERS:
         raise DatatypeMismatch(
             f"{catalog.module} error: column '{name}' of table '{source.spelling}' is of type "

@@ -92,19 +92,19 @@ class PackedRelation:
 
 def find_packed(catalog: Catalog, name: str | None, what: str = "input") -> PackedRelation:
     """The packed table of that name."""
-    return packed_relation(catalog, catalog.relation(name, what), what)
+    return packed_relation(catalog, catalog.resolve_input(name, what), what)
 
 
 def packed_relation(catalog: Catalog, table: Relation, what: str) -> PackedRelation:
     """A table with its summary."""
-    return PackedRelation(table, catalog.companion(table, "_summary"), what)
+    return PackedRelation(table, catalog.find_companion(table, "_summary"), what)
 
 
 def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> PackedTable:
     """What a packed table and its summary say, checked."""
     relation, what = packed.table, packed.what
     companion, summary = read_summary(catalog, reader, packed)
-    columns = catalog.columns(relation)
+    columns = catalog.read_columns(relation)
     independent, dependent = (
         names(summary, "independent_varname"),
         names(summary, "dependent_varname"),
@@ -324,7 +324,7 @@ def _class_values(
     catalog: Catalog, reader: Session, summary: Relation, name: str, width: int
 ) -> tuple[tuple[str | None, ...] | None, str]:
     """The classes of a target of so many columns in order, and the type of the array."""
-    columns = catalog.columns(summary)
+    columns = catalog.read_columns(summary)
     column = classes_column(columns, name)
     found = columns.get(column)
     if found is None:

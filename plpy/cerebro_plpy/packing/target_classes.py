@@ -129,7 +129,7 @@ def classes_of(
     """The classes that a target has in a table, and the texts that stand for them, where these are
     not known.
     """
-    category = catalog.column(source, column.name)["category"]
+    category = catalog.read_column(source, column.name)["category"]
     forms = known if known is not None else find_forms(catalog.db, source, column)
     return find_classes(catalog.db, column, forms, category), forms
 

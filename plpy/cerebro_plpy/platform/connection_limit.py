@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.database.sessions.worker_sessions import no_room
+from cerebro_plpy.database.sessions.worker_sessions import no_slot_error
 
 BACKGROUND = "background"
 # the role of the session that writes the log; other roles are of workers: session_role()
@@ -58,7 +58,7 @@ class Room:
             time.sleep(PAUSE_SECONDS)
             full = self._full(background=background)
         if full is not None:
-            raise no_room(full)
+            raise no_slot_error(full)
 
     def left(self, pids: Sequence[int]) -> None:
         """Wait until the sessions of these backends are gone."""

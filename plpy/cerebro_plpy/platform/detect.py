@@ -1,5 +1,6 @@
-"""Which platform this process serves: asked where a call enters, and nowhere else. Of the others it
-imports nothing.
+"""Detection of this process's platform; called only where a call enters.
+
+Adapters of other platforms are not imported.
 """
 
 from __future__ import annotations
@@ -13,10 +14,8 @@ if TYPE_CHECKING:
 
 
 @cache
-def here() -> TrainingPlatform:
-    """The adapter of this process: what descends from PostgreSQL is told by what its servers alone
-    have.
-    """
+def detect_platform() -> TrainingPlatform:
+    """Return the adapter of this process, which is recognized by symbols of its server."""
     if hasattr(ctypes.CDLL(None), "Gp_role"):
         from cerebro_plpy.platform.greenplum.adapter import Greenplum
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cerebro_plpy.database.lock_waits import own_lock
+from cerebro_plpy.database.lock_waits import own_lock_error
 from cerebro_plpy.database.platform_protocol import Wait
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
-from cerebro_plpy.database.sessions.spi import PATIENCE_SECONDS, Database, locked_log
+from cerebro_plpy.database.sessions.spi import LOCK_WAIT_SECONDS, Database, locked_log_error
 from cerebro_plpy.database.sessions.worker_sessions import WorkerSession
 from cerebro_plpy.errors import ConnectionFailure
 
@@ -41,7 +41,7 @@ class LockWatch:
         self._db, self._local = db, local
         self._open, self._end = open_session, end_session
         self._session: WorkerSession | None = None
-        self._patience = float(db.value(sql("session.patience"), float(PATIENCE_SECONDS)))
+        self._patience = float(db.value(sql("session.patience"), float(LOCK_WAIT_SECONDS)))
         self._waits_since: float | None = None  # for a table of schema cerebro
 
     def look(self, pids: Sequence[int], now: float) -> None:
@@ -55,19 +55,19 @@ class LockWatch:
         for wait in waits:
             if wait.table is None and not self._local:
                 statement = wait.query or "its statement is not shown"
-                raise own_lock(f"Process {wait.pid} waits for this one: {statement}")
+                raise own_lock_error(f"Process {wait.pid} waits for this one: {statement}")
         self.blocker = next((wait for wait in waits if not wait.is_log), self.blocker)
         held = next((wait for wait in waits if wait.table is not None and wait.is_log), None)
         self._waits_since = None if held is None else self._waits_since or now
         if held and self._waits_since is not None and now - self._waits_since >= self._patience:
-            raise locked_log(held._asdict())
+            raise locked_log_error(held._asdict())
 
     def _waits(self, pids: Sequence[int]) -> Sequence[Wait]:
         """See `Platform.waiting`; none where the session that looks is lost: another one looks next
         time, if it can.
         """
         try:
-            return self._db.platform.waiting(self._db, self._watching, pids)
+            return self._db.platform.find_waits(self._db, self._watching, pids)
         except ConnectionFailure:
             self._end([self._session] if self._session else [])
             self._session = None

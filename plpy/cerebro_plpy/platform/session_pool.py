@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.database.custom_settings import CustomSettings, startup_options
+from cerebro_plpy.database.custom_settings import CustomSettings, escape_startup_options
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import client_connection
 from cerebro_plpy.database.sessions.async_dispatcher import Session
@@ -23,10 +23,10 @@ from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sessions.worker_sessions import (
     Identity,
     WorkerSession,
-    identity,
-    no_room,
+    no_slot_error,
+    read_identity,
 )
-from cerebro_plpy.database.table_visibility import alone
+from cerebro_plpy.database.table_visibility import needs_own_session
 from cerebro_plpy.errors import (
     ActiveTransaction,
     CerebroError,
@@ -75,9 +75,13 @@ class Workplace:
         # The control session has no trainer: it must not be given to a worker while those with one
         # wait.
         self._pool: dict[str, list[WorkerSession]] = gd.setdefault(POOL, {CONTROL: []})
-        self._who = identity(db, chosen.worker_conninfo, host_resources.apart(chosen.spare_cores))
+        self._who = read_identity(
+            db, chosen.worker_conninfo, host_resources.apart(chosen.spare_cores)
+        )
         self.custom_settings = custom_settings or CustomSettings({})
-        options = CustomSettings({**self._who.options, **startup_options(self.custom_settings)})
+        options = CustomSettings(
+            {**self._who.options, **escape_startup_options(self.custom_settings)}
+        )
         self._reader = replace(self._who, options=options)
         self._open: list[tuple[str, WorkerSession]] = []
         self._trainers: dict[str, str] = {}  # what sends statements to those of sessions, by role
@@ -88,7 +92,7 @@ class Workplace:
         self._looked = time.monotonic()
         listened = not db.in_procedure
         self._client = (
-            client_connection.client_socket(int(db.value(sql("session.setting"), "port")))
+            client_connection.find_client_socket(int(db.value(sql("session.setting"), "port")))
             if listened
             else None
         )
@@ -117,8 +121,8 @@ class Workplace:
         """A run in the background that waits needs no session but its own: the one that writes its
         log comes back.
         """
-        if self.db.in_procedure and self.platform.alive_by_lock:
-            self.control.go_away(self._label(CONTROL))
+        if self.db.in_procedure and self.platform.caller_holds_run_lock:
+            self.control.disconnect(self._label(CONTROL))
 
     @property
     def role(self) -> str:
@@ -142,7 +146,7 @@ class Workplace:
         while waiting:
             session = waiting.pop()
             try:
-                if session.who == self._identity(role):
+                if session.identity == self._identity(role):
                     session.wake(self.check, self._label(role))
                     return self._opened(role, session)
             except CerebroError:
@@ -171,7 +175,7 @@ class Workplace:
             # The server may have said in another language that it is full.
             if self._asked("session.room")[0] > 0:
                 raise
-            raise no_room(error.message) from error
+            raise no_slot_error(error.message) from error
 
     def _asked(self, name: str, *values: object) -> Sequence[Any]:
         """The row of a statement about the sessions that there are now, which the caller's
@@ -221,8 +225,8 @@ class Workplace:
             return
         self._looked = now
         for _, session in self._open:
-            session.give_way()
-        if self._client is not None and client_connection.hung_up(self._client):
+            session.lower_priority()
+        if self._client is not None and client_connection.has_hung_up(self._client):
             raise QueryCanceled("the client closed its connection while the call was under way")
         self.lock_watch.look([session.pid for _, session in self._open], now)
 
@@ -259,7 +263,7 @@ class Workplace:
 
     def _worker(self, number: int, framework: str, post: int | None) -> Worker:
         role = session_role(framework, post)
-        self._trainers[role] = self.platform.at(post)
+        self._trainers[role] = self.platform.dispatch_clause(post)
         self.crew.append(Worker(number, self._take(role), framework, post))
         return self.crew[-1]
 
@@ -304,7 +308,7 @@ class Workplace:
         self.db.check_interrupts()  # the server may be gone altogether
         self.dismiss([worker])
         try:
-            self.platform.settle(self.control)
+            self.platform.wait_for_segments(self.control)
             worker.session = self._take(worker.role)
         except NOT_OPENED:
             return False
@@ -330,7 +334,7 @@ class Workplace:
         try:
             if role in self._trainers:
                 session.work_for(None)
-            session.rest(self.settings.trainer_idle_seconds, self._trainers.get(role))
+            session.park(self.settings.trainer_idle_seconds, self._trainers.get(role))
         except CerebroError:
             return False
         return True
@@ -342,7 +346,7 @@ class Workplace:
         A cancel has been noticed already: from now on the control session waits without looking for
         one.
         """
-        self.control.unguarded()
+        self.control.ignore_cancels()
         workers = [session for role, session in self._open if role != CONTROL]
         for session in workers:
             session.close()
@@ -363,7 +367,7 @@ def open_workplace(
 ) -> Iterator[Workplace]:
     """A workplace for a call that reads these tables; on an error its sessions end at once."""
     chosen = settings.read(db)
-    held = alone(db, relations, workers)
+    held = needs_own_session(db, relations, workers)
     settings.check_trainer(chosen)
     workplace = Workplace(db, gd, chosen, held, workers, custom_settings)
     try:

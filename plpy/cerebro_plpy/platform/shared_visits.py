@@ -231,7 +231,7 @@ class SharedVisits(FusedVisits):
             (joined.table, joined.run_id, joined.mst_key, joined.table),
         )
         stored = StoredState(joined.table, joined.segment_id)
-        table = Statement(worker.session.platform.state_table(joined.table))
+        table = Statement(worker.session.platform.state_table_sql(joined.table))
         yield join([table, Statement(*made), self._stored(stored, job.result_key)])
         return stored
 
@@ -280,7 +280,7 @@ class SharedVisits(FusedVisits):
         """Copy a state and log it as the best."""
         assert best.state.stored is not None
         own = best.state.stored._replace(base=None)
-        copy = worker.session.platform.state_copy(*own, best.table)
+        copy = worker.session.platform.copy_state_sql(*own, best.table)
         yield join([*self._best(worker, best), Statement(copy)])
         if best.replaced_table:
             yield from self._drop_table(best.run_id, best.replaced_table)

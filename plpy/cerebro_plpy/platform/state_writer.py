@@ -169,7 +169,7 @@ class Storing(TrainerJobs):
 
     def _make_table(self, worker: Worker, visit: TrainVisit, name: str) -> Steps[None]:
         # An earlier attempt may have made it.
-        create = f"{worker.session.platform.state_table(name)}; {sql('run.add_state_table')}"
+        create = f"{worker.session.platform.state_table_sql(name)}; {sql('run.add_state_table')}"
         yield Statement(create, (name, visit.run_id, visit.mst_key, name))
 
     def _drop_table(self, run_id: int, name: str) -> Steps[None]:
@@ -184,7 +184,7 @@ class Storing(TrainerJobs):
     def _best(self, worker: Worker, best: BestState) -> list[Statement]:
         """What makes the table of a best state, and logs it as that."""
         return [
-            Statement(worker.session.platform.state_table(best.table)),
+            Statement(worker.session.platform.state_table_sql(best.table)),
             Statement(
                 sql("run.add_state_table"), (best.table, best.run_id, best.mst_key, best.table)
             ),

@@ -24,12 +24,12 @@ PART_BYTES = (
 
 def job_result(rows: Rows) -> dict[str, Any]:
     """The JSON that a statement's only row holds; the driver may have parsed it already."""
-    return dict(strict_json.restored(rows[0][0]))
+    return dict(strict_json.restore(rows[0][0]))
 
 
 def at(worker: Worker) -> str:
     """What sends a statement to the process that has the worker's trainer."""
-    return worker.session.platform.at(worker.segment_id)
+    return worker.session.platform.dispatch_clause(worker.segment_id)
 
 
 def call(worker: Worker, name: str, *values: object) -> Statement:
@@ -41,7 +41,7 @@ def chunks(worker: Worker, state: StateSource) -> Statement:
     """What reads the chunks of a state."""
     if state.stored is None:
         return Statement(state.sql, state.values)
-    return Statement(worker.session.platform.state_rows(*state.stored))
+    return Statement(worker.session.platform.state_rows_sql(*state.stored))
 
 
 def join(parts: Sequence[Statement]) -> Statement:

@@ -396,7 +396,7 @@ class TrainingPlatform(Platform, Protocol):
         """
         ...
 
-    def scoring_trainers(self, together: int, local: bool) -> int:
+    def scoring_trainers(self, trainers: int, is_local: bool) -> int:
         """Among how many trainers the cores of a machine are divided where so many score on it;
         `local` is whether the trainer is that of the caller's own session."""
         ...

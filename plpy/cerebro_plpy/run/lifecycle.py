@@ -249,7 +249,7 @@ def completing(db: Database, gd: dict[str, Any], run_id: int) -> Iterator[None]:
 def _end_early(workplace: Workplace, run_id: int, error: BaseException) -> None:
     """Log how a run ended, unless the log has its end already."""
     log = RunLog(workplace.control, run_id)
-    workplace.control.unguarded()
+    workplace.control.ignore_cancels()
     with suppress(
         CerebroError
     ):  # such as where the log is locked: the caller hears of the first error

@@ -68,11 +68,11 @@ def load(
     db = catalog.db
     exists = _is_there(catalog, table)
     if not exists:
-        catalog.wait_for_maker(
+        catalog.wait_for_creator(
             table
         )  # of two first loads at once the second adds to what the first has made
         exists = _is_there(catalog, table)
-    relation = existing(catalog, table) if exists else catalog.output(table)
+    relation = existing(catalog, table) if exists else catalog.reserve_output(table)
     if not exists:
         db.rows(sql("model.table", table=relation.quoted))
         db.info(f"{TITLE}: Created new keras model architecture table {table}.")
@@ -104,12 +104,12 @@ def delete(catalog: Catalog, table: str | None, model_id: int | None) -> None:
 
 def existing(catalog: Catalog, table: str | None) -> Relation:
     """An architecture table, with the columns that one has."""
-    return check_columns(catalog, catalog.relation(table, "keras model architecture"))
+    return check_columns(catalog, catalog.resolve_input(table, "keras model architecture"))
 
 
 def check_columns(catalog: Catalog, relation: Relation) -> Relation:
     """The table, which must have the columns of an architecture table."""
-    missing = [name for name in COLUMNS if name not in catalog.columns(relation)]
+    missing = [name for name in COLUMNS if name not in catalog.read_columns(relation)]
     if missing:
         raise UndefinedColumn(
             f"{TITLE}: Invalid keras model architecture table {relation.spelling}, missing columns:"

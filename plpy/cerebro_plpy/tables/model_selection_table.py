@@ -68,7 +68,7 @@ def create(
     catalog: Catalog, table: str | None, architectures: Relation, objects: str | None
 ) -> Relation:
     """A new model selection table and its summary."""
-    output = catalog.output(table, ("_summary",))
+    output = catalog.reserve_output(table, ("_summary",))
     catalog.db.rows(sql("model.selection", table=output.quoted, **catalog.db.platform.clauses))
     _create_summary(catalog.db, output, architectures, objects)
     return output
@@ -113,11 +113,11 @@ def read_existing(
 
     Where its summary was dropped, it gets another one.
     """
-    relation = catalog.relation(table, "model selection")
-    summary = catalog.companion(relation, "_summary")
-    if summary is None and catalog.columns(relation).keys() >= set(COLUMNS):
+    relation = catalog.resolve_input(table, "model selection")
+    summary = catalog.find_companion(relation, "_summary")
+    if summary is None and catalog.read_columns(relation).keys() >= set(COLUMNS):
         _create_summary(catalog.db, relation, architectures, objects)
-        summary = catalog.companion(relation, "_summary")
+        summary = catalog.find_companion(relation, "_summary")
     named = read_summary(catalog, relation, summary, LocalSession(catalog.db))
     _check_same(catalog, relation, named, architectures, objects)
     rows = catalog.db.rows(sql("model.read_selection", table=relation.quoted))
@@ -136,7 +136,7 @@ def _check_same(
 ) -> None:
     """Raises where rows are appended that refer to other tables than those before."""
     table, ours, theirs = selection.spelling, objects, named.objects
-    if catalog.relation(named.architectures, beside=selection).oid != architectures.oid:
+    if catalog.resolve_input(named.architectures, owner=selection).oid != architectures.oid:
         raise InvalidParameter(
             f"DL: Inconsistent model arch table. Use '{named.architectures}' if appending rows to "
             f"'{table}'",
@@ -162,7 +162,7 @@ def read_summary(
     catalog: Catalog, selection: Relation, summary: Relation | None, reader: Session
 ) -> SelectionSummary:
     """What the summary of a model selection table says; one made by hand may lack object_table."""
-    if summary is None or "model_arch_table" not in catalog.columns(summary):
+    if summary is None or "model_arch_table" not in catalog.read_columns(summary):
         raise UndefinedTable(
             f"{catalog.module} error: Input table '{selection.spelling}_summary' does not exist. "
             f"Please ensure that the model selection table ({selection.spelling}) has been created "
@@ -183,7 +183,7 @@ def read_configs(
     catalog: Catalog, reader: Session, selection: Relation, functions: Functions | None
 ) -> tuple[Config, ...]:
     """The configurations of a model selection table, parsed; keys must be there and differ."""
-    missing = [name for name in COLUMNS if name not in catalog.columns(selection)]
+    missing = [name for name in COLUMNS if name not in catalog.read_columns(selection)]
     if missing:
         raise UndefinedColumn(
             f"{catalog.module} error: Column '{missing[0]}' does not exist in table "

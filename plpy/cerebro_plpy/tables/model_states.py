@@ -62,7 +62,9 @@ def sweep(db: Database) -> int:
 def find(catalog: Catalog, model: Relation, summary: Relation) -> Relation | None:
     """The table with the states of a model table, or None."""
     oid = catalog.db.value(sql("states.tied"), summary.oid)
-    return catalog.by_oid(oid) if oid is not None else catalog.companion(model, OLD_SUFFIX)
+    return (
+        catalog.read_relation(oid) if oid is not None else catalog.find_companion(model, OLD_SUFFIX)
+    )
 
 
 def add(db: Database, states: str, mst_key: int, state: StoredState) -> Pieces[None]:
@@ -71,10 +73,10 @@ def add(db: Database, states: str, mst_key: int, state: StoredState) -> Pieces[N
     """
     before = 0
     for table in state.tables:
-        source = db.platform.state_between(table, state.segment_id)
+        source = db.platform.state_range_sql(table, state.segment_id)
         if source is None:
             db.rows(
-                sql("states.add", states=states, source=db.platform.state_rows(*state)),
+                sql("states.add", states=states, source=db.platform.state_rows_sql(*state)),
                 mst_key,
                 before,
             )
@@ -89,7 +91,7 @@ def _blocks(db: Database, statement: str, values: tuple[int, int], table: str) -
     """Copy what a table has; the values are the model's key, and how many parts of it come before
     these.
     """
-    copy = db.repeated(statement, *values, 0, 0)
+    copy = db.prepare(statement, *values, 0, 0)
     start, size, blocks = 0, FIRST_BLOCKS, db.value(sql("states.blocks"), table)
     while start < blocks:
         began = time.monotonic()

@@ -42,9 +42,9 @@ def load(
     db, (schema, plain) = catalog.db, _name(catalog, table)
     quoted = quote_qualified((schema, plain))
     if trusted_table(db, plain) is None:
-        catalog.wait_for_maker(quoted)
+        catalog.wait_for_creator(quoted)
     if trusted_table(db, plain) is None:
-        catalog.output(quoted)
+        catalog.reserve_output(quoted)
         db.rows(sql("functions.create", table=quoted, **db.platform.clauses))
         db.rows(sql("functions.grant", table=quoted))
         db.info(f"{TITLE}: Created new custom function table {plain}.")
@@ -148,8 +148,8 @@ def existing(catalog: Catalog, name: str) -> Relation:
             f"{catalog.module} error: object table '{name}' does not exist.",
             hint="A superuser makes it by load_custom_function().",
         )
-    relation = catalog.relation(quote_qualified((found["schema"], name)), "object")
-    missing = sorted(COLUMNS - catalog.columns(relation).keys())
+    relation = catalog.resolve_input(quote_qualified((found["schema"], name)), "object")
+    missing = sorted(COLUMNS - catalog.read_columns(relation).keys())
     if missing:
         raise WrongObjectType(
             f"{catalog.module} error: '{name}' is no object table: it has no column "

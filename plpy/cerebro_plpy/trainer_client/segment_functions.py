@@ -62,7 +62,7 @@ def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> 
     if link is not None:
         link.close()
         usage_ledger.of(gd).gone(link)
-    link = Link(spec, check, who=effective_role.all_roles() if spec.kept else None)
+    link = Link(spec, check, who=effective_role.session_roles() if spec.kept else None)
     if spec.on_gpu and all(
         name.upper().startswith("CPU") for name in link.hello.get("devices", ())
     ):

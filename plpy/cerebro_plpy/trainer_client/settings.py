@@ -55,7 +55,7 @@ def read(db: Caller) -> Settings:
     """The settings in force; unknown names and bad numbers are refused."""
     known = {f.name: f for f in fields(Settings)}
     values: dict[str, object] = {}
-    for row in db.glance(sql("read.settings")):
+    for row in db.peek(sql("read.settings")):
         name, value = row["name"], row["value"]
         if name not in known:
             raise InvalidParameter(

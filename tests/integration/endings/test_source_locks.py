@@ -51,7 +51,7 @@ LANGUAGE plpython3u AS $$
     from cerebro_plpy.database.sessions.local_session import LocalSession
     def read(db):
         session = LocalSession(db)
-        relation = catalog.Catalog(db, "train").relation(source)
+        relation = catalog.Catalog(db, "train").resolve_input(source)
         with lock_waits.bounded_waits(db, session, relation, lock_waits.wait_limit(db, budget)):
             session.run(statement)
             return db.value("SELECT pg_catalog.current_setting('lock_timeout')")
@@ -60,7 +60,7 @@ $$;
 CREATE FUNCTION public.waiting(pids integer[]) RETURNS json LANGUAGE plpython3u AS $$
     import json
     from cerebro_plpy.api import entry
-    waits = entry.call(plpy, {}, lambda db: db.platform.waiting(db, lambda: None, pids))
+    waits = entry.call(plpy, {}, lambda db: db.platform.find_waits(db, lambda: None, pids))
     return json.dumps([wait._asdict() for wait in waits])
 $$;
 GRANT EXECUTE ON FUNCTION public.read_within, public.waiting TO PUBLIC"""

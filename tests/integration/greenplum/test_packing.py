@@ -25,7 +25,7 @@ from cerebro_plpy.database.platform_protocol import Distribution
 from cerebro_plpy.database.queries import escape_percent
 from cerebro_plpy.packing.fill_buffers import Packing, insertion
 from cerebro_plpy.packing.packed_columns import Column
-from cerebro_plpy.platform.greenplum.packing import Source, SpreadPackers
+from cerebro_plpy.platform.greenplum.packing import GreenplumPackers, Source
 
 ROWS = 100
 PLAIN = (
@@ -485,7 +485,7 @@ def plans(bench: Workbench, table: str, seed: int | None) -> list[str]:
     )
     keys = tuple(key for key, _ in where)
     recorder: Any = Recorder()
-    packers = SpreadPackers(recorder, numbered)
+    packers = GreenplumPackers(recorder, numbered)
     plan = Packing(
         source=source,
         output=Relation("o", "public", "packed_plan", 0, "public.packed_plan"),

@@ -58,7 +58,7 @@ def seen(
             bench.rows(f"UPDATE {name} SET {change}")
         digests = []
         for part in table.parts:
-            output = rows.new_table("rows")
+            output = rows.name_table("rows")
             session.run(*raw_rows(adapter, part, output))
             digests.append(digest(session, part, output, table.target.task == CLASSIFICATION))
         assert digests[0].rows == table.rows and digests[1].rows == table.validation_rows

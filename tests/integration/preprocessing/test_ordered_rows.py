@@ -23,7 +23,7 @@ def places(bench: Workbench, source: str) -> dict[int, str]:
     adapter = Greenplum() if bench.greenplum else Postgres()
     segment = "gp_segment_id" if bench.greenplum else "0"
     bench.rows("BEGIN")
-    bench.rows(adapter.ordered_rows("ordered", {**PARTS, "source": source}))
+    bench.rows(adapter.ordered_rows_sql("ordered", {**PARTS, "source": source}))
     found: dict[int, str] = dict(bench.rows(f"SELECT n, {segment} || ctid::text FROM ordered"))
     bench.rows("ROLLBACK")
     return found

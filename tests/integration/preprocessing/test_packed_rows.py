@@ -73,7 +73,7 @@ def test_rows_are_packed_as_they_are_encoded(
             "series",
             "text",
         }
-        raw = [rows.new_table("rows") for _ in table.parts]
+        raw = [rows.name_table("rows") for _ in table.parts]
         for output, part in zip(raw, table.parts, strict=True):
             session.run(*raw_rows(adapter, part, output))
         pack_training(session, table, (raw[0], "packed"), (table.rows, list(table.target.values)))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from trials import trials
 from workbench import Workbench
 
-from cerebro_plpy.database.sessions.worker_sessions import adapted
+from cerebro_plpy.database.sessions.worker_sessions import adapt
 from cerebro_plpy.database.sql.literals import literal, parameter_type
 
 SENT_BY_SPI = """
@@ -74,7 +74,7 @@ def test_any_array_comes_back_as_it_went(
     )
     inlined = f"SELECT {literal(value)}::{known}::{sql_type}, {literal(value)}::{sql_type}"
     assert [plain(each) for each in sent.row(inlined)] == [plain(value)] * 2
-    assert plain(sent.value(f"SELECT %s::{sql_type}", adapted(value))) == plain(value)
+    assert plain(sent.value(f"SELECT %s::{sql_type}", adapt(value))) == plain(value)
     try:
         text = json.dumps(value, allow_nan=False)
     except (ValueError, TypeError):
@@ -85,7 +85,7 @@ def test_any_array_comes_back_as_it_went(
 
 
 def test_a_zero_in_an_array_keeps_its_sign(sent: Workbench) -> None:
-    assert plain(sent.value("SELECT %s::double precision[]", adapted([-0.0, 0.0]))) == plain(
+    assert plain(sent.value("SELECT %s::double precision[]", adapt([-0.0, 0.0]))) == plain(
         [-0.0, 0.0]
     )
 

@@ -224,7 +224,7 @@ def test_too_many_bytes_are_refused_without_a_value(role: Workbench) -> None:
         opened.rows("SELECT set_config('app.a', repeat('marker', 1400), false)")
         error = refused(
             opened,
-            "SELECT public.startup_options()",
+            "SELECT public.escape_startup_options()",
             code="54000",
             words="at most 8,000 can be passed",
         )

@@ -161,7 +161,7 @@ class Recorder:
             {str(n): value for n, value in enumerate(row)} for row in self.run(statement, values)
         ]
 
-    def glance(self, statement: str, *values: object) -> list[dict[str, Any]]:
+    def peek(self, statement: str, *values: object) -> list[dict[str, Any]]:
         """Answer nothing: no version of this test is recorded."""
         return []
 

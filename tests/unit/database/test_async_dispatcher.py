@@ -43,7 +43,7 @@ class Session:
         self.begun.append(statement)
         self._left, self._cancelled = self._looks, False
 
-    def wants(self) -> int:
+    def poll(self) -> int:
         if self._cancelled:
             raise QueryCanceled("canceling statement due to user request")
         self._left -= 1
@@ -52,7 +52,7 @@ class Session:
     def cancel(self) -> None:
         self._cancelled = self._hears and self._left > 0
 
-    def result(self) -> Rows:
+    def fetch(self) -> Rows:
         return []
 
     def fileno(self) -> int:
@@ -86,7 +86,7 @@ def test_a_cancel_is_heard_once_and_what_follows_it_is_not_cancelled(
     dispatcher.begin(1, session, work(statements, told))
     dispatcher.begin(2, other, work(9, []))
     for _ in range(min(moment, statements * looks - 1)):
-        dispatcher._move(1)
+        dispatcher._process_result(1)
     under_way = len(session.begun)
     dispatcher.cancel({1, 3}, QueryCanceled("the time was over"))
     outcomes: dict[int, Outcome[str]] = {}
@@ -125,9 +125,9 @@ def test_while_nobody_answers_pieces_of_other_work_are_done_one_between_two_look
         def fileno(self) -> int:
             return reading
 
-        def wants(self) -> int:
+        def poll(self) -> int:
             told.append("look")
-            return super().wants()
+            return super().poll()
 
     def piece() -> bool:
         if told.count("piece") == pieces:

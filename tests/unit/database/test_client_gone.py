@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cerebro_plpy.database.sessions.client_connection import client_socket, hung_up, leave_client
+from cerebro_plpy.database.sessions.client_connection import (
+    find_client_socket,
+    has_hung_up,
+    replace_client,
+)
 
 PORT = 54329
 
@@ -23,12 +27,12 @@ def test_the_accepted_connection_is_found_and_its_end_is_noticed(tmp_path: Path)
         served, _ = listener.accept()
         with served:
             opened = os.listdir("/proc/self/fd")
-            assert client_socket(PORT) == served.fileno()
-            assert client_socket(PORT + 1) is None
+            assert find_client_socket(PORT) == served.fileno()
+            assert find_client_socket(PORT + 1) is None
             assert os.listdir("/proc/self/fd") == opened
-            assert not hung_up(served.fileno())
+            assert not has_hung_up(served.fileno())
             client.close()
-            assert hung_up(served.fileno())
+            assert has_hung_up(served.fileno())
 
 
 def test_a_connection_over_tcp_is_found() -> None:
@@ -37,7 +41,7 @@ def test_a_connection_over_tcp_is_found() -> None:
         with socket.create_connection(("127.0.0.1", port)):
             served, _ = listener.accept()
             with served:
-                assert client_socket(port) == served.fileno()
+                assert find_client_socket(port) == served.fileno()
 
 
 def test_a_client_that_is_left_takes_all_and_says_goodbye(tmp_path: Path) -> None:
@@ -48,9 +52,9 @@ def test_a_client_that_is_left_takes_all_and_says_goodbye(tmp_path: Path) -> Non
         served, _ = listener.accept()
         with served:
             served.sendall(b"first")
-            leave_client(PORT + 1)  # no such client
-            assert not hung_up(client.fileno())
-            leave_client(PORT)
+            replace_client(PORT + 1)  # no such client
+            assert not has_hung_up(client.fileno())
+            replace_client(PORT)
             assert client.recv(100) == b"first"
             assert client.recv(100) == b""
             client.close()

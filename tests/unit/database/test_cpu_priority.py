@@ -31,27 +31,27 @@ def test_a_group_is_weighed_where_there_is_one_that_is_not_as_nice(
 ) -> None:
     group = tmp_path / "autogroup"
     group.write_text(told)
-    cpu_priority._weigh(str(group))
+    cpu_priority._lower_group_priority(str(group))
     assert group.read_text() == told + written
 
 
 def test_nothing_is_to_be_done_for_a_process_that_is_gone() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
-    assert cpu_priority.give_way(process.pid)
+    assert cpu_priority.lower_priority(process.pid)
 
 
 def test_a_process_becomes_nicer_and_stays_so() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True
     ) as process:
-        while not cpu_priority.give_way(process.pid):
+        while not cpu_priority.lower_priority(process.pid):
             pass
         usual = os.getpriority(os.PRIO_PROCESS, 0)
         assert os.getpriority(os.PRIO_PROCESS, process.pid) == max(cpu_priority.NICENESS, usual)
         assert not CHOSEN_SLICES or slice_of(process.pid) == cpu_priority.SLICE_NS
         os.setpriority(os.PRIO_PROCESS, process.pid, max(15, usual))
-        assert cpu_priority.give_way(process.pid)
+        assert cpu_priority.lower_priority(process.pid)
         assert os.getpriority(os.PRIO_PROCESS, process.pid) == max(15, usual)
         process.kill()
 
@@ -63,16 +63,16 @@ def test_a_beginning_is_apart_and_over_at_its_end(monkeypatch: pytest.MonkeyPatc
     every = os.sched_getaffinity(os.getppid())
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         usual = os.sched_getaffinity(process.pid)
-        cpu_priority.Beginning((process.pid,), ()).end()
+        cpu_priority.StartupCores((process.pid,), ()).release()
         assert os.sched_getaffinity(process.pid) == usual, "nothing is spared"
-        beginning = cpu_priority.Beginning((process.pid,), {max(usual)})
-        beginning.look()
+        startup_cores = cpu_priority.StartupCores((process.pid,), {max(usual)})
+        startup_cores.release_if_over()
         assert os.sched_getaffinity(process.pid) == {max(usual)}
         monkeypatch.setattr("time.monotonic", lambda: math.inf)
-        beginning.look()
+        startup_cores.release_if_over()
         assert os.sched_getaffinity(process.pid) == every
         process.kill()
-    cpu_priority.Beginning((process.pid,), {max(usual)}).end()  # of one that is gone
+    cpu_priority.StartupCores((process.pid,), {max(usual)}).release()  # of one that is gone
 
 
 def test_sessions_ask_for_slices_as_trainers_do() -> None:
@@ -88,9 +88,9 @@ def test_who_gives_way_pauses_so_often_at_most(
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(os, "getpriority", lambda which, who: niceness)
     monkeypatch.setattr(os, "sched_yield", lambda: seen.append(now))
-    pauses = cpu_priority.Pauses()
+    pauses = cpu_priority.CpuYield()
     for _ in range(17):  # statements of a quarter of the time
-        now += cpu_priority.PAUSE_SECONDS / 4 + 1e-9
-        pauses.pause()
+        now += cpu_priority.YIELD_SECONDS / 4 + 1e-9
+        pauses.yield_cpu()
     assert len(seen) == yields
-    assert all(later - earlier >= cpu_priority.PAUSE_SECONDS for earlier, later in pairwise(seen))
+    assert all(later - earlier >= cpu_priority.YIELD_SECONDS for earlier, later in pairwise(seen))

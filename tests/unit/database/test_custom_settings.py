@@ -13,7 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.database import custom_settings
-from cerebro_plpy.database.custom_settings import CustomSettings, parse_names, startup_options
+from cerebro_plpy.database.custom_settings import (
+    CustomSettings,
+    escape_startup_options,
+    parse_names,
+)
 from cerebro_plpy.errors import FeatureNotSupported, LimitExceeded, ObjectNotReady
 
 SECRET = "marker of a secret"
@@ -102,13 +106,13 @@ def test_values_are_in_no_representation() -> None:
     assert (
         repr(settings) == str(settings) == f"{settings}" == "CustomSettings(app.b, app.tenant_id)"
     )
-    assert SECRET not in repr(startup_options(settings))
+    assert SECRET not in repr(escape_startup_options(settings))
     assert settings == {"app.tenant_id": SECRET, "app.b": SECRET}
 
 
 def test_what_is_too_long_is_refused_without_its_value() -> None:
     with pytest.raises(LimitExceeded) as caught:
-        startup_options({"app.long": SECRET * 500})
+        escape_startup_options({"app.long": SECRET * 500})
     error = caught.value
     assert "at most 8,000" in error.message
     assert SECRET not in f"{error.message}{error.hint}{error.detail}{error!r}{error.__context__!r}"
@@ -116,15 +120,15 @@ def test_what_is_too_long_is_refused_without_its_value() -> None:
 
 def test_bytes_are_counted_and_not_characters() -> None:
     room = 8000 - len("-c app.a= ")
-    assert startup_options({"app.a": "é" * (room // 2)})
+    assert escape_startup_options({"app.a": "é" * (room // 2)})
     with pytest.raises(LimitExceeded, match=r"take 8,001 bytes"):
-        startup_options({"app.a": "é" * (room // 2) + "x"})
+        escape_startup_options({"app.a": "é" * (room // 2) + "x"})
 
 
 @pytest.mark.parametrize("name", ["app.a-b", "app.a=b"])
 def test_names_that_cannot_be_passed_are_refused(name: str) -> None:
     with pytest.raises(FeatureNotSupported, match=r"app\.a") as caught:
-        startup_options({name: SECRET})
+        escape_startup_options({name: SECRET})
     assert SECRET not in str(caught.value)
 
 
@@ -153,7 +157,9 @@ def _split(options: str) -> list[str]:
     )
 )
 def test_the_server_reads_options_as_the_values_were(values: dict[str, str]) -> None:
-    options = " ".join(f"-c {name}={value}" for name, value in startup_options(values).items())
+    options = " ".join(
+        f"-c {name}={value}" for name, value in escape_startup_options(values).items()
+    )
     words = _split(options)
     assert words[::2] == ["-c"] * len(values)
     assert dict(word.split("=", 1) for word in words[1::2]) == values
@@ -171,7 +177,7 @@ class Caller:
     def value(self, statement: str, name: str) -> str | None:
         return {"app.a": SECRET, "app.unset": None}[name]
 
-    def failure(self, work: Callable[[], object]) -> Exception | None:
+    def find_error(self, work: Callable[[], object]) -> Exception | None:
         try:
             work()
         except KeyError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from psycopg2.extensions import parse_dsn
 
-from cerebro_plpy.database.sessions.worker_sessions import own_address
+from cerebro_plpy.database.sessions.worker_sessions import read_address
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ def test_the_address_is_the_socket_s_or_localhost(tmp_path: Path, folder: str, h
     pid_file.write_text(
         f"4711\n/data\n1795167572\n5433\n{folder}\n*\n  2146705         4\nready   \n"
     )
-    assert parse_dsn(own_address(pid_file)) == {"host": host, "port": "5433"}
+    assert parse_dsn(read_address(pid_file)) == {"host": host, "port": "5433"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pglast import ast
 from product_sql import Statement, part_statements, query_statements, walk
 
-from cerebro_plpy.database.queries import around_placeholders, escape_percent
+from cerebro_plpy.database.queries import escape_percent, split_placeholders
 from cerebro_plpy.database.sessions.spi import number_placeholders
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import array_literal
@@ -28,7 +28,7 @@ def test_both_drivers_see_the_same_placeholders(parts: list[str | None]) -> None
     count = parts.count(None)
     marks = [f"<{number}>" for number in range(count)]
     expected = " ".join(marks.pop(0) if part is None else part for part in parts)
-    assert len(around_placeholders(statement)) == count + 1
+    assert len(split_placeholders(statement)) == count + 1
     assert escape_percent(statement) % tuple(f"<{number}>" for number in range(count)) == expected
     # A $1 in a name stays; the n-th placeholder becomes $n.
     pieces = iter(range(1, count + 1))

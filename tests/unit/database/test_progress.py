@@ -35,7 +35,7 @@ def test_notices_come_more_and_more_seldom_and_others_see_every_step(
     task.begin(session, "read", 300)
     for second in range(1, 300):
         session.now = 100.0 + second
-        task.reached(session, second)
+        task.report(session, second)
     assert [at - 100 for at, _ in session.told] == [5, 15, 35, 75, 135, 195, 255]
     assert session.told[1][1] == "packing sales: read 15 of 300 rows"
     assert (

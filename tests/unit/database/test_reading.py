@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from cerebro_plpy.database.reading import (
+    DEFAULT_FORMATS,
     FORMATS,
-    UNRECORDED,
     Reading,
     describe_difference,
     granted_formats,
@@ -18,8 +18,8 @@ from cerebro_plpy.errors import DataCorrupted
 
 
 def test_a_version_without_a_record_is_read_as_before() -> None:
-    assert read_recorded(None) == UNRECORDED
-    assert (UNRECORDED["timezone"], UNRECORDED["datestyle"]) == ("UTC", "ISO, YMD")
+    assert read_recorded(None) == DEFAULT_FORMATS
+    assert (DEFAULT_FORMATS["timezone"], DEFAULT_FORMATS["datestyle"]) == ("UTC", "ISO, YMD")
 
 
 def test_a_record_sets_formats_and_nothing_else() -> None:

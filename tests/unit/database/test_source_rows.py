@@ -14,17 +14,17 @@ import pytest
 from cerebro_plpy.database import source_rows
 from cerebro_plpy.database.reading import Reading
 from cerebro_plpy.database.sessions.worker_sessions import WorkerSession
-from cerebro_plpy.database.source_rows import Opened, SourceRows, session_rows
+from cerebro_plpy.database.source_rows import OpenedTable, SourceRows, session_rows
 from cerebro_plpy.errors import DiskFull
 
-VIEW = Opened("seen", 7, '"public"."seen"')
+VIEW = OpenedTable("seen", 7, '"public"."seen"')
 
 
 class Session:
     """A session that reads a view; `check` is called while it copies."""
 
     def __init__(self) -> None:
-        self.who = SimpleNamespace(current_user="ann")
+        self.identity = SimpleNamespace(current_user="ann")
         self.statements: list[str] = []
         self.canceled = False
         self.check: Callable[[], None] = lambda: None

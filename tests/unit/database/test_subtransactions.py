@@ -60,7 +60,7 @@ def test_cancels_wait_where_a_subtransaction_begins_and_ends(
     db = Database(backend, platform)
     during = []
     try:
-        with db.together(jit="off"):
+        with db.atomic(jit="off"):
             during.append(platform.held)
             if error:
                 raise error

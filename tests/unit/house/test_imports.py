@@ -32,7 +32,7 @@ import json, sys
 sys.path.insert(0, {plpy!r})
 before = set(sys.modules)
 from cerebro_plpy.platform import detect
-detect.here()
+detect.detect_platform()
 {imports}
 print(json.dumps(sorted(set(sys.modules) - before)))
 """

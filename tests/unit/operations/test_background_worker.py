@@ -43,13 +43,13 @@ class Session:
     def value(self, statement: str, name: str) -> str:
         return label(BACKGROUND)
 
-    def take_caller(self, path: str, settings: Mapping[str, object]) -> None:
+    def adopt_caller(self, path: str, settings: Mapping[str, object]) -> None:
         self.caller = path, settings
 
     def notice(self, text: str) -> None:
         self.notices.append(text)
 
-    def leave_client(self) -> None:
+    def detach_client(self) -> None:
         self.last_notice = self.notices[-1]
 
 

@@ -23,7 +23,7 @@ from cerebro_plpy.operations.live.explain_run import plan_of
 class Log:
     """A log that has run 3, which ended before it had a plan or a configuration."""
 
-    def glance(self, statement: str, *values: object) -> list[dict[str, Any]]:
+    def peek(self, statement: str, *values: object) -> list[dict[str, Any]]:
         if statement == sql("plan.planned") and values == (3,):
             return [
                 {

@@ -24,8 +24,8 @@ class Caller:
 
     in_procedure = True
 
-    def __init__(self, *, logs_with_tables: bool) -> None:
-        self.platform = SimpleNamespace(logs_with_tables=logs_with_tables)
+    def __init__(self, *, logs_with_output: bool) -> None:
+        self.platform = SimpleNamespace(logs_with_output=logs_with_output)
         self.pending: list[object] = []
         self.committed: list[object] = []
         self.spare = True
@@ -56,7 +56,7 @@ class Caller:
 
 @pytest.fixture(params=[True, False], ids=["one transaction", "two transactions"])
 def caller(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Caller:
-    session = Caller(logs_with_tables=request.param)
+    session = Caller(logs_with_output=request.param)
     monkeypatch.setattr(run_outputs, "open_workplace", session.open_another)
     monkeypatch.setattr(run_outputs, "_make", lambda *_: session.pending.append(TABLES))
     monkeypatch.setattr(run_outputs, "_drop_spare", lambda *_: setattr(session, "spare", False))
@@ -73,7 +73,7 @@ def test_a_run_is_completed_once_with_its_tables(caller: Caller, keep_states: bo
     """The same transaction removes states that are not kept, so that none is spare."""
     finish(caller, keep_states)
     assert sorted(caller.committed, key=str) == [(7, None), TABLES] and not caller.pending
-    assert caller.platform.logs_with_tables or caller.committed[0] == TABLES, (
+    assert caller.platform.logs_with_output or caller.committed[0] == TABLES, (
         "none is completed without its tables"
     )
     assert caller.spare == (keep_states is False)

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from trials import trials
 
-from cerebro_plpy.database.queries import around_placeholders
+from cerebro_plpy.database.queries import split_placeholders
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.preprocessing.kinds.category import MOST_SINGLE_BINS, Category
 from cerebro_plpy.preprocessing.kinds.feature import Feature
@@ -85,7 +85,7 @@ def test_each_part_of_each_column_is_counted_once(recipe: Recipe) -> None:
     statements = list(countings("t", recipe, edges))
     assert sorted(key for each in statements for key in each.places.values()) == sorted(edges)
     for each in statements:
-        assert len(around_placeholders(each.statement.text)) == len(each.statement.values) + 1
+        assert len(split_placeholders(each.statement.text)) == len(each.statement.values) + 1
 
 
 @given(COUNTS, st.integers(2, 50))

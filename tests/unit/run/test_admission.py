@@ -35,7 +35,7 @@ class Server:
     def rows(self, statement: str, *values: object) -> list[tuple[object, ...]]:
         return self.run(statement, values)
 
-    def glance(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+    def peek(self, statement: str, *values: object) -> list[tuple[object, ...]]:
         assert (statement, *values) == (sql("run.own"), OWN[0])
         return [OWN] if self.owned else []
 
@@ -45,7 +45,7 @@ class Server:
 
 def places_of(server: Server, *, in_procedure: bool = False, limited: bool = True) -> Any:
     db = SimpleNamespace(
-        in_procedure=in_procedure, rows=server.rows, glance=server.glance, commit=server.commit
+        in_procedure=in_procedure, rows=server.rows, peek=server.peek, commit=server.commit
     )
     log = SimpleNamespace(run_id=OWN[0], ticket=OWN[1], owned=lambda: server.owned)
     made: Any = Places(db, SimpleNamespace(control=server), log, Wish(1, 4, 3, False))  # type: ignore[arg-type]

@@ -139,14 +139,14 @@ class Session:
     def start(self, statement: str, values: Sequence[object] = ()) -> None:
         self._left, self._cancelled = next(self._looks), False
 
-    def wants(self) -> int:
+    def poll(self) -> int:
         self._clock.now += 1
         if self._cancelled:
             raise QueryCanceled("canceling statement due to user request")
         self._left -= 1
         return READ if self._left > 0 else DONE
 
-    def result(self) -> Rows:
+    def fetch(self) -> Rows:
         return []
 
     def fileno(self) -> int:

@@ -110,7 +110,7 @@ class Place:
     ) -> None:
         self.local, self.told, self.settings = local, list[str](), None
         self.platform = SimpleNamespace(
-            widths=lambda n: {k: 2 // k for k in range(1, n + 1)} if shared else {}
+            trainer_threads=lambda n: {k: 2 // k for k in range(1, n + 1)} if shared else {}
         )
         self.db = SimpleNamespace(info=self.told.append)
         self.control = SimpleNamespace(run=self.timings)

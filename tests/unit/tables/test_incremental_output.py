@@ -42,7 +42,7 @@ class Tables:
         if self._count == self._fails:
             raise self._error("the statement failed")
 
-    def failure(self, work: Callable[[], object]) -> Exception | None:
+    def find_error(self, work: Callable[[], object]) -> Exception | None:
         try:
             work()
         except QueryCanceled:
@@ -52,7 +52,7 @@ class Tables:
         return None
 
     @contextmanager
-    def together(self, **settings: str) -> Iterator[None]:
+    def atomic(self, **settings: str) -> Iterator[None]:
         yield
 
     def rows(self, statement: str, *values: int) -> list[Any]:

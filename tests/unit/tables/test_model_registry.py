@@ -17,10 +17,10 @@ RESULT = Result(7, 1, 0.5, None, StoredState('cerebro_state."r7_c1_a"', 0, None)
 
 
 class Platform:
-    def state_table(self, table: str) -> str:
+    def state_table_sql(self, table: str) -> str:
         return f"CREATE TABLE {table} ()"
 
-    def state_copy(self, state: str, segment: int | None, base: str | None, table: str) -> str:
+    def copy_state_sql(self, state: str, segment: int | None, base: str | None, table: str) -> str:
         return f"INSERT INTO {table} TABLE {state}"
 
 

@@ -1,7 +1,8 @@
-"""Drives several sessions at once: each works through a generator that yields statements.
+"""Concurrent work of several sessions, each of which runs the statements of a generator.
 
-A generator (its *steps*) yields `Statement`s and is sent the rows of each; what it returns is the
-outcome. An error of a statement is raised inside the generator, which may handle it and go on.
+A generator (the *steps* of a worker) yields `Statement`s and is sent their rows; its return value
+is the outcome. An error of a statement is raised inside the generator, which may handle it and
+continue.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from cerebro_plpy.records import dataclass
 Rows = list[tuple[Any, ...]]
 T = TypeVar("T")
 POLL_SECONDS = 0.1
-QUICK_SECONDS = 0.003  # in which what follows an answer is mostly answered, too
-DONE, READ, WRITE = 0, 1, 2
+QUICK_SECONDS = 0.003  # most statements that follow a result take less
+DONE = 0
+READ = 1
+WRITE = 2
 
 
 @dataclass(frozen=True)
@@ -37,23 +40,23 @@ Steps = Generator[Statement, Rows, T]
 
 
 class Session(Protocol):
-    """A database session. `start` sends statements; `wants` then says READ or WRITE until it says
-    DONE.
+    """A database session.
 
-    `cancel` asks to have done with them soon; they may still come to their end. It is no error
-    where nothing is under way.
+    `start` sends statements. `poll` then returns READ or WRITE, the event to wait for, until it
+    returns DONE; `fetch` returns the rows. `cancel` requests that running statements stop soon;
+    they may still complete. Without a running statement it does nothing.
     """
 
-    pid: int  # of the backend that serves it
+    pid: int  # process of the backend
 
     @property
     def platform(self) -> Platform: ...
 
     def start(self, statement: str, values: Sequence[object] = ()) -> None: ...
 
-    def wants(self) -> int: ...
+    def poll(self) -> int: ...
 
-    def result(self) -> Rows: ...
+    def fetch(self) -> Rows: ...
 
     def fileno(self) -> int: ...
 
@@ -64,27 +67,26 @@ class Session(Protocol):
     def close(self) -> None: ...
 
 
-def nothing() -> bool:
-    """There is nothing to do beside."""
+def no_extra_work() -> bool:
+    """Return False: there is no extra work."""
     return False
 
 
-def ready(waiting: Iterable[tuple[Session, int]], seconds: float = POLL_SECONDS) -> bool:
-    """Wait until one of the sessions may READ or WRITE, as it wants; False if none may within these
-    seconds.
+def wait_for_any(pending: Iterable[tuple[Session, int]], seconds: float = POLL_SECONDS) -> bool:
+    """Wait until one of the sessions can READ or WRITE; return False if none can in time.
 
-    By poll: a backend has so many files open that the numbers of its sockets can be too large for
-    select.
+    poll(2) is used instead of select(2), because a backend has many open files, and select refuses
+    large descriptors.
     """
     poll = select.poll()
-    for session, wanted in waiting:
-        poll.register(session.fileno(), select.POLLIN if wanted == READ else select.POLLOUT)
+    for session, event in pending:
+        poll.register(session.fileno(), select.POLLIN if event == READ else select.POLLOUT)
     return bool(poll.poll(seconds * 1000))
 
 
 @dataclass(frozen=True)
 class Outcome(Generic[T]):
-    """What the steps of one worker came to: a value, or the error that ended them."""
+    """The result of a worker's steps: a value, or the error that ended them."""
 
     worker: int
     value: T | None
@@ -92,22 +94,23 @@ class Outcome(Generic[T]):
 
 
 class Dispatcher(Generic[T]):
-    """Runs the steps of many workers at once; `check` is called at least every 100 ms and may
-    raise.
+    """Runs the steps of many workers at once.
 
-    While no worker has an answer `piece` is called, which does a little of what is to be done
-    beside, and says whether there was any; one that takes longer than 100 ms is longer between two
-    checks, too.
+    Args:
+        check: is called at least every 100 ms; may raise.
+        extra_work: is called while no worker has a result. It does a small part of other work, and
+            returns True if there was any. A part that takes more than 100 ms delays the next check.
     """
 
-    def __init__(self, check: Callable[[], None], piece: Callable[[], bool] = nothing) -> None:
-        self._check, self._piece = check, piece
+    def __init__(
+        self, check: Callable[[], None], extra_work: Callable[[], bool] = no_extra_work
+    ) -> None:
+        self._check = check
+        self._extra_work = extra_work
         self._tasks: dict[int, tuple[Session, Steps[T]]] = {}
-        self._wanted: dict[int, int] = {}
-        self._ended: list[Outcome[T]] = []
-        self._cancelled: dict[
-            int, CerebroError
-        ] = {}  # of those whose steps have not heard of it yet
+        self._events: dict[int, int] = {}  # READ, WRITE or DONE, by worker
+        self._outcomes: list[Outcome[T]] = []
+        self._cancellations: dict[int, CerebroError] = {}  # not yet raised in the steps
 
     def begin(self, worker: int, session: Session, steps: Steps[T]) -> None:
         """Start steps on an idle worker."""
@@ -115,57 +118,57 @@ class Dispatcher(Generic[T]):
         self._advance(worker, lambda: next(steps))
 
     def busy(self) -> bool:
-        """Whether any steps are under way, or ended without their outcome having been taken."""
-        return bool(self._tasks or self._ended)
+        """Return True if steps are running, or if outcomes have not been returned yet."""
+        return bool(self._tasks or self._outcomes)
 
     def cancel(self, workers: Collection[int], error: CerebroError) -> None:
-        """Raise an error in the steps of these workers, at the statement that each is at or before
-        the next one.
+        """Raise an error in the steps of these workers, at the current or the next statement.
 
-        The steps may handle it, and say so by further statements, which are not cancelled.
+        The steps may handle the error with further statements, which are not cancelled.
         """
         for worker in self._tasks.keys() & workers:
-            self._cancelled[worker] = error
+            self._cancellations[worker] = error
             self._tasks[worker][0].cancel()
 
     def wait(self, until: float = math.inf) -> list[Outcome[T]]:
-        """Return outcomes of steps that ended, at least one if any are under way and it is not
-        `until` before.
+        """Return outcomes of finished steps: at least one, unless `until` comes first.
 
-        Answers that have arrived are taken in any case: a moment that is past would stop all work.
+        Results that have arrived are processed in any case; otherwise a past `until` would stop
+        all work.
         """
         pause = QUICK_SECONDS
-        while self._tasks and not self._ended:
-            moved = any([self._move(worker) for worker in list(self._tasks)])
+        while self._tasks and not self._outcomes:
+            has_advanced = any([self._process_result(worker) for worker in list(self._tasks)])
             if time.monotonic() >= until:
                 break
-            if moved:
+            if has_advanced:
                 pause = QUICK_SECONDS
             else:
                 self._sleep(pause)
                 pause = 0.0
-        ended, self._ended = self._ended, []
-        return ended
+        outcomes = self._outcomes
+        self._outcomes = []
+        return outcomes
 
     def _sleep(self, pause: float) -> None:
-        waiting = [(session, self._wanted[worker]) for worker, (session, _) in self._tasks.items()]
-        if not ready(waiting, pause) and (self._piece() or not ready(waiting)):
-            self._check()
-            for worker in (
-                self._cancelled
-            ):  # the server may not have begun with the statement when it was cancelled
-                self._tasks[worker][0].cancel()
+        pending = [(session, self._events[worker]) for worker, (session, _) in self._tasks.items()]
+        if wait_for_any(pending, pause):
+            return
+        if not self._extra_work() and wait_for_any(pending):
+            return
+        self._check()
+        # The server may have received a cancel before it began the statement: repeat it.
+        for worker in self._cancellations:
+            self._tasks[worker][0].cancel()
 
-    def _move(self, worker: int) -> bool:
-        """Take the answer of a worker's statement and send its next one; False while there is no
-        answer.
-        """
+    def _process_result(self, worker: int) -> bool:
+        """Take the result of a worker's statement and send the next one; False without a result."""
         session, steps = self._tasks[worker]
         try:
-            self._wanted[worker] = session.wants()
-            if self._wanted[worker] != DONE:
+            self._events[worker] = session.poll()
+            if self._events[worker] != DONE:
                 return False
-            rows = session.result()
+            rows = session.fetch()
         except CerebroError as error:
             self._fail(worker, error)
         else:
@@ -174,20 +177,20 @@ class Dispatcher(Generic[T]):
 
     def _fail(self, worker: int, error: CerebroError) -> None:
         _, steps = self._tasks[worker]
-        raised = self._cancelled.pop(worker, error)
-        self._advance(worker, lambda: steps.throw(raised))
+        reported = self._cancellations.pop(worker, error)
+        self._advance(worker, lambda: steps.throw(reported))
 
     def _advance(self, worker: int, step: Callable[[], Statement]) -> None:
         session, _ = self._tasks[worker]
-        self._wanted[worker] = READ
+        self._events[worker] = READ
         try:
             statement = step()
         except StopIteration as stop:
             return self._end(Outcome(worker, stop.value, None))
         except CerebroError as error:
             return self._end(Outcome(worker, None, error))
-        if worker in self._cancelled:
-            return self._fail(worker, self._cancelled[worker])
+        if worker in self._cancellations:
+            return self._fail(worker, self._cancellations[worker])
         try:
             session.start(statement.sql, statement.values)
         except CerebroError as error:
@@ -195,35 +198,33 @@ class Dispatcher(Generic[T]):
 
     def _end(self, outcome: Outcome[T]) -> None:
         del self._tasks[outcome.worker]
-        self._cancelled.pop(outcome.worker, None)
-        self._ended.append(outcome)
+        self._cancellations.pop(outcome.worker, None)
+        self._outcomes.append(outcome)
 
 
 def await_rows(session: Session, check: Callable[[], None]) -> Rows:
-    """Wait for the rows of a statement that was started; `check` is called meanwhile and may
-    raise.
-    """
-    while (wanted := session.wants()) != DONE:
-        if not ready([(session, wanted)]):
+    """Wait for the rows of a statement that was started; call `check`, which may raise."""
+    while (event := session.poll()) != DONE:
+        if not wait_for_any([(session, event)]):
             check()
-    return session.result()
+    return session.fetch()
 
 
 @contextmanager
 def transaction(session: Session, isolation: str = "READ COMMITTED") -> Iterator[None]:
-    """Several statements of a session as one transaction; an error undoes all of them."""
+    """Run the statements of a session as one transaction; an error undoes all of them."""
     session.run(sql("session.begin", isolation=isolation))
     try:
         yield
     except CerebroError:
-        with suppress(CerebroError):  # the session may be what was lost
+        with suppress(CerebroError):  # the error may be the loss of the session
             session.run(sql("session.rollback"))
         raise
     session.run(sql("session.commit"))
 
 
 def drive(session: Session, steps: Steps[T]) -> T:
-    """Work through steps in one session, one statement after another; their value."""
+    """Run steps in one session, one statement after another; return their value."""
     try:
         statement = next(steps)
         while True:

@@ -1,6 +1,4 @@
-"""What a backend learns of its own process without a statement: whether its client is still
-there.
-"""
+"""The connection of this backend to its client, examined without a statement."""
 
 from __future__ import annotations
 
@@ -9,45 +7,44 @@ import select
 import socket
 import stat
 
-TERMINATE = b"X\0\0\0\4"  # what a client says before it goes, in the server's protocol
+TERMINATE = b"X\0\0\0\4"  # the message of the server's protocol that ends a session
 
 
-def client_socket(port: int) -> int | None:
-    """The file descriptor of this backend's client, at a server of this port; None where it cannot
-    be told.
+def find_client_socket(port: int) -> int | None:
+    """Return the file descriptor of this backend's client, at a server with this port.
+
+    None if it cannot be identified.
     """
-    found = [fd for fd in map(int, os.listdir("/proc/self/fd")) if _is_served(fd, port)]
-    return found[0] if len(found) == 1 else None
+    sockets = [fd for fd in map(int, os.listdir("/proc/self/fd")) if _is_client_socket(fd, port)]
+    return sockets[0] if len(sockets) == 1 else None
 
 
-def hung_up(descriptor: int) -> bool:
-    """Whether the other end of a socket has been closed."""
+def has_hung_up(descriptor: int) -> bool:
+    """Return True if the other end of a socket has been closed."""
     poll = select.poll()
     poll.register(descriptor, select.POLLRDHUP)
     return bool(poll.poll(0))
 
 
-def leave_client(port: int) -> None:
-    """Put something in the client's place to which all can be sent, and which wants this session to
-    end.
+def replace_client(port: int) -> None:
+    """Replace the client by a socket that accepts all messages and requests the session's end.
 
-    Where a client cannot be told, this session would be ended by the first message to it once it
-    has gone: by the one that its statement is done, which does no harm, or by an INFO of somebody's
-    trigger.
+    If the client cannot be identified, the first message after its end would end this session:
+    harmless if it is the message that the statement is done, but it may be an INFO of a trigger.
     """
-    descriptor = client_socket(port)
+    descriptor = find_client_socket(port)
     if descriptor is None:
         return
-    here, there = socket.socketpair()
-    with here:
-        here.setblocking(False)  # as the server expects it
-        os.dup2(here.fileno(), descriptor, inheritable=False)
-    there.sendall(TERMINATE)
-    there.detach()  # open for as long as this process lives
+    near_end, far_end = socket.socketpair()
+    with near_end:
+        near_end.setblocking(False)  # as the server expects it
+        os.dup2(near_end.fileno(), descriptor, inheritable=False)
+    far_end.sendall(TERMINATE)
+    far_end.detach()  # stays open until this process ends
 
 
-def _is_served(fd: int, port: int) -> bool:
-    """Whether a descriptor is a connection that was accepted at the server's port."""
+def _is_client_socket(fd: int, port: int) -> bool:
+    """Return True if a descriptor is a connection that was accepted at the server's port."""
     try:
         if not stat.S_ISSOCK(os.fstat(fd).st_mode):
             return False
@@ -55,9 +52,9 @@ def _is_served(fd: int, port: int) -> bool:
             if copy.type != socket.SOCK_STREAM:
                 return False
             copy.getpeername()
-            here = copy.getsockname()
+            address = copy.getsockname()
     except OSError:
         return False
     if copy.family == socket.AF_UNIX:
-        return isinstance(here, str) and here.endswith(f".s.PGSQL.{port}")
-    return bool(here[1] == port)
+        return isinstance(address, str) and address.endswith(f".s.PGSQL.{port}")
+    return bool(address[1] == port)

@@ -1,4 +1,4 @@
-"""The session that writes the log of a run, which must be told even of what goes wrong."""
+"""The session that writes the log of a run, which must record even failures."""
 
 from __future__ import annotations
 
@@ -9,41 +9,44 @@ from typing import Any
 from cerebro_plpy.database.sessions.worker_sessions import WorkerSession
 from cerebro_plpy.errors import CerebroError, SegmentLost
 
-PATIENCE_SECONDS = (
-    120.0  # for a segment to come back: Greenplum promotes a mirror, or starts the segment again
-)
+# Time for a segment to recover: Greenplum promotes a mirror, or starts the segment again.
+RECOVERY_SECONDS = 120.0
 PAUSE_SECONDS = 0.5
 
 
 class ControlSession(WorkerSession):
-    """Repeats what a lost segment kept from being committed; it may be away while its run waits."""
+    """A session that repeats statements that a lost segment prevented from being committed.
 
-    _away: str | None = None  # by which name it comes back
+    It may be disconnected while its run waits.
+    """
 
-    def go_away(self, label: str) -> None:
-        """Leave room for others; the next statement opens it again."""
+    _reconnect_label: str | None = None  # application_name after a disconnect
+
+    def disconnect(self, label: str) -> None:
+        """Free the connection slot; the next statement connects again under this label."""
         self.close()
-        self._away = label
+        self._reconnect_label = label
 
     def start(self, statement: str, values: Sequence[object] = ()) -> None:
         """See `WorkerSession.start`."""
-        if self._away is not None:
-            label, self._away = self._away, None
+        label = self._reconnect_label
+        if label is not None:
+            self._reconnect_label = None
             try:
                 self._open(label)
             except CerebroError:
-                self._away = label
+                self._reconnect_label = label
                 raise
         super().start(statement, values)
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """See `WorkerSession.run`."""
-        began = time.monotonic()
+        start = time.monotonic()
         while True:
             try:
                 return super().run(statement, values)
             except SegmentLost:
-                if time.monotonic() - began > PATIENCE_SECONDS:
+                if time.monotonic() - start > RECOVERY_SECONDS:
                     raise
             time.sleep(PAUSE_SECONDS)
             self.check()

@@ -1,7 +1,8 @@
-"""The caller's own session as a worker session: for tables that other sessions cannot see.
+"""The caller's own session as a worker session, for tables that other sessions cannot see.
 
-A table that the caller's transaction made or changed, or a temporary one, is visible here only. The
-same statements then run through SPI, one after another, in the caller's transaction.
+A temporary table, and a table that the caller's transaction created or changed, is visible only in
+the caller's session. The same statements then run through SPI, one after another, in the caller's
+transaction.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from cerebro_plpy.database.platform_protocol import Caller
 from cerebro_plpy.database.sessions.async_dispatcher import DONE, Rows
 from cerebro_plpy.errors import OutOfTime
 
-# What statements need of a worker session, here for as long as each of them takes. Locks are waited
-# for as long as the caller's own statements wait for them.
 SETTINGS = {"enable_hashagg": "off", "cursor_tuple_fraction": "1"}
+"""Settings of worker sessions that statements rely on; the caller's lock_timeout stays."""
 
 
 class LocalSession:
-    """See `dispatch.Session`; `start` does all the work, under these further settings."""
+    """See `async_dispatcher.Session`; `start` runs each statement to its end.
+
+    Args:
+        settings: further settings for the statements.
+    """
 
     def __init__(self, db: Caller, **settings: str) -> None:
         self._db = db
@@ -30,53 +34,55 @@ class LocalSession:
         self.platform = db.platform
 
     def start(self, statement: str, values: Sequence[object] = ()) -> None:
-        """Run the statements; an error is raised here."""
+        """Run statements; errors are raised here."""
         with self._db.configured(**self._settings):
             self._rows = [tuple(row.values()) for row in self._db.guarded_rows(statement, *values)]
 
-    def wants(self) -> int:
-        """Nothing is ever under way."""
+    def poll(self) -> int:
+        """Return DONE: no statement is ever running."""
         return DONE
 
-    def result(self) -> Rows:
-        """The rows of the last statement."""
+    def fetch(self) -> Rows:
+        """Return the rows of the last statement."""
         return self._rows
 
     def fileno(self) -> int:
-        """No socket to wait for."""
+        """Return -1: there is no socket to wait for."""
         return -1
 
     def cancel(self) -> None:
-        """Nothing is ever under way: what was begun is done."""
+        """Do nothing: no statement is ever running."""
 
     def run(self, statement: str, values: Sequence[object] = ()) -> Rows:
-        """Run the statements; the rows of the last one."""
+        """Run statements; return the rows of the last one."""
         self.start(statement, values)
-        return self.result()
+        return self.fetch()
 
     def close(self) -> None:
-        """The caller's session stays."""
+        """Do nothing: the caller's session stays open."""
 
 
 class BudgetedSession(LocalSession):
-    """A session whose statements begin only while there is time; one that has begun comes to its
-    end.
+    """A session that starts statements only within a time budget, but completes each of them.
+
+    Args:
+        seconds: the budget.
     """
 
     def __init__(self, db: Caller, module: str, seconds: float, **settings: str) -> None:
         super().__init__(db, **settings)
         self._module = module
         self._seconds = seconds
-        self._began = time.monotonic()
+        self._start = time.monotonic()
 
     def start(self, statement: str, values: Sequence[object] = ()) -> None:
         """Run the statements, or raise OutOfTime."""
-        spent = time.monotonic() - self._began
-        if spent > self._seconds:
+        elapsed = time.monotonic() - self._start
+        if elapsed > self._seconds:
             raise OutOfTime(
-                f"{self._module} error: budget is {self._seconds:g} s, and after {spent:.1f} s the "
-                "source is not read.",
+                f"{self._module} error: budget is {self._seconds:g} s, and after {elapsed:.1f} s "
+                "the source is not read.",
                 hint="Name fewer columns, such as columns => 'a, b'; or give it more time: budget "
-                f"=> '{2 * spent:.0f} s'.",
+                f"=> '{2 * elapsed:.0f} s'.",
             )
         super().start(statement, values)

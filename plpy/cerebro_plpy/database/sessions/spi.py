@@ -1,8 +1,7 @@
-"""The only door to PL/Python's `plpy`, so that everything else is ordinary Python that tests can
-import.
+"""The only module that uses PL/Python's `plpy`: tests can import all others as ordinary Python.
 
-Values travel as typed parameters. Errors raised here keep the SQLSTATE that PostgreSQL gave them,
-and a cancel is never caught: it passes through as the exception that `plpy` raised.
+Values are passed as typed parameters. Errors raised here keep PostgreSQL's SQLSTATE. A cancel is
+never caught: it passes through as the exception that `plpy` raised.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import Any, TypeVar
 from cerebro_plpy.database import reading
 from cerebro_plpy.database.platform_protocol import Platform
 from cerebro_plpy.database.platform_protocol import Row as Row
-from cerebro_plpy.database.queries import around_placeholders, sql
+from cerebro_plpy.database.queries import split_placeholders, sql
 from cerebro_plpy.database.reading import Reading
 from cerebro_plpy.database.sessions import client_connection
-from cerebro_plpy.database.sessions.cpu_priority import Pauses, give_way
+from cerebro_plpy.database.sessions.cpu_priority import CpuYield, lower_priority
 from cerebro_plpy.database.sql.literals import parameter_type
 from cerebro_plpy.errors import (
     LOCK_NOT_AVAILABLE,
@@ -35,29 +34,28 @@ from cerebro_plpy.errors import (
     by_sqlstate,
 )
 
-HANDLED = (ConfigFailure, LockNotAvailable, OutOfMemory, TrainerFailure)
-FETCHED = 128  # rows at a time
+HANDLED_ERRORS = (ConfigFailure, LockNotAvailable, OutOfMemory, TrainerFailure)
+STREAM_ROWS = 128  # rows that a stream fetches at a time
 SAFE_PATH = "pg_catalog, pg_temp"
-PATIENCE_SECONDS = (
-    60  # with who has locked a table of schema cerebro, where the caller has no lock_timeout
-)
+LOCK_WAIT_SECONDS = 60
+"""Limit of waits for a locked table of schema cerebro if the caller has no lock_timeout."""
 PLANS: dict[tuple[str, tuple[str, ...]], Any] = {}
-DATA_EXCEPTION = "22"  # the class of SQLSTATEs that tell of a value
+DATA_EXCEPTION = "22"  # the class of SQLSTATEs about values
 T = TypeVar("T")
 
 
-def number_placeholders(sql: str) -> str:
-    """The `%s` placeholders of a driver as the `$n` of a prepared statement.
+def number_placeholders(statement: str) -> str:
+    """Replace the `%s` placeholders of a driver by the `$n` of a prepared statement.
 
     >>> number_placeholders("SELECT %s, %s::json")
     'SELECT $1, $2::json'
     """
-    parts = around_placeholders(sql)
-    return "".join(part + (f"${n}" if n < len(parts) else "") for n, part in enumerate(parts, 1))
+    first, *parts = split_placeholders(statement)
+    return first + "".join(f"${number}{part}" for number, part in enumerate(parts, 1))
 
 
 class Database:
-    """The caller's session and transaction, through SPI; `platform` is what the server is."""
+    """The caller's session and transaction, through SPI."""
 
     def __init__(self, plpy: Any, platform: Platform) -> None:
         self._plpy = plpy
@@ -68,160 +66,163 @@ class Database:
         self.caller_schema: str | None = None
         self.name = ""
         self.in_procedure = False
-        self._alone = self._to_give_way = False
-        self._pauses = Pauses()
+        self._client_replaced = False
+        self._priority_pending = False
+        self._cpu_yield = CpuYield()
 
     def rows(self, statement: str, *values: object) -> list[Row]:
-        """Rows of a statement whose `%s` placeholders take the values; [] where it returns none."""
+        """Return the rows of a statement whose `%s` placeholders take the values."""
         if values:
-            plan = self._plpy.prepare(
-                number_placeholders(statement), [parameter_type(v) for v in values]
-            )
-            result = self._plpy.execute(plan, list(values))
+            result = self._plpy.execute(self._plan(statement, values), list(values))
         else:
             result = self._plpy.execute(statement)
-        self._pauses.pause()
+        self._cpu_yield.yield_cpu()
         return list(result)
 
+    def _plan(self, statement: str, values: Sequence[object]) -> Any:
+        types = [parameter_type(value) for value in values]
+        return self._plpy.prepare(number_placeholders(statement), types)
+
     def guarded_rows(self, statement: str, *values: object) -> list[Row]:
-        """Like `rows`; what a trainer or a lock was the reason of, is raised as our own error and
-        can be handled.
+        """Return rows like `rows`, but raise errors of trainers and locks as our own.
+
+        Our own errors can be handled.
         """
         try:
             return self.rows(statement, *values)
         except self._plpy.SPIError as error:
             code, detail, hint = error.spidata[:3]
-            kind = by_sqlstate(sqlstate_of(code))
-            if kind not in HANDLED:
+            error_class = by_sqlstate(decode_sqlstate(code))
+            if error_class not in HANDLED_ERRORS:
                 raise
-            raise kind(str(error).removeprefix("plpy.Error: "), detail=detail, hint=hint) from error
+            message = str(error).removeprefix("plpy.Error: ")
+            raise error_class(message, detail=detail, hint=hint) from error
 
-    def glance(self, statement: str, *values: object) -> list[Row]:
-        """Like `rows`, for tables of schema cerebro: their locks do not stay with the caller's
-        transaction.
+    def peek(self, statement: str, *values: object) -> list[Row]:
+        """Return rows of tables of schema cerebro without keeping their locks.
 
-        Else who wants to change such a table would wait for the caller, and the caller's own
-        workers behind that one. A lock goes with the subtransaction that took it, if that is
-        undone.
+        If the caller's transaction kept such a lock, a session that wants to change the table would
+        wait for the caller, and the caller's own workers for that session. The statement runs in a
+        subtransaction that is undone, which releases its locks.
         """
-        found: list[Row] = []
-        with suppress(_Undone), self._subtransaction(), self._patient():
-            found = self._planned(statement, values)
-            raise _Undone
-        return found
+        rows: list[Row] = []
+        with suppress(_Undo), self._subtransaction(), self._limit_lock_wait():
+            rows = self._run_cached(statement, values)
+            raise _Undo
+        return rows
 
     @contextmanager
-    def patience(self) -> Iterator[None]:
-        """Within, a table of schema cerebro is waited for so long, and not for ever."""
-        before = self.value(sql("session.settings"), ["lock_timeout"])
-        with self._patient():
+    def limited_lock_wait(self) -> Iterator[None]:
+        """Limit how long statements within wait for locks on tables of schema cerebro."""
+        settings = self.value(sql("session.settings"), ["lock_timeout"])
+        with self._limit_lock_wait():
             yield
-        self._configure(before)
+        self._configure(settings)
 
     @contextmanager
-    def _patient(self) -> Iterator[None]:
-        """The same, but how long is waited stays so until the subtransaction ends."""
-        self._planned(sql("session.wait_for"), (float(PATIENCE_SECONDS),))
+    def _limit_lock_wait(self) -> Iterator[None]:
+        """Do the same, but leave lock_timeout changed until the subtransaction ends."""
+        self._run_cached(sql("session.wait_for"), (float(LOCK_WAIT_SECONDS),))
         try:
             yield
         except self._plpy.SPIError as error:
-            if sqlstate_of(error.spidata[0]) != LOCK_NOT_AVAILABLE:
+            if decode_sqlstate(error.spidata[0]) != LOCK_NOT_AVAILABLE:
                 raise
-            raise locked_log(next(iter(self.rows(sql("session.holders"))), None)) from error
+            holders = self.rows(sql("session.holders"))
+            raise locked_log_error(next(iter(holders), None)) from error
 
-    def _planned(self, statement: str, values: Sequence[object]) -> list[Row]:
-        """Rows of a statement over tables of schema cerebro, whose columns stay: it is planned once
-        in this process.
+    def _run_cached(self, statement: str, values: Sequence[object]) -> list[Row]:
+        """Return the rows of a statement that is planned once in this process.
+
+        Use it only for tables of schema cerebro, whose columns do not change.
         """
-        types = tuple(map(parameter_type, values))
-        if (statement, types) not in PLANS:
-            PLANS[statement, types] = self._plpy.prepare(
-                number_placeholders(statement), list(types)
-            )
-        result = self._plpy.execute(PLANS[statement, types], list(values))
-        self._pauses.pause()
+        key = (statement, tuple(map(parameter_type, values)))
+        if key not in PLANS:
+            PLANS[key] = self._plan(statement, values)
+        result = self._plpy.execute(PLANS[key], list(values))
+        self._cpu_yield.yield_cpu()
         return list(result)
 
-    def hold(self, table: str) -> bool:
-        """Keep a table from being emptied or dropped until the transaction ends; False where it is
-        gone already.
+    def protect_table(self, table: str) -> bool:
+        """Prevent that a table is emptied or dropped until the transaction ends.
+
+        Returns:
+            False if the table was dropped already.
         """
         try:
             with self._subtransaction():
                 self.rows(sql("session.hold", table=table))
         except self._plpy.SPIError as error:
-            if sqlstate_of(error.spidata[0]) != UndefinedTable.sqlstate:
+            if decode_sqlstate(error.spidata[0]) != UndefinedTable.sqlstate:
                 raise
             return False
         return True
 
     def row(self, statement: str, *values: object) -> Row:
-        """The first row of a statement that returns at least one."""
+        """Return the first row of a statement that returns at least one."""
         return self.rows(statement, *values)[0]
 
     def value(self, statement: str, *values: object) -> Any:
-        """The first column of the first row; None where there is no row."""
+        """Return the first column of the first row; None if there is no row."""
         rows = self.rows(statement, *values)
         return next(iter(rows[0].values())) if rows else None
 
     def stream(self, statement: str, *values: object) -> Iterator[Row]:
-        """Rows one after another, through a cursor, so that few of them are held at a time."""
-        for batch in self.blocks(statement, FETCHED, *values):
-            yield from batch
+        """Yield rows through a cursor, so that only a few are in memory at a time."""
+        for block in self.stream_blocks(statement, STREAM_ROWS, *values):
+            yield from block
 
-    def blocks(self, statement: str, size: int, *values: object) -> Iterator[list[Row]]:
-        """Rows so many at a time, through a cursor, which is open when this returns."""
-        plan = self._plpy.prepare(
-            number_placeholders(statement), [parameter_type(v) for v in values]
-        )
-        cursor = self._plpy.cursor(plan, list(values))
+    def stream_blocks(self, statement: str, size: int, *values: object) -> Iterator[list[Row]]:
+        """Return an iterator over blocks of rows; its cursor is already open."""
+        cursor = self._plpy.cursor(self._plan(statement, values), list(values))
         return iter(lambda: list(cursor.fetch(size)), [])
 
-    def repeated(self, statement: str, *values: object) -> Callable[..., list[Row]]:
-        """A statement that is planned once for many calls, each with values of these types."""
-        plan = self._plpy.prepare(
-            number_placeholders(statement), [parameter_type(v) for v in values]
-        )
+    def prepare(self, statement: str, *values: object) -> Callable[..., list[Row]]:
+        """Return a function that runs a statement, which is planned once.
+
+        Args:
+            values: examples of values, for the types of the parameters.
+        """
+        plan = self._plan(statement, values)
         return lambda *values: list(self._plpy.execute(plan, list(values)))
 
-    def unless_refused(self, work: Callable[[], T]) -> T | None:
-        """What a statement gives; None where it does not take a value, such as a text that is no
-        number.
-        """
+    def skip_invalid_values(self, work: Callable[[], T]) -> T | None:
+        """Do the work; return None if a statement refuses a value, such as a malformed number."""
         try:
             return work()
         except self._plpy.SPIError as error:
-            if not sqlstate_of(error.spidata[0]).startswith(DATA_EXCEPTION):
+            if not decode_sqlstate(error.spidata[0]).startswith(DATA_EXCEPTION):
                 raise
             return None
 
-    def failure(self, work: Callable[[], object]) -> Exception | None:
-        """The error that ends the work, for later, but for a cancel: the statement that it is of
-        has left nothing.
+    def find_error(self, work: Callable[[], object]) -> Exception | None:
+        """Do the work; return its error, unless it is a cancel.
+
+        The error has undone its statement.
         """
         try:
             work()
         except (CerebroError, MemoryError) as error:
             return error
         except self._plpy.SPIError as error:
-            if sqlstate_of(error.spidata[0]) == QueryCanceled.sqlstate:
+            if decode_sqlstate(error.spidata[0]) == QueryCanceled.sqlstate:
                 raise
-            found: Exception = error
-            return found
+            spi_error: Exception = error
+            return spi_error
         return None
 
     @contextmanager
-    def together(self, **settings: str) -> Iterator[None]:
-        """Several statements that leave nothing where one of them fails, under other settings."""
+    def atomic(self, **settings: str) -> Iterator[None]:
+        """Run statements under other settings; an error undoes all of them."""
         with self._subtransaction(), self.configured(**settings):
             yield
 
     @contextmanager
     def _subtransaction(self) -> Iterator[None]:
-        """A subtransaction, which an error undoes; no cancel takes effect while it begins or ends.
+        """Run statements in a subtransaction, which an error undoes.
 
-        Greenplum ends the session if a cancel interrupts the end: PL/Python then ends the same
-        subtransaction again.
+        No cancel takes effect while it begins or ends. Greenplum ends the session if a cancel
+        interrupts the end, because PL/Python then ends the same subtransaction again.
         """
         subtransaction = self._plpy.subtransaction()
         with self.platform.uninterrupted():
@@ -238,146 +239,152 @@ class Database:
     def check_interrupts(self) -> None:
         """Let a cancel, a timeout or a termination of this session take effect here.
 
-        PostgreSQL notices the death of its postmaster only where it waits itself, which it does not
-        here.
+        PostgreSQL notices the death of its postmaster only while it waits itself, not here.
         """
         self.platform.check_interrupts(self)
         if os.getppid() != self._postmaster:
             raise ServerGone("the database server was ended while this statement ran")
-        if self._alone:
+        if self._client_replaced:
             self._plpy.commit()  # a snapshot would hold back vacuum for as long as the call takes
-        if self._to_give_way:
-            self._to_give_way = not give_way(os.getpid())
+        if self._priority_pending:
+            self._priority_pending = not lower_priority(os.getpid())
 
-    def leave_client(self) -> None:
-        """In a procedure: from now on nobody listens, and every look for a cancel ends a
-        transaction.
+    def detach_client(self) -> None:
+        """Work without a client, in a procedure.
+
+        From now on, each check for interrupts commits the transaction.
         """
         self.value(sql("session.silence"))
-        client_connection.leave_client(int(self.value(sql("session.setting"), "port")))
-        self._alone = True
-        self._to_give_way = True  # the client may have been told to ask again, and is gone
+        client_connection.replace_client(int(self.value(sql("session.setting"), "port")))
+        self._client_replaced = True
+        self._priority_pending = True  # the client may still have had to lower it, and has left
         self.check_interrupts()
 
     def commit(self) -> None:
-        """In a procedure: end a transaction and begin another one."""
+        """Commit the transaction of a procedure and begin another one."""
         self._plpy.commit()
 
     def rollback(self) -> None:
-        """In a procedure: undo a transaction and begin another one."""
+        """Undo the transaction of a procedure and begin another one."""
         self._plpy.rollback()
 
     def lock(self, name: str, key: object) -> bool:
-        """Take an advisory lock until the transaction ends, in a procedure the session; False where
-        it is taken.
+        """Take an advisory lock until the transaction ends; in a procedure, until the session ends.
 
-        Does not wait: anyone may take any of them, and would stop the call for good.
+        Does not wait: any role may take any advisory lock, and could block the call forever.
+
+        Returns:
+            False if another session has the lock.
         """
         function = "pg_try_advisory_lock" if self.in_procedure else "pg_try_advisory_xact_lock"
         return bool(self.value(sql(f"session.{name}", lock=function), key))
 
     def info(self, message: str) -> None:
-        """Tell the user something, whatever client_min_messages says."""
-        if not self._alone:
+        """Send the user a message that client_min_messages does not suppress."""
+        if not self._client_replaced:
             self._plpy.info(message)
 
     def notice(self, message: str) -> None:
-        """Tell the user something that they may have switched off."""
+        """Send the user a message that client_min_messages may suppress."""
         self._plpy.notice(message)
 
     @contextmanager
     def pinned_path(self) -> Iterator[None]:
-        """Work under a path that only PostgreSQL's own objects are on; remember the caller's.
+        """Work under a path with only PostgreSQL's own objects; remember the caller's settings.
 
-        Numbers become texts, such as classes, with all their digits; NULL in an array literal is no
+        Numbers as texts, such as classes, have all their digits. NULL in an array literal is not a
         text. Tables of the extension show rows by their policies, which a caller's `row_security =
-        off` would make an error.
+        off` would turn into an error.
         """
         caller = self.row(sql("read.caller"), list(reading.CALLER))
-        self.caller_path, self.caller_schema, self.name = (
-            caller["path"],
-            caller["schema"],
-            caller["database"],
-        )
+        self.caller_path = caller["path"]
+        self.caller_schema = caller["schema"]
+        self.name = caller["database"]
         self.caller_settings = json.loads(caller["settings"])
         with self.configured(
             search_path=SAFE_PATH, extra_float_digits="1", array_nulls="on", row_security="on"
         ):
             yield
 
-    def take_caller(self, path: str, settings: Mapping[str, object]) -> None:
-        """Work for a session that had this path and these settings, by the names of reading.CALLER,
-        when it called.
+    def adopt_caller(self, path: str, settings: Mapping[str, object]) -> None:
+        """Work for a caller whose session had this path and these settings at its call.
+
+        Args:
+            settings: by name; names that are not in reading.CALLER are ignored.
         """
         self.caller_path = path
-        self.caller_settings = {
-            **self.caller_settings,
-            **{n: str(v) for n, v in settings.items() if n in reading.CALLER},
-        }
+        adopted = {name: str(settings[name]) for name in settings if name in reading.CALLER}
+        self.caller_settings = {**self.caller_settings, **adopted}
 
     @property
     def reading(self) -> Reading:
-        """The settings under which the caller reads a source."""
+        """Return the settings under which the caller reads a source."""
         return reading.read_current(self.caller_path, self.caller_settings)
 
     @contextmanager
     def configured(self, **values: str) -> Iterator[None]:
-        """Work with other settings; an error needs no restoring, for its rollback does that.
+        """Work with other settings; after an error the rollback restores them.
 
-        All by one statement each: where a cancel meets the beginning of one, some servers fall.
+        All settings are changed by one statement: some servers crash if a cancel arrives when a
+        statement begins.
         """
-        before = self.value(sql("session.settings"), list(values))
+        original = self.value(sql("session.settings"), list(values))
         self._configure(json.dumps(values))
         yield
-        self._configure(before)
+        self._configure(original)
 
     def _configure(self, values: str) -> None:
         self.rows(sql("session.configure"), values)
 
 
-class _Undone(Exception):
-    """Undoes a subtransaction that did what it was for."""
+class _Undo(Exception):
+    """Undoes a subtransaction that has done its work."""
 
 
-def locked_log(holder: Row | None) -> ObjectInUse:
-    """The error where somebody has locked a table of schema cerebro for longer than anybody
-    waits.
-    """
-    table = holder["table"] if holder else "a table of schema cerebro"
+def locked_log_error(holder: Row | None) -> ObjectInUse:
+    """Return the error for a table of schema cerebro that stayed locked beyond the limit."""
+    table = "a table of schema cerebro"
+    detail = None
+    if holder:
+        table = holder["table"]
+        detail = f"Process {holder['pid']}: {holder['query'] or 'its statement is not shown'}"
     return ObjectInUse(
         f"{table}, which every call needs, is locked by another session",
-        detail=f"Process {holder['pid']}: {holder['query'] or 'its statement is not shown'}"
-        if holder
-        else None,
+        detail=detail,
         hint="Call again, or cerebro.resume() the run, when that is done; an administrator can "
         "end it by pg_cancel_backend(). Set lock_timeout to wait longer.",
     )
 
 
-def sqlstate_of(code: int) -> str:
-    """The five letters of a SQLSTATE from PostgreSQL's packed form, six bits each.
+def decode_sqlstate(code: int) -> str:
+    """Return the five letters of a SQLSTATE from PostgreSQL's packed form, six bits each.
 
-    >>> sqlstate_of(67371461)
+    >>> decode_sqlstate(67371461)
     '57014'
     """
     return "".join(chr(((code >> shift) & 0x3F) + ord("0")) for shift in range(0, 30, 6))
 
 
-def printable(text: str) -> str:
-    """A text as PostgreSQL can pass it on: JSON may hold the character 0 and halves of surrogate
-    pairs, texts cannot.
+def make_printable(text: str) -> str:
+    """Replace the characters that a text of PostgreSQL cannot contain.
 
-    >>> printable("a\\0b\\ud800"), printable("ä")
+    JSON may contain the character 0 and halves of surrogate pairs.
+
+    >>> make_printable("a\\0b\\ud800"), make_printable("ä")
     ('a?b?', 'ä')
     """
     return text.encode("utf-8", "replace").decode().replace("\0", "?")
 
 
 def raise_to_sql(plpy: Any, work: Callable[[], T]) -> T:
-    """Do the work; an error of ours becomes a PostgreSQL error with its code, detail and hint."""
+    """Do the work; turn our errors into PostgreSQL errors with their code, detail and hint."""
     try:
         return work()
     except CerebroError as error:
-        extras = {k: printable(v) for k, v in (("detail", error.detail), ("hint", error.hint)) if v}
-        plpy.error(printable(error.message), sqlstate=error.sqlstate, **extras)
+        fields = {}
+        if error.detail:
+            fields["detail"] = make_printable(error.detail)
+        if error.hint:
+            fields["hint"] = make_printable(error.hint)
+        plpy.error(make_printable(error.message), sqlstate=error.sqlstate, **fields)
         raise

@@ -1,8 +1,8 @@
 """The only module that opens psycopg2 connections: worker and control sessions of a run.
 
 A session is opened as the calling user, to the same server, past any pooler. It is asynchronous, so
-that one backend can drive many and stay open to a cancel. Each string of statements is one
-transaction.
+that one backend can drive many sessions and still react to a cancel. Each string of statements is
+one transaction.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from psycopg2 import extensions
 
 from cerebro_plpy.database.platform_protocol import Platform
 from cerebro_plpy.database.queries import escape_percent, sql
-from cerebro_plpy.database.sessions.async_dispatcher import ready
+from cerebro_plpy.database.sessions.async_dispatcher import wait_for_any
 from cerebro_plpy.database.sessions.connection_options import translate
-from cerebro_plpy.database.sessions.cpu_priority import Beginning, give_way
+from cerebro_plpy.database.sessions.cpu_priority import StartupCores, lower_priority
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import literal
@@ -34,21 +34,21 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.records import dataclass
 
-CONNECT_SECONDS, CLOSING_SECONDS = 10.0, 0.1
-AT_WORK = sql("session.work_for", lock="pg_try_advisory_lock_shared")
-# What a server says that has no slot, to anybody or to this role, or in this database.
-NO_ROOM = re.compile(r"too many (clients|connections)|connection slots are reserved")
+CONNECT_SECONDS = 10.0
+CLOSING_SECONDS = 0.1  # until the caller notices that the server has ended
+WORK_LOCK = sql("session.work_for", lock="pg_try_advisory_lock_shared")
+NO_SLOT = re.compile(r"too many (clients|connections)|connection slots are reserved")
+"""Messages of a server without a free slot: for any role, this role or this database."""
 
 
 def driver_version() -> str:
-    """Return the version of psycopg2, with how it was built."""
-    return str(vars(psycopg2)["__version__"])  # unknown to its type information
+    """Return the version of psycopg2 and its build."""
+    return str(vars(psycopg2)["__version__"])  # missing in its type information
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Who the caller is, and which server this is: what a session must match. It is opened with
-    these `options`, and keeps to these `cores` while it begins, to any where there are none."""
+    """The caller and the server, which a session must match, and settings of the session."""
 
     session_user: str
     current_user: str
@@ -56,14 +56,18 @@ class Identity:
     server: str
     platform: Platform
     options: Mapping[str, str]
-    cores: tuple[int, ...] = ()
+    cores: tuple[int, ...] = ()  # cores to use during the first seconds; any if empty
 
 
-def identity(db: Database, conninfo: str | None, cores: tuple[int, ...] = ()) -> Identity:
-    """The identity of the caller's own session; `conninfo` replaces how the server is reached."""
+def read_identity(db: Database, conninfo: str | None, cores: tuple[int, ...] = ()) -> Identity:
+    """Return the identity of the caller's own session.
+
+    Args:
+        conninfo: replaces the address of this server.
+    """
     row = db.row(sql("session.identity"))
     if row["session_superuser"] and not row["current_superuser"]:
-        # RESET ROLE inside the user's own SQL would make a superuser of it again.
+        # RESET ROLE inside the user's own SQL would otherwise return to the superuser.
         row["session_user"] = row["current_user"]
     if not row["may_log_in"] and row["session_user"] == row["current_user"]:
         raise InsufficientPrivilege(
@@ -71,23 +75,23 @@ def identity(db: Database, conninfo: str | None, cores: tuple[int, ...] = ()) ->
             hint=f"ALTER ROLE {quote_identifier(row['current_user'])} LOGIN; or connect as a role "
             "that can log in and is a member of it, and SET ROLE to it.",
         )
-    here = conninfo or own_address("postmaster.pid")
+    address = conninfo or read_address("postmaster.pid")
     return Identity(
         session_user=row["session_user"],
         current_user=row["current_user"],
         server=row["server"],
-        conninfo=extensions.make_dsn(here, dbname=row["database"], user=row["session_user"]),
+        conninfo=extensions.make_dsn(address, dbname=row["database"], user=row["session_user"]),
         platform=db.platform,
         options=db.platform.session_options(db),
         cores=cores,
     )
 
 
-def own_address(pid_file: str | os.PathLike[str]) -> str:
-    """How this very server is reached: its port, and its first socket folder or localhost.
+def read_address(pid_file: str | os.PathLike[str]) -> str:
+    """Return the address of this server: its port, and its first socket folder or localhost.
 
-    Read from the file that the postmaster keeps in the data folder, which is the working directory
-    of every backend: most roles may not see the setting unix_socket_directories.
+    It is read from the postmaster's file in the data folder, a backend's working directory, because
+    most roles cannot read the setting unix_socket_directories.
     """
     with open(pid_file, encoding="utf-8") as file:
         lines = file.read().splitlines()
@@ -95,220 +99,240 @@ def own_address(pid_file: str | os.PathLike[str]) -> str:
 
 
 class WorkerSession:
-    """An asynchronous session of a run; `pid` is the process id of the backend that serves it."""
+    """An asynchronous session of a run; `pid` is the process of its backend.
 
-    def __init__(self, who: Identity, label: str, check: Callable[[], None]) -> None:
-        self.who = who
+    Args:
+        label: application_name.
+        check: is called while the session waits; may raise.
+    """
+
+    def __init__(self, identity: Identity, label: str, check: Callable[[], None]) -> None:
+        self.identity = identity
         self.check = check
         self._cursor: Any = None
-        self._beginning = Beginning((), ())
-        self.segment_lost = False  # since it was last put aside
+        self._startup_cores = StartupCores((), ())
+        self.segment_lost = False  # since the session was last parked
         self._open(label)
 
     def _open(self, label: str) -> None:
-        who, self._busy, self._to_give_way = self.who, False, False
-        self._beginning.end()
-        given = " ".join(f"-c {name}={value}" for name, value in who.options.items())
+        self._busy = False
+        self._priority_pending = False
+        self._startup_cores.release()
+        options = " ".join(f"-c {name}={value}" for name, value in self.identity.options.items())
         try:
             self._connection = psycopg2.connect(
-                who.conninfo, async_=1, options=given, application_name=label, connect_timeout=10
+                self.identity.conninfo,
+                async_=1,
+                options=options,
+                application_name=label,
+                connect_timeout=10,
             )
             self._busy = True
-            self._settle(time.monotonic() + CONNECT_SECONDS)
+            self._wait(time.monotonic() + CONNECT_SECONDS)
             self.pid = int(self._connection.info.backend_pid)
         except (psycopg2.Error, ConnectionFailure) as error:
-            time.sleep(CLOSING_SECONDS)  # of a server that is gone the sockets are closed first
+            time.sleep(CLOSING_SECONDS)  # a server that ends closes its sockets first
             self.check()
-            raise connection_refusal(who, str(error.__cause__ or error).strip()) from error
-        self._verify(who)
+            reason = str(error.__cause__ or error).strip()
+            raise connection_error(self.identity, reason) from error
+        self._verify()
 
     @property
     def platform(self) -> Platform:
-        """What the server is."""
-        return self.who.platform
+        """Return the kind of the server."""
+        return self.identity.platform
 
-    def _verify(self, who: Identity) -> None:
-        found = self.run(sql("session.server"))[0]
-        if found[0] != who.server:
+    def _verify(self) -> None:
+        """Check that the session has the caller's identity; assume the caller's current role."""
+        identity = self.identity
+        server, session_user = self.run(sql("session.server"))[0]
+        if server != identity.server:
             self.close()
             raise ConnectionFailure(
                 "a worker session reached another server than the caller's",
                 hint="An administrator can set worker_conninfo in cerebro.setting to reach this "
                 "server itself, past a pooler.",
             )
-        if found[1] != who.session_user:
+        if session_user != identity.session_user:
             self.close()
-            raise connection_refusal(who, f"the session was opened as {found[1]!r}")
-        self._to_give_way = True  # only now is it certain that the process is one of this machine
-        self._beginning = Beginning((self.pid, os.getpid()), who.cores)
-        # Always: the role may have a setting that makes another one of it when it connects.
+            raise connection_error(identity, f"the session was opened as {session_user!r}")
+        self._priority_pending = True  # only now is the process known to be one of this machine
+        self._startup_cores = StartupCores((self.pid, os.getpid()), identity.cores)
+        # Needed even for the session user: a setting of the role may change the role at login.
+        set_role = sql("session.set_role", role=quote_identifier(identity.current_user))
         try:
-            self.run(
-                "; ".join(
-                    [sql("session.set_role", role=quote_identifier(who.current_user)), AT_WORK]
-                ),
-                (0,),
-            )
+            self.run(f"{set_role}; {WORK_LOCK}", (0,))
         except InsufficientPrivilege as error:
             self.close()
             raise InsufficientPrivilege(
-                f"the session of {who.session_user!r} may not work as {who.current_user!r}: "
+                f"the session of {session_user!r} may not work as {identity.current_user!r}: "
                 f"{error.message}",
                 hint="A SECURITY DEFINER function cannot train for its callers: connect as its "
                 "owner, or as a role that is a member of it.",
             ) from error
 
     def work_for(self, run_id: int | None) -> None:
-        """Hold the lock by which others count this session, as a worker of a run or of none."""
-        self.run("; ".join([sql("session.work_for_nobody"), AT_WORK]), (run_id or 0,))
+        """Take the lock that lets other calls count this session as a worker of a run.
+
+        Args:
+            run_id: None for a session that works for no run.
+        """
+        unlock = sql("session.work_for_nobody")
+        self.run(f"{unlock}; {WORK_LOCK}", (run_id or 0,))
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way."""
+        """True if no statement is running."""
         return not self._busy
 
     def fileno(self) -> int:
-        """For poll: readable when an answer may be there."""
+        """Return the descriptor for poll(2)."""
         return int(self._connection.fileno())
 
     def start(self, statement: str, values: Sequence[object] = ()) -> None:
-        """Send statements, which make one transaction; returns at once."""
+        """Send statements, which are one transaction; return immediately."""
         self._busy = True
         try:
             self._cursor = self._connection.cursor()
-            self._cursor.execute(escape_percent(statement), [adapted(v) for v in values])
+            self._cursor.execute(escape_percent(statement), [adapt(value) for value in values])
         except psycopg2.Error as error:
             self._busy = False
-            raise self._translated(error) from error
+            raise self._translate(error) from error
 
-    def wants(self) -> int:
-        """Move on without waiting: POLL_OK when the answer is complete, else what to wait for."""
-        self._beginning.look()
-        self.give_way()
+    def poll(self) -> int:
+        """Make progress without waiting.
+
+        Returns:
+            POLL_OK if the result is complete, else the event to wait for.
+        """
+        self._startup_cores.release_if_over()
+        self.lower_priority()
         try:
             state = int(self._connection.poll())
         except psycopg2.Error as error:
             self._busy = False
-            raise self._translated(error) from error
+            raise self._translate(error) from error
         self._busy = state != extensions.POLL_OK
         return state
 
-    def give_way(self) -> None:
-        """Ask the kernel for it, unless that was done before, or is not certain to be about this
-        session.
-        """
-        if self._to_give_way:
-            self._to_give_way = not give_way(self.pid)
+    def lower_priority(self) -> None:
+        """Lower the backend's CPU priority, if that is pending."""
+        if self._priority_pending:
+            self._priority_pending = not lower_priority(self.pid)
 
-    def _translated(self, error: psycopg2.Error) -> CerebroError:
-        found = translate(error, self.platform)
-        self.segment_lost |= isinstance(found, SegmentLost)
-        return found
+    def _translate(self, error: psycopg2.Error) -> CerebroError:
+        translated = translate(error, self.platform)
+        self.segment_lost |= isinstance(translated, SegmentLost)
+        return translated
 
-    def result(self) -> list[tuple[Any, ...]]:
-        """The rows of the last statement; [] where it returned none."""
+    def fetch(self) -> list[tuple[Any, ...]]:
+        """Return the rows of the last statement; [] if it returned none."""
         return list(self._cursor.fetchall()) if self._cursor.description else []
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Send statements and wait for the rows of the last one, open to a cancel meanwhile."""
+        """Send statements and wait for the rows of the last one; a cancel ends the wait."""
         self.start(statement, values)
-        self._settle(None)
-        return self.result()
+        self._wait(None)
+        return self.fetch()
 
-    def _settle(self, deadline: float | None) -> None:
-        while (state := self.wants()) != extensions.POLL_OK:
-            if not ready([(self, state)]):
+    def _wait(self, deadline: float | None) -> None:
+        while (state := self.poll()) != extensions.POLL_OK:
+            if not wait_for_any([(self, state)]):
                 self.check()
             if deadline is not None and time.monotonic() > deadline:
                 raise ConnectionFailure(f"no answer from the server within {CONNECT_SECONDS:.0f} s")
 
-    def unguarded(self) -> None:
-        """From now on wait without looking for a cancel: for the words that end a cancelled run."""
+    def ignore_cancels(self) -> None:
+        """Let later waits ignore cancels, so that the end of a cancelled run can be logged."""
         deadline = time.monotonic() + CONNECT_SECONDS
 
-        def check() -> None:
+        def check_deadline() -> None:
             if time.monotonic() > deadline:
                 raise ConnectionFailure("the server did not answer while a run was ended")
 
-        self.check = check
+        self.check = check_deadline
         if self._busy:
-            with suppress(
-                CerebroError
-            ):  # it was cut off by the cancel; what follows is a statement of its own
-                self._settle(deadline)
+            # The cancel has interrupted this statement; later statements are separate.
+            with suppress(CerebroError):
+                self._wait(deadline)
 
-    def rest(self, seconds: int, at: str | None) -> None:
-        """Wait for the next call; a session that nobody wakes in that time is ended by the
-        server.
+    def park(self, seconds: int, target: str | None) -> None:
+        """Wait for the next call; the server ends a session that is not woken in time.
+
+        Args:
+            target: see `Platform.park`.
         """
-        self._beginning.end()
-        self.platform.rest(self, seconds, at)
+        self._startup_cores.release()
+        self.platform.park(self, seconds, target)
 
     def wake(self, check: Callable[[], None], label: str) -> None:
-        """Work again; ConnectionFailure where the server has ended the session."""
+        """Work again after `park`.
+
+        Raises:
+            ConnectionFailure: the server has ended the session.
+        """
         self.check = check
         self.segment_lost = False
         self.platform.wake(self, label)
 
-    def messages(self) -> list[str]:
-        """What the server said to the client since the last question, without the level."""
-        said = [text.partition(":")[2].strip() for text in self._connection.notices]
+    def take_notices(self) -> list[str]:
+        """Return the server's messages since the last call, without their level."""
+        messages = [text.partition(":")[2].strip() for text in self._connection.notices]
         self._connection.notices.clear()
-        return said
+        return messages
 
     def cancel(self) -> None:
-        """Ask the server to stop what is under way; nothing where it is done, or the session has
-        ended by itself.
+        """Request that the server stops a running statement.
+
+        Does nothing if no statement is running, or if the session has ended.
         """
         if self._busy:
             with suppress(psycopg2.Error):
                 self._connection.cancel()
 
     def leave(self) -> None:
-        """End the session as soon as what it does is done, and do not wait for that."""
-        self._beginning.end()
+        """Disconnect without waiting; the session ends when its statement is done."""
+        self._startup_cores.release()
         self._connection.close()
 
     def close(self) -> None:
-        """Stop what the session does and end it; its trainer ends with it."""
-        self._beginning.end()
-        self._to_give_way = False
+        """Stop a running statement and end the session; its trainer ends with it."""
+        self._startup_cores.release()
+        self._priority_pending = False
         if self._connection.closed:
             return
         self.cancel()
         self._connection.close()
 
 
-def adapted(value: object) -> object:
-    """Return a value as the driver takes it; tuples are arrays, too."""
+def adapt(value: object) -> object:
+    """Return a value for the driver; tuples are arrays, too."""
     if isinstance(value, (list, tuple)):
-        return [adapted(each) for each in value]
+        return [adapt(item) for item in value]
     if isinstance(value, (int, float)):
-        return extensions.AsIs(
-            literal(value)
-        )  # the driver's own are read as -(2147483648), and as numeric in arrays
+        # The driver's own literals are read as -(2147483648), and as numeric in arrays.
+        return extensions.AsIs(literal(value))
     return psycopg2.Binary(value) if isinstance(value, bytes) else value
 
 
-def connection_refusal(who: Identity, reason: str) -> CerebroError:
-    """The error for a session that could not be opened: there is no room for it, or these lines
-    would let it in.
+def connection_error(identity: Identity, reason: str) -> CerebroError:
+    """Return the error for a session that could not be opened.
 
-    The driver does not pass on the SQLSTATE of a refused connection.
+    The driver does not pass on the SQLSTATE of a refused connection, so that its text decides.
     """
-    if NO_ROOM.search(reason):
-        return no_room(f"a worker session could not be opened: {reason}")
+    if NO_SLOT.search(reason):
+        return no_slot_error(f"a worker session could not be opened: {reason}")
     return InsufficientPrivilege(
-        f"a worker session could not be opened as {who.session_user!r}: {reason}",
-        detail=f"Tried: {who.conninfo}",
+        f"a worker session could not be opened as {identity.session_user!r}: {reason}",
+        detail=f"Tried: {identity.conninfo}",
         hint="Workers connect from the server to itself as the calling user. Let them in by "
         "pg_hba.conf and pg_ident.conf (cerebro-db check prints the lines), or set "
         "worker_conninfo in cerebro.setting.",
     )
 
 
-def no_room(message: str) -> TooManyConnections:
-    """The error where there are as many sessions as there may be."""
+def no_slot_error(message: str) -> TooManyConnections:
+    """Return the error for a limit of sessions that has been reached."""
     return TooManyConnections(
         message,
         hint="Wait until other runs have ended, or use fewer workers. What limits them are "

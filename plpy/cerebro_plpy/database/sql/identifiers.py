@@ -1,6 +1,4 @@
-"""SQL names in the caller's text, read as PostgreSQL reads them: folding, quotes, the limit of 63
-bytes.
-"""
+"""SQL names in the caller's text, parsed by PostgreSQL's rules for case, quotes and length."""
 
 from __future__ import annotations
 
@@ -9,11 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from cerebro_plpy.errors import InvalidName
 
-# NAMEDATALEN - 1, in bytes of UTF-8.
-MAX_BYTES = 63
+MAX_BYTES = 63  # NAMEDATALEN - 1, in bytes of UTF-8
 
-# A plain name has letters, _, and all that is beyond ASCII; later also digits and $. What it has
-# not is said instead, because a set with all that is beyond ASCII takes milliseconds to compile.
+# A plain name consists of letters, _ and all non-ASCII characters, after the first also of digits
+# and $. The pattern lists the excluded characters: a set of all non-ASCII characters takes
+# milliseconds to compile.
 _IDENTIFIER = re.compile(
     r"""
     [ \t\n\r\f\v]*
@@ -25,23 +23,23 @@ _IDENTIFIER = re.compile(
 
 
 def split_columns(text: str) -> tuple[str, ...]:
-    """The column names of a comma-separated list, unquoted and folded.
+    """Return the column names of a comma-separated list, unquoted and folded.
 
     >>> split_columns('a, B, "C d", "x,""y"')
     ('a', 'b', 'C d', 'x,"y')
     """
-    return tuple(_names(text, ","))
+    return tuple(_parse_names(text, ","))
 
 
 def split_qualified(text: str, database: str | None = None) -> tuple[str, ...]:
-    """The parts of a name such as schema.table, unquoted and folded: one, or two with a schema.
+    """Return the parts of a name, unquoted and folded: a table, or a schema and a table.
 
-    As in a statement, the name of this database may stand in front; some tools write it everywhere.
+    As in a statement, the name of this database may come first; some tools always write it.
 
     >>> split_qualified('flowers."My schema".Iris', 'flowers')
     ('My schema', 'iris')
     """
-    parts = tuple(_names(text, "."))
+    parts = tuple(_parse_names(text, "."))
     if len(parts) == 3 and parts[0] == database:
         return parts[1:]
     if len(parts) > 2:
@@ -50,8 +48,7 @@ def split_qualified(text: str, database: str | None = None) -> tuple[str, ...]:
 
 
 def quote_identifier(name: str) -> str:
-    """The name in double quotes, which every name may carry; raises InvalidName where no name is
-    like that.
+    """Return a name in double quotes, which are allowed around every name.
 
     >>> quote_identifier('a "b"')
     '"a ""b""\"'
@@ -60,25 +57,24 @@ def quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def columns_of(row: str, names: Iterable[str]) -> str:
-    """The columns of these names, each once, as a list of what is selected of a row.
+def select_list(row: str, names: Iterable[str]) -> str:
+    """Return the SELECT list of these columns of a row, without duplicates.
 
-    >>> columns_of("t", ("b", "a", "b"))
+    >>> select_list("t", ("b", "a", "b"))
     't."b", t."a"'
     """
     return ", ".join(f"{row}.{quote_identifier(name)}" for name in dict.fromkeys(names))
 
 
 def quote_qualified(parts: tuple[str, ...]) -> str:
-    """The parts of a name, each in double quotes, joined by dots."""
+    """Return the parts of a name in double quotes, joined by dots."""
     return ".".join(quote_identifier(part) for part in parts)
 
 
 def check_name(name: str) -> None:
-    """Raises InvalidName for an empty name, one with a NUL, and one that PostgreSQL would cut off.
+    """Raise InvalidName for an empty name, a name with a NUL, or a name that is too long.
 
-    PostgreSQL cuts long names at 63 bytes, so that two tables made for one run could come out as
-    the same.
+    PostgreSQL truncates names to 63 bytes, so that two tables of one run could get the same name.
     """
     if not name or "\0" in name:
         raise InvalidName(
@@ -92,30 +88,30 @@ def check_name(name: str) -> None:
         )
 
 
-def _names(text: str, separator: str) -> Iterator[str]:
+def _parse_names(text: str, separator: str) -> Iterator[str]:
     position = 0
     while True:
         match = _IDENTIFIER.match(text, position)
         position = match.end() if match else position
-        rest = text[position : position + 1]
-        if match is None or rest not in ("", separator):
+        next_character = text[position : position + 1]
+        if match is None or next_character not in ("", separator):
             raise InvalidName(
                 f"{text!r} cannot be read as names separated by {separator!r}",
                 hint="Put a name with spaces, capitals or other signs in double quotes, such as "
                 '"My column".',
                 detail=f"Reading stopped at {text[position:][:20]!r}.",
             )
-        name = _unquoted(match)
+        name = _unquote(match)
         check_name(name)
         yield name
-        if not rest:
+        if not next_character:
             return
         position += 1
 
 
-def _unquoted(match: re.Match[str]) -> str:
+def _unquote(match: re.Match[str]) -> str:
     quoted = match["quoted"]
     if quoted is not None:
         return quoted.replace('""', '"')
-    # PostgreSQL folds ASCII letters only where the encoding has several bytes.
+    # In multibyte encodings PostgreSQL folds only ASCII letters.
     return re.sub("[A-Z]", lambda letter: letter[0].lower(), match["plain"])

@@ -1,6 +1,4 @@
-"""Values as PostgreSQL reads them: the type that a parameter has, and literals for statements that
-take none.
-"""
+"""PostgreSQL types of parameters, and literals for statements that take no parameters."""
 
 from __future__ import annotations
 
@@ -8,26 +6,29 @@ from collections.abc import Iterator, Sequence
 
 DOUBLE = "double precision"
 SCALARS = ((bool, "boolean"), (int, "bigint"), (float, DOUBLE), (bytes, "pg_catalog.bytea"))
-"""Types of Python by the types of PostgreSQL that they are sent as. Names that are no words of SQL
-are qualified: the caller's path may have types of its own."""
+"""PostgreSQL types by Python types.
+
+Names that are not SQL keywords are qualified, because the caller's path may have types of these
+names.
+"""
 TEXT = "pg_catalog.text"
 
 
 def parameter_type(value: object) -> str:
-    """Return the PostgreSQL type of a value: text if PostgreSQL is to convert the value.
+    """Return the PostgreSQL type of a value; text if PostgreSQL is to convert it.
 
     >>> (parameter_type(3), parameter_type("a"), parameter_type([[None], [1.5]]),
     ...  parameter_type(None))
     ('bigint', 'pg_catalog.text', 'double precision[]', 'pg_catalog.text')
     """
     if isinstance(value, (list, tuple)):
-        kinds = [parameter_type(leaf) for leaf in _leaves(value) if leaf is not None]
-        return f"{DOUBLE}[]" if DOUBLE in kinds else f"{next(iter(kinds), TEXT)}[]"
-    return next((name for kind, name in SCALARS if isinstance(value, kind)), TEXT)
+        types = [parameter_type(leaf) for leaf in _leaves(value) if leaf is not None]
+        return f"{DOUBLE}[]" if DOUBLE in types else f"{next(iter(types), TEXT)}[]"
+    return next((name for python_type, name in SCALARS if isinstance(value, python_type)), TEXT)
 
 
 def literal(value: object) -> str:
-    """Return a value as it stands in a statement that takes no parameters.
+    """Return a value as a literal, for a statement that takes no parameters.
 
     >>> print(literal([[1.5], [None]]), literal(-7), literal(True), literal(None))
     E'{{"1.5"},{NULL}}'::double precision[] (-7) true NULL
@@ -39,18 +40,18 @@ def literal(value: object) -> str:
     if isinstance(value, float):
         return f"'{value!r}'::double precision"
     if isinstance(value, bytes):
-        return f"{_quoted(_text(value))}::pg_catalog.bytea"
+        return f"{_quote(_text(value))}::pg_catalog.bytea"
     if isinstance(value, bool):
         return _text(value)
     if isinstance(value, int):
-        return str(value) if value >= 0 else f"({value})"  # a cast binds stronger than a minus sign
-    return _quoted(str(value))
+        return str(value) if value >= 0 else f"({value})"  # a cast binds tighter than a minus sign
+    return _quote(str(value))
 
 
-def quoted_text(text: str) -> str:
-    """Return a text as a person types it in a statement, for hints.
+def quote_text(text: str) -> str:
+    """Return a text as a person would type it in a statement, for hints.
 
-    >>> print(quoted_text("a model"), quoted_text("Ann's"))
+    >>> print(quote_text("a model"), quote_text("Ann's"))
     'a model' 'Ann''s'
     """
     doubled = text.replace("'", "''")
@@ -58,12 +59,13 @@ def quoted_text(text: str) -> str:
 
 
 def array_literal(values: Sequence[object]) -> str:
-    """Return an array as a quoted SQL string; lists in lists are further dimensions.
+    """Return an array as a quoted SQL string; nested lists are further dimensions.
 
     >>> print(array_literal(["a'b", None, ["c", "d"]]))
     E'{"a''b",NULL,{"c","d"}}'
     """
-    return _quoted(_array(values) if any(True for _ in _leaves(values)) else "{}")
+    has_elements = any(True for _ in _leaves(values))
+    return _quote(_array(values) if has_elements else "{}")
 
 
 def _array(values: Sequence[object]) -> str:
@@ -79,7 +81,7 @@ def _element(value: object) -> str:
 
 
 def _leaves(values: Sequence[object]) -> Iterator[object]:
-    """Return the elements of an array of any number of dimensions."""
+    """Yield the elements of an array of any number of dimensions."""
     for value in values:
         if isinstance(value, (list, tuple)):
             yield from _leaves(value)
@@ -96,6 +98,6 @@ def _text(value: object) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _quoted(text: str) -> str:
-    """Return a text in quotes that are read alike whatever standard_conforming_strings is."""
+def _quote(text: str) -> str:
+    """Return a text in quotes that do not depend on standard_conforming_strings."""
     return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

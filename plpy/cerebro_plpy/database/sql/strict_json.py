@@ -1,6 +1,6 @@
-"""JSON as PostgreSQL accepts it: without NaN and infinities, which a loss may well become.
+"""JSON that PostgreSQL accepts: NaN and infinities, which a loss may well become, are texts.
 
-Python writes such numbers as bare words that PostgreSQL refuses; here they travel as texts.
+Python writes such numbers as bare words, which PostgreSQL refuses.
 """
 
 from __future__ import annotations
@@ -13,36 +13,41 @@ NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def dumps(value: Any) -> str:
-    """A value as JSON text.
+    """Return a value as JSON text.
 
     >>> dumps({"loss": float("nan"), "sums": [1.5, float("-inf")]})
     '{"loss": "NaN", "sums": [1.5, "-Infinity"]}'
     """
-    return json.dumps(_mapped(value, _as_text))
+    return json.dumps(_map_leaves(value, _as_text))
 
 
-def restored(value: Any) -> Any:
-    """What JSON from `dumps` held, parsed or still as text; the texts of special numbers are
-    numbers again.
+def restore(value: Any) -> Any:
+    """Return the value that `dumps` wrote, with special numbers instead of their texts.
 
-    >>> restored('{"sums": ["Infinity", 1]}')
+    Args:
+        value: JSON text, or the same already parsed.
+
+    >>> restore('{"sums": ["Infinity", 1]}')
     {'sums': [inf, 1]}
     """
-    return _mapped(json.loads(value) if isinstance(value, str) else value, _as_number)
+    parsed = json.loads(value) if isinstance(value, str) else value
+    return _map_leaves(parsed, _as_number)
 
 
-def _mapped(value: Any, change: Any) -> Any:
+def _map_leaves(value: Any, change: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _mapped(item, change) for key, item in value.items()}
+        return {key: _map_leaves(item, change) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_mapped(item, change) for item in value]
+        return [_map_leaves(item, change) for item in value]
     return change(value)
 
 
 def _as_text(value: Any) -> Any:
     if not isinstance(value, float) or math.isfinite(value):
         return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
 
 
 def _as_number(value: Any) -> Any:

@@ -10,7 +10,7 @@ import platform
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import worker_sessions
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.database.sessions.worker_sessions import WorkerSession, identity
+from cerebro_plpy.database.sessions.worker_sessions import WorkerSession, read_identity
 from cerebro_plpy.trainer_client import settings
 
 
@@ -34,7 +34,9 @@ def worker_report(db: Database) -> str:
     JSON.
     """
     worker = WorkerSession(
-        identity(db, settings.read(db).worker_conninfo), "cerebro_db check", db.check_interrupts
+        read_identity(db, settings.read(db).worker_conninfo),
+        "cerebro_db check",
+        db.check_interrupts,
     )
     try:
         user, session_user = worker.run(sql("session.users"))[0]

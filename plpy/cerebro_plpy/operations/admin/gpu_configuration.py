@@ -25,9 +25,9 @@ def write(db: Database, output_table: str | None, source: str | None) -> None:
     """Make a table with a row for each GPU; it is empty where there is none, and a NOTICE says
     so.
     """
-    output = Catalog(db, MODULE).output(output_table)
+    output = Catalog(db, MODULE).reserve_output(output_table)
     check_source(chosen := (source or "tensorflow").lower())
-    found = list(db.platform.gpus(db, chosen, lambda: of_this_host(db, chosen)))
+    found = list(db.platform.list_gpus(db, chosen, lambda: of_this_host(db, chosen)))
     if not found:
         db.notice(f"{MODULE}: No GPUs configured on hosts.")
     db.rows(sql("gpu.table", output=output.quoted, **db.platform.clauses))

@@ -46,7 +46,7 @@ def drift(db: Database, model: str | None, source: str | None) -> list[Row]:
 
 def read_profile(db: Database, version: Version) -> Profile:
     """What was kept of the training rows of a version, which its owner may have changed."""
-    rows = db.glance(sql("drift.profile"), version.model, version.version)
+    rows = db.peek(sql("drift.profile"), version.model, version.version)
     if not rows:
         raise InsufficientPrivilege(
             f"{MODULE} error: model {version.model!r} belongs to {version.owner!r}: only its owner "

@@ -67,7 +67,7 @@ def evaluate_source(db: Database, gd: dict[str, Any], arguments: Arguments) -> I
     caller = json.dumps({"path": db.caller_path, "settings": dict(db.caller_settings)})
     asked = model, found.table.quoted, None if group_by is None else list(found.groups), caller
     with db.configured(**SETTINGS):
-        blocks = db.blocks(*_statement(found, asked))
+        blocks = db.stream_blocks(*_statement(found, asked))
     return iter(partial(next, blocks, []), [])
 
 
@@ -96,7 +96,7 @@ def evaluation_blocks_of(
     `caller` has the path and the settings of the session that evaluates, as JSON.
     """
     told = argument_checks.record("caller", caller)
-    db.take_caller(
+    db.adopt_caller(
         argument_checks.kind("path", told.get("path"), str),
         argument_checks.kind("settings", told.get("settings"), dict),
     )

@@ -15,7 +15,7 @@ from typing import Any
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
-from cerebro_plpy.database.sql.identifiers import columns_of
+from cerebro_plpy.database.sql.identifiers import select_list
 from cerebro_plpy.operations.predict.model_predictor import arrays, asker
 from cerebro_plpy.operations.predict.predict_table import SETTINGS
 from cerebro_plpy.operations.predict.prediction_source import (
@@ -97,7 +97,7 @@ def _rows(db: Database, version: Version, source: RawSource) -> list[Row]:
     statement = sql(
         "understanding.sample",
         inputs=", ".join(f"{expression.text} AS {name}" for name, expression in made),
-        columns=columns_of("t", (version.target, *(each.column for each in recipe.inputs))),
+        columns=select_list("t", (version.target, *(each.column for each in recipe.inputs))),
         table=numbered(source.rows(*(each.name for each in columns)), columns, split, identity),
         target=target.text,
         order=order.text,
@@ -116,7 +116,7 @@ def _identity(db: Database, version: Version, source: RawSource) -> tuple[tuple[
     else all copies of a few values may be drawn.
     """
     readable = [each.name for each in source.columns if each.readable]
-    for row in db.glance(sql("version.model"), version.model):
+    for row in db.peek(sql("version.model"), version.model):
         recorded = tuple(row["identity"] or ())
         if recorded and {*recorded} <= {*readable}:
             return recorded, ALIKE._replace(copies=read_split(MODULE, row["split"]).copies)

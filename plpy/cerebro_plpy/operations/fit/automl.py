@@ -55,11 +55,11 @@ def automl(
     settings.devices(settings.read(db), arguments.use_gpus)
     catalog = Catalog(db, MODULE)
     for table in (arguments.model_selection_table, arguments.model_output_table):
-        catalog.output_name(table)
-    chosen = catalog.output(arguments.model_selection_table, ("_summary",))
+        catalog.check_output_name(table)
+    chosen = catalog.reserve_output(arguments.model_selection_table, ("_summary",))
     inputs = find_search_inputs(catalog, arguments, chosen)
     _check_space(catalog, arguments, method)
-    output = catalog.output(arguments.model_output_table, fit_output.SUFFIXES)
+    output = catalog.reserve_output(arguments.model_output_table, fit_output.SUFFIXES)
     _check_apart(chosen, output)
     call = Call(_fit_arguments(arguments, course, method), course, inputs, output, version)
     call = call._replace(search=SearchSpec(name, text, arguments.random_state))
@@ -95,7 +95,7 @@ def load_schedule(
         )
     method = Hyperband(r, 3 if eta is None else eta, skip_last or 0)
     method.check(catalog.module)
-    output = catalog.output(table)
+    output = catalog.reserve_output(table)
     db.rows(sql("automl.schedule", output=output.quoted, **db.platform.clauses))
     for found in method.schedule():
         db.rows(sql("automl.add_schedule", output=output.quoted), *found)

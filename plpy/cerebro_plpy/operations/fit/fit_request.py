@@ -25,7 +25,7 @@ from cerebro_plpy.configs.run_spec import (
 from cerebro_plpy.configs.search_space.search_arguments import read_rule
 from cerebro_plpy.configs.search_space.search_rules import SearchRule, Span, rule_of_groups
 from cerebro_plpy.configs.train_spec import GroupPlace
-from cerebro_plpy.database.call_checks import seconds
+from cerebro_plpy.database.call_checks import read_seconds
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.errors import FeatureNotSupported
 from cerebro_plpy.operations.fit.config_sampling import joining, wish_of, with_draws, with_joined
@@ -218,7 +218,7 @@ def make_request(
         workers=workers_for(workplace, spec, data, models.configurations),
         gpus=settings.devices(workplace.settings, arguments.use_gpus),
         backends=models.backends,
-        max_runtime=seconds(catalog.db, catalog.module, "max_runtime", arguments.max_runtime),
+        max_runtime=read_seconds(catalog.db, catalog.module, "max_runtime", arguments.max_runtime),
         repeat=repeat,
         commit_seconds=workplace.settings.commit_seconds,
         search=searching(catalog.module, spec, models, repeat),
@@ -247,7 +247,7 @@ def workers_for(workplace: Workplace, spec: Spec, data: Data, configs: int) -> i
 def most_workers(workplace: Workplace, spec: Spec, data: Data) -> int:
     """As many workers as are asked for, or have room; no more than there are segments."""
     segments = len(data.source.segments)
-    return min(spec.arguments.workers or workplace.platform.most_workers(segments), segments)
+    return min(spec.arguments.workers or workplace.platform.default_workers(segments), segments)
 
 
 def fewest(most: int, configs: int, rows: int, room: Callable[[int], int]) -> int:

@@ -131,12 +131,14 @@ def find_inputs(catalog: Catalog, arguments: FitArguments) -> Inputs:
     if arguments.single:
         named = SelectionSummary(arguments.single.model_arch_table, arguments.single.object_table)
     else:
-        selection = catalog.relation(arguments.model_selection_table, "model selection")
-        summary = catalog.companion(selection, "_summary")
+        selection = catalog.resolve_input(arguments.model_selection_table, "model selection")
+        summary = catalog.find_companion(selection, "_summary")
         named = read_summary(catalog, selection, summary, LocalSession(catalog.db))
     return Inputs(
         packed=packed,
-        architectures=catalog.relation(named.architectures, "model architecture", beside=selection),
+        architectures=catalog.resolve_input(
+            named.architectures, "model architecture", owner=selection
+        ),
         selection=selection,
         selection_summary=summary,
         objects=object_table.find(catalog, named.objects),

@@ -58,7 +58,7 @@ def explore_layers(db: Database, gd: dict[str, Any], asked: Exploration) -> list
     layers, head, seed = _checked(asked)
     catalog = Catalog(db, MODULE)
     table = architectures.existing(catalog, asked.model_arch_table)
-    output = catalog.output(asked.output_table)
+    output = catalog.reserve_output(asked.output_table)
     with open_workplace(db, gd, [table], None) as workplace:
         fronts = _fronts(workplace, table, asked.explored_model, layers)
     flat = db.row(sql("visit.weights_source", table=table.quoted), asked.explored_model)["chunk"]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.database.call_checks import check_constant, check_positive
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
+from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.platform_protocol import RULES, Packers, Rules
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database
@@ -80,7 +80,7 @@ def pack_training(
     source, output, dependent, independent, weight = find_inputs(
         catalog, arguments, options.dependent_type, options.sample_weight_varname
     )
-    chosen = db.platform.distribution(db, catalog.module, rules, options.n_segments)
+    chosen = db.platform.choose_distribution(db, catalog.module, rules, options.n_segments)
     read = (*independent, *dependent, *weight)
     with workshop(db, gd, source, read) as (source, packers):
         packers.begin("counted")
@@ -98,7 +98,7 @@ def pack_training(
             rows=rows,
             buffer_size=arguments.buffer_size,
             normalizing_const=constant,
-            distribution=chosen.first(rows),
+            distribution=chosen.take_first(rows),
             seed=_seed(options),
             packers=packers,
             recipes=known.recipes if known else {},
@@ -175,7 +175,7 @@ def pack_validation(
         )
     check_order(catalog, model.independent, [column.name for column in independent], "the inputs")
     check_order(catalog, model.dependent, [column.name for column in dependent], "the targets")
-    along = db.platform.distribution_along(db, catalog.module, model.segments, rules)
+    along = db.platform.follow_distribution(db, catalog.module, model.segments, rules)
     with workshop(db, gd, source, (*independent, *dependent)) as (source, packers):
         packers.begin("looked for classes in")
         dependent = tuple(
@@ -230,7 +230,11 @@ def check_arguments(catalog: Catalog, arguments: PackArguments) -> Rules:
             )
     rules = arguments.distribution_rules
     word = rules.lower() if rules else None
-    return word if rules is None or word in RULES else catalog.relation(rules, "distribution rules")
+    return (
+        word
+        if rules is None or word in RULES
+        else catalog.resolve_input(rules, "distribution rules")
+    )
 
 
 class PackInputs(NamedTuple):
@@ -251,9 +255,9 @@ def find_inputs(
     catalog: Catalog, arguments: PackArguments, dependent_type: str | None, weight_name: str | None
 ) -> PackInputs:
     """The tables and columns of the call."""
-    source = catalog.relation(arguments.source_table)
-    wait_for_source(catalog.db, LocalSession(catalog.db), source, wait_limit(catalog.db))
-    output = catalog.output(arguments.output_table, ("_summary",))
+    source = catalog.resolve_input(arguments.source_table)
+    wait_for_source(catalog.db, LocalSession(catalog.db), source, read_wait_limit(catalog.db))
+    output = catalog.reserve_output(arguments.output_table, ("_summary",))
     targets, inputs = (
         split_columns(arguments.dependent_varname or ""),
         split_columns(arguments.independent_varname or ""),
@@ -295,5 +299,5 @@ def workshop(
     they read it.
     """
     settings.check_trainer(settings.read(db))
-    with db.platform.packers(db, gd, source, [column.name for column in columns]) as packers:
-        yield replace(source, quoted=packers.rows), packers
+    with db.platform.open_packers(db, gd, source, [column.name for column in columns]) as packers:
+        yield replace(source, quoted=packers.from_item), packers

@@ -42,7 +42,7 @@ def find_outputs(catalog: Catalog, arguments: FitArguments) -> Outputs:
     """The output tables that a fit call will write, or has to rewrite."""
     names = suffixes(arguments)
     if not arguments.warm_start:
-        return Outputs(catalog.output(arguments.model_output_table, names), None)
+        return Outputs(catalog.reserve_output(arguments.model_output_table, names), None)
     existing = existing_output(catalog, arguments.model_output_table, names)
     return Outputs(existing.model, existing)
 
@@ -55,7 +55,7 @@ def begun_early(
     That is new ones, by a session that has nothing else to do, and goes on in its transaction; not
     those that others may read, or have locked.
     """
-    alone = workplace.local or db.in_procedure or not workplace.platform.works_beside
+    alone = workplace.local or db.in_procedure or not workplace.platform.writes_during_run
     if (
         alone
         or output.existing
@@ -80,7 +80,7 @@ def finish(
         return
     ended = str(db.value(sql("run.moment")))
     try:
-        if db.platform.logs_with_tables:
+        if db.platform.logs_with_output:
             db.rows(sql("run.complete"), None, ended, run_id)
         _make(db, run_id, output, keep_states)
         db.commit()
@@ -88,7 +88,7 @@ def finish(
         db.rollback()
         _complete(db, gd, run_id, f"the output tables were not made: {error}", ended)
         raise
-    if not db.platform.logs_with_tables:
+    if not db.platform.logs_with_output:
         _complete(db, gd, run_id, None, ended)
     if keep_states is not False:
         _drop_spare(db, gd, run_id)
@@ -105,7 +105,7 @@ def _make(db: Database, run_id: int, output: Outputs, keep_states: bool | None) 
 
 def _complete(db: Database, gd: dict[str, Any], run_id: int, error: str | None, ended: str) -> None:
     """Log that a run is completed, outside the transaction of its tables."""
-    if db.platform.logs_with_tables:
+    if db.platform.logs_with_output:
         db.rows(sql("run.complete"), error, ended, run_id)
         db.commit()
         return
@@ -133,7 +133,7 @@ def write_again(db: Database, run_id: int | None, name: str | None) -> None:
             "write_outputs error: run_id is NULL", hint="SELECT run_id, name FROM cerebro.run;"
         )
     run = fit_output.read_run(db, run_id)
-    output = Catalog(db, "write_outputs").output(name, suffixes(run.spec.arguments))
+    output = Catalog(db, "write_outputs").reserve_output(name, suffixes(run.spec.arguments))
     write_outputs(db, run, Outputs(output, None))
 
 

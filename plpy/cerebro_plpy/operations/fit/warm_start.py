@@ -50,7 +50,7 @@ def existing_output(catalog: Catalog, given: str | None, suffixes: Sequence[str]
     """The output tables, all but the first of which have a suffix; they must exist and be the
     caller's to rewrite.
     """
-    model = catalog.relation(given, "model output")
+    model = catalog.resolve_input(given, "model output")
     companions = {suffix: _companion(catalog, model, suffix) for suffix in suffixes}
     states = model_states.find(catalog, model, companions["_summary"])
     if states is None:
@@ -66,7 +66,7 @@ def existing_output(catalog: Catalog, given: str | None, suffixes: Sequence[str]
 
 
 def _companion(catalog: Catalog, model: Relation, suffix: str) -> Relation:
-    companion = catalog.companion(model, suffix)
+    companion = catalog.find_companion(model, suffix)
     if companion is None:
         raise UndefinedTable(
             f"{catalog.module} error: table '{model.spelling}{suffix}' does not exist; warm_start "
@@ -90,18 +90,18 @@ def _check_rewritable(catalog: Catalog, tables: Iterable[Relation]) -> None:
 def _check_kind(catalog: Catalog, existing: ExistingOutput) -> None:
     """They are what the same function has made."""
     output = existing.model.spelling
-    if existing.info and "metrics_iters" in catalog.columns(existing.info):
+    if existing.info and "metrics_iters" in catalog.read_columns(existing.info):
         raise WrongObjectType(
             f"{catalog.module} error: '{output}' is the output of madlib_automl(), which "
             "warm_start cannot go on with.",
             hint="Load the best model's weights beside its architecture by load_keras_model(), "
             "and train from these.",
         )
-    if {"mst_key", "part", "chunk"} - catalog.columns(existing.states).keys():
+    if {"mst_key", "part", "chunk"} - catalog.read_columns(existing.states).keys():
         raise WrongObjectType(
             f"{catalog.module} error: table '{existing.states.spelling}' holds no states of models."
         )
-    if not existing.info and "mst_key" in catalog.columns(existing.model):
+    if not existing.info and "mst_key" in catalog.read_columns(existing.model):
         raise WrongObjectType(
             f"{catalog.module} error: '{output}' is not the output of this function, but of"
             " madlib_fit_multiple_model() or madlib_automl().",

@@ -9,7 +9,7 @@ from typing import Any
 
 from cerebro_plpy.database.call_checks import check_positive
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
+from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.local_session import LocalSession
@@ -107,12 +107,12 @@ def find_series(catalog: Catalog, given: WindowArguments) -> Series:
     width, stride = _positive("width", given.width), given.stride
     check_positive(catalog.module, "stride", stride)
     rule = label_rule(given)
-    source = catalog.relation(given.source, "source")
-    wait_for_source(catalog.db, LocalSession(catalog.db), source, wait_limit(catalog.db))
-    output = catalog.output(given.output)
+    source = catalog.resolve_input(given.source, "source")
+    wait_for_source(catalog.db, LocalSession(catalog.db), source, read_wait_limit(catalog.db))
+    output = catalog.reserve_output(given.output)
     columns = split_columns(_named("columns", given.columns))
     for name in columns:
-        _check_number(catalog, source, catalog.column(source, name))
+        _check_number(catalog, source, catalog.read_column(source, name))
     identity, ts = (
         _column(catalog, source, "id", given.id),
         _column(catalog, source, "ts", given.ts),
@@ -182,7 +182,7 @@ def usual_gap(db: Database, series: Series) -> str | None:
 def given_gap(catalog: Catalog, series: Series, given: str) -> str:
     """The longest step that is no gap, as it is given."""
     step = series.clock.step
-    if not catalog.db.unless_refused(
+    if not catalog.db.skip_invalid_values(
         lambda: catalog.db.value(sql("series.is_gap", step=step), given)
     ):
         raise InvalidParameter(
@@ -247,7 +247,7 @@ def _column(catalog: Catalog, source: Relation, name: str, text: str | None) -> 
         raise InvalidParameter(
             f"window_series error: {name} is {text!r}; expected the name of one column."
         )
-    return catalog.column(source, columns[0])
+    return catalog.read_column(source, columns[0])
 
 
 def _check_number(catalog: Catalog, source: Relation, found: Row) -> None:

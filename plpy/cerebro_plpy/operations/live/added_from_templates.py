@@ -62,7 +62,7 @@ class TemplateRun(NamedTuple):
 
 def template_run(db: Database, module: str, run_id: int | None) -> TemplateRun | None:
     """A run, if it is one of cerebro.train; FeatureNotSupported where none can join it."""
-    found = db.glance(sql("act.trained"), run_id)
+    found = db.peek(sql("act.trained"), run_id)
     if not found:
         return None
     train = TrainSpec.from_json(json.loads(found[0]["train"]))
@@ -72,7 +72,7 @@ def template_run(db: Database, module: str, run_id: int | None) -> TemplateRun |
             "configuration can join it.",
             hint="Begin a run by cerebro.train(…, start_from => …).",
         )
-    rows = db.glance(sql("act.configs"), run_id)
+    rows = db.peek(sql("act.configs"), run_id)
     named = {
         template.name: template
         for template in fitting(TEMPLATES, Recipe.from_json(train.recipe).table)

@@ -14,12 +14,12 @@ from typing import Any
 
 from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.custom_settings import readable_elsewhere
+from cerebro_plpy.database.custom_settings import read_settings_for_reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.async_dispatcher import DONE, ready
+from cerebro_plpy.database.sessions.async_dispatcher import DONE, wait_for_any
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sessions.worker_sessions import WorkerSession
-from cerebro_plpy.database.table_visibility import refuse_held
+from cerebro_plpy.database.table_visibility import refuse_private_tables
 from cerebro_plpy.errors import TrainerFailure
 from cerebro_plpy.operations.fit.fit_arguments import MODULE, check_arguments
 from cerebro_plpy.operations.fit.input_tables import find_inputs
@@ -33,7 +33,7 @@ LOGGED = "run {} goes on in the background"
 def submit(db: Database, gd: dict[str, Any], arguments: FitArguments) -> int:
     """Begin what a fit call with these arguments would do; the id of its run."""
     check_arguments(arguments)
-    refuse_held(db, find_inputs(Catalog(db, MODULE), arguments).relations().values())
+    refuse_private_tables(db, find_inputs(Catalog(db, MODULE), arguments).relations().values())
     return begin(db, gd, {"fit": arguments.to_json()})
 
 
@@ -41,7 +41,7 @@ def begin(db: Database, gd: dict[str, Any], task: Task, sources: Sequence[Relati
     """Have a session of its own do the task, which reads these sources; the id of its run, once
     that is logged.
     """
-    custom = readable_elsewhere(db, sources) if sources else None
+    custom = read_settings_for_reader(db, sources) if sources else None
     workplace = Workplace(db, gd, settings.read(db), local=False, custom_settings=custom)
     caller = {
         "path": db.caller_path,
@@ -63,11 +63,11 @@ def begin(db: Database, gd: dict[str, Any], task: Task, sources: Sequence[Relati
 
 def _awaited(workplace: Workplace, worker: WorkerSession) -> int:
     """Wait until the run is logged; an error before that is raised here."""
-    while (wanted := worker.wants()) != DONE:
-        for text in worker.messages():
+    while (wanted := worker.poll()) != DONE:
+        for text in worker.take_notices():
             if found := re.fullmatch(LOGGED.format(r"(\d+)"), text):
                 return int(found[1])
             workplace.db.notice(text)
-        if not ready([(worker, wanted)]):
+        if not wait_for_any([(worker, wanted)]):
             workplace.check()
     raise TrainerFailure("the background session ended without beginning a run")

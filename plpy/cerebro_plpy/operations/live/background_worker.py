@@ -34,7 +34,7 @@ def work(db: Database, gd: dict[str, Any], text: str | None, version: str) -> No
             hint="SELECT cerebro.submit(...) begins a run in the background.",
         )
     task = argument_checks.record("task", text)
-    db.take_caller(
+    db.adopt_caller(
         argument_checks.kind("path", task.get("path"), str),
         argument_checks.kind("settings", task.get("settings"), dict),
     )
@@ -42,7 +42,7 @@ def work(db: Database, gd: dict[str, Any], text: str | None, version: str) -> No
 
     def logged(run_id: int) -> None:
         db.notice(LOGGED.format(run_id))
-        db.leave_client()
+        db.detach_client()
 
     if "fit" in task:
         values = argument_checks.kind("fit", task["fit"], dict)

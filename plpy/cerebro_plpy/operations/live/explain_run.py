@@ -39,7 +39,7 @@ def plan_of(db: Database, run_id: int | None, form: str | None) -> list[str]:
     wanted = check_format(MODULE, form)
     if run_id is None:
         raise NullNotAllowed(f"{MODULE} error: run_id is NULL.", hint=LIST_RUNS)
-    rows = db.glance(sql("plan.planned"), run_id)
+    rows = db.peek(sql("plan.planned"), run_id)
     if not rows:
         raise UndefinedObject(f"{MODULE} error: there is no run {run_id} of yours.", hint=LIST_RUNS)
     plan = _planned(rows[0]) or _unplanned(db, rows[0])
@@ -66,14 +66,14 @@ def _unplanned(db: Database, run: Row) -> RunPlan:
     """What is known beforehand of a run that has logged no plan: configurations of one model with
     the same parameters are one program."""
     groups: dict[tuple[object, ...], list[int]] = {}
-    for each in db.glance(sql("plan.configs"), run["run_id"]):
+    for each in db.peek(sql("plan.configs"), run["run_id"]):
         key = tuple(each[name] for name in ("backend", "model_id", "compile_params", "fit_params"))
         groups.setdefault(key, []).append(each["mst_key"])
     programs = tuple(
         Program(str(number), tuple(keys), str(key[0]), 0, UNKNOWN)
         for number, (key, keys) in enumerate(groups.items(), 1)
     )
-    course = db.glance(sql("plan.course"), run["run_id"], run["run_id"])[0]
+    course = db.peek(sql("plan.course"), run["run_id"], run["run_id"])[0]
     rows = dict.fromkeys((key for keys in groups.values() for key in keys), 0)
     if not rows:
         raise ObjectNotReady(
@@ -88,10 +88,10 @@ def _unplanned(db: Database, run: Row) -> RunPlan:
 def happened(db: Database, run: Row, plan: RunPlan) -> Happened:
     """What the log has of the run."""
     run_id, mapping = run["run_id"], program_costs.named(plan.programs)
-    visits = [row.values() for row in db.glance(sql("plan.visits"), mapping, run_id, ALL)]
-    evaluations = [row.values() for row in db.glance(sql("plan.evaluations"), mapping, run_id)]
+    visits = [row.values() for row in db.peek(sql("plan.visits"), mapping, run_id, ALL)]
+    evaluations = [row.values() for row in db.peek(sql("plan.evaluations"), mapping, run_id)]
     log = Log.of(plan, visits, evaluations)
-    course = db.glance(sql("plan.course"), run_id, run_id)[0]
+    course = db.peek(sql("plan.course"), run_id, run_id)[0]
     programs = tuple(program_costs.measured(each, log) for each in plan.programs)
     whole = course["workers"] * course["span"]
     return Happened(
@@ -101,8 +101,8 @@ def happened(db: Database, run: Row, plan: RunPlan) -> Happened:
         programs=programs,
         others=tuple(_compared(plan, programs)),
         sums={name: _sums(log, name) for name in log.visits},
-        changes=tuple(_change(**row) for row in db.glance(sql("plan.changes"), run_id)),
-        money=db.glance(sql("plan.money"), run_id)[0]["money"],
+        changes=tuple(_change(**row) for row in db.peek(sql("plan.changes"), run_id)),
+        money=db.peek(sql("plan.money"), run_id)[0]["money"],
     )
 
 

@@ -148,7 +148,7 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
     check_unchanged(data.source, spec.source, row["segments"])
     if data.validation is not None and spec.validation is not None:
         check_unchanged(data.validation, spec.validation, row["segments"])
-    log = catalog.db.glance(sql("run.logged_configs"), row["run_id"])
+    log = catalog.db.peek(sql("run.logged_configs"), row["run_id"])
     models = logged_models(catalog, workplace, rest, log, data.source)
     (threads,) = workplace.control.run(sql("run.past_threads"), (row["run_id"],))[0]
     repeat = Repeat(
@@ -213,7 +213,7 @@ def clones(
         if each.mst_key in parents:
             anew = request.spec.train is not None and each.mst_key not in bred
             before = parse_compile_params(texts[parents[each.mst_key]], UNSEEN).optimizer
-            rows = workplace.platform.state_rows(start_table(run_id, each.mst_key), None)
+            rows = workplace.platform.state_rows_sql(start_table(run_id, each.mst_key), None)
             found[each.mst_key] = WarmState(
                 clone_source(before, each.compile.optimizer, anew=anew), rows, ()
             )

@@ -53,7 +53,7 @@ def to_run(db: Database, asked: Asked, change: Mapping[str, Any] = NOTHING) -> i
     """Ask something of a run; the id of the act."""
     if asked.run_id is None:
         raise NullNotAllowed(f"{asked.action} error: run_id is NULL.", hint=LIST_RUNS)
-    rows = db.glance(sql("act.run"), asked.run_id)
+    rows = db.peek(sql("act.run"), asked.run_id)
     if not rows:
         raise hidden_run(asked.run_id, asked.action)
     _check_live(asked, rows[0])
@@ -83,7 +83,7 @@ def set_epochs(db: Database, asked: Asked, epochs: int | None) -> int:
 
 def clone_config(db: Database, asked: Asked, change: str | None, warm: bool) -> int:
     """Ask for a configuration like another one, but for some parameters; the id of the act."""
-    found = db.glance(sql("act.config"), asked.run_id, asked.mst_key)
+    found = db.peek(sql("act.config"), asked.run_id, asked.mst_key)
     fields = read_json("change", change or "{}")
     if not isinstance(fields, dict):
         raise InvalidParameter(
@@ -161,7 +161,7 @@ def add_configs(
             f"{asked.action} error: n is {n}, but all of a selection_table are added."
         )
     catalog = Catalog(db, asked.action)
-    selection = catalog.relation(table, "model selection")
+    selection = catalog.resolve_input(table, "model selection")
     found = selection_of(catalog, LocalSession(db), selection, UNSEEN)
     listed = [
         {"model_id": c.model_id, "compile_params": c.compile_text, "fit_params": c.fit_text}
@@ -176,7 +176,7 @@ def drill_down(db: Database, asked: Asked, space: str | None, n: int | None) -> 
         raise NullNotAllowed(
             f"{asked.action} error: space is NULL; expected what is to be varied, as JSON."
         )
-    found = db.glance(sql("act.config"), asked.run_id, asked.mst_key)
+    found = db.peek(sql("act.config"), asked.run_id, asked.mst_key)
     rows = list[dict[str, object]]()
     if run := template_run(db, asked.action, asked.run_id):
         chosen = json_object(asked.action, "space", space)
@@ -200,13 +200,13 @@ def drill_down(db: Database, asked: Asked, space: str | None, n: int | None) -> 
 
 def _existing(db: Database, asked: Asked) -> list[ConfigRow]:
     """The configurations that a run has."""
-    rows = db.glance(sql("act.configs"), asked.run_id)
+    rows = db.peek(sql("act.configs"), asked.run_id)
     return [ConfigRow(row["model_id"], row["compile_params"], row["fit_params"]) for row in rows]
 
 
 def _of_known_config(db: Database, asked: Asked, change: Mapping[str, Any]) -> int:
-    found = asked.run_id is None or db.glance(sql("act.config"), asked.run_id, asked.mst_key)
-    if not found and db.glance(sql("act.run"), asked.run_id):
+    found = asked.run_id is None or db.peek(sql("act.config"), asked.run_id, asked.mst_key)
+    if not found and db.peek(sql("act.run"), asked.run_id):
         raise UndefinedObject(
             f"{asked.action} error: run {asked.run_id} has no configuration with mst_key "
             f"{asked.mst_key}.",

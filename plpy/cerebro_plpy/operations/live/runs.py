@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from cerebro_plpy.database import lock_holders
-from cerebro_plpy.database.call_checks import seconds
+from cerebro_plpy.database.call_checks import read_seconds
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
@@ -33,11 +33,11 @@ def claim(db: Database, module: str, run_id: int | None, *, to_train: bool = Fal
     """
     if run_id is None:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=LIST_RUNS)
-    if not db.glance(sql("run.own"), run_id):
+    if not db.peek(sql("run.own"), run_id):
         raise UndefinedObject(f"{module} error: there is no run {run_id} of yours.", hint=LIST_RUNS)
     locked = db.lock("mark_alive", run_id)
     free = locked or not (to_train or lock_holders.is_owner_at_work(db, run_id))
-    rows = db.glance(sql("run.own"), run_id)  # as it is now that nobody else changes it
+    rows = db.peek(sql("run.own"), run_id)  # as it is now that nobody else changes it
     if not free or not rows:
         raise _in_use(db, module, run_id)
     return rows[0]
@@ -60,11 +60,11 @@ def _in_use(db: Database, module: str, run_id: int) -> ObjectInUse:
 def drop(db: Database, run_id: int | None) -> None:
     """Remove a run: its log and its states. Output tables that were made of it stay. One that has
     only waited is cancelled."""
-    if run_id is not None and db.glance(sql("run.own"), run_id) and _only_waits(db, run_id):
+    if run_id is not None and db.peek(sql("run.own"), run_id) and _only_waits(db, run_id):
         cancel(db, run_id)
         wait(db, run_id, None)
     run = claim(db, "drop_run", run_id)
-    with db.patience():
+    with db.limited_lock_wait():
         db.rows(sql("run.mark_dropped"), run["run_id"])
         db.rows(sql("run.remove_dropped"), run["run_id"])
     drop_states(db, run["run_id"])
@@ -81,11 +81,11 @@ def vacuum(db: Database, gd: dict[str, Any], older_than: str | None) -> int:
 
     Few tables go in a transaction, for there may be more than one transaction can lock.
     """
-    age = seconds(db, "vacuum_runs", "older_than", older_than or DEFAULT_AGE)
+    age = read_seconds(db, "vacuum_runs", "older_than", older_than or DEFAULT_AGE)
     with open_workplace(db, gd, (), None) as workplace:
         ended = [
             row["run_id"]
-            for row in db.glance(sql("run.ended_with_states"), age)
+            for row in db.peek(sql("run.ended_with_states"), age)
             if db.lock("mark_alive", row["run_id"])
             or not lock_holders.is_owner_at_work(db, row["run_id"])
         ]
@@ -99,7 +99,9 @@ def drop_features(db: Database, table: str | None) -> int:
     """Remove what is kept for later runs of the rows of a packed table, or of all, with this
     transaction; its bytes.
     """
-    source = None if table is None else Catalog(db, "drop_features").relation(table, "packed").oid
+    source = (
+        None if table is None else Catalog(db, "drop_features").resolve_input(table, "packed").oid
+    )
     found = [row for row in db.rows(sql("kept.tables")) if source in (None, row["source"])]
     for row in found:
         db.rows(sql("run.drop_table", table=features_table(row["relname"])))
@@ -110,7 +112,7 @@ def wait(db: Database, run_id: int | None, timeout: str | None) -> str:
     """The status of a run when nobody works for it any more, its output tables included, or when
     the time is over.
     """
-    limit = seconds(db, "wait", "timeout", timeout)
+    limit = read_seconds(db, "wait", "timeout", timeout)
     began = time.monotonic()
     while True:
         found = status_of(db, "wait", run_id)
@@ -134,10 +136,10 @@ def status_of(db: Database, module: str, run_id: int | None) -> Row:
     """
     if run_id is None:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=LIST_RUNS)
-    db.platform.look_anew(db)
+    db.platform.refresh_activity(db)
     # Before the status, which then cannot be older than the end of the work.
     at_work = {row["pid"] for row in db.rows(sql("locks.at_work"), run_id)}
-    rows = db.glance(sql("background.standing"), run_id)
+    rows = db.peek(sql("background.standing"), run_id)
     if not rows:
         raise hidden_run(run_id, module)
     return {**rows[0], "under_way": rows[0]["pid"] in at_work}

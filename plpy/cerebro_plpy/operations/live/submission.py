@@ -17,7 +17,7 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.database.table_visibility import refuse_held, refuse_own
+from cerebro_plpy.database.table_visibility import refuse_private_source, refuse_private_tables
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.operations import train_arguments
 from cerebro_plpy.operations.fit import automl_arguments
@@ -94,17 +94,19 @@ def train(db: Database, gd: dict[str, Any], arguments: TrainArguments) -> list[R
     """Begin what a call of train with these arguments would do; a row with the id of its run."""
     module = train_arguments.MODULE
     catalog, wanted = Catalog(db, module), read_arguments(db, module, arguments)
-    source = catalog.relation(arguments.source)
+    source = catalog.resolve_input(arguments.source)
     sources = sources_of(catalog, arguments, source, wanted)
     for each in sources:
-        refuse_own(db, module, each)
+        refuse_private_source(db, module, each)
     run_id = background_run.begin(db, gd, {"train": asdict(arguments)}, sources)
     return [{**dict.fromkeys(COLUMNS), "run_id": run_id, "status": "running"}]
 
 
 def _search(db: Database, gd: dict[str, Any], arguments: AutomlArguments) -> int:
     automl_arguments.read_method(arguments)
-    refuse_held(db, find_search_inputs(Catalog(db, automl_arguments.MODULE), arguments).existing())
+    refuse_private_tables(
+        db, find_search_inputs(Catalog(db, automl_arguments.MODULE), arguments).existing()
+    )
     return background_run.begin(db, gd, {"automl": asdict(arguments)})
 
 

@@ -19,7 +19,7 @@ def deploy(db: Database, model: str | None, version: str | None) -> int:
     number = number_of("deploy", model, "best" if version is None else version, found)
     if number != found["deployed"]:
         db.rows(sql("version.deploy"), number, model)
-        with db.patience():
+        with db.limited_lock_wait():
             model_grants.follow(LocalSession(db), str(model))
     return number
 
@@ -29,10 +29,10 @@ def drop(db: Database, model: str | None) -> None:
     packed.
     """
     own(db, "drop_model", model)
-    runs = db.glance(sql("version.runs"), model, model)
+    runs = db.peek(sql("version.runs"), model, model)
     names = [version_table(row["run_id"], row["mst_key"]) for row in runs]
     names += [data_table(row["run_id"], side) for row in runs for side in DATA_TABLES]
-    with db.patience():
+    with db.limited_lock_wait():
         model_grants.shut(db, str(model))
         db.rows(sql("version.mark_dropped"), model)
         db.rows(sql("version.remove_dropped"), model)
@@ -47,9 +47,9 @@ def own(db: Database, module: str, model: str | None) -> Row:
     hint = "SELECT model, version FROM cerebro.model;"
     if model is None:
         raise NullNotAllowed(f"{module} error: model is NULL.", hint=hint)
-    rows = db.glance(sql("version.choose"), model)
+    rows = db.peek(sql("version.choose"), model)
     if not rows:
-        known = [row["model"] for row in db.glance(sql("version.names"))]
+        known = [row["model"] for row in db.peek(sql("version.names"))]
         raise UndefinedObject(
             f"{module} error: there is no model {model!r} of yours.",
             hint=near_matches(model, known) if known else hint,

@@ -29,7 +29,7 @@ def change(db: Database, kind: Change, given: str | None, role: str | None) -> N
     its schema.
     """
     catalog = Catalog(db, kind.module)
-    if given is None or not db.glance(sql("version.model"), given):
+    if given is None or not db.peek(sql("version.model"), given):
         kind.of_table(catalog, given, role)
         return
     if _is_table(catalog, given):

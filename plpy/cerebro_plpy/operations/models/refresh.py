@@ -23,7 +23,7 @@ from cerebro_plpy.configs.templates.template import Rates
 from cerebro_plpy.configs.train_spec import Start, TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
+from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, transaction
@@ -89,7 +89,7 @@ def refresh(
     custom = custom_again(db, made, tables)
     with open_workplace(db, gd, [source], made.spec.arguments.workers, custom) as workplace:
         for each in tables:
-            wait_for_source(db, workplace.control, each, wait_limit(db))
+            wait_for_source(db, workplace.control, each, read_wait_limit(db))
         look = Look(workplace.control, made, (source, held), since, newest_run(db, made))
         if not look.grown():
             db.notice(
@@ -112,12 +112,12 @@ def refresh(
             train(db, workplace, request, None, Audience(), run_id)
     with completing(db, gd, run_id):
         register(db, gd, run_id, began + made.asked.budget)
-    return db.glance(sql("refresh.version"), run_id)
+    return db.peek(sql("refresh.version"), run_id)
 
 
 def newest_run(db: Database, made: Made) -> Before | None:
     """The run that the newest version of a model is of, if the log has it."""
-    for row in db.glance(sql("refresh.newest"), made.version.model):
+    for row in db.peek(sql("refresh.newest"), made.version.model):
         spec = fit_output.read_run(db, row["run_id"]).spec
         if spec.train is not None:
             return Before(row["run_id"], spec, spec.train)
@@ -170,7 +170,7 @@ class Look:
         before, newer = self._before, self._newer
         version = self._made.version
         reading = version_reading(catalog.db, self._source, version)
-        of = Preparation(self._source, reading, wait_limit(catalog.db), version.model)
+        of = Preparation(self._source, reading, read_wait_limit(catalog.db), version.model)
         if (
             before
             and newer

@@ -96,7 +96,7 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
         *(target.metric, target.value, json.dumps(recipe.to_json()), list(target.classes)),
         *(json.dumps(found.architecture), COMPILED, found.backend, table),
     )
-    with db.patience():
+    with db.limited_lock_wait():
         db.rows(sql("version.add_model"), model, SPLIT, secrets.randbits(31), None, None)
         deployed = db.value(sql("version.lock_model"), model)
         version = int(db.value(sql("version.next"), model))
@@ -119,7 +119,7 @@ def _params(found: TrainedModel) -> str:
 
 def _trained(catalog: Catalog, table_name: str | None, mst_key: int | None) -> Model:
     """The model, if it is one of which there is a whole state that the caller may read."""
-    reader, table = LocalSession(catalog.db), catalog.relation(table_name, "model")
+    reader, table = LocalSession(catalog.db), catalog.resolve_input(table_name, "model")
     found = read_model(
         catalog, reader, table, _only_key(catalog, reader, table) if mst_key is None else mst_key
     )
@@ -129,7 +129,7 @@ def _trained(catalog: Catalog, table_name: str | None, mst_key: int | None) -> M
             "not be read.",
             hint="Its owner can register it, and let others predict by cerebro.grant_predict.",
         )
-    summary = catalog.companion(table, "_summary")
+    summary = catalog.find_companion(table, "_summary")
     assert summary is not None, "read_model has found it"
     states = found.states or model_states.find(catalog, table, summary)
     if states is None or not reader.run(
@@ -142,7 +142,7 @@ def _trained(catalog: Catalog, table_name: str | None, mst_key: int | None) -> M
             "has none either.",
             hint="Train on from it by warm_start => TRUE, and register what comes of that.",
         )
-    info = None if found.single else catalog.companion(table, "_info")
+    info = None if found.single else catalog.find_companion(table, "_info")
     return Model(found, model_summary.read(reader, summary), info or summary, states)
 
 
@@ -150,8 +150,8 @@ def _only_key(catalog: Catalog, reader: LocalSession, table: Relation) -> int | 
     """The key of the model of a table that has no others; None where it has, or where models have
     no keys.
     """
-    info = catalog.companion(table, "_info")
-    if info is None or "mst_key" not in catalog.columns(info):
+    info = catalog.find_companion(table, "_info")
+    if info is None or "mst_key" not in catalog.read_columns(info):
         return None
     keys = reader.run(sql("score.keys", table=info.quoted))
     return int(keys[0][0]) if len(keys) == 1 else None
@@ -167,20 +167,20 @@ def _kept(db: Database, trained: Model) -> tuple[str, int]:
         run_id, taken = int(row["run_id"]), bool(row["taken"])
     table = version_table(run_id, trained.found.mst_key)
     with db.configured(client_min_messages="warning"):  # there is none to drop
-        db.rows(db.platform.state_table(table))
+        db.rows(db.platform.state_table_sql(table))
     rows = sql("warm.state", state=trained.states.quoted)
-    db.rows(db.platform.state_of_rows(rows, table), trained.found.mst_key)
+    db.rows(db.platform.state_from_rows_sql(rows, table), trained.found.mst_key)
     return table, run_id
 
 
 def _source(catalog: Catalog, model: Model) -> Relation | None:
     """The table that was packed, where it is still there."""
     with suppress(UndefinedTable, InvalidName, NullNotAllowed):
-        packed = catalog.relation(str(model.summary.get("source_table")), "source")
-        summary = catalog.companion(packed, "_summary")
+        packed = catalog.resolve_input(str(model.summary.get("source_table")), "source")
+        summary = catalog.find_companion(packed, "_summary")
         if summary is not None:
             raw = read_summary_row(LocalSession(catalog.db), summary)
-            return catalog.relation(str(raw.get("source_table")), "source")
+            return catalog.resolve_input(str(raw.get("source_table")), "source")
     return None
 
 

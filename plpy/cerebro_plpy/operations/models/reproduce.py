@@ -18,7 +18,7 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.custom_settings import CustomSettings
-from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
+from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
@@ -188,7 +188,7 @@ def findings(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) ->
 def prepare_again(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) -> Prepared:
     """The source as it is now, encoded as it was then."""
     source, held = sources(catalog, made)
-    limit = wait_limit(catalog.db)
+    limit = read_wait_limit(catalog.db)
     for each in filter(None, (source, held)):
         wait_for_source(catalog.db, workplace.control, each, limit)
 
@@ -352,7 +352,9 @@ def state_finding(
     """Whether the state that came out is one that was kept, to the bit."""
     platform = workplace.platform
     text = sql(
-        "provenance.differing", one=platform.state_rows(*kept), other=platform.state_rows(*found)
+        "provenance.differing",
+        one=platform.state_rows_sql(*kept),
+        other=platform.state_rows_sql(*found),
     )
     ((differing, chunks),) = workplace.control.run(text)
     if differing:

@@ -31,7 +31,7 @@ from cerebro_plpy.tables.models.trained_model import TrainedModel, measurable, r
 def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> None:
     """Make a table of one row with loss and metric of a model over a packed table."""
     catalog, tables = begin(db, "madlib_keras_evaluate", arguments)
-    output = catalog.output(arguments.output_table)
+    output = catalog.reserve_output(arguments.output_table)
     with open_workplace(db, gd, tables.relations, None) as workplace:
         model = measurable(
             catalog, read_model(catalog, workplace.reader, tables.model, arguments.mst_key)

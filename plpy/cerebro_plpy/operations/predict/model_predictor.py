@@ -106,7 +106,7 @@ def _filling(
 ) -> Callable[[], None]:
     if isinstance(version, GrantedVersion):
         return partial(granted_versions.ask, db, gd, version)
-    rows = db.platform.state_rows(version.state_table, None)
+    rows = db.platform.state_rows_sql(version.state_table, None)
     begin = request_schema.request(
         "begin", privileged_requests.with_sources(db, job(version)), sealed=False
     )

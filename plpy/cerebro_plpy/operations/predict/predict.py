@@ -29,7 +29,7 @@ def predict(
     """Make a table of predictions; `columns` are the id column and the list of inputs."""
     catalog, tables = begin(db, "madlib_keras_predict", arguments)
     asked = question(catalog, tables.test, columns, pred_type)
-    output = catalog.output(arguments.output_table)
+    output = catalog.reserve_output(arguments.output_table)
     with open_workplace(db, gd, tables.relations, None) as workplace:
         model = predictable(read_model(catalog, workplace.reader, tables.model, arguments.mst_key))
         check_order(

@@ -73,10 +73,10 @@ def predict_byom(
     settings.devices(settings.read(db), arguments.use_gpus)
     relations = [
         existing(catalog, arguments.model_arch_table),
-        catalog.relation(arguments.test_table, "test"),
+        catalog.resolve_input(arguments.test_table, "test"),
     ]
     asked = question(catalog, relations[1], columns, pred_type)
-    output = catalog.output(arguments.output_table)
+    output = catalog.reserve_output(arguments.output_table)
     with open_workplace(db, gd, relations, None) as workplace:
         architecture = weighted_architecture(MODULE, workplace, relations[0], arguments.model_id)
         summary = check_architecture(architecture)

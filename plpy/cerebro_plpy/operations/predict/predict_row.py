@@ -112,7 +112,7 @@ def _of_row(db: Database, gd: dict[str, Any], kept: Kept, record: str) -> tuple[
 def _encoded(db: Database, kept: Kept, wanted: Wanted, record: str) -> Row | None:
     """The columns of the record; None where it cannot be read as the model wants it."""
     with _formats(db, kept):
-        rows = db.unless_refused(lambda: kept.encoded(*kept.constants, *wanted, record))
+        rows = db.skip_invalid_values(lambda: kept.encoded(*kept.constants, *wanted, record))
     return rows[0] if rows else None
 
 
@@ -154,8 +154,8 @@ def _made(db: Database, gd: dict[str, Any], version: Usable, mark: str) -> Kept:
         version=version,
         teller=predictor(db, gd, version),
         types=types,
-        encoded=db.repeated(statement, *constants, "", "", ""),
-        told=db.repeated(sql("predict.told"), 0.0, *(b"" for _ in blank)),
+        encoded=db.prepare(statement, *constants, "", "", ""),
+        told=db.prepare(sql("predict.told"), 0.0, *(b"" for _ in blank)),
         constants=constants,
         model_of=models_of_groups(db, gd, MODULE, version)[0],
         tellers={},
@@ -208,7 +208,7 @@ def _refused(db: Database, kept: Kept, record: str) -> CerebroError:
     for name, type_ in kept.types.items():
         with _formats(db, kept):
             is_refused = (
-                db.unless_refused(
+                db.skip_invalid_values(
                     partial(db.rows, sql("predict.castable", type=type_), record, name)
                 )
                 is None

@@ -201,7 +201,7 @@ def raw_blocks(
     size = max(1, min(most, BLOCK_ELEMENTS // width))
     values = (*raw.id.values, *(value for _, expression in made for value in expression.values))
     with db.configured(**SETTINGS, **raw.settings):
-        blocks = db.blocks(statement, size, *values)
+        blocks = db.stream_blocks(statement, size, *values)
     if not shared:
         return _taken_at_once(db, raw.settings, blocks)
     return iter(partial(_next, db, raw.settings, blocks), [])
@@ -271,4 +271,4 @@ def id_name(catalog: Catalog, table: Relation, given: str | None) -> str | None:
     if given is None:
         key: str | None = catalog.db.value(sql("predict.key"), table.oid)
         return key
-    return column_name(catalog.module, catalog.columns(table), given, "id_col", table.spelling)
+    return column_name(catalog.module, catalog.read_columns(table), given, "id_col", table.spelling)

@@ -132,7 +132,7 @@ def _columns(catalog: Catalog, table: Relation, given: str | None, what: str) ->
         raise NullNotAllowed(
             f"{catalog.module} error: {what} is NULL or empty; expected the name of a column."
         )
-    columns = catalog.columns(table)
+    columns = catalog.read_columns(table)
     try:
         return [columns[name] for name in split_columns(given)]
     except (KeyError, InvalidName) as error:
@@ -142,7 +142,7 @@ def _columns(catalog: Catalog, table: Relation, given: str | None, what: str) ->
 def _no_column(catalog: Catalog, table: Relation, given: str | None, what: str) -> UndefinedColumn:
     return UndefinedColumn(
         f"{catalog.module} error: invalid {what} ('{given}') for test table ({table.spelling}).",
-        hint=f"Its columns are: {', '.join(catalog.columns(table))}.",
+        hint=f"Its columns are: {', '.join(catalog.read_columns(table))}.",
     )
 
 
@@ -178,7 +178,7 @@ def write(
     rows = workplace.platform.raw_rows(workplace.control, asked.table.oid, _rows(asked))
 
     def predict(crew: Crew) -> None:
-        with db.together(
+        with db.atomic(
             enable_nestloop="off"
         ):  # whatever the planner expects of the arrays of a block
             for found in _blocks(workplace, crew, predictor, (asked, rows), block):

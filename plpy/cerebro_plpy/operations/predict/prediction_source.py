@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
+from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.reading import Reading, describe_difference
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.database.source_rows import check_readable, fenced, is_evaluated, kind_of
+from cerebro_plpy.database.source_rows import check_readable, fenced_item, is_evaluated, read_kind
 from cerebro_plpy.preprocessing.learning.schema_matching import matched
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.values.columns import RawColumn, raw_columns
@@ -59,16 +59,16 @@ class RawSource(NamedTuple):
         needed = {*others, *(each.column for each in self.recipe.inputs)}
         names = [each.name for each in self.columns if each.name in needed]
         check_readable(self.session, self.table, names)
-        return fenced(self.table, names) if self.evaluated else self.table.quoted
+        return fenced_item(self.table, names) if self.evaluated else self.table.quoted
 
 
 def raw_source(catalog: Catalog, version: Usable, source: str | None) -> RawSource:
     """Return the source that a call names, as a version reads it: by the caller's rights, under its
     own formats.
     """
-    db, table = catalog.db, catalog.relation(source, "source")
+    db, table = catalog.db, catalog.resolve_input(source, "source")
     session = LocalSession(db)
-    wait_for_source(db, session, table, wait_limit(db))
+    wait_for_source(db, session, table, read_wait_limit(db))
     columns = raw_columns(session, table.oid)
     recipe = matched(catalog.module, version.recipe, columns, table.spelling)
     reading = replace(db.reading, formats=version.formats)
@@ -89,7 +89,7 @@ def tell_formats(db: Database, source: Table, version: Usable) -> None:
     them.
     """
     different = describe_difference(version.formats, db.caller_settings)
-    if different and kind_of(LocalSession(db), source) in CHANGING:
+    if different and read_kind(LocalSession(db), source) in CHANGING:
         db.notice(
             f"{source.spelling} is read under the formats of model {version.model!r}: {different}"
         )

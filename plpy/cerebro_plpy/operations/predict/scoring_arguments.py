@@ -37,11 +37,11 @@ def begin(db: Database, module: str, arguments: ScoreArguments) -> tuple[Catalog
     catalog = Catalog(db, module)
     settings.devices(settings.read(db), arguments.use_gpus)
     model, test = (
-        catalog.relation(arguments.model_table, "model"),
-        catalog.relation(arguments.test_table, "test"),
+        catalog.resolve_input(arguments.model_table, "model"),
+        catalog.resolve_input(arguments.test_table, "test"),
     )
     info, summary, packed = (
-        catalog.companion(*each)
+        catalog.find_companion(*each)
         for each in ((model, "_info"), (model, "_summary"), (test, "_summary"))
     )
     states = model_states.find(catalog, model, summary) if summary else None

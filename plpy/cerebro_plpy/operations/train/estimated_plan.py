@@ -71,7 +71,7 @@ def guessed(
     rows = load.training_rows + load.validation_rows
     room = settings.cache_bytes(settings.read(db), load.workers)
     data = Data(load.training_rows, rows, rows * row, room, ())
-    stays = data.bytes <= room and bool(db.platform.widths(1))
+    stays = data.bytes <= room and bool(db.platform.trainer_threads(1))
     workers = min(load.workers, len(keys)) if stays else load.workers
     way = MOP if not stays else WIDE if workers == 1 < host_resources.width(1) else TASK
     usual = Strategy(way, workers, host_resources.width(workers))

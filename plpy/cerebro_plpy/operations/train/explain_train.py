@@ -16,7 +16,7 @@ from cerebro_plpy.configs.templates.budget import Effort, Workload
 from cerebro_plpy.configs.templates.candidates import Proposal
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
+from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.sessions.local_session import BudgetedSession
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import caller_rows
@@ -54,9 +54,9 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     """Rows of what train would do, section by section."""
     catalog = Catalog(db, MODULE)
     wanted = read_arguments(db, MODULE, arguments)
-    source = catalog.relation(arguments.source)
+    source = catalog.resolve_input(arguments.source)
     session = BudgetedSession(db, MODULE, wanted.budget, **SETTINGS)
-    wait_for_source(db, session, source, wait_limit(db, wanted.budget))
+    wait_for_source(db, session, source, read_wait_limit(db, wanted.budget))
     aim = aim_of(catalog, session, arguments, source, wanted)
     budgeted = partial(BudgetedSession, module=MODULE, seconds=wanted.budget)
     with caller_rows(db, db.reading, SETTINGS, budgeted) as sources:

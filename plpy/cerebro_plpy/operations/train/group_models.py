@@ -56,7 +56,7 @@ def _measured(
 ) -> Iterator[OfGroup]:
     (found, ends), train = of, run.spec.train
     assert train is not None
-    logged = {row["mst_key"]: row for row in db.glance(sql("run.logged_configs"), run.run_id)}
+    logged = {row["mst_key"]: row for row in db.peek(sql("run.logged_configs"), run.run_id)}
     for each in found:
         row, result = logged[each.result.mst_key], each.result
         if not has_value(result, train.metric):

@@ -16,7 +16,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.database.sql.literals import quoted_text
+from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.operations.explain.importance import (
     FALLBACKS,
@@ -100,8 +100,8 @@ def _sample(db: Database, made: Made) -> PackedRows:
         raise ObjectNotReady(
             f"{MODULE} error: the packed rows of run {run_id}, of which version "
             f"{made.version.version} of model {made.version.model!r} is, were removed.",
-            hint=f"SELECT * FROM cerebro.importance({quoted_text(made.version.model)},"
-            f" {quoted_text(made.version.source)}); takes the rows of its source.",
+            hint=f"SELECT * FROM cerebro.importance({quote_text(made.version.model)},"
+            f" {quote_text(made.version.source)}); takes the rows of its source.",
         )
     catalog = Catalog(db, MODULE)
     table = read_packed(catalog, session, find_packed(catalog, data_table(run_id, VALIDATION)))

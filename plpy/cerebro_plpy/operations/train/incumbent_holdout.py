@@ -100,7 +100,7 @@ def _pack(
     catalog: Catalog, rows: SourceRows, part: Part, target: Target, output: tuple[str, int]
 ) -> None:
     """Pack rows into a table of that name, so many."""
-    raw, control = rows.new_table("rows"), rows.session
+    raw, control = rows.name_table("rows"), rows.session
     control.run(*raw_rows(catalog.db.platform, part, raw))
     inputs = ", ".join(each.name for each in network_inputs(part.recipe))
     kind = "class" if target.task == CLASSIFICATION else "float"

@@ -10,10 +10,10 @@ from cerebro_plpy.configs.run_spec import Spec
 from cerebro_plpy.configs.templates.networks import ensemble
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.custom_settings import CustomSettings, readable_elsewhere
+from cerebro_plpy.database.custom_settings import CustomSettings, read_settings_for_reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
-from cerebro_plpy.database.table_visibility import refuse_own
+from cerebro_plpy.database.table_visibility import refuse_private_source
 from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, ObjectNotReady
 from cerebro_plpy.platform.state_tables import version_table
 from cerebro_plpy.platform.visit_protocol import TrainingPlatform
@@ -66,7 +66,7 @@ def refuse_groups(module: str, made: Made) -> None:
 
 def read_made(db: Database, module: str, model: str | None, number: int | None) -> Made:
     """What the log says of a version; raises ObjectNotReady where it says nothing any more."""
-    rows = db.glance(sql("provenance.version"), model, number)
+    rows = db.peek(sql("provenance.version"), model, number)
     if not rows:
         raise ObjectNotReady(
             f"{module} error: no version of model {model!r} is deployed.",
@@ -82,7 +82,7 @@ def read_made(db: Database, module: str, model: str | None, number: int | None) 
             "madlib_fit_multiple_model() repeats what made a model table.",
         )
     params = json.loads(row["params"])
-    logged = db.glance(sql("provenance.configs"), version.run_id, [version.mst_key])
+    logged = db.peek(sql("provenance.configs"), version.run_id, [version.mst_key])
     spec = fit_output.read_run(db, version.run_id).spec if logged else None
     if spec is None or spec.train is None:
         raise ObjectNotReady(
@@ -94,7 +94,7 @@ def read_made(db: Database, module: str, model: str | None, number: int | None) 
     if row["template"] == ensemble.NAME and spec.train.start is None:
         keys = members(version, params)
     found = {
-        each["mst_key"]: each for each in db.glance(sql("provenance.configs"), version.run_id, keys)
+        each["mst_key"]: each for each in db.peek(sql("provenance.configs"), version.run_id, keys)
     }
     return Made(
         version=version,
@@ -111,11 +111,11 @@ def read_made(db: Database, module: str, model: str | None, number: int | None) 
 
 def of_groups(db: Database, version: Version) -> dict[str, Row]:
     """The configurations of the models of groups that a version has."""
-    rows = db.glance(sql("version.groups"), version.owner, version.model, version.version)
+    rows = db.peek(sql("version.groups"), version.owner, version.model, version.version)
     keys = [row["mst_key"] for row in rows]
     return {
         each["group_value"]: each
-        for each in db.glance(sql("provenance.configs"), version.run_id, keys)
+        for each in db.peek(sql("provenance.configs"), version.run_id, keys)
     }
 
 
@@ -139,7 +139,7 @@ def begun_from(platform: TrainingPlatform, asked: TrainSpec) -> dict[int, WarmSt
     """
     if asked.start is None:
         return {}
-    rows = platform.state_rows(version_table(asked.start.run_id, asked.start.mst_key), None)
+    rows = platform.state_rows_sql(version_table(asked.start.run_id, asked.start.mst_key), None)
     return {
         key: WarmState("weights_of_chunks", rows, (), epochs=asked.start.epochs)
         for key in asked.templates
@@ -150,7 +150,7 @@ def custom_again(db: Database, made: Made, tables: Sequence[Relation]) -> Custom
     """Return the custom settings for a session that reads the sources of a version; say which are
     not set here.
     """
-    custom = readable_elsewhere(db, tables)
+    custom = read_settings_for_reader(db, tables)
     recorded = (made.asked.reading or {}).get("names", [])
     missing = [name for name in recorded if not custom.get(str(name))]
     if missing:
@@ -166,11 +166,11 @@ def sources(catalog: Catalog, made: Made) -> tuple[Relation, Relation | None]:
     names one.
     """
     source, other = (
-        catalog.relation(made.asked.relation),
+        catalog.resolve_input(made.asked.relation),
         read_split(catalog.module, made.asked.split).table,
     )
-    held = None if other is None else catalog.relation(other)
+    held = None if other is None else catalog.resolve_input(other)
     for each in (source, held):
         if each is not None:
-            refuse_own(catalog.db, catalog.module, each)
+            refuse_private_source(catalog.db, catalog.module, each)
     return source, held

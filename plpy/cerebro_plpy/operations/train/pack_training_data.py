@@ -20,7 +20,7 @@ from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import Reading, record
 from cerebro_plpy.database.sessions.async_dispatcher import transaction
-from cerebro_plpy.database.source_rows import SourceRows, kind_of, session_rows
+from cerebro_plpy.database.source_rows import SourceRows, read_kind, session_rows
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.operations.fit.drop_run_tables import drop_data
 from cerebro_plpy.operations.fit.input_tables import Data, PackedInputs, find_packed_inputs
@@ -145,7 +145,7 @@ def reading_of(
     """Return what a version stores of its reading; of custom settings their names alone."""
     columns = {each.name: each.type for each in table.columns if each.readable}
     count = table.rows + table.validation_rows
-    kind = kind_of(rows.session, table.relation)
+    kind = read_kind(rows.session, table.relation)
     return record(reading.formats, kind=kind, names=sorted(names), columns=columns, rows=count)
 
 
@@ -159,7 +159,7 @@ def digests(
     tables: list[str] = []
     found: list[Digest] = []
     for part in table.parts:
-        output = rows.new_table("rows")
+        output = rows.name_table("rows")
         statement = raw_rows(workplace.platform, part, output, table.groups and table.groups.order)
         control.run(*statement)
         tables.append(output)
@@ -170,7 +170,11 @@ def digests(
 def layouts(catalog: Catalog, table: RawTable) -> Grouped:
     """Where rows of groups are to lie on either side."""
     assert table.groups is not None
-    keys = catalog.db.platform.distribution(catalog.db, MODULE, None, None).first(table.rows).keys
+    keys = (
+        catalog.db.platform.choose_distribution(catalog.db, MODULE, None, None)
+        .take_first(table.rows)
+        .keys
+    )
     block = usual_rows(table.recipe.room + table.target.head.units)
     return grouped_layouts(table.groups, keys, block)
 

@@ -12,7 +12,7 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.database.sql.literals import quoted_text
+from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.errors import ConfigFailure, DataCorrupted, DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.operations.train.group_models import best_of_groups
 from cerebro_plpy.operations.train.holdout_predictions import (
@@ -134,7 +134,7 @@ def _listed(mst_keys: Sequence[int]) -> str:
 
 def _best(db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | None) -> Candidate:
     """Return the best that a run has come to: a configuration, or an ensemble of several."""
-    logged = {row["mst_key"]: row for row in db.glance(sql("run.logged_configs"), run.run_id)}
+    logged = {row["mst_key"]: row for row in db.peek(sql("run.logged_configs"), run.run_id)}
     best = [(each, logged[each.mst_key]) for each in best_of(db, workplace, run)]
     found = [Candidate(each, network_of(run, each, row), [], row["template"]) for each, row in best]
     if len(found) < 2 or rows is None:
@@ -198,7 +198,7 @@ def _why_not(model: str, added: Added, comparison: Comparison) -> str:
         return f"is not better than version {added.deployed}, which goes on to predict"
     return (
         f"cannot be compared with version {added.deployed}, which goes on to predict: "
-        f"{comparison.obstacle}. SELECT cerebro.deploy({quoted_text(model)}, '{added.version}'); "
+        f"{comparison.obstacle}. SELECT cerebro.deploy({quote_text(model)}, '{added.version}'); "
         "lets the new one predict"
     )
 

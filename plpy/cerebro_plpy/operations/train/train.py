@@ -17,13 +17,13 @@ from cerebro_plpy.configs.templates.layers.model_io import Floats
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.database.custom_settings import readable_elsewhere
-from cerebro_plpy.database.lock_waits import wait_for_source, wait_limit
+from cerebro_plpy.database.custom_settings import read_settings_for_reader
+from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.database.table_visibility import refuse_own
+from cerebro_plpy.database.table_visibility import refuse_private_source
 from cerebro_plpy.limits import Poll
 from cerebro_plpy.operations.fit.fit_request import make_request, rule_over
 from cerebro_plpy.operations.fit.input_tables import Models
@@ -84,14 +84,14 @@ def train(
     check_transaction(db, MODULE)
     wanted = read_arguments(db, MODULE, arguments)
     settings.devices(settings.read(db), arguments.use_gpus)
-    source = catalog.relation(arguments.source)
+    source = catalog.resolve_input(arguments.source)
     sources = sources_of(catalog, arguments, source, wanted)
     for relation in sources:
-        refuse_own(db, MODULE, relation)
-    custom = readable_elsewhere(db, sources)
+        refuse_private_source(db, MODULE, relation)
+    custom = read_settings_for_reader(db, sources)
     with open_workplace(db, gd, [source], arguments.workers, custom) as workplace:
         aim = aim_of(catalog, workplace.control, arguments, source, wanted)
-        limit = wait_limit(db, wanted.budget - (time.monotonic() - began))
+        limit = read_wait_limit(db, wanted.budget - (time.monotonic() - began))
         for each in filter(None, (source, aim.wishes.held)):
             wait_for_source(db, workplace.control, each, limit)
         run_id = reserve_run(db, workplace)
@@ -110,7 +110,7 @@ def train(
             run_to_end(db, workplace, request, None, Audience(logged), run_id)
     with completing(db, gd, run_id):
         register(db, gd, run_id, began + workplace.queued_seconds + wanted.budget)
-    return db.glance(sql("version.leaderboard"), run_id)
+    return db.peek(sql("version.leaderboard"), run_id)
 
 
 def tell(db: Database, table: RawTable) -> None:

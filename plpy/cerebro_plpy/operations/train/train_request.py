@@ -158,25 +158,25 @@ def sources_of(
     """
     text = arguments.split
     if text is None:
-        rows = catalog.db.glance(
+        rows = catalog.db.peek(
             sql("version.model"), arguments.model or f"{source.name}_{wanted.target}"
         )
         text = rows[0]["split"] if rows else None
     held = None if text is None else read_split(catalog.module, text).table
-    return [source, *([catalog.relation(held, "split")] if held else [])]
+    return [source, *([catalog.resolve_input(held, "split")] if held else [])]
 
 
 def _resolved(catalog: Catalog, split: Split) -> tuple[Split, Relation | None]:
     """The split with the full name of the table that it holds back, and that table."""
     if split.table is None:
         return split, None
-    found = catalog.relation(split.table, "split")
+    found = catalog.resolve_input(split.table, "split")
     return split._replace(table=found.quoted), found
 
 
 def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Workload:
     """What an epoch goes over."""
-    usual = platform.most_workers(segments)
+    usual = platform.default_workers(segments)
     workers = min(aim.arguments.workers or min(usual, aim.arguments.configs or usual), segments)
     inputs = table.recipe.table
     weights = usual_weights(inputs, table.target.head)
@@ -290,7 +290,7 @@ def planned_effort(aim: Aim, table: RawTable, load: Workload, seconds: float) ->
 
 def segments_of(db: Database, table: RawTable) -> int:
     """Over how many segments the training rows will lie."""
-    return len(db.platform.distribution(db, "train", None, None).first(table.rows).keys)
+    return len(db.platform.choose_distribution(db, "train", None, None).take_first(table.rows).keys)
 
 
 def visit_seconds(aim: Aim, table: RawTable, seconds: float) -> float:

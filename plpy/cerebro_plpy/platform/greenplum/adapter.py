@@ -1,10 +1,9 @@
-"""Greenplum: a trainer belongs to the process that serves a session on one segment, where that
-segment's rows lie.
+"""Greenplum: a trainer belongs to the process of a session on the segment that stores the rows.
 
-A statement with a function of the trainer names the segment by its key, and is sent there alone.
-What it computes there must stay (a row for another segment would be computed in another process,
-without the trainer), so a state is stored where it was made, and hops when a visit elsewhere
-begins. How rows are packed there is in `spread`.
+A statement with a function of the trainer names the segment by its key, and is sent only there. Its
+result must stay on the segment: a row for another segment would be computed in another process,
+without the trainer. Therefore a state is stored where it was computed, and hops when a visit on
+another segment begins.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from cerebro_plpy.database.platform_protocol import (
     Wait,
 )
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.connection_options import options
+from cerebro_plpy.database.sessions.connection_options import common_options
 from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.errors import (
     ActiveTransaction,
@@ -47,22 +46,22 @@ if TYPE_CHECKING:
     from cerebro_plpy.trainer_client.settings import Settings, TrainerOptions
 
 SESSION_OPTIONS = {
-    # The other planner sends statements for one segment to all of them.
+    # The other planner sends statements for one segment to all segments.
     "optimizer": "off",
     "gp_enable_multiphase_agg": "on",
-    # Trainers live as long as the processes that started them.
+    # A trainer ends with the process that started it, which must not end while idle.
     "gp_vmem_idle_resource_timeout": "0",
-    # Nor do processes that read on other segments end because a session waits for a lock.
+    # Nor may processes on other segments end because a session waits for a lock.
     "resource_cleanup_gangs_on_wait": "off",
     "gp_autostats_mode": "none",
     "gp_autostats_mode_in_functions": "none",
     "default_table_access_method": "heap",
-    # States lie in the order in which they were written.
+    # States are read in the order in which they were written.
     "synchronize_seqscans": "off",
 }
-# A state of megabytes arrives in a third of the time of udpifc; each of many short statements takes
-# a little longer.
-DIRECT = {"gp_interconnect_type": "tcp"}
+# A state of megabytes arrives in a third of the time of udpifc; short statements take a little
+# longer.
+TCP_OPTIONS = {"gp_interconnect_type": "tcp"}
 CLAUSES = {
     "distributed_by_mst_key": "DISTRIBUTED BY (mst_key)",
     "distributed_by_dist_key": "DISTRIBUTED BY (__dist_key__)",
@@ -70,9 +69,9 @@ CLAUSES = {
     "distributed_replicated": "DISTRIBUTED REPLICATED",
     "distributed_randomly": "DISTRIBUTED RANDOMLY",
 }
-SEGMENT_LOST = "58M01"  # a segment does not answer, or not as the one that it was
-# What has no code of its own (XX000): the segment on which a transaction began is gone, or the end
-# of a transaction did not reach all of them. These words are never translated.
+SEGMENT_LOST = "58M01"  # a segment does not answer, or answers as another process
+# Messages of errors without their own code (XX000): the segment of a transaction is lost, or the
+# end of a transaction did not reach all segments. The server never translates these messages.
 RECONFIGURED = (
     "gang was lost due to cluster reconfiguration",
     "required segment is unavailable",
@@ -80,101 +79,105 @@ RECONFIGURED = (
     "The distributed transaction 'Prepare' broadcast failed to one or more segments",
     "dispatching subtransaction internal command failed",
 )
-INTERNAL_ERROR, ENDED = "XX000", "57P"
-_SEGMENT = re.compile(
-    r"  \(seg\d+ [^()]*pid=\d+\)$"
-)  # what is added to a message that came from a segment
+INTERNAL_ERROR = "XX000"
+ENDED = "57P"
+_SEGMENT = re.compile(r"  \(seg\d+ [^()]*pid=\d+\)$")
+"""The server appends the segment to the message of its error."""
 
 
 class Greenplum:
-    """See `database.platform.Platform` for the laws."""
+    """See `platform_protocol.Platform` for the laws."""
 
     clauses: Mapping[str, str] = CLAUSES
-    # A transaction that has written on a segment is lost with it, and must not be asked anything
-    # any more: see `check_interrupts`.
-    works_beside = False
-    # A session that reads the log while such a transaction ends may leave the old version of the
-    # row visible beside the new one, for good, on some segments or all.
-    logs_with_tables = False
-    alive_by_lock = False
+    # A transaction that has written on a segment is lost with the segment, and a later statement
+    # of it can end the server: see `check_interrupts`.
+    writes_during_run = False
+    # If a session reads the log while such a transaction ends, the old version of the row may stay
+    # visible besides the new one, permanently, on some segments or all.
+    logs_with_output = False
+    caller_holds_run_lock = False
     stores_features = False
 
     @property
     def name(self) -> str:
-        """Apache Cloudberry alone can do without segments; those made of PostgreSQL 12 work
-        alike.
+        """The product's name.
+
+        Only Apache Cloudberry can run without segments. Products based on PostgreSQL 12 behave the
+        same.
         """
-        return (
-            "Apache Cloudberry"
-            if hasattr(ctypes.CDLL(None), "gp_internal_is_singlenode")
-            else "Greenplum"
-        )
+        has_single_node_mode = hasattr(ctypes.CDLL(None), "gp_internal_is_singlenode")
+        return "Apache Cloudberry" if has_single_node_mode else "Greenplum"
 
     def session_options(self, db: Caller) -> Mapping[str, str]:
-        """The settings of a worker session; rows that move through proxies go on doing so."""
-        proxied = db.value(sql("greenplum.interconnect")) == "proxy"
-        usual = options(int(db.value(sql("session.setting"), "server_version_num")))
-        return {**usual, **SESSION_OPTIONS, **({} if proxied else DIRECT)}
+        """Return the settings of a worker session; an interconnect with proxies is kept."""
+        has_proxies = db.value(sql("greenplum.interconnect")) == "proxy"
+        common = common_options(int(db.value(sql("session.setting"), "server_version_num")))
+        interconnect = {} if has_proxies else TCP_OPTIONS
+        return {**common, **SESSION_OPTIONS, **interconnect}
 
-    def rest(self, session: Reader, seconds: int, at: str | None) -> None:
-        """No limit for idle sessions, but one for idle transactions."""
-        if at is not None:
-            session.run(sql("visit.trainer_rest", at=at))
+    def park(self, session: Reader, seconds: int, target: str | None) -> None:
+        """Begin a transaction: the server limits idle transactions, but not idle sessions."""
+        if target is not None:
+            session.run(sql("visit.trainer_rest", at=target))
         session.run(sql("greenplum.rest"), (f"{seconds}s",))
         session.run(sql("greenplum.wait"))
 
     def wake(self, session: Reader, label: str) -> None:
-        """End that transaction."""
+        """End the transaction that `park` began."""
         session.run(sql("greenplum.wake"))
         session.run(sql("greenplum.busy"), (label,))
 
-    def message(self, text: str) -> str:
-        """Without the segment that it came from."""
+    def clean_message(self, text: str) -> str:
+        """Return the message without the segment that it came from."""
         return _SEGMENT.sub("", text)
 
-    def lost(self, sqlstate: str, message: str) -> CerebroError | None:
-        """A segment may be lost, and another process may take its place.
+    def translate_loss(self, sqlstate: str, message: str) -> CerebroError | None:
+        """Return SegmentLost if a segment was lost, or if another process took its place.
 
-        What ends a process on a segment (57P01 and its like) ends the statement only: its message
-        names that segment.
+        The end of a process on a segment (57P01 and similar) ends only the statement. Its message
+        contains the segment.
         """
-        ended = sqlstate.startswith(ENDED) and _SEGMENT.search(message)
-        reconfigured = sqlstate == INTERNAL_ERROR and message.startswith(RECONFIGURED)
-        if not (sqlstate == SEGMENT_LOST or ended or reconfigured):
+        has_ended = sqlstate.startswith(ENDED) and _SEGMENT.search(message)
+        is_reconfigured = sqlstate == INTERNAL_ERROR and message.startswith(RECONFIGURED)
+        if not (sqlstate == SEGMENT_LOST or has_ended or is_reconfigured):
             return None
-        return SegmentLost(f"a segment was lost: {self.message(message).splitlines()[0]}")
+        return SegmentLost(f"a segment was lost: {self.clean_message(message).splitlines()[0]}")
 
-    def settle(self, session: Reader) -> None:
-        """All segments answer: what asks repeats it until they do, for a time."""
+    def wait_for_segments(self, session: Reader) -> None:
+        """Run a statement on all segments; the session repeats it for a time until it succeeds."""
         session.run(sql("greenplum.every_segment"))
 
     def check_interrupts(self, db: Caller) -> None:
-        """By what the server has noted in this process, without a statement.
+        """Check the server's flags in this process, without a statement.
 
-        Every statement of a function opens a subtransaction on all segments, and where one of these
-        has been restarted meanwhile, that can end the whole coordinator. A cancel mostly comes by
-        itself, as a KeyboardInterrupt.
+        Every statement of a function begins a subtransaction on all segments. If a segment has been
+        restarted meanwhile, that can end the whole coordinator. A cancel usually arrives as a
+        KeyboardInterrupt.
         """
-        if backend.noted("ProcDiePending"):
+        if backend.is_flag_set("ProcDiePending"):
             raise ServerGone("this session was told to end while its statement ran")
-        if backend.noted("QueryCancelPending"):
+        if backend.is_flag_set("QueryCancelPending"):
             raise QueryCanceled("the statement was cancelled")
 
     def uninterrupted(self) -> AbstractContextManager[None]:
-        """Where a statement of PL/Python begins, a cancel leaves frames of Python behind; the next
-        call may crash.
+        """Hold off interrupts.
+
+        A cancel at the beginning of a statement of PL/Python leaves Python frames behind, and the
+        next call may crash.
         """
         return backend.uninterrupted()
 
     def check_process(self, module: str | None = None) -> None:
-        """While segments work for a statement, its process can send them no other; what tries does
-        not come back.
+        """Refuse calls for the rows of a table, and those on segments that read tables.
 
-        What runs on segments, or beside them, reads no table of the cluster.
+        While segments work for a statement, its process can send them no other statement; an
+        attempt blocks forever. A process that works for a session's process, on a segment or the
+        coordinator, cannot read tables of the cluster.
         """
-        if backend.has_segments_at_work() or (module and backend.serves_another()):
+        if backend.has_busy_segments() or (module and backend.serves_another_process()):
+            prefix = f"{module} error: " if module else ""
             raise FeatureNotSupported(
-                f"{module + ' error: ' if module else ''}on {self.name} a function that reads "
+                f"{prefix}on {self.name} a function that reads "
                 "tables cannot be called for the rows of one, nor where a statement has begun to "
                 "read others.",
                 hint="Rows of a table are predicted by cerebro.predict(). Others are found "
@@ -183,32 +186,28 @@ class Greenplum:
                 "cerebro.evaluate(…) r)) AS r (metric text, value float8).",
             )
 
-    def refuse_held(self, held: Sequence[str], why: str) -> None:
-        """No trainer belongs to the caller's own session."""
+    def refuse_private_tables(self, names: Sequence[str], reason: str) -> None:
+        """Refuse the tables: no trainer belongs to the caller's own session."""
         raise ActiveTransaction(
-            f"worker sessions cannot use {', '.join(held)}: {why}",
+            f"worker sessions cannot use {', '.join(names)}: {reason}",
             hint="COMMIT first, and use no temporary table.",
         )
 
-    def waiting(
+    def find_waits(
         self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]
     ) -> Sequence[Wait]:
-        """Asked from another session: see `check_interrupts`."""
+        """Find the waits in a separate session: see `check_interrupts`."""
         session = watch()
-        return (
-            [Wait(*row) for row in session.run(sql("session.waits"), (pids, os.getpid()))]
-            if session
-            else []
-        )
+        if session is None:
+            return []
+        return [Wait(*row) for row in session.run(sql("session.waits"), (pids, os.getpid()))]
 
-    def look_anew(self, db: Caller) -> None:
-        """A transaction that has looked once goes on to see what it saw."""
+    def refresh_activity(self, db: Caller) -> None:
+        """Clear the statistics snapshot that the transaction would otherwise keep."""
         db.value(sql("session.look_anew"))
 
     def check_groups(self, module: str) -> None:
-        """Each segment cuts its buffers from the numbers of its rows, which tell nothing of
-        groups.
-        """
+        """Refuse groups: each segment divides rows into buffers by their numbers only."""
         raise FeatureNotSupported(
             f"{module} error: group_by is not there on {self.name}: its segments pack rows without "
             "regard to groups.",
@@ -216,11 +215,11 @@ class Greenplum:
         )
 
     def check_grants(self, module: str) -> None:
-        """Weights reach a segment's trainer through a temporary table of the calling role, which
-        that role could read.
+        """Refuse grants.
 
-        Nor does PostgreSQL 12, of which Greenplum 7 is made, have functions whose body is bound
-        when they are made.
+        Weights reach a segment's trainer through a temporary table of the calling role, which that
+        role could read. Moreover, Greenplum 7 is based on PostgreSQL 12, which has no functions
+        with a body that is parsed at their creation.
         """
         raise FeatureNotSupported(
             f"{module} error: on {self.name} nobody can predict with a model table without reading "
@@ -229,77 +228,77 @@ class Greenplum:
             "SELECT on the model table and those beside it: _info, _summary.",
         )
 
-    def granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
-        """There is none."""
+    def read_granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
+        """Return no function."""
         return []
 
     def grant_hint(self, model: str) -> str:
-        """Nobody can be granted predictions alone."""
+        """Return '': predictions alone cannot be granted."""
         return ""
 
-    def at(self, segment_id: int | None) -> str:
-        """To the process on the segment."""
+    def dispatch_clause(self, segment_id: int | None) -> str:
+        """Return the clause that sends a statement to the process on the segment."""
         return sql("greenplum.at", key=str(segment_id))
 
-    def posts(self, segments: Sequence[int], workers: int) -> Sequence[int | None]:
-        """A worker for each segment."""
+    def assign_segments(self, segments: Sequence[int], workers: int) -> Sequence[int | None]:
+        """Assign one worker to each segment."""
         return list(segments)
 
-    def most_workers(self, segments: int) -> int:
-        """All of them."""
+    def default_workers(self, segments: int) -> int:
+        """Return the number of segments."""
         return segments
 
-    def widths(self, workers: int) -> Mapping[int, int]:
-        """Each segment has one."""
+    def trainer_threads(self, workers: int) -> Mapping[int, int]:
+        """Return nothing: each segment has one worker."""
         return {}
 
-    def machines(self, db: Caller) -> int:
-        """Those of the segments."""
+    def count_machines(self, db: Caller) -> int:
+        """Return the number of machines with segments."""
         return len(db.rows(sql("greenplum.gpu_hosts")))
 
-    def hosts(self, session: Reader, posts: Mapping[int, int | None]) -> Mapping[int, str]:
-        """Those of the segments."""
-        found = dict(session.run(sql("greenplum.hosts"), (list(posts.values()),)))
-        return {number: found[segment] for number, segment in posts.items()}
+    def read_hosts(self, session: Reader, segments: Mapping[int, int | None]) -> Mapping[int, str]:
+        """Return the machine of each worker's segment."""
+        hosts = dict(session.run(sql("greenplum.hosts"), (list(segments.values()),)))
+        return {number: hosts[segment] for number, segment in segments.items()}
 
-    def gpus(
-        self, db: Caller, source: str, here: Callable[[], Iterable[str]]
+    def list_gpus(
+        self, db: Caller, source: str, list_local: Callable[[], Iterable[str]]
     ) -> Iterator[tuple[str, str]]:
-        """One segment of each host is asked."""
+        """Yield the GPUs that one segment of each host lists."""
         hosts = {row["content"]: row["hostname"] for row in db.rows(sql("greenplum.gpu_hosts"))}
         with db.configured(optimizer="off"):
             for row in db.rows(sql("greenplum.gpus"), source, list(hosts)):
                 yield from ((hosts[row["content"]], gpu) for gpu in json.loads(row["gpus"]))
 
-    def distribution(
-        self, db: Caller, module: str, rules: Rules, wanted: int | None
+    def choose_distribution(
+        self, db: Caller, module: str, rules: Rules, segments: int | None
     ) -> Distribution:
-        """The segments that the rules name, or so many of them."""
-        return distribution.choose(db, module, rules, wanted)
+        """Return the segments that the rules name, or only the first of them."""
+        return distribution.choose(db, module, rules, segments)
 
-    def distribution_along(
+    def follow_distribution(
         self, db: Caller, module: str, keys: Sequence[int], rules: Rules
     ) -> Distribution:
-        """The segments of a training table."""
-        return distribution.following(db, module, keys, rules)
+        """Return the segments of a training table."""
+        return distribution.follow(db, module, keys, rules)
 
-    def ordered_rows(self, output: str, rows: Mapping[str, str]) -> str:
-        """On each segment one after another; which segment it is follows from the number."""
+    def ordered_rows_sql(self, output: str, rows: Mapping[str, str]) -> str:
+        """Return the statement that writes rows in order on the segment that their number names."""
         return sql("spread.ordered", output=output, **rows)
 
     @contextmanager
-    def packers(
+    def open_packers(
         self, db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]
     ) -> Iterator[Packers]:
-        """One on each segment, which starts with its first buffer."""
-        with packing.packers(db), packing.placed(db, source, columns) as placed:
-            yield packing.SpreadPackers(db, placed)
+        """Return packers of all segments, each of which starts with its first buffer."""
+        with packing.stopped_packers(db), packing.locate_rows(db, source, columns) as rows:
+            yield packing.GreenplumPackers(db, rows)
 
-    def packer_ready(self, running: bool, rows: bool, start: Callable[[], object]) -> bool:
-        """The process that packs may be one on a segment, where nobody has started a packer."""
-        if not running and rows:
+    def ensure_packer(self, is_running: bool, has_rows: bool, start: Callable[[], object]) -> bool:
+        """Start a packer if the process has rows: on a segment, none is running at first."""
+        if has_rows and not is_running:
             start()
-        return running or rows
+        return is_running or has_rows
 
     def check_distributed(self, session: Reader, module: str, table: Table) -> None:
         """Refuse a packed table whose rows are not found by their key alone."""
@@ -308,32 +307,36 @@ class Greenplum:
     def check_keys(
         self, session: Reader, module: str, table: Table, segments: Sequence[int]
     ) -> None:
-        """Refuse a packed table with keys of which nobody knows where they lie."""
+        """Refuse a packed table with keys of unknown segments."""
         distribution.check_keys(session, module, table, segments)
 
-    def state_table(self, name: str) -> str:
-        """A table for states of several segments, each on its own."""
+    def state_table_sql(self, name: str) -> str:
+        """Return the statement for a table with states of several segments, stored on each."""
         return sql("greenplum.state_table", state=name, literal=literal(name))
 
-    def state_rows(self, table: str, segment_id: int | None, base: str | None = None) -> str:
-        """The rows on that segment; or all, which lie on one. States are whole here: no other
-        segment could read what they shared."""
+    def state_rows_sql(self, table: str, segment_id: int | None, base: str | None = None) -> str:
+        """Return the query for the rows on a segment, or for all rows if they are on one.
+
+        States are complete here: another segment could not read shared chunks.
+        """
         if segment_id is None:
             return sql("greenplum.only_state_rows", state=table)
         return sql("greenplum.state_rows", state=table, key=str(segment_id))
 
-    def state_between(self, table: str, segment_id: int | None) -> str | None:
-        """States of several segments lie in one table, each on its own."""
+    def state_range_sql(self, table: str, segment_id: int | None) -> str | None:
+        """Return None: states of several segments are stored in one table."""
         return None
 
-    def state_copy(self, table: str, segment_id: int | None, base: str | None, copy: str) -> str:
-        """On its own segment."""
+    def copy_state_sql(
+        self, table: str, segment_id: int | None, base: str | None, copy: str
+    ) -> str:
+        """Return the statement that copies a state on its own segment."""
         if segment_id is None:
             return sql("greenplum.only_state_copy", state=table, copy=copy)
         return sql("greenplum.state_copy", state=table, key=str(segment_id), copy=copy)
 
-    def state_of_rows(self, rows: str, table: str) -> str:
-        """All of them on one segment."""
+    def state_from_rows_sql(self, rows: str, table: str) -> str:
+        """Return the statement that stores all chunks on one segment."""
         return sql("greenplum.state_of_rows", rows=rows, state=table)
 
     def visits(
@@ -343,21 +346,22 @@ class Greenplum:
         workers: int,
         note: Callable[[str], None],
     ) -> Visits:
-        """The visits of workers each of which learns on its host what memory there is."""
+        """Return the visits of workers; each worker determines the memory of its host."""
         from cerebro_plpy.platform.greenplum.visits import GreenplumVisits
 
         return GreenplumVisits(trainers, None, note)
 
-    def scoring_trainers(self, together: int, local: bool) -> int:
-        """As many as there are."""
-        return together
+    def scoring_trainers(self, trainers: int, is_local: bool) -> int:
+        """Return the actual number of trainers."""
+        return trainers
 
     def raw_rows(self, session: Reader, table: int, rows: RawRows) -> RawRows:
-        """On the segments where they lie; or all on one, where that cannot be asked for, as of rows
-        of a subselect.
+        """Assign rows to workers of the segments that store them, or else to one worker.
+
+        The segments of the rows of a subselect are unknown.
         """
-        places = {key: content for key, content, _ in session.run(sql("spread.segments"))}
-        whole = not rows.table.startswith("(")
-        if whole and session.run(sql("greenplum.lies_on_segments"), (table,))[0][0]:
-            return RawRows(rows.table, rows.id, rows.data, list(places), places)
-        return RawRows(rows.table, rows.id, rows.data, list(places)[:1])
+        contents = {key: content for key, content, _ in session.run(sql("spread.segments"))}
+        is_table = not rows.table.startswith("(")
+        if is_table and session.run(sql("greenplum.lies_on_segments"), (table,))[0][0]:
+            return RawRows(rows.table, rows.id, rows.data, list(contents), contents)
+        return RawRows(rows.table, rows.id, rows.data, list(contents)[:1])

@@ -1,6 +1,4 @@
-"""What a process of Greenplum is about, by what the server keeps in it: asked without a
-statement.
-"""
+"""The state of a Greenplum process, read from the server's variables without a statement."""
 
 from __future__ import annotations
 
@@ -8,11 +6,11 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-EXECUTE = 3  # what the server calls the role of a process that works for another one
+EXECUTE = 3  # GP_ROLE_EXECUTE, the role of a process that works for another one
 
 
 class _DispatcherState(ctypes.Structure):
-    """Work that segments do for this process, as far as it is of interest."""
+    """The first fields of the server's CdbDispatcherState: work of segments for this process."""
 
     _fields_ = (
         ("gangs", ctypes.c_void_p),
@@ -25,7 +23,7 @@ class _DispatcherState(ctypes.Structure):
 
 
 class _DispatcherHandle(ctypes.Structure):
-    """One of a list of them."""
+    """An element of the server's list of dispatcher states."""
 
 
 _DispatcherHandle._fields_ = (
@@ -35,20 +33,18 @@ _DispatcherHandle._fields_ = (
 )
 
 
-def noted(flag: str) -> bool:
-    """Whether the server has set a flag in this process."""
-    return bool(_number(flag))
+def is_flag_set(name: str) -> bool:
+    """Return True if the server has set a flag in this process."""
+    return bool(_read_int(name))
 
 
-def serves_another() -> bool:
-    """Whether this process works for that of a session: on a segment, or beside it on the
-    coordinator.
-    """
-    return _number("Gp_role") == EXECUTE
+def serves_another_process() -> bool:
+    """Return True if this process works for a session's process, on a segment or coordinator."""
+    return _read_int("Gp_role") == EXECUTE
 
 
-def has_segments_at_work() -> bool:
-    """Whether segments are at work for a statement of this process that is no cursor's."""
+def has_busy_segments() -> bool:
+    """Return True if segments work for a statement of this process other than a cursor."""
     handle = ctypes.POINTER(_DispatcherHandle).in_dll(ctypes.CDLL(None), "open_dispatcher_handles")
     while handle:
         if handle.contents.state and not handle.contents.state.contents.extended:
@@ -59,17 +55,15 @@ def has_segments_at_work() -> bool:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Within, the server does not look whether it is to end a statement; after an error of its own
-    it looks again.
-    """
-    held = ctypes.c_uint.in_dll(ctypes.CDLL(None), "InterruptHoldoffCount")
-    before = held.value
-    held.value = before + 1
+    """Hold off the server's interrupts; after an error of its own the server handles them again."""
+    holdoff = ctypes.c_uint.in_dll(ctypes.CDLL(None), "InterruptHoldoffCount")
+    count = holdoff.value
+    holdoff.value = count + 1
     try:
         yield
     finally:
-        held.value = before
+        holdoff.value = count
 
 
-def _number(name: str) -> int:
+def _read_int(name: str) -> int:
     return ctypes.c_int.in_dll(ctypes.CDLL(None), name).value

@@ -1,6 +1,4 @@
-"""Which segments of Greenplum a packed table is spread over: by default all, else as the user's
-rules say.
-"""
+"""The Greenplum segments that a packed table is spread over: all, or those of the user's rules."""
 
 from __future__ import annotations
 
@@ -24,78 +22,86 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def choose(db: Caller, module: str, rules: Rules, wanted: int | None) -> Distribution:
-    """The segments that the rules name, or so many of them."""
-    every = db.rows(sql("spread.segments"))
-    found = _named(db, module, every, rules)
-    if wanted is not None and wanted > len(found):
+def choose(db: Caller, module: str, rules: Rules, count: int | None) -> Distribution:
+    """Return the segments that the rules name, or only the first `count` of them."""
+    segments = db.rows(sql("spread.segments"))
+    eligible = _select_segments(db, module, segments, rules)
+    if count is not None and count > len(eligible):
         raise InvalidParameter(
-            f"{module} error: n_segments is {wanted}; expected at most {len(found)}, the segments "
-            f"of Greenplum that distribution_rules {_given(rules)!r} leaves to choose from.",
+            f"{module} error: n_segments is {count}; expected at most {len(eligible)}, the "
+            f"segments of Greenplum that distribution_rules {_spell(rules)!r} leaves to choose "
+            "from.",
             hint="Leave n_segments out to use them all: a segment trains one configuration at a "
             "time.",
         )
-    return _over(found[:wanted], len(every))
+    return _build_distribution(eligible[:count], len(segments))
 
 
-def following(db: Caller, module: str, keys: Sequence[int], rules: Rules) -> Distribution:
-    """The segments of a training table; the caller is told where rules name others."""
+def follow(db: Caller, module: str, keys: Sequence[int], rules: Rules) -> Distribution:
+    """Return the segments of a training table; a NOTICE reports rules that name others."""
     rows = db.rows(sql("spread.segments_of"), list(keys))
-    every = db.rows(sql("spread.segments"))
-    contents = {row["content"] for row in rows}
-    if rules is not None and contents != {
-        row["content"] for row in _named(db, module, every, rules)
-    }:
-        db.notice(
-            f"distribution_rules is {_given(rules)!r}; the rows go to the segments of the training "
-            "table instead."
-        )
-    return _over(rows, len(every))
+    segments = db.rows(sql("spread.segments"))
+    if rules is not None:
+        contents = {row["content"] for row in rows}
+        eligible = _select_segments(db, module, segments, rules)
+        if contents != {row["content"] for row in eligible}:
+            db.notice(
+                f"distribution_rules is {_spell(rules)!r}; the rows go to the segments of the "
+                "training table instead."
+            )
+    return _build_distribution(rows, len(segments))
 
 
-def _over(rows: Sequence[Row], segments: int) -> Distribution:
-    """These of so many segments."""
+def _build_distribution(rows: Sequence[Row], segments: int) -> Distribution:
+    """Return the distribution over some of the cluster's segments.
+
+    Args:
+        segments: number of all segments.
+    """
     keys = tuple(row["key"] for row in rows)
-    if len({row["content"] for row in rows}) == segments:
+    contents = tuple(row["content"] for row in rows)
+    if len(set(contents)) == segments:
         return Distribution(keys)
-    return Distribution(
-        keys, tuple(row["dbid"] for row in rows), tuple(row["content"] for row in rows)
-    )
+    return Distribution(keys, tuple(row["dbid"] for row in rows), contents)
 
 
-def _given(rules: Rules) -> str:
-    """The rules as the user wrote them."""
-    return ALL if rules is None else rules if isinstance(rules, str) else rules.spelling
+def _spell(rules: Rules) -> str:
+    """Return the rules as the user wrote them."""
+    if rules is None:
+        return ALL
+    return rules if isinstance(rules, str) else rules.spelling
 
 
-def _named(db: Caller, module: str, every: Sequence[Row], rules: Rules) -> list[Row]:
+def _select_segments(db: Caller, module: str, segments: Sequence[Row], rules: Rules) -> list[Row]:
+    """Return the segments that the rules name."""
     if rules in (None, ALL):
-        return list(every)
+        return list(segments)
     if rules == GPUS:
         with db.configured(optimizer="off"):
-            found = {row["content"] for row in db.rows(sql("spread.gpu_segments"))}
-        if not found:
+            with_gpus = {row["content"] for row in db.rows(sql("spread.gpu_segments"))}
+        if not with_gpus:
             raise ObjectNotReady(
                 f"{module}: No GPUs configured on hosts.",
                 hint="Leave distribution_rules out to use all segments. An administrator can name "
                 "devices in cerebro.setting: INSERT INTO cerebro.setting VALUES ('gpus', '0,1').",
             )
-        return [row for row in every if row["content"] in found]
-    assert rules is not None and not isinstance(rules, str)  # what is no word is a table
-    dbids = _dbids(db, module, rules)
-    known = {row["dbid"] for row in every}
+        return [row for row in segments if row["content"] in with_gpus]
+    assert rules is not None and not isinstance(rules, str)  # other rules are tables
+    dbids = _read_dbids(db, module, rules)
+    primary_dbids = {row["dbid"] for row in segments}
     for dbid in dbids:
-        if dbid not in known:
+        if dbid not in primary_dbids:
             raise InvalidParameter(
                 f"{module}: invalid dbid:{'NULL' if dbid is None else dbid} in the distribution "
                 "rules table.",
-                detail=f"Primary segments have dbid {', '.join(map(str, sorted(known)))}.",
+                detail=f"Primary segments have dbid {', '.join(map(str, sorted(primary_dbids)))}.",
                 hint="SELECT dbid FROM gp_segment_configuration WHERE content >= 0 AND role = 'p'",
             )
-    return [row for row in every if row["dbid"] in dbids]
+    return [row for row in segments if row["dbid"] in dbids]
 
 
-def _dbids(db: Caller, module: str, table: Table) -> list[int | None]:
+def _read_dbids(db: Caller, module: str, table: Table) -> list[int | None]:
+    """Return the dbids in a distribution rules table."""
     if "dbid" not in {row["name"] for row in db.rows(sql("read.columns"), table.oid)}:
         raise UndefinedColumn(
             f"{module}: distribution rules table must contain dbid column",
@@ -117,9 +123,12 @@ def _dbids(db: Caller, module: str, table: Table) -> list[int | None]:
 
 
 def check_table(reader: Reader, module: str, relation: Table) -> None:
-    """Greenplum has to find the rows of a segment on one of its own, by their key alone."""
-    by = reader.run(sql("greenplum.distributed_by"), (relation.oid,))
-    if by != [(KEY,)]:
+    """Refuse a table that is not distributed by KEY.
+
+    Greenplum must find the rows of a segment on one of its own segments by their key alone.
+    """
+    distribution_columns = reader.run(sql("greenplum.distributed_by"), (relation.oid,))
+    if distribution_columns != [(KEY,)]:
         raise WrongObjectType(
             f"{module}: table '{relation.spelling}' is not DISTRIBUTED BY ({KEY}), by which "
             "Greenplum finds the rows of a segment.",
@@ -129,7 +138,7 @@ def check_table(reader: Reader, module: str, relation: Table) -> None:
 
 
 def check_keys(reader: Reader, module: str, relation: Table, segments: Sequence[int]) -> None:
-    """Only of keys that this table lists is known where their rows lie."""
+    """Refuse keys that cerebro.segment_key does not list: it locates the rows of a key."""
     unknown = [row[0] for row in reader.run(sql("greenplum.unknown_keys"), (list(segments),))]
     if unknown:
         raise WrongObjectType(

@@ -1,9 +1,9 @@
-"""Packing on Greenplum: rows go from where they lie straight to their segments, and are packed
-there, all at a time.
+"""Packing on Greenplum: rows are sent directly to their segments, which pack them in parallel.
 
-Each segment packs in the process that serves the caller's session there, with a packer of its own:
-the statement that moves the rows must not move them again afterwards. What tells rows apart is
-where they lie; what passes the coordinator are these numbers alone, so that buffers can be even.
+Each segment packs in the process that serves the caller's session there, with its own packer: the
+statement that moves the rows must not move them again afterwards. A row is identified by its
+storage location. Only numbers made from these locations pass through the coordinator, which makes
+even buffers from them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ if TYPE_CHECKING:
 
     from cerebro_plpy.database.platform_protocol import Caller, Table
 
-# So many bits less make 16,384 numbers of all hashes, and one of those of half a megabyte of a
-# table.
-HASHED_BITS, ORDERED_BITS = 50, 22
+HASHED_BITS = 50  # shifting hashes right by this leaves 16,384 bins
+ORDERED_BITS = 22  # shifting locations right by this puts half a megabyte of a table into a bin
 SETTINGS = {
-    # The other planner gathers rows, and knows no single segment.
+    # The other planner gathers rows, and cannot send a statement to a single segment.
     "optimizer": "off",
     "enable_hashagg": "off",
     "gp_autostats_mode": "none",
@@ -39,26 +38,26 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Source:
-    """Rows with what tells them apart: `hashed` under a seed, `ordered` as they lie, where that is
-    an order.
+    """Rows to pack, and expressions that number them."""
 
-    `rows` is the quoted name of what they are read from.
-    """
+    rows: str  # quoted name of their table
+    hashed: str  # statement of the expression for a hash of the location and a seed
+    ordered: str | None  # statement of the expression for the location, if it has an order
 
-    rows: str
-    hashed: str
-    ordered: str | None
-
-    def numbers(self, seed: int | None, columns: str = "") -> str:
-        """A statement of numbers, and what else is selected of each row."""
-        by_hash = sql(self.hashed, seed=f"'{seed or 0}'::bigint")
-        number = sql(self.ordered) if seed is None and self.ordered else by_hash
+    def numbers_query(self, seed: int | None, columns: str = "") -> str:
+        """Return the query for the number of each row, and for further columns."""
+        number = sql(self.hashed, seed=f"'{seed or 0}'::bigint")
+        if seed is None and self.ordered:
+            number = sql(self.ordered)
         return sql("spread.numbers", number=number, columns=columns, source=self.rows)
 
 
 @contextmanager
-def packers(db: Caller) -> Iterator[None]:
-    """Each segment starts its packer with its first buffer; none is left from before, nor stays."""
+def stopped_packers(db: Caller) -> Iterator[None]:
+    """Stop the packers of all segments before and after.
+
+    Within, each segment starts its packer with its first buffer.
+    """
     with db.configured(**SETTINGS):
         db.rows(sql("spread.stop_packers"))
         try:
@@ -68,17 +67,17 @@ def packers(db: Caller) -> Iterator[None]:
 
 
 @contextmanager
-def placed(db: Caller, source: Table, columns: Sequence[str]) -> Iterator[Source]:
-    """The source, where its rows have places; else a copy of it in which they have."""
+def locate_rows(db: Caller, source: Table, columns: Sequence[str]) -> Iterator[Source]:
+    """Return the source if its rows have storage locations, else a copy of it."""
     with caller_rows(db, db.reading, {}) as rows:
-        yield from _placed(db, rows.open_table(source, columns), columns)
+        yield from _locate_rows(db, rows.open_table(source, columns), columns)
 
 
-def _placed(db: Caller, source: Table, columns: Sequence[str]) -> Iterator[Source]:
-    places = db.row(sql("spread.has_places"), source.oid, source.oid)
-    if places["direct"] and places["single"]:
+def _locate_rows(db: Caller, source: Table, columns: Sequence[str]) -> Iterator[Source]:
+    locations = db.row(sql("spread.has_places"), source.oid, source.oid)
+    if locations["direct"] and locations["single"]:
         yield Source(source.quoted, "spread.number_of_row", "spread.number_in_order")
-    elif places["direct"]:
+    elif locations["direct"]:
         yield Source(source.quoted, "spread.number_of_part_row", None)
     else:
         names = ", ".join(f"t.{quote_identifier(column)}" for column in columns)
@@ -87,68 +86,70 @@ def _placed(db: Caller, source: Table, columns: Sequence[str]) -> Iterator[Sourc
         db.rows(sql("spread.drop_copy"))
 
 
-class SpreadPackers:
-    """See `database.platform.Packers`."""
+class GreenplumPackers:
+    """See `platform_protocol.Packers`."""
 
     def __init__(self, db: Caller, source: Source) -> None:
         self._db = db
         self._source = source
-        self.rows = source.rows
+        self.from_item = source.rows
 
-    def begin(self, done: str, total: int | None = None) -> None:
-        """Nobody is told: each further statement of a function can end the coordinator, if it is
-        cancelled then.
-        """
+    def begin(self, activity: str, total: int | None = None) -> None:
+        """Show nothing: a cancel during a further statement of a function can end the server."""
 
-    def about_image(self, key: int, column: str, sent: str, spec: str) -> Any:
-        """What the packer of that segment says of the first image, which is brought there."""
-        image = self._db.value(sql("spread.first", column=column, source=self.rows))
+    def inspect_image(self, key: int, column: str, encoding: str, spec: str) -> Any:
+        """Send the first image to a segment; return the findings of its packer."""
+        image = self._db.value(sql("spread.first", column=column, source=self.from_item))
         self._db.rows(sql("spread.image", key=str(key)), spec, image)
         return self._db.value(sql("spread.image_packed", key=str(key)))
 
     def fill(self, parts: Mapping[str, str], seed: int | None, arrays: str) -> None:
-        """Pack all rows, on all segments at a time."""
-        db, source = self._db, self._source
+        """Pack all rows, on all segments in parallel."""
+        db = self._db
+        source = self._source
         bits = ORDERED_BITS if seed is None and source.ordered else HASHED_BITS
-        bounds = find_bounds(db, source.numbers(seed), bits, int(parts["buffers"]))
-        numbered = source.numbers(seed, f", {parts['columns']}")
-        packed = sql("spread.packed", **{**parts, "numbers": numbered, "bounds": bounds})
+        bounds = find_bounds(db, source.numbers_query(seed), bits, int(parts["buffers"]))
+        numbers = source.numbers_query(seed, f", {parts['columns']}")
+        packed = sql("spread.packed", **{**parts, "numbers": numbers, "bounds": bounds})
         db.rows(sql("spread.fill", **{**parts, "packed": packed}), arrays)
         last = sql("spread.packed_last", keys=parts["keys"])
         db.rows(sql("spread.fill", **{**parts, "packed": last}))
 
 
 def find_bounds(db: Caller, numbers: str, shift: int, buffers: int) -> str:
-    """The numbers with which buffers begin, but for the first, as an array literal.
+    """Return the first number of each buffer except the first, as an array literal.
 
-    Buffers are cut from the order of all numbers, evenly. Nothing sorts these at one place: each
-    segment counts them by their leading bits, and only those near a bound are looked at.
+    The sequence of all numbers is divided evenly into buffers, without sorting it on one machine.
+    Each segment makes a histogram of the leading bits, and only bins with a bound are examined.
     """
     if buffers == 1:
         return "{}"
     with db.configured(enable_hashagg="on"):
-        counted = db.row(sql("spread.histogram", numbers=numbers, shift=str(shift)))
-    bins, wanted = first_rows(counted["bins"] or (), counted["counts"] or (), buffers)
-    question = sql("spread.bounds", numbers=numbers, shift=str(shift))
-    return db.value(question, sorted(set(bins)), bins, wanted) or "{}"
+        histogram = db.row(sql("spread.histogram", numbers=numbers, shift=str(shift)))
+    bins, offsets = locate_bounds(histogram["bins"] or (), histogram["counts"] or (), buffers)
+    query = sql("spread.bounds", numbers=numbers, shift=str(shift))
+    return db.value(query, sorted(set(bins)), bins, offsets) or "{}"
 
 
-def first_rows(
+def locate_bounds(
     bins: Sequence[int], counts: Sequence[int], buffers: int
 ) -> tuple[list[int], list[int]]:
-    """Of the first row of each buffer but the first, the bin and the place in it, from 1.
+    """Return the bin of the first row of each buffer except the first, and its position in the bin.
 
-    >>> first_rows([-1, 4, 5], [2, 3, 1], 3)
+    Positions are counted from 1.
+
+    >>> locate_bounds([-1, 4, 5], [2, 3, 1], 3)
     ([4, 4], [1, 3])
     """
     ends = list(accumulate(counts))
     rows = ends[-1] if ends else 0
-    places = (
-        [min(-(-number * rows // buffers) + 1, rows) for number in range(1, buffers)]
-        if rows
-        else []
-    )
-    found = [bisect_left(ends, place) for place in places]
-    return [bins[i] for i in found], [
-        place - ends[i] + counts[i] for i, place in zip(found, places)
-    ]
+    if rows == 0:
+        return [], []
+    bound_bins = []
+    offsets = []
+    for buffer in range(1, buffers):
+        first_row = min(-(-buffer * rows // buffers) + 1, rows)
+        index = bisect_left(ends, first_row)
+        bound_bins.append(bins[index])
+        offsets.append(first_row - ends[index] + counts[index])
+    return bound_bins, offsets

@@ -1,5 +1,6 @@
-"""PostgreSQL: any session reads any segment's rows by an index, and a trainer belongs to its
-session.
+"""PostgreSQL: any session reads the rows of any segment with an index.
+
+A trainer belongs to its session.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from cerebro_plpy.database.platform_protocol import (
     Wait,
 )
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.connection_options import options
+from cerebro_plpy.database.sessions.connection_options import common_options
 from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.trainer_client.process import host_resources
 
@@ -44,188 +45,191 @@ CLAUSES = dict.fromkeys(
 
 
 class Postgres:
-    """See `database.platform.Platform` for the laws."""
+    """See `platform_protocol.Platform` for the laws."""
 
     name = "PostgreSQL"
     clauses: Mapping[str, str] = CLAUSES
-    works_beside = True
-    logs_with_tables = True
-    alive_by_lock = True
+    writes_during_run = True
+    logs_with_output = True
+    caller_holds_run_lock = True
     stores_features = True
 
     def session_options(self, db: Caller) -> Mapping[str, str]:
-        """The settings of a worker session."""
-        return options(int(db.value(sql("session.setting"), "server_version_num")))
+        """Return the settings of a worker session."""
+        return common_options(int(db.value(sql("session.setting"), "server_version_num")))
 
-    def rest(self, session: Reader, seconds: int, at: str | None) -> None:
-        """The server ends sessions that are idle for so long."""
-        if at is not None:
-            session.run(sql("visit.trainer_rest", at=at))
+    def park(self, session: Reader, seconds: int, target: str | None) -> None:
+        """Let the server end the session after an idle time."""
+        if target is not None:
+            session.run(sql("visit.trainer_rest", at=target))
         session.run(sql("session.idle"), (f"{seconds}s",))
 
     def wake(self, session: Reader, label: str) -> None:
-        """It may be idle again for any time."""
+        """Reset idle_session_timeout."""
         session.run(sql("session.busy"), (label,))
 
-    def message(self, text: str) -> str:
-        """The server adds nothing."""
+    def clean_message(self, text: str) -> str:
+        """Return the message, to which the server adds nothing."""
         return text
 
-    def lost(self, sqlstate: str, message: str) -> CerebroError | None:
-        """The server has no parts."""
+    def translate_loss(self, sqlstate: str, message: str) -> CerebroError | None:
+        """Return None: the server has no parts to lose."""
         return None
 
-    def settle(self, session: Reader) -> None:
-        """The server has no parts."""
+    def wait_for_segments(self, session: Reader) -> None:
+        """Do nothing: the server has no parts."""
 
     def check_interrupts(self, db: Caller) -> None:
-        """Any statement does."""
+        """Run a statement, any of which checks for interrupts."""
         db.rows("SELECT 1")
 
     def uninterrupted(self) -> AbstractContextManager[None]:
-        """It never does."""
+        """Do nothing: a cancel never harms a statement."""
         return nullcontext()
 
     def check_process(self, module: str | None = None) -> None:
-        """One process does all, and may ask at any time."""
+        """Do nothing: the only process can always run statements."""
 
-    def refuse_held(self, held: Sequence[str], why: str) -> None:
-        """The caller's session can train alone."""
+    def refuse_private_tables(self, names: Sequence[str], reason: str) -> None:
+        """Do nothing: the caller's session can train alone."""
 
-    def waiting(
+    def find_waits(
         self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]
     ) -> Sequence[Wait]:
-        """Whoever waits, the caller's session can ask itself."""
+        """Find the waits in the caller's own session."""
         return [Wait(**row) for row in db.rows(sql("session.waits"), pids, os.getpid())]
 
-    def look_anew(self, db: Caller) -> None:
-        """Each statement does."""
+    def refresh_activity(self, db: Caller) -> None:
+        """Do nothing: each statement sees the current state."""
 
     def check_groups(self, module: str) -> None:
-        """One packer sees all rows."""
+        """Do nothing: one packer receives all rows."""
 
     def check_grants(self, module: str) -> None:
-        """Anybody can be granted predictions."""
+        """Do nothing: any role can be granted predictions."""
 
-    def granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
-        """The function of a model that grants predictions with it."""
+    def read_granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
+        """Return the function of a model that grants predictions."""
         return db.rows(sql("grant.found"), model, name)
 
     def grant_hint(self, model: str) -> str:
-        """How an owner grants them."""
+        """Return how an owner grants predictions."""
         return f"let you predict: SELECT cerebro.grant_predict('{model}', your role); or "
 
-    def at(self, segment_id: int | None) -> str:
-        """The session's own process has the trainer."""
+    def dispatch_clause(self, segment_id: int | None) -> str:
+        """Return '': the trainer belongs to the session's own process."""
         return ""
 
-    def posts(self, segments: Sequence[int], workers: int) -> Sequence[int | None]:
-        """Any worker serves any segment."""
+    def assign_segments(self, segments: Sequence[int], workers: int) -> Sequence[int | None]:
+        """Let any worker serve any segment."""
         return [None] * workers
 
-    def most_workers(self, segments: int) -> int:
-        """As many as this machine has room for."""
+    def default_workers(self, segments: int) -> int:
+        """Return the number of trainers that this machine can run."""
         return host_resources.parallel_trainers()
 
-    def widths(self, workers: int) -> Mapping[int, int]:
-        """They share the cores of this machine."""
+    def trainer_threads(self, workers: int) -> Mapping[int, int]:
+        """Divide the cores of this machine among the trainers."""
         return {number: host_resources.width(number) for number in range(1, workers + 1)}
 
-    def machines(self, db: Caller) -> int:
-        """All trainers are on this one."""
+    def count_machines(self, db: Caller) -> int:
+        """Return 1: all trainers run on this machine."""
         return 1
 
-    def hosts(self, session: Reader, posts: Mapping[int, int | None]) -> Mapping[int, str]:
-        """All are on this machine."""
-        return dict.fromkeys(posts, "")
+    def read_hosts(self, session: Reader, segments: Mapping[int, int | None]) -> Mapping[int, str]:
+        """Return '' for all workers: all trainers run on this machine."""
+        return dict.fromkeys(segments, "")
 
-    def gpus(
-        self, db: Caller, source: str, here: Callable[[], Iterable[str]]
+    def list_gpus(
+        self, db: Caller, source: str, list_local: Callable[[], Iterable[str]]
     ) -> Iterator[tuple[str, str]]:
-        """Those of this machine."""
-        return (("localhost", gpu) for gpu in here())
+        """Yield the GPUs of this machine."""
+        return (("localhost", gpu) for gpu in list_local())
 
-    def distribution(
-        self, db: Caller, module: str, rules: Rules, wanted: int | None
+    def choose_distribution(
+        self, db: Caller, module: str, rules: Rules, segments: int | None
     ) -> Distribution:
-        """As many segments as are wanted, or as can be trained on at a time: they are numbers."""
-        return Distribution(tuple(range(wanted or host_resources.parallel_trainers())))
+        """Return the requested number of segments, by default one per parallel trainer.
 
-    def distribution_along(
+        Segments are only numbers here.
+        """
+        return Distribution(tuple(range(segments or host_resources.parallel_trainers())))
+
+    def follow_distribution(
         self, db: Caller, module: str, keys: Sequence[int], rules: Rules
     ) -> Distribution:
-        """The same numbers."""
+        """Return the same numbers."""
         return Distribution(tuple(keys))
 
-    def ordered_rows(self, output: str, rows: Mapping[str, str]) -> str:
-        """One after another."""
+    def ordered_rows_sql(self, output: str, rows: Mapping[str, str]) -> str:
+        """Return the statement that writes all rows in order."""
         return sql("features.raw_rows", output=output, **rows)
 
-    def packers(
+    def open_packers(
         self, db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]
     ) -> AbstractContextManager[Packers]:
-        """The one packer of the caller's own session; it starts while the rows are counted."""
+        """Return the packer of the caller's own session, which starts while rows are counted."""
         from cerebro_plpy.platform.postgres import packing
 
-        return packing.ready(db, gd, source, columns)
+        return packing.open_packers(db, gd, source, columns)
 
-    def packer_ready(self, running: bool, rows: bool, start: Callable[[], object]) -> bool:
-        """Whoever packs has started it."""
+    def ensure_packer(self, is_running: bool, has_rows: bool, start: Callable[[], object]) -> bool:
+        """Return True: `open_packers` has started the packer."""
         return True
 
     def check_distributed(self, session: Reader, module: str, table: Table) -> None:
-        """Rows lie in one place."""
+        """Do nothing: all rows are stored on the same server."""
 
     def check_keys(
         self, session: Reader, module: str, table: Table, segments: Sequence[int]
     ) -> None:
-        """Any key will do."""
+        """Do nothing: any key is valid."""
 
-    def state_table(self, name: str) -> str:
-        """A table for one state at a time."""
+    def state_table_sql(self, name: str) -> str:
+        """Return the statement for a table that contains one state at a time."""
         return sql(
             "run.state_table",
             state=name,
             made=sql("run.new_state_table", state=name, literal=literal(name)),
         )
 
-    def state_rows(self, table: str, segment_id: int | None, base: str | None = None) -> str:
-        """All that the table has, and then what its base has."""
-        return (
-            sql("visit.state_with_base", state=table, base=base)
-            if base
-            else sql("visit.state_rows", state=table)
-        )
+    def state_rows_sql(self, table: str, segment_id: int | None, base: str | None = None) -> str:
+        """Return the query for all chunks of the table, then those of its base."""
+        if base:
+            return sql("visit.state_with_base", state=table, base=base)
+        return sql("visit.state_rows", state=table)
 
-    def state_between(self, table: str, segment_id: int | None) -> str | None:
-        """A row fills a block."""
+    def state_range_sql(self, table: str, segment_id: int | None) -> str | None:
+        """Return the query for a range of blocks; each row fills a block."""
         return sql("visit.state_between", state=table)
 
-    def state_copy(self, table: str, segment_id: int | None, base: str | None, copy: str) -> str:
-        """Chunk by chunk, in their order."""
-        return self.state_of_rows(self.state_rows(table, segment_id, base), copy)
+    def copy_state_sql(
+        self, table: str, segment_id: int | None, base: str | None, copy: str
+    ) -> str:
+        """Return the statement that copies all chunks in order."""
+        return self.state_from_rows_sql(self.state_rows_sql(table, segment_id, base), copy)
 
-    def state_of_rows(self, rows: str, table: str) -> str:
-        """Chunk by chunk, in their order."""
+    def state_from_rows_sql(self, rows: str, table: str) -> str:
+        """Return the statement that copies all chunks in order."""
         return sql("visit.state_copy", rows=rows, copy=table)
 
     def visits(
         self,
         trainers: Sequence[TrainerOptions],
-        chosen: Settings,
+        settings: Settings,
         workers: int,
         note: Callable[[str], None],
     ) -> Visits:
-        """The visits of workers that share the memory of this machine."""
+        """Return the visits of workers that share the memory of this machine."""
         from cerebro_plpy.platform.postgres.visits import PostgresVisits
         from cerebro_plpy.trainer_client.settings import cache_bytes
 
-        return PostgresVisits(trainers, cache_bytes(chosen, workers), note)
+        return PostgresVisits(trainers, cache_bytes(settings, workers), note)
 
-    def scoring_trainers(self, together: int, local: bool) -> int:
-        """As many as in a fit of the usual size, so that its trainers can be used again."""
-        return together if local else host_resources.parallel_trainers()
+    def scoring_trainers(self, trainers: int, is_local: bool) -> int:
+        """Return as many trainers as a usual fit has, so that its trainers can be reused."""
+        return trainers if is_local else host_resources.parallel_trainers()
 
     def raw_rows(self, session: Reader, table: int, rows: RawRows) -> RawRows:
-        """Any worker reads them where they are."""
+        """Return the rows unchanged: any worker can read them."""
         return rows

@@ -1,5 +1,6 @@
-"""Packing on PostgreSQL: one packer, of the caller's own session, to which a statement sends all
-rows in order.
+"""Packing on PostgreSQL: a statement sends all rows in order to the packer of the caller's session.
+
+There is only one packer.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from cerebro_plpy.database.progress import Progress
 
 # A scan that starts in the middle of the table would number its rows differently, and a hashed
-# aggregate would hold all buffers in memory at once. Rows are sorted in parts of 16 MB: with less
-# they are written and read twice, with more a part no longer fits into the processor's cache.
+# aggregate would keep all buffers in memory at once. Rows are sorted in parts of 16 MB: with less
+# memory they are written and read twice; a larger part does not fit into the CPU's cache.
 PACKING_SETTINGS = {
     "work_mem": "16MB",
     "synchronize_seqscans": "off",
@@ -33,68 +34,70 @@ PACKING_SETTINGS = {
 
 
 @contextmanager
-def ready(
+def open_packers(
     db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]
 ) -> Iterator[Packers]:
-    """That packer; it starts while the rows are counted."""
+    """Return the packer, which starts while the rows are counted."""
     spec = settings.trainer_spec(settings.read(db), TrainerOptions(framework="none"))
     segment_functions.begin_trainer(db.check_interrupts, gd, spec)
     try:
         with (
-            progress.shown(db, gd, "packing", source.spelling) as shown,
+            progress.shown_progress(db, gd, "packing", source.spelling) as report,
             caller_rows(db, db.reading, {}) as rows,
         ):
-            shown.begin(db, "copied")
-            opened = rows.open_table(source, columns, _watched)
-            yield PostgresPackers(db, opened, shown)
+            report.begin(db, "copied")
+            opened = rows.open_table(source, columns, _watch_rows)
+            yield PostgresPackers(db, opened, report)
     finally:
         segment_functions.stop_trainer(gd)
 
 
 class PostgresPackers:
-    """See `database.platform.Packers`."""
+    """See `platform_protocol.Packers`."""
 
-    def __init__(self, db: Caller, source: Table, shown: Progress) -> None:
+    def __init__(self, db: Caller, source: Table, report: Progress) -> None:
         self._db = db
-        self._source, self._oid = source.quoted, source.oid
-        self._shown = shown
-        self.rows = source.quoted
+        self._oid = source.oid
+        self._report = report
+        self.from_item = source.quoted
 
-    def begin(self, done: str, total: int | None = None) -> None:
-        """Of a table nobody is told how many rows were counted: that is soon over, and may be done
-        in parallel.
+    def begin(self, activity: str, total: int | None = None) -> None:
+        """Show the activity.
+
+        The counted rows of a table are not reported: counting is fast, and may run in parallel.
         """
-        self._shown.begin(self._db, done, total)
+        self._report.begin(self._db, activity, total)
 
-    def about_image(self, key: int, column: str, sent: str, spec: str) -> Any:
-        """What the packer says of the first image."""
-        return self._db.value(sql("pack.image", source=self.rows, image=sent), spec)
+    def inspect_image(self, key: int, column: str, encoding: str, spec: str) -> Any:
+        """Return what the packer finds about the first image."""
+        return self._db.value(sql("pack.image", source=self.from_item, image=encoding), spec)
 
     def fill(self, parts: Mapping[str, str], seed: int | None, arrays: str) -> None:
-        """Pack all rows by one statement."""
+        """Pack all rows with one statement."""
         name = "pack.buffer_in_order" if seed is None else "pack.buffer_by_hash"
         buffer = sql(name, **{part: parts[part] for part in ("rows", "buffers", "seed")})
-        apart = (
-            seed is None
-            and "buffer" not in parts
-            and self._db.value(sql("pack.is_heap"), self._oid)
-        )
+        keeps_order = seed is None and "buffer" not in parts
+        statement = "pack.fill"
+        if keeps_order and self._db.value(sql("pack.is_heap"), self._oid):
+            statement = "pack.fill_in_order"
         with self._db.configured(**PACKING_SETTINGS):
             self.begin("read", int(parts["rows"]))
-            made = {"buffer": buffer, **parts, "source": self._source, "seen": sql("pack.seen")}
-            self._db.rows(sql("pack.fill_in_order" if apart else "pack.fill", **made), arrays)
+            values = {"buffer": buffer, **parts}
+            values.update(source=self.from_item, seen=sql("pack.seen"))
+            self._db.rows(sql(statement, **values), arrays)
 
 
-def _watched(source: str, columns: Sequence[str]) -> str:
-    """Return the rows of a source, counted as they come; until then no column of its own has a name
-    in the way.
+def _watch_rows(source: str, columns: Sequence[str]) -> str:
+    """Return an item of FROM that counts the rows of a source as they are read.
+
+    Columns have aliases until then, because their own names could clash with those of the query.
     """
-    carried = [f"c{number}" for number in range(len(columns))]
-    names = [quote_identifier(each) for each in columns]
+    aliases = [f"c{number}" for number in range(len(columns))]
+    names = [quote_identifier(column) for column in columns]
     return sql(
         "pack.watched",
-        names=", ".join(f"n.{c} AS {name}" for c, name in zip(carried, names)),
-        columns=", ".join(f"t.{name} AS {c}" for c, name in zip(carried, names)),
+        names=", ".join(f"n.{alias} AS {name}" for alias, name in zip(aliases, names)),
+        columns=", ".join(f"t.{name} AS {alias}" for alias, name in zip(aliases, names)),
         source=source,
         seen=sql("pack.seen"),
     )

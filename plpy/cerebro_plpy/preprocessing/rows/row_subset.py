@@ -73,4 +73,4 @@ def raw_rows(
         "order": ", ".join(each.inlined() for each in (group, part.order) if each is not None),
     }
     values = (*(value for each in named.values() for value in each.values), *part.side.values)
-    return Expression(platform.ordered_rows(output, rows), values)
+    return Expression(platform.ordered_rows_sql(output, rows), values)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.source_rows import SourceRows, columns_to_keep, kept_rows
+from cerebro_plpy.database.source_rows import SourceRows, copied_columns, copy_item
 from cerebro_plpy.preprocessing.rows import statistics
 from cerebro_plpy.preprocessing.rows.statistics import Sample, Source
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -31,16 +31,16 @@ def with_sample(rows: SourceRows, source: Source, columns: Sequence[RawColumn]) 
         or len(columns) >= MOST_COLUMNS
     ):
         return source
-    sample = rows.new_table("sample")
+    sample = rows.name_table("sample")
     names, few = [column.name for column in columns], source.few(source.rows, statistics.SAMPLE)
     hashed = next(name for n in count() if (name := HASH + "_" * n) not in names)
     statement = sql(
         "features.keep_sample",
         output=sample,
-        columns=f"{few.hash.text} AS {hashed}, {columns_to_keep(names)}",
+        columns=f"{few.hash.text} AS {hashed}, {copied_columns(names)}",
         source=few.table,
         side=few.side.text,
     )
     rows.session.run(statement, (*few.hash.values, *few.side.values))
-    kept = kept_rows(sample, [hashed, *names])
+    kept = copy_item(sample, [hashed, *names])
     return source._replace(sample=Sample(kept, Expression("true"), Expression(f"t.{hashed}")))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.source_rows import SourceRows, columns_to_keep, kept_rows
+from cerebro_plpy.database.source_rows import SourceRows, copied_columns, copy_item
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
@@ -116,7 +116,7 @@ def measure(rows: SourceRows, source: Source, count: int, recipe: Recipe) -> Pro
     missing: dict[str, int] = {}
     parts: dict[Key, Part] = {}
     for start in range(0, len(recipe.inputs), AT_ONCE):
-        some, sample = Recipe(recipe.inputs[start : start + AT_ONCE]), rows.new_table("sample")
+        some, sample = Recipe(recipe.inputs[start : start + AT_ONCE]), rows.name_table("sample")
         kept = _sample(rows.session, (source, sample), count, some)
         profile = bins(rows.session, kept, some, _edges(rows.session, kept, some))
         rows.session.run(sql("reading.drop", table=sample))
@@ -184,10 +184,10 @@ def _sample(reader: Reader, tables: tuple[Source, str], rows: int, recipe: Recip
     """Make a table of a sample of a source; return what stands in FROM for it."""
     (source, output), names = tables, [each.column for each in recipe.inputs]
     few = source.few(rows, max(FEWEST, min(SAMPLED, MOST_NUMBERS // recipe.room)))
-    columns = columns_to_keep(names)
+    columns = copied_columns(names)
     text = sql("drift.sample", output=output, columns=columns, source=few.table, side=few.side.text)
     reader.run(text, few.side.values)
-    return kept_rows(output, names)
+    return copy_item(output, names)
 
 
 def _edges(reader: Reader, sample: str, recipe: Recipe) -> dict[Key, tuple[float, ...]]:

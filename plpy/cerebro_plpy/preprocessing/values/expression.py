@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from cerebro_plpy.database.queries import around_placeholders
+from cerebro_plpy.database.queries import split_placeholders
 from cerebro_plpy.database.sql.literals import literal
 
 DOUBLE = "double precision"
@@ -19,7 +19,7 @@ class Expression(NamedTuple):
 
     def inlined(self) -> str:
         """Return the text with its values as literals, for statements without parameters."""
-        parts = around_placeholders(self.text)
+        parts = split_placeholders(self.text)
         return "".join(part + value for part, value in zip(parts, (*map(literal, self.values), "")))
 
 

@@ -160,7 +160,7 @@ class RunLog:
         missing = [name for name in chain.from_iterable(names) if name not in usable]
         for start in range(0, len(missing), TABLES_AT_ONCE):
             statements = map(
-                self._control.platform.state_table, missing[start : start + TABLES_AT_ONCE]
+                self._control.platform.state_table_sql, missing[start : start + TABLES_AT_ONCE]
             )
             self._control.run(sql("run.state_tables", statements="; ".join(statements)))
 
@@ -229,7 +229,7 @@ class RunLog:
         the table.
         """
         platform, table = self._control.platform, state_tables.start_table(self.run_id, mst_key)
-        texts = platform.state_table(table), platform.state_copy(*state, table)
+        texts = platform.state_table_sql(table), platform.copy_state_sql(*state, table)
         self._control.run(
             "; ".join([*texts, sql("run.warm_started")]), (visits, self.run_id, mst_key)
         )
@@ -237,7 +237,7 @@ class RunLog:
 
     def copied(self, table: str, source: str) -> WarmState:
         """How a state is read that was copied so."""
-        return WarmState(source, self._control.platform.state_rows(table, None), ())
+        return WarmState(source, self._control.platform.state_rows_sql(table, None), ())
 
     def configs_joined(
         self, request: FitRequest, configs: Sequence[Config], origin: Origin

@@ -92,7 +92,7 @@ def workers(workplace: Workplace, request: FitRequest) -> int:
     threads = (
         {}
         if workplace.local or request.spec.arguments.workers
-        else workplace.platform.widths(usual)
+        else workplace.platform.trainer_threads(usual)
     )
     if not threads or request.repeat.orders:
         return usual

@@ -34,8 +34,8 @@ def trainers_of(workplace: Workplace, request: FitRequest, started: Sequence[Wor
     """The trainers of a run, and what others there might be."""
     segments = len(request.source.segments)
     fixed = workplace.local or request.spec.arguments.workers or request.gpus
-    most = min(workplace.platform.most_workers(segments), segments)
-    widths = {} if fixed else workplace.platform.widths(most)
+    most = min(workplace.platform.default_workers(segments), segments)
+    widths = {} if fixed else workplace.platform.trainer_threads(most)
     room = min(worker.memory.cache_bytes for worker in started)
     return Trainers(
         number=request.workers,

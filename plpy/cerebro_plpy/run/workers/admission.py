@@ -106,15 +106,15 @@ def wish_of(workplace: Workplace, request: FitRequest) -> Wish:
     configs = len(request.configs) + (drawing.to_come if drawing else 0)
     if workplace.local:
         return Wish(1, 1, configs, steady=True)
-    posts = workplace.platform.posts(request.source.segments, request.workers)
+    posts = workplace.platform.assign_segments(request.source.segments, request.workers)
     steady = any(post is not None for post in posts)
     return Wish(len(posts) if steady else 1, len(posts), configs, steady)
 
 
 def read(db: Database) -> Queue:
     """The queue as it is now."""
-    db.platform.look_anew(db)
-    rows = db.glance(sql("queue.entries"))
+    db.platform.refresh_activity(db)
+    rows = db.peek(sql("queue.entries"))
     asked = [
         (row["role"], row["fewest"], row["most"], row["configs"], row["places"], row["steady"])
         for row in rows
@@ -128,7 +128,7 @@ def read(db: Database) -> Queue:
 
 
 def _quotas(db: Database) -> Mapping[str | None, Row]:
-    return {row["role"]: row for row in db.glance(sql("queue.quotas"))}
+    return {row["role"]: row for row in db.peek(sql("queue.quotas"))}
 
 
 def _limit(quota: Row | None) -> Limit:
@@ -164,7 +164,7 @@ def _refuse_to_wait(db: Database, wish: Wish, quotas: Mapping[str | None, Row]) 
     own = next((quota for role, quota in quotas.items() if role is not None), None)
     if read(db).joined(wish, _limit(own)).shares()[-1] >= wish.least:
         return
-    waiting = db.glance(sql("queue.waiting"))[0]
+    waiting = db.peek(sql("queue.waiting"))[0]
     for role, quota in quotas.items():
         count, most = waiting["of_all" if role is None else "of_role"], quota["runs_waiting"]
         if most is not None and count >= most:
@@ -339,7 +339,7 @@ class Places:
         """Raise an error if the role of the run has another name by now: the run could wait
         forever.
         """
-        if self._db.in_procedure and self._db.glance(sql("run.own"), self._log.run_id):
+        if self._db.in_procedure and self._db.peek(sql("run.own"), self._log.run_id):
             return  # its control session is away, and may not come back
         if self._db.in_procedure or not self._log.owned():
             raise hidden_run(self._log.run_id)

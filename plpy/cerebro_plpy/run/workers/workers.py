@@ -43,7 +43,7 @@ def start(workplace: Workplace, request: FitRequest, places: int) -> Crew:
     posts = (
         [None]
         if workplace.local
-        else workplace.platform.posts(request.source.segments, request.workers)
+        else workplace.platform.assign_segments(request.source.segments, request.workers)
     )
     workers = workplace.workers(posts[:places], frameworks)
     visits = workplace.platform.visits(
@@ -66,7 +66,7 @@ def trainers_of(
     """How the trainers of workers are started, by number: those on one machine share its cores,
     memory and GPUs.
     """
-    hosts = workplace.platform.hosts(workplace.control, posts)
+    hosts = workplace.platform.read_hosts(workplace.control, posts)
     sharing = Counter(hosts.values())
     before: Counter[str] = Counter()
     started = []
@@ -137,7 +137,7 @@ def crew_for(workplace: Workplace, framework: str, gpu: bool, segments: Sequence
     Trainers of a run with as many as are asked for, or of the usual size, can be used again.
     """
     asked, platform = workplace.together, workplace.platform
-    workers = workplace.standing(workplace.platform.posts(segments, 1), framework)
+    workers = workplace.standing(workplace.platform.assign_segments(segments, 1), framework)
     numbered = {worker.number: worker.segment_id for worker in workers}
     trainers = [
         replace(

@@ -94,7 +94,7 @@ def find(db: Database, module: str, wanted: Wanted) -> Usable:
         raise NullNotAllowed(
             f"{module} error: model is NULL.", hint="Name a model; cerebro.model lists them."
         )
-    rows = db.glance(sql("granted.models"), wanted.model, wanted.owner)
+    rows = db.peek(sql("granted.models"), wanted.model, wanted.owner)
     if not rows:
         raise _unknown(db, module, wanted)
     return read(db, rows[0])
@@ -116,7 +116,7 @@ def _unknown(db: Database, module: str, wanted: Wanted) -> UndefinedObject:
         if wanted.owner is None
         else f"{wanted.owner} has no model that you may predict with"
     )
-    owners = [row["owner"] for row in db.glance(sql("granted.owners"), wanted.model)]
+    owners = [row["owner"] for row in db.peek(sql("granted.owners"), wanted.model)]
     if owners:
         granters = f"{', '.join(owners)} {'has' if len(owners) == 1 else 'have'} granted you one"
         hint = (
@@ -127,7 +127,7 @@ def _unknown(db: Database, module: str, wanted: Wanted) -> UndefinedObject:
         known = [
             row["model"]
             for name in ("predict.names", "granted.names")
-            for row in db.glance(sql(name))
+            for row in db.peek(sql(name))
         ]
         hint = (
             near_matches(str(wanted.model), known)

@@ -104,7 +104,7 @@ def revoke(catalog: Catalog, given: str | None, role: str | None) -> None:
 
 def _found(catalog: Catalog, model: Relation) -> Sequence[Row]:
     """The function of a model, if it has one."""
-    return catalog.db.platform.granting_function(catalog.db, model.oid, model.name + SUFFIX)
+    return catalog.db.platform.read_granting_function(catalog.db, model.oid, model.name + SUFFIX)
 
 
 def _text(name: str, role: str, model: Relation, companions: dict[str, Relation]) -> str:
@@ -120,8 +120,8 @@ def _function(model: Relation) -> str:
 
 def _own_tables(catalog: Catalog, given: str | None) -> tuple[Relation, dict[str, Relation]]:
     """A model table and its companions, all of them tables of the caller's."""
-    model = catalog.relation(given, "model")
-    missing = sorted(COLUMNS - catalog.columns(model).keys())
+    model = catalog.resolve_input(given, "model")
+    missing = sorted(COLUMNS - catalog.read_columns(model).keys())
     if missing:
         raise UndefinedColumn(
             f"{catalog.module} error: table '{model.spelling}' has no column {', '.join(missing)}.",
@@ -152,13 +152,13 @@ def _states(catalog: Catalog, model: Relation, summary: Relation) -> Relation:
 
 
 def _and_states(catalog: Catalog, model: Relation) -> str:
-    summary = catalog.companion(model, "_summary")
+    summary = catalog.find_companion(model, "_summary")
     states = model_states.find(catalog, model, summary) if summary else None
     return f" and {states.spelling}" if states else ""
 
 
 def _companion(catalog: Catalog, model: Relation, suffix: str) -> Relation:
-    found = catalog.companion(model, suffix)
+    found = catalog.find_companion(model, suffix)
     if found is None:
         raise UndefinedTable(
             f"{catalog.module} error: table '{model.spelling}{suffix}' does not exist.",

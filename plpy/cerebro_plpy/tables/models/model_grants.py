@@ -38,7 +38,7 @@ def grant(db: Database, module: str, model: str, role: str | None) -> None:
     """Let a role predict with a model of the caller's."""
     name, may_use = _grantee(db, module, role)
     model_versions.deployed(db, module, model)
-    with db.patience():
+    with db.limited_lock_wait():
         gate = _gate(db, model) or _opened(db, model)
         _publish(LocalSession(db), model)
     db.rows(sql("granted.open", gate=gate, role=name))
@@ -96,14 +96,14 @@ def _publish(session: Session, model: str) -> None:
             (version.run_id, version.mst_key),
             *(group[1:3] for group in groups),
         ]:
-            rows = session.platform.state_rows(version_table(run_id, mst_key), None)
+            rows = session.platform.state_rows_sql(version_table(run_id, mst_key), None)
             session.run(sql("granted.copy", rows=rows), (model, version.version, mst_key))
         session.run(sql("granted.remove"), (model,))
 
 
 def _gate(db: Database, model: str) -> str | None:
     """The gate of a model, quoted; None where nobody was granted it."""
-    rows = db.glance(sql("granted.gate"), model)
+    rows = db.peek(sql("granted.gate"), model)
     return rows[0]["gate"] if rows else None
 
 

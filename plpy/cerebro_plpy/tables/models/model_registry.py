@@ -138,6 +138,6 @@ def add(
 def _kept(session: Session, result: Result) -> str:
     """Copy a state into the table of its own that it has for a version; that table."""
     table, platform = version_table(result.run_id, result.mst_key), session.platform
-    session.run(platform.state_table(table))
-    session.run(platform.state_copy(*result.state, table))
+    session.run(platform.state_table_sql(table))
+    session.run(platform.copy_state_sql(*result.state, table))
     return table

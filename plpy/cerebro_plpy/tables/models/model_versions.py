@@ -79,7 +79,7 @@ def deployed(db: Database, module: str, model: str | None) -> Version:
     """
     found = find_deployed(db, module, model)
     if found is None:
-        known = [row["model"] for row in db.glance(sql("predict.names"))]
+        known = [row["model"] for row in db.peek(sql("predict.names"))]
         hint = (
             near_matches(str(model), known)
             if known
@@ -95,7 +95,7 @@ def find_deployed(db: Database, module: str, model: str | None) -> Version | Non
         raise NullNotAllowed(
             f"{module} error: model is NULL.", hint="Name a model; cerebro.model lists them."
         )
-    rows = db.glance(sql("predict.deployed"), model)
+    rows = db.peek(sql("predict.deployed"), model)
     if not rows:
         return None
     (row,) = rows
@@ -131,7 +131,7 @@ def of_groups(db: Database, module: str, version: Version) -> dict[str, Version]
     """
     if version.group_by is None:
         return {}
-    rows = db.glance(sql("version.groups"), version.owner, version.model, version.version)
+    rows = db.peek(sql("version.groups"), version.owner, version.model, version.version)
     found = {}
     for row in rows:
         check_answers({**asdict(version), **row})

@@ -121,7 +121,10 @@ def read_model(
     """The model with that key; without one, the only model of its table."""
     if _holds_single(catalog, relation, mst_key):
         return _read_single(catalog, reader, relation)
-    info, summary = catalog.companion(relation, "_info"), catalog.companion(relation, "_summary")
+    info, summary = (
+        catalog.find_companion(relation, "_info"),
+        catalog.find_companion(relation, "_summary"),
+    )
     if info is None or summary is None:
         raise _missing_tables(catalog, relation, "madlib_fit_multiple_model()")
     chosen = _best(catalog, reader, info) if mst_key is None else mst_key
@@ -157,7 +160,7 @@ class StoredText(NamedTuple):
 
 def _read_single(catalog: Catalog, reader: Session, relation: Relation) -> TrainedModel:
     """The model of a table that madlib_fit has made, or MADlib's madlib_keras_fit."""
-    summary = catalog.companion(relation, "_summary")
+    summary = catalog.find_companion(relation, "_summary")
     if summary is None:
         raise _missing_tables(catalog, relation, "madlib_fit()")
     row, stored = (
@@ -264,7 +267,7 @@ def _no_weights(catalog: Catalog, which: str, relation: Relation) -> ObjectNotRe
 
 def _best(catalog: Catalog, reader: Session, info: Relation) -> int | None:
     """The key of the best model of a search; None where none has weights, and in other tables."""
-    if "metrics_iters" not in catalog.columns(info):
+    if "metrics_iters" not in catalog.read_columns(info):
         return None
     best = reader.run(sql("score.best", table=info.quoted))
     return int(best[0][0]) if best else None
@@ -296,7 +299,7 @@ def _info(
 
 def _holds_single(catalog: Catalog, relation: Relation, mst_key: int | None) -> bool:
     """Whether a model table holds a single model, which has no key."""
-    columns = catalog.columns(relation)
+    columns = catalog.read_columns(relation)
     for name in ("model_weights", "model_arch"):
         if name not in columns:
             raise UndefinedColumn(

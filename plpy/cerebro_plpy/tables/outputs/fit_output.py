@@ -170,7 +170,7 @@ def empty(db: Database, tables: Iterable[str]) -> None:
 
 def read_run(db: Database, run_id: int) -> LoggedRun:
     """A run that has states; the types of its class values are known to be types."""
-    rows = _logged(run_id, db.glance(sql("output.run"), run_id))
+    rows = _logged(run_id, db.peek(sql("output.run"), run_id))
     if rows[0]["status"] != "completed" and not any(map(state_of, newest_states(db, run_id))):
         raise ObjectNotReady(
             f"run {run_id} is {rows[0]['status']}, and none of its configurations has a state",
@@ -212,7 +212,7 @@ def read_configs(db: Database, run_id: int) -> list[Row]:
 def newest_states(db: Database, run_id: int) -> list[Row]:
     """The configurations of a run, each with where its newest state lies."""
     return _logged(
-        run_id, db.glance(sql("output.configs", visits="", configs=""), run_id, AVERAGING, run_id)
+        run_id, db.peek(sql("output.configs", visits="", configs=""), run_id, AVERAGING, run_id)
     )
 
 
@@ -221,7 +221,7 @@ def newest_state(db: Database, run_id: int, mst_key: int) -> Row:
     alone = {"visits": " AND v.mst_key = %s::integer", "configs": " AND c.mst_key = %s::integer"}
     return _logged(
         run_id,
-        db.glance(sql("output.configs", **alone), run_id, AVERAGING, mst_key, run_id, mst_key),
+        db.peek(sql("output.configs", **alone), run_id, AVERAGING, mst_key, run_id, mst_key),
     )[0]
 
 
@@ -232,7 +232,7 @@ def held_configs(db: Database, run: LoggedRun) -> list[Row]:
     configs = read_configs(db, run.run_id)
     while run.status == "running":
         for state in filter(None, map(state_of, configs)):
-            db.hold(state.table)
+            db.protect_table(state.table)
         newest = read_configs(db, run.run_id)
         if list(map(state_of, newest)) == list(map(state_of, configs)):
             return newest
@@ -264,7 +264,7 @@ def state_of(config: Row) -> StoredState | None:
 
 def read_logged_architecture(db: Database, run: LoggedRun, config: Row) -> str:
     """The architecture of a configuration, as it was when its run began."""
-    rows = db.glance(sql("output.architecture"), run.run_id, config["mst_key"])
+    rows = db.peek(sql("output.architecture"), run.run_id, config["mst_key"])
     return str(_logged(run.run_id, rows)[0]["architecture"])
 
 
@@ -295,7 +295,7 @@ def logged_metrics(db: Database, run_id: int, config: Row) -> list[Row]:
     """What was measured of a configuration that has a state, or had one."""
     if not (config["state_table"] or config["released"]):
         return []
-    rows = _logged(run_id, db.glance(sql("output.metrics"), config["mst_key"], run_id))
+    rows = _logged(run_id, db.peek(sql("output.metrics"), config["mst_key"], run_id))
     return [row for row in rows if row["name"]]
 
 

@@ -55,7 +55,7 @@ class EarlyOutput:
         """
         if self._stopped or not (self._trained or self._finished or self._pieces):
             return False
-        error = self._db.failure(self._go_on if self._place else self._begin)
+        error = self._db.find_error(self._go_on if self._place else self._begin)
         if error is not None:
             self._stopped = True
             self._error = error if self._place else None  # without tables all is written at the end
@@ -73,7 +73,7 @@ class EarlyOutput:
 
     def _begin(self) -> None:
         run = fit_output.read_run(self._db, self._run_id)
-        with self._db.together(lock_timeout=LOCK_TIMEOUT):
+        with self._db.atomic(lock_timeout=LOCK_TIMEOUT):
             tables = fit_output.create(self._db, self._output, run)
         self._place = tables, run
 

@@ -74,7 +74,7 @@ def add_weights(
 
 def flat_weights(db: Database, state: StoredState, mst_key: int) -> Pieces[Weights]:
     """The weights of a state, as MADlib has them in a field, unless that would be too large."""
-    chunks = _in_order(db.stream(db.platform.state_rows(*state)))
+    chunks = _in_order(db.stream(db.platform.state_rows_sql(*state)))
     found = yield from weights_piecewise(chunks, LARGEST_FIELD)
     if found.flat is None:
         db.notice(
