@@ -66,7 +66,7 @@ def started(say: Callable[[str], None]) -> Iterator[Place]:
     """A server for the time of the block; nothing of it stays."""
     folder = Path(tempfile.mkdtemp(prefix="cerebro-db-bench-", dir="/tmp"))
     folder.chmod(0o755)  # the server may run as another user
-    server = EmbeddedServer(folder / "server", say=say)
+    server = EmbeddedServer(folder / "server", report=say)
     try:
         url = server.start()
         status = server.status()

@@ -104,7 +104,7 @@ def server() -> Server:
     assert started.returncode == 0, started.stderr
     query = make_url(started.stdout.splitlines()[-1]).query
     found = Server(socket=Path(str(query["host"])), port=int(str(query["port"])))
-    with provision.superuser(found.socket, found.port) as connection:
+    with provision.connect_superuser(found.socket, found.port) as connection:
         # A test's data need not survive a power failure. A client waits for a statement whatever
         # signal it gets: only the server ends one that hangs, before the time of the test is over.
         for setting, value in (
@@ -245,12 +245,12 @@ def _new_database(platform: str, request: pytest.FixtureRequest) -> Iterator[Dat
             yield made
         return
     server: Server = request.getfixturevalue("server")
-    with provision.superuser(server.socket, server.port, "postgres") as connection:
+    with provision.connect_superuser(server.socket, server.port, "postgres") as connection:
         connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {provision.DATABASE}")
-    with provision.superuser(server.socket, server.port, name) as connection:
-        provision.open_database(connection, name)
+    with provision.connect_superuser(server.socket, server.port, name) as connection:
+        provision.grant_database(connection, name)
     yield Database(name=name, url=server.url(name), superuser_url=server.url(name, "postgres"))
-    with provision.superuser(server.socket, server.port, "postgres") as connection:
+    with provision.connect_superuser(server.socket, server.port, "postgres") as connection:
         connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
 
 

@@ -1,1 +1,1 @@
-"""What `cerebro-db check` looks at, from the server down to the machines of a cluster."""
+"""Steps of `cerebro-db check`, from the server down to the machines of a cluster."""

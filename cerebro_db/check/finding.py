@@ -1,4 +1,4 @@
-"""What a step of `cerebro-db check` found."""
+"""Result of one step of `cerebro-db check`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What a step found: `state` is OK, WARN or FAIL; `remedy` says what to do where it is not
-    OK.
-    """
+    """Result of a step."""
 
-    told: str
-    state: str = "OK"
-    remedy: str = ""
+    summary: str
+    state: str = "OK"  # OK, WARN or FAIL
+    remedy: str = ""  # advice for the user, unless the state is OK
     step: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """Return the object that `check --json` prints."""
+        return {
+            "told": self.summary,
+            "state": self.state,
+            "remedy": self.remedy,
+            "step": self.step,
+        }

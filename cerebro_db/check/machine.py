@@ -1,4 +1,4 @@
-"""What a server is run in, as far as its trainers make something of it, or could end it."""
+"""Checks of the environment of a server, as far as it concerns its trainers."""
 
 from __future__ import annotations
 
@@ -9,114 +9,127 @@ import sqlalchemy as sa
 
 from cerebro_db.check import segments
 from cerebro_db.check.finding import Finding
-from cerebro_db.check.segments import row
+from cerebro_db.check.segments import fetch_row
 
 
-def out_of_memory(connection: sa.Connection) -> Finding | None:
-    """Whether the kernel, when it ends a trainer for its memory, is told to end the whole server
-    with it.
-    """
-    is_superuser, is_local = row(
+def check_out_of_memory(connection: sa.Connection) -> Finding | None:
+    """Check that the kernel kills only the trainer, not the server, if memory runs out."""
+    is_superuser, is_local = fetch_row(
         connection, "SELECT current_setting('is_superuser')::bool, inet_server_addr() IS NULL"
     )
     if not is_superuser:
-        return None  # others may not read the server's files
-    grouped = [host for host, at in _hosts(connection).items() if _grouped(connection, at)]
-    if grouped:
+        return None  # only a superuser may read the server's files
+    hosts = [
+        host
+        for host, from_clause in _list_hosts(connection).items()
+        if _kills_group(connection, from_clause)
+    ]
+    if hosts:
+        summary = "one process out of memory ends all of its control group, the server included"
+        if any(hosts):
+            summary += f" (on {', '.join(hosts)})"
         return Finding(
             state="WARN",
-            told="one process out of memory ends all of its control group, the server included"
-            + (f" (on {', '.join(grouped)})" if any(grouped) else ""),
+            summary=summary,
             remedy="Turn memory.oom.group off for the server (Kubernetes: singleProcessOOMKill),\n"
             "and set trainer_memory_mb in cerebro.setting so that it does not come to that.",
         )
-    unit = _group(connection).rpartition("/")[2]
+    unit = _read_control_group(connection).rpartition("/")[2]
     if is_local and unit.endswith(".service") and shutil.which("systemctl"):
         command = ["systemctl", "show", "--property=OOMPolicy", "--value", unit]
         policy = subprocess.run(command, capture_output=True, text=True).stdout.strip()
         if policy in ("stop", "kill"):
             return Finding(
                 state="WARN",
-                told=f"systemd ends the whole service {unit} when one process of it runs out of "
+                summary=f"systemd ends the whole service {unit} when one process of it runs out of "
                 "memory",
                 remedy=f"`systemctl edit {unit}`, add the lines [Service] and OOMPolicy=continue.",
             )
-    return Finding(told="nothing found that would end the server along with a trainer")
+    return Finding(summary="nothing found that would end the server along with a trainer")
 
 
-def _hosts(connection: sa.Connection) -> dict[str, str]:
-    """What sends a statement to each host where trainers run, by the host's name; on PostgreSQL
-    there is one host.
+def _list_hosts(connection: sa.Connection) -> dict[str, str]:
+    """Return the hosts of trainers, with the FROM clause that sends a statement to the host.
+
+    On PostgreSQL, there is one host with an empty name and an empty clause.
     """
-    if not segments.greenplum(connection):
+    if not segments.find_product(connection):
         return {"": ""}
-    one_of_each = {segment.host: segment for segment in segments.listed(connection)}
-    keys = {host: segments.key_of(connection, segment) for host, segment in one_of_each.items()}
+    hosts = {segment.host: segment for segment in segments.list_segments(connection)}
+    keys = {host: segments.find_key(connection, segment) for host, segment in hosts.items()}
     return {
         host: f" FROM cerebro.segment_key k WHERE k.key = {key:d}" for host, key in keys.items()
     }
 
 
-def _group(connection: sa.Connection, at: str = "") -> str:
-    return _file(connection, "/proc/self/cgroup", at).strip().rpartition("::")[2]
+def _read_control_group(connection: sa.Connection, from_clause: str = "") -> str:
+    return _read_file(connection, "/proc/self/cgroup", from_clause).strip().rpartition("::")[2]
 
 
-def _grouped(connection: sa.Connection, at: str) -> bool:
-    group = _group(connection, at)
-    return _file(connection, f"/sys/fs/cgroup{group}/memory.oom.group", at).strip() == "1"
+def _kills_group(connection: sa.Connection, from_clause: str) -> bool:
+    """Return whether the kernel kills the whole control group of a process out of memory."""
+    group = _read_control_group(connection, from_clause)
+    path = f"/sys/fs/cgroup{group}/memory.oom.group"
+    return _read_file(connection, path, from_clause).strip() == "1"
 
 
-def _file(connection: sa.Connection, path: str, at: str = "") -> str:
-    query = "SELECT coalesce(pg_read_file(%s, 0, 4096, true), '')" + at
+def _read_file(connection: sa.Connection, path: str, from_clause: str = "") -> str:
+    query = "SELECT coalesce(pg_read_file(%s, 0, 4096, true), '')" + from_clause
     return str(connection.exec_driver_sql(query, (path,)).scalar_one())
 
 
-def first_process(connection: sa.Connection) -> Finding | None:
-    """Whether the server is process 1, as in many containers: it inherits orphans, and takes one
-    that a signal ended for a crashed backend of its own, after which it ends all sessions and
-    starts anew."""
-    (is_superuser,) = row(connection, "SELECT current_setting('is_superuser')::bool")
+def check_first_process(connection: sa.Connection) -> Finding | None:
+    """Check that the server is not process 1, as it is in many containers.
+
+    Process 1 inherits orphans. If a signal kills an orphan, the server takes it for a crashed
+    backend of its own, ends all sessions and restarts.
+    """
+    (is_superuser,) = fetch_row(connection, "SELECT current_setting('is_superuser')::bool")
     if not is_superuser:
-        return None  # others may not read the server's files
-    if _file(connection, "postmaster.pid").splitlines()[:1] != ["1"]:
-        return Finding(told="the server is not process 1, so it inherits no orphans")
+        return None  # only a superuser may read the server's files
+    if _read_file(connection, "postmaster.pid").splitlines()[:1] != ["1"]:
+        return Finding(summary="the server is not process 1, so it inherits no orphans")
     return Finding(
         state="WARN",
-        told="the server is process 1: a trainer that is killed after its session has ended makes "
-        "it start anew",
+        summary="the server is process 1: a trainer that is killed after its session has ended "
+        "makes it start anew",
         remedy="Give the container an init: docker run --init, init: true in a compose file, or "
         "tini as entrypoint\n"
         "(Kubernetes: shareProcessNamespace).",
     )
 
 
-def compiled_code(connection: sa.Connection) -> Finding | None:
-    """Whether trainers find what earlier ones compiled; on each host, as far as one host's folder
-    is not another's.
-    """
-    (is_superuser,) = row(connection, "SELECT current_setting('is_superuser')::bool")
+def check_compilation_cache(connection: sa.Connection) -> Finding | None:
+    """Check that the trainers of each host have a compilation cache."""
+    (is_superuser,) = fetch_row(connection, "SELECT current_setting('is_superuser')::bool")
     if not is_superuser:
         return None
-    found = {host: _report(connection, at) for host, at in _hosts(connection).items()}
-    problems = [f"{host}: {text}" if host else text for host, (_, text) in found.items() if text]
+    caches = set()
+    problems = []
+    for host, from_clause in _list_hosts(connection).items():
+        cache, problem = _read_compilation_cache(connection, from_clause)
+        if cache:
+            caches.add(cache)
+        if problem:
+            problems.append(f"{host}: {problem}" if host else problem)
     if problems:
         return Finding(
             state="WARN",
-            told="trainers keep none: there is no folder for it that is theirs alone",
+            summary="trainers keep none: there is no folder for it that is theirs alone",
             remedy="\n".join(problems)
             + "\nMake a folder with mode 0700 as the system user of the server, on every host,\n"
             "and name it: INSERT INTO cerebro.setting VALUES ('compilation_cache', '/path');\n"
             "or set compilation_cache to '', and each trainer compiles for itself.",
         )
-    paths = {path for path, _ in found.values() if path}
-    return Finding(
-        told=f"kept in {', '.join(sorted(paths))}"
-        if paths
-        else "none is kept: compilation_cache is empty"
-    )
+    if not caches:
+        return Finding(summary="none is kept: compilation_cache is empty")
+    return Finding(summary=f"kept in {', '.join(sorted(caches))}")
 
 
-def _report(connection: sa.Connection, at: str) -> tuple[str | None, str | None]:
-    """The folder of compiled code on a host, or what is wrong with each that there could be."""
-    report = connection.exec_driver_sql("SELECT cerebro.trainer_report('none')" + at).scalar_one()
+def _read_compilation_cache(
+    connection: sa.Connection, from_clause: str
+) -> tuple[str | None, str | None]:
+    """Return the folder of compiled code on a host, or the problem of all possible folders."""
+    query = "SELECT cerebro.trainer_report('none')" + from_clause
+    report = connection.exec_driver_sql(query).scalar_one()
     return report["compilation_cache"], report["compilation_cache_problem"]

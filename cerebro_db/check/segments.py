@@ -1,13 +1,13 @@
-"""The segments of a Greenplum, each of which must be able to start a trainer of the same kind.
+"""Checks of the segments of a Greenplum: each must start a trainer, all with the same versions.
 
-Every segment is asked in a session of its own: what is wrong with one of them does not disturb the
-next, and only one trainer at a time takes memory.
+Each segment is checked in a session of its own. An error of one segment does not affect the next,
+and only one trainer at a time needs memory.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,8 @@ from cerebro_db.errors import CerebroError
 
 Report = Mapping[str, Any]
 
-# What must be the same everywhere, and what it is called.
-ALIKE = {
+# Keys of a report whose values must be equal on all segments, and their titles.
+EQUAL_KEYS = {
     "package": "cerebro_plpy",
     "version": "the trainers' cerebro_db",
     "framework_version": "TensorFlow",
@@ -31,9 +31,9 @@ SEGMENTS = (
     " WHERE role = 'p' AND content >= 0 ORDER BY content"
 )
 KERNELS = {12: "Greenplum 7 and what is made of it", 14: "Apache Cloudberry 1 and 2"}
-# Since when, by gp_server_version_num, an interrupt at the beginning of a statement of PL/Python no
-# longer leaves Python's frames behind; of other products no version is known that does it.
-MENDED = {"Greenplum Database": 70100, "WarehousePG": 70100}
+# First version, by gp_server_version_num, in which an interrupt at the start of a PL/Python
+# statement leaves no frames of Python behind. No version of another product is known to be fixed.
+FIXED_VERSIONS = {"Greenplum Database": 70100, "WarehousePG": 70100}
 KEY = "SELECT k.key FROM cerebro.segment_key k WHERE k.gp_segment_id = %s LIMIT 1"
 REPORT = "SELECT cerebro.trainer_report() FROM cerebro.segment_key k WHERE k.key = %s"
 
@@ -50,46 +50,49 @@ class Segment:
         return f"segment {self.number} ({self.host}, port {self.port})"
 
 
-def product(version: str) -> str:
-    """What a Greenplum, or what descends from it, calls itself in its version().
+def parse_product(version: str) -> str:
+    """Return the product name in version() of a Greenplum or a server derived from it.
 
-    >>> product("PostgreSQL 12.12 (Greenplum Database 7.1.0 build 1) on x86_64")
+    >>> parse_product("PostgreSQL 12.12 (Greenplum Database 7.1.0 build 1) on x86_64")
     'Greenplum Database 7.1.0'
     """
-    found = re.search(r"\(([^()]*)\)", version)
-    return found.group(1).partition(" build ")[0] if found else "a server with segments"
+    match = re.search(r"\(([^()]*)\)", version)
+    if match is None:
+        return "a server with segments"
+    return match.group(1).partition(" build ")[0]
 
 
-def greenplum(connection: sa.Connection) -> str | None:
-    """What the server calls itself where it is a Greenplum or descends from one, which its catalog
-    says.
-    """
-    name, is_one = row(
+def find_product(connection: sa.Connection) -> str | None:
+    """Return the product name of a Greenplum or a server derived from it; None for PostgreSQL."""
+    version, has_segments = fetch_row(
         connection,
         "SELECT version(), to_regclass('pg_catalog.gp_segment_configuration') IS NOT NULL",
     )
-    return product(name) if is_one else None
+    return parse_product(version) if has_segments else None
 
 
-def cancels(connection: sa.Connection) -> Finding | None:
-    """Whether a cancel at a bad moment, or a segment that is lost then, can end the whole
-    coordinator.
-    """
-    name = greenplum(connection)
+def check_cancels(connection: sa.Connection) -> Finding | None:
+    """Check that the coordinator survives a cancel, or the loss of a segment, at any moment."""
+    name = find_product(connection)
     if name is None:
         return None
-    (number,) = row(connection, "SELECT current_setting('gp_server_version_num', true)::int")
-    return mended(name, number)
+    query = "SELECT current_setting('gp_server_version_num', true)::int"
+    (number,) = fetch_row(connection, query)
+    return check_version(name, number)
 
 
-def mended(name: str, number: int | None) -> Finding:
-    """See `cancels`, by the name of the product and its gp_server_version_num."""
-    since = next((since for title, since in MENDED.items() if name.startswith(title)), None)
-    if since is not None and number is not None and number >= since:
-        return Finding(told=f"{name} survives a cancel at any moment of a call")
+def check_version(name: str, number: int | None) -> Finding:
+    """Check that a version of a product survives a cancel at any moment.
+
+    Args:
+        number: gp_server_version_num of the version.
+    """
+    for product, fixed_number in FIXED_VERSIONS.items():
+        if name.startswith(product) and number is not None and number >= fixed_number:
+            return Finding(summary=f"{name} survives a cancel at any moment of a call")
     return Finding(
         state="WARN",
-        told=f"in {name} a cancel, or a lost segment, at a bad moment of a call can end all "
+        summary=f"in {name} a cancel, or a lost segment, at a bad moment of a call can end all "
         "sessions",
         remedy="The coordinator then starts anew; no data are lost. It is a defect of the "
         "server's PL/Python, which\n"
@@ -98,39 +101,37 @@ def mended(name: str, number: int | None) -> Finding:
     )
 
 
-def row(connection: sa.Connection, query: str) -> tuple[Any, ...]:
-    """The only row of a query."""
+def fetch_row(connection: sa.Connection, query: str) -> tuple[Any, ...]:
+    """Return the only row of a query."""
     return tuple(connection.exec_driver_sql(query).one())
 
 
-def listed(connection: sa.Connection) -> list[Segment]:
-    """The primary segments, in order."""
+def list_segments(connection: sa.Connection) -> list[Segment]:
+    """Return the primary segments, in order."""
     return [Segment(*row) for row in connection.exec_driver_sql(SEGMENTS)]
 
 
-def trainers(connection: sa.Connection, version: str) -> Finding:
-    """Whether every segment starts a trainer, and all of the same versions, which are those of the
-    extension.
-    """
-    segments = listed(connection)
+def check_trainers(connection: sa.Connection, version: str) -> Finding:
+    """Check that every segment starts a trainer, all with the versions of the extension."""
+    segments = list_segments(connection)
     reports: dict[Segment, Report] = {}
-    wrong: list[str] = []
+    problems: list[str] = []
     for segment in segments:
         try:
-            reports[segment] = _report(connection.engine, segment)
+            reports[segment] = _read_report(connection.engine, segment)
         except CerebroError as error:
             hint = error.hint or "The log of that segment may say more."
-            told = [*filter(None, (error.message, error.detail)), *hint.splitlines()]
-            wrong += [f"{segment}:", *(f"    {line}" for line in told)]
-    if wrong:
-        told_of = f"{len(segments) - len(reports)} of {len(segments)} segments start none"
-        return Finding(state="FAIL", told=told_of, remedy="\n".join(wrong))
-    return compared(reports, version)
+            lines = [*filter(None, (error.message, error.detail)), *hint.splitlines()]
+            problems += [f"{segment}:", *(f"    {line}" for line in lines)]
+    if problems:
+        summary = f"{len(segments) - len(reports)} of {len(segments)} segments start none"
+        return Finding(state="FAIL", summary=summary, remedy="\n".join(problems))
+    return compare_reports(reports, version)
 
 
-def key_of(connection: sa.Connection, segment: Segment) -> int:
-    """A key by which statements are sent to a segment; the others need not be there."""
-    connection.exec_driver_sql("SET optimizer = off")  # the other planner asks all segments
+def find_key(connection: sa.Connection, segment: Segment) -> int:
+    """Return a key that sends statements to a segment, even if other segments are down."""
+    connection.exec_driver_sql("SET optimizer = off")  # the other planner uses all segments
     key: int | None = connection.exec_driver_sql(KEY, (segment.number,)).scalar()
     if key is None:
         raise CerebroError(
@@ -140,49 +141,54 @@ def key_of(connection: sa.Connection, segment: Segment) -> int:
     return key
 
 
-def _report(engine: sa.Engine, segment: Segment) -> Report:
-    with (
-        translate_errors(),
-        engine.connect().execution_options(isolation_level="AUTOCOMMIT") as session,
-    ):
-        session.detach()  # so that it ends here, and its trainer with it
-        report: Report = session.exec_driver_sql(REPORT, (key_of(session, segment),)).scalar_one()
+def _read_report(engine: sa.Engine, segment: Segment) -> Report:
+    with translate_errors(), engine.connect() as connection:
+        session = connection.execution_options(isolation_level="AUTOCOMMIT")
+        session.detach()  # the session, and with it its trainer, ends here
+        key = find_key(session, segment)
+        report: Report = session.exec_driver_sql(REPORT, (key,)).scalar_one()
         return report
 
 
-def compared(reports: Mapping[Segment, Report], version: str) -> Finding:
-    """What the reports of all segments say together."""
-    wrong = []
-    for name, title in ALIKE.items():
-        found: dict[str, list[Segment]] = {}
+def compare_reports(reports: Mapping[Segment, Report], version: str) -> Finding:
+    """Compare the versions in the reports of all segments."""
+    differences = []
+    for key, title in EQUAL_KEYS.items():
+        segments_by_value: dict[str, list[Segment]] = {}
         for segment, report in reports.items():
-            found.setdefault(str(report.get(name)), []).append(segment)
-        if len(found) > 1 or (name in ("package", "version") and list(found) != [version]):
-            wrong.append(
-                f"{title}: "
-                + "; ".join(f"{value} on {_text(where)}" for value, where in found.items())
-            )
-    if wrong:
+            segments_by_value.setdefault(str(report.get(key)), []).append(segment)
+        must_match = key in ("package", "version")
+        if len(segments_by_value) > 1 or (must_match and version not in segments_by_value):
+            parts = [
+                f"{value} on {', '.join(map(str, segments))}"
+                for value, segments in segments_by_value.items()
+            ]
+            differences.append(f"{title}: {'; '.join(parts)}")
+    if differences:
         remedy = (
             "Install the same environment for trainers at the same place on every host, and the "
             f"files of `make install`\nof version {version}; then connect anew."
         )
         return Finding(
             state="FAIL",
-            told="the segments' versions are not the same",
-            remedy="\n".join([*wrong, remedy]),
+            summary="the segments' versions are not the same",
+            remedy="\n".join([*differences, remedy]),
         )
     report = next(iter(reports.values()))
     hosts = len({segment.host for segment in reports})
-    framework = (
-        f"{report['framework']} {report['framework_version']}, Keras {report['keras_version']}"
-    )
-    where = f"{len(reports)} segments, {hosts} {'host' if hosts == 1 else 'hosts'}"
-    machine = f"{report['threads']} threads, devices {', '.join(report['devices'])}"
+    location = f"{len(reports)} segments, {hosts} {'host' if hosts == 1 else 'hosts'}"
     return Finding(
-        told=f"{framework}, Python {report['python_version']}, on {where}; on the first {machine}"
+        summary=f"{describe_software(report)}, on {location}; on the first "
+        f"{describe_machine(report)}"
     )
 
 
-def _text(segments: Iterable[Segment]) -> str:
-    return ", ".join(map(str, segments))
+def describe_software(report: Report) -> str:
+    """Return the versions in a trainer's report as text."""
+    framework = f"{report['framework']} {report['framework_version']}"
+    return f"{framework}, Keras {report['keras_version']}, Python {report['python_version']}"
+
+
+def describe_machine(report: Report) -> str:
+    """Return the threads and devices in a trainer's report as text."""
+    return f"{report['threads']} threads, devices {', '.join(report['devices'])}"

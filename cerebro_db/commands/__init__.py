@@ -1,3 +1,4 @@
-"""Commands of the command line, a module for each group of them; each imports what it needs when it
-is called.
+"""Commands of the command line, one module for each group.
+
+A module imports the libraries of a command only when the command runs.
 """

@@ -1,8 +1,7 @@
-"""What a shell completes: ids of runs and names of models, from the database where it answers at
-once.
+"""Completion of run ids and model names in a shell, if the database answers at once.
 
-A shell reads what it completes once more. So names are offered only where it takes them as they
-are, and nothing else of a user's is told.
+A shell parses the completed text again. Only names without special characters are therefore
+offered, and no other data of users.
 """
 
 from __future__ import annotations
@@ -12,53 +11,56 @@ from collections.abc import Iterable
 
 import typer
 
-from cerebro_db.commands.database import running
+from cerebro_db.commands.database import choose_url
 from cerebro_db.errors import CerebroError
 
-PATIENCE = {"connect_timeout": 1}
-MOST = 100
-AS_IT_IS = re.compile(r"[\w.][\w.-]*")
+CONNECT_ARGUMENTS = {"connect_timeout": 1}
+MAX_VALUES = 100
+SAFE_NAME = re.compile(r"[\w.][\w.-]*")
 
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Ids of runs, newest first."""
-    return _offered(_found(ctx, "run_id", "run"), incomplete)
+    """Return ids of runs, the newest first."""
+    return _filter_names(_read_values(ctx, "run_id", "run"), incomplete)
 
 
 def models(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of models."""
-    return _offered(_found(ctx, "model", "model"), incomplete)
+    """Return names of models."""
+    return _filter_names(_read_values(ctx, "model", "model"), incomplete)
 
 
 def subjects(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Both, for what is either."""
+    """Return ids of runs and names of models, for an argument that accepts both."""
     return [*runs(ctx, incomplete), *models(ctx, incomplete)]
 
 
-def _offered(found: Iterable[str], incomplete: str) -> list[str]:
-    """Those that begin so and that every shell takes as they are.
+def _filter_names(names: Iterable[str], incomplete: str) -> list[str]:
+    """Return the names with this prefix that no shell interprets.
 
-    >>> _offered(["ups", "up $(reboot)", "-rf", "downs"], "u")
+    >>> _filter_names(["ups", "up $(reboot)", "-rf", "downs"], "u")
     ['ups']
     """
-    return [name for name in found if name.startswith(incomplete) and AS_IT_IS.fullmatch(name)]
+    return [name for name in names if name.startswith(incomplete) and SAFE_NAME.fullmatch(name)]
 
 
-def _found(ctx: typer.Context, column: str, view: str) -> list[str]:
+def _read_values(ctx: typer.Context, column_name: str, view: str) -> list[str]:
+    """Return the values of a column; none if the database cannot be read."""
     import sqlalchemy as sa
 
     from cerebro_db.driver import parse_url, translate_errors
 
-    wanted: sa.ColumnClause[object] = sa.column(column)
+    column: sa.ColumnClause[object] = sa.column(column_name)
     query = (
-        sa.select(wanted)
+        sa.select(column)
         .select_from(sa.table(view, schema="cerebro"))
         .distinct()
-        .order_by(wanted.desc())
+        .order_by(column.desc())
+        .limit(MAX_VALUES)
     )
     try:
-        engine = sa.create_engine(parse_url(running(ctx.params.get("url"))), connect_args=PATIENCE)
+        url = parse_url(choose_url(ctx.params.get("url")))
+        engine = sa.create_engine(url, connect_args=CONNECT_ARGUMENTS)
         with translate_errors(), engine.connect() as connection:
-            return [str(value) for value in connection.scalars(query.limit(MOST))]
+            return [str(value) for value in connection.scalars(query)]
     except CerebroError:
         return []

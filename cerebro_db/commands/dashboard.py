@@ -1,4 +1,4 @@
-"""Starts a dashboard over the runs that a role may see."""
+"""Command that serves a dashboard of the runs that a role may see."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cerebro_db.commands.database import Url, running
+from cerebro_db.commands.database import Url, choose_url
 from cerebro_db.optional_imports import import_library
 
 PORT = 8080
@@ -25,10 +25,8 @@ def dashboard(
         ),
     ] = False,
 ) -> None:
-    """Serve a page to this machine, until Ctrl-C: runs as they go on, models, and a form that
-    trains.
-    """
-    database = running(url)
+    """Serve a page to this machine, until Ctrl-C: live runs, models, and a form that trains."""
+    database = choose_url(url)
     if optuna:
         from cerebro_db.dashboard.optuna import serve
     else:

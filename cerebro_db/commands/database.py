@@ -1,6 +1,4 @@
-"""Which database a command is about: that of a URL, of libpq's variables, or the embedded
-server's.
-"""
+"""Choice of the database of a command: by URL, by libpq's variables, or the embedded server."""
 
 from __future__ import annotations
 
@@ -18,27 +16,34 @@ ELSE = "else the one of libpq's variables, such as PGHOST; else that of the embe
 Url = Annotated[str | None, typer.Option(help=f"Database; {ELSE}")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
-# Of libpq's variables those that name a server or a database; PGUSER alone may be set for anything.
-LIBPQ = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
+LIBPQ_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
+"""Variables that name a server or a database; PGUSER alone may be set for any purpose."""
 
 
-def running(url: str | None) -> str:
-    """The database that is meant: of a URL without a name libpq's variables say the rest."""
+def choose_url(url: str | None) -> str:
+    """Return the URL of the database; libpq completes an empty one from its variables.
+
+    Raises:
+        ObjectNotReady: no database is named, and the embedded server does not run.
+    """
     from cerebro_db.server.embedded_server import EmbeddedServer
 
-    named = url or ("postgresql://" if any(map(os.environ.get, LIBPQ)) else None)
-    found = named or EmbeddedServer().status().url
-    if found is None:
+    if url:
+        return url
+    if any(map(os.environ.get, LIBPQ_VARIABLES)):
+        return "postgresql://"
+    embedded_url = EmbeddedServer().status().url
+    if embedded_url is None:
         raise ObjectNotReady(
             "no database was named, and the embedded server does not run",
             hint="Give a URL, or set PGHOST or PGDATABASE; or `cerebro-db server start` starts "
             "the embedded server.",
         )
-    return found
+    return embedded_url
 
 
-def opened(url: str | None) -> Session:
-    """A session with that database."""
+def open_session(url: str | None) -> Session:
+    """Return a session with the database that `choose_url` returns."""
     from cerebro_db.session import connect
 
-    return connect(running(url))
+    return connect(choose_url(url))

@@ -1,4 +1,4 @@
-"""The exit codes of commands; docs/command-line.md says the same, and a test compares the two."""
+"""Exit codes of commands; a test compares them with docs/command-line.md."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What a command ends with; 0 is success."""
+    """Exit code of a command that does not succeed; 0 is success."""
 
     ERROR = 1
     """An error of the database or of the call, or a check that failed."""
     USAGE = 2
-    """A command, an option or an argument that there is not; typer ends so by itself."""
+    """An unknown command, option or argument; typer itself exits with this code."""
     NOT_RUNNING = 3
-    """`server status` found no server running, as in the exit codes of pg_ctl and of init scripts.
-    """
+    """`server status` found no running server; pg_ctl and init scripts use the same code."""
     NOT_COMPLETED = 4
-    """A watched run ended otherwise than completed."""
+    """A watched run ended with another status than completed."""
     CANCELLED = 130
-    """Ctrl-C cancelled what the command waited for; typer ends so by itself."""
+    """Ctrl-C cancelled the command; typer itself exits with this code."""

@@ -1,4 +1,4 @@
-"""`cerebro-db export`: models and runs as files for other programs."""
+"""`cerebro-db export`: export of models and runs as files for other programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cerebro_db.commands import completion
-from cerebro_db.commands.database import Force, Url, opened
+from cerebro_db.commands.database import Force, Url, open_session
 from cerebro_db.commands.runs import Run
 
 app = typer.Typer(no_args_is_help=True, help="Write models and runs as files for other programs.")
@@ -30,7 +30,7 @@ Tracking = Annotated[
 Experiment = Annotated[str, typer.Option(help="Experiment of MLflow.")]
 
 
-def _tell(paths: list[Path]) -> None:
+def _print_paths(paths: list[Path]) -> None:
     for path in paths:
         typer.echo(path)
 
@@ -45,8 +45,8 @@ def keras(
     url: Url = None,
 ) -> None:
     """Write a .keras file, which plain Keras 3 loads, with its recipe as JSON beside it."""
-    with opened(url) as session:
-        _tell(session.export_keras(model, output, version=version, group=group, force=force))
+    with open_session(url) as session:
+        _print_paths(session.export_keras(model, output, version=version, group=group, force=force))
 
 
 @app.command()
@@ -59,8 +59,10 @@ def safetensors(
     url: Url = None,
 ) -> None:
     """Write a folder with weights as safetensors, architecture and recipe as JSON."""
-    with opened(url) as session:
-        _tell(session.export_safetensors(model, output, version=version, group=group, force=force))
+    with open_session(url) as session:
+        _print_paths(
+            session.export_safetensors(model, output, version=version, group=group, force=force)
+        )
 
 
 @app.command()
@@ -72,20 +74,16 @@ def onnx(
     force: Force = False,
     url: Url = None,
 ) -> None:
-    """Write an .onnx file, which takes raw numbers and codes of categories, with its recipe as JSON
-    beside it.
-    """
-    with opened(url) as session:
-        _tell(session.export_onnx(model, output, version=version, group=group, force=force))
+    """Write an .onnx file for raw numbers and category codes, with its recipe as JSON beside it."""
+    with open_session(url) as session:
+        _print_paths(session.export_onnx(model, output, version=version, group=group, force=force))
 
 
 @app.command()
 def tensorboard(run: Run, output: Output, force: Force = False, url: Url = None) -> None:
-    """Write event files for TensorBoard: metrics by epoch and hyperparameters, a folder for each
-    configuration.
-    """
-    with opened(url) as session:
-        _tell(session.export_tensorboard(run, output, force=force))
+    """Write event files for TensorBoard (metrics, hyperparameters), a folder for each config."""
+    with open_session(url) as session:
+        _print_paths(session.export_tensorboard(run, output, force=force))
 
 
 @app.command()
@@ -99,7 +97,7 @@ def mlflow(
     url: Url = None,
 ) -> None:
     """Log a run to MLflow, with a nested run for each configuration, and print its id there."""
-    with opened(url) as session:
+    with open_session(url) as session:
         typer.echo(session.export_mlflow(run, tracking_uri, experiment=experiment, force=force))
 
 
@@ -115,11 +113,9 @@ def registered(
     experiment: Experiment = "cerebro_db",
     url: Url = None,
 ) -> None:
-    """Register a model in MLflow, where it predicts DataFrames of raw columns, and print its
-    address there.
-    """
-    with opened(url) as session:
-        told = session.export_registered(
+    """Register a model in MLflow for DataFrames of raw columns, and print its address there."""
+    with open_session(url) as session:
+        address = session.export_registered(
             model, tracking_uri, name=name, version=version, group=group, experiment=experiment
         )
-        typer.echo(told)
+    typer.echo(address)

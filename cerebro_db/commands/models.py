@@ -1,9 +1,9 @@
-"""Commands over models by name: one is trained, they are listed, and they predict."""
+"""Commands for models by name: train, list and predict."""
 
 from __future__ import annotations
 
 import inspect
-import json as parser
+import json as json_module
 import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -14,12 +14,12 @@ import typer
 
 from cerebro_db.arguments import TrainOptions
 from cerebro_db.commands import completion
-from cerebro_db.commands.database import Json, Url, opened
+from cerebro_db.commands.database import Json, Url, open_session
 from cerebro_db.display.csv_files import write_csv
 from cerebro_db.display.documents import format_document
 from cerebro_db.result_set import Records
 
-COLUMNS: tuple[str, ...] = (
+MODEL_COLUMNS: tuple[str, ...] = (
     "model",
     "owner",
     "version",
@@ -30,7 +30,7 @@ COLUMNS: tuple[str, ...] = (
     "value",
     "versions",
 )
-VERSIONS = (
+VERSION_COLUMNS = (
     "model",
     "owner",
     "version",
@@ -44,33 +44,34 @@ VERSIONS = (
 )
 
 
-def _with_options_of_train(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each of cerebro.train's, of the same name; dicts are written
-    as JSON.
-    """
-    found = inspect.signature(command, eval_str=True)
-    own = [
-        one for one in found.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD
+def _add_train_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add to a command the options of cerebro.train under their names; dicts are given as JSON."""
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
     ]
-    more = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(kind)
+    for name, hint in get_type_hints(TrainOptions).items():
+        option = inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotate_option(hint)
         )
-        for name, kind in get_type_hints(TrainOptions).items()
-    ]
-    command.__signature__ = found.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in (*own, *more)}
+        parameters.append(option)
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 
-def _option(kind: Any) -> Any:
-    if get_origin(kind) is Mapping or kind is timedelta:
-        help = "As of cerebro.train, as JSON." if kind is not timedelta else "Such as '10 minutes'."
-        return Annotated[str | None, typer.Option(help=help)]
-    return Annotated[kind | None, typer.Option(help="As of cerebro.train.")]
+def _annotate_option(hint: Any) -> Any:
+    """Return typer's annotation for an option of this type."""
+    if hint is timedelta:
+        return Annotated[str | None, typer.Option(help="Such as '10 minutes'.")]
+    if get_origin(hint) is Mapping:
+        return Annotated[str | None, typer.Option(help="As of cerebro.train, as JSON.")]
+    return Annotated[hint | None, typer.Option(help="As of cerebro.train.")]
 
 
-@_with_options_of_train
+@_add_train_options
 def train(
     source: Annotated[str, typer.Argument(help="Table or view, as in SQL.")],
     target: Annotated[str, typer.Argument(help="Column to predict.")],
@@ -79,11 +80,13 @@ def train(
     **options: Any,
 ) -> None:
     """Train a model that predicts a column of a table from its others; Ctrl-C cancels the run."""
-    wanted = {
-        name: _value(name, value) for name, value in options.items() if value not in (None, [])
+    arguments = {
+        name: _parse_option(name, value)
+        for name, value in options.items()
+        if value not in (None, [])
     }
-    with opened(url) as session:
-        board = session.train(source, target, progress=False if json else None, **wanted)
+    with open_session(url) as session:
+        board = session.train(source, target, progress=False if json else None, **arguments)
         (run,) = session.rows("cerebro.run", run_id=board[0].run_id)
     if json:
         typer.echo(format_document(board))
@@ -95,11 +98,11 @@ def train(
     )
 
 
-def _value(name: str, value: Any) -> Any:
+def _parse_option(name: str, value: Any) -> Any:
     if get_origin(get_type_hints(TrainOptions)[name]) is not Mapping:
         return value
     try:
-        return parser.loads(value)
+        return json_module.loads(value)
     except ValueError as error:
         raise typer.BadParameter(
             f"{value!r} is not JSON: {error}", param_hint=f"--{name.replace('_', '-')}"
@@ -117,13 +120,15 @@ def models(
     url: Url = None,
 ) -> None:
     """List models by name that you may use, or the versions of one."""
-    with opened(url) as session:
+    with open_session(url) as session:
         if model is None:
-            found, columns = session.rows("cerebro.model"), COLUMNS
+            rows = session.rows("cerebro.model")
+            columns = MODEL_COLUMNS
         else:
-            found, columns = session.rows("cerebro.model_version", model=model), VERSIONS
-    ordered = sorted(found, key=lambda row: (row["model"], row["owner"], -(row["version"] or 0)))
-    typer.echo(format_document(ordered) if json else Records(ordered, columns))
+            rows = session.rows("cerebro.model_version", model=model)
+            columns = VERSION_COLUMNS
+    rows.sort(key=lambda row: (row["model"], row["owner"], -(row["version"] or 0)))
+    typer.echo(format_document(rows) if json else Records(rows, columns))
 
 
 def predict(
@@ -144,15 +149,15 @@ def predict(
     json: Json = False,
     url: Url = None,
 ) -> None:
-    """Say what a model predicts of each row of a table."""
+    """Predict each row of a table with a model."""
     if output is not None and output.exists():
         raise typer.BadParameter(f"{output} exists already", param_hint="--output")
-    with opened(url) as session:
-        found = session.predictions(model, source, id_col, owner=owner)
+    with open_session(url) as session:
+        predictions = session.predictions(model, source, id_col, owner=owner)
     if output is not None:
-        write_csv(output, found.columns, found)
-        typer.echo(f"{len(found)} rows in {output}", file=sys.stderr)
+        write_csv(output, predictions.columns, predictions)
+        typer.echo(f"{len(predictions)} rows in {output}", file=sys.stderr)
     if json:
-        typer.echo(format_document(found))
+        typer.echo(format_document(predictions))
     elif output is None:
-        typer.echo(found)
+        typer.echo(predictions)

@@ -1,4 +1,4 @@
-"""`cerebro-db plot`: a run or a model by name as a picture."""
+"""`cerebro-db plot`: charts of a run or of a model by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cerebro_db.commands import completion
-from cerebro_db.commands.database import Force, Url, opened
+from cerebro_db.commands.database import Force, Url, open_session
 from cerebro_db.errors import FeatureNotSupported, ObjectNotReady, UndefinedObject
 from cerebro_db.optional_imports import import_library
 
@@ -23,7 +23,7 @@ FORMATS = (".png", ".svg")
 
 
 class Kind(StrEnum):
-    """What can be drawn: of a run the first three, of a model by name the others."""
+    """Kind of a chart: the first three show a run, the others a model by name."""
 
     CURVES = "curves"
     PARALLEL = "parallel"
@@ -32,23 +32,24 @@ class Kind(StrEnum):
     CONFUSION = "confusion"
 
 
-OF_RUNS = (Kind.CURVES, Kind.PARALLEL, Kind.LANES)
+RUN_KINDS = (Kind.CURVES, Kind.PARALLEL, Kind.LANES)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What is drawn, of which run or model, and where to; `source` are rows that have the
-    target.
-    """
+class PlotRequest:
+    """Arguments of the command."""
 
     kind: Kind
-    subject: str
-    source: str | None
-    path: Path
+    subject: str  # id of a run, or name of a model
+    source: str | None  # table of rows that have the target
+    path: Path  # of the output
 
-    @property
-    def run(self) -> int:
-        """The id of the run."""
+    def parse_run_id(self) -> int:
+        """Return the subject as the id of a run.
+
+        Raises:
+            typer.BadParameter: the subject is not a number.
+        """
         if not (self.subject.isascii() and self.subject.isdigit()):
             raise typer.BadParameter(
                 f"{self.subject!r} is no id of a run, of which {self.kind} are",
@@ -82,141 +83,146 @@ def plot(
     force: Force = False,
     url: Url = None,
 ) -> None:
-    """Draw a run or a model: learning curves, parallel coordinates, workers, importance, a
-    confusion matrix.
-    """
-    wanted = Wanted(kind=kind, subject=subject, source=source, path=output)
-    _refuse(wanted, force)
+    """Draw curves, parallel coordinates or workers of a run; importance or confusion of a model."""
+    request = PlotRequest(kind=kind, subject=subject, source=source, path=output)
+    _check_request(request, force)
     import_library("matplotlib", "plot")
-    with opened(url) as session:
+    with open_session(url) as session:
         try:
-            typer.echo(DRAWN[kind](session, wanted))
+            typer.echo(DRAW_FUNCTIONS[kind](session, request))
         except OSError as error:
             raise ObjectNotReady(
                 f"cannot write {output}: {error.strerror}", hint="Name another file."
             ) from error
 
 
-def _refuse(wanted: Wanted, force: bool) -> None:
-    """What is wrong is told before the database is asked."""
-    if wanted.path.suffix.lower() not in FORMATS:
+def _check_request(request: PlotRequest, force: bool) -> None:
+    """Check the arguments before the command connects to the database."""
+    if request.path.suffix.lower() not in FORMATS:
         raise typer.BadParameter(
-            f"{wanted.path} ends neither in {' nor in '.join(FORMATS)}", param_hint="--output"
+            f"{request.path} ends neither in {' nor in '.join(FORMATS)}", param_hint="--output"
         )
-    if wanted.path.exists() and not force:
+    if request.path.exists() and not force:
         raise typer.BadParameter(
-            f"{wanted.path} exists already; --force overwrites it", param_hint="--output"
+            f"{request.path} exists already; --force overwrites it", param_hint="--output"
         )
-    if wanted.kind is Kind.CONFUSION and wanted.source is None:
+    if request.kind is Kind.CONFUSION and request.source is None:
         raise typer.BadParameter(
             "a confusion matrix is of rows; name their table", param_hint="--source"
         )
-    if wanted.kind in OF_RUNS and wanted.source is not None:
+    if request.kind in RUN_KINDS and request.source is not None:
         raise typer.BadParameter(
-            f"{wanted.kind} are of a run, not of a table", param_hint="--source"
+            f"{request.kind} are of a run, not of a table", param_hint="--source"
         )
-    if wanted.kind in OF_RUNS:
-        _ = wanted.run
+    if request.kind in RUN_KINDS:
+        request.parse_run_id()
 
 
-def _curves(session: Session, wanted: Wanted) -> Path:
+def _draw_curves(session: Session, request: PlotRequest) -> Path:
     from cerebro_db.display.charts import draw_learning_curves
 
-    told = _title(session, wanted.run)
-    board = session.leaderboard(wanted.run)
-    best = board[0].mst_key if board else None
+    run_id = request.parse_run_id()
+    title = _make_title(session, run_id)
+    board = session.leaderboard(run_id)
     return draw_learning_curves(
-        session.learning_curve(wanted.run),
-        wanted.path,
-        best=best,
-        params=_params(board),
-        title=told,
+        session.learning_curve(run_id),
+        request.path,
+        best=board[0].mst_key if board else None,
+        params=_describe_params(board),
+        title=title,
     )
 
 
-def _parallel(session: Session, wanted: Wanted) -> Path:
+def _draw_parallel(session: Session, request: PlotRequest) -> Path:
     from cerebro_db.display.parallel import draw_parallel
 
-    told = _title(session, wanted.run)
-    board, parameters = session.leaderboard(wanted.run), session.parameters(wanted.run)
-    return draw_parallel(board, parameters, wanted.path, title=told)
+    run_id = request.parse_run_id()
+    title = _make_title(session, run_id)
+    board = session.leaderboard(run_id)
+    return draw_parallel(board, session.parameters(run_id), request.path, title=title)
 
 
-def _lanes(session: Session, wanted: Wanted) -> Path:
+def _draw_lanes(session: Session, request: PlotRequest) -> Path:
     from cerebro_db.display.charts import draw_gantt_chart
 
-    told = _title(session, wanted.run)
-    params = _params(session.leaderboard(wanted.run))
-    return draw_gantt_chart(session.timeline(wanted.run), wanted.path, params=params, title=told)
+    run_id = request.parse_run_id()
+    title = _make_title(session, run_id)
+    params = _describe_params(session.leaderboard(run_id))
+    return draw_gantt_chart(session.timeline(run_id), request.path, params=params, title=title)
 
 
-def _importance(session: Session, wanted: Wanted) -> Path:
+def _draw_importance(session: Session, request: PlotRequest) -> Path:
     from cerebro_db.display.model_charts import draw_importance, list_importances
 
     metric = ""
-    if wanted.source is not None:
-        rows, column = session.importance(wanted.subject, wanted.source), "column_name"
-        metric = rows[0]["metric"] if rows else ""
-    else:
-        version = _predicting(session, wanted.subject)
-        rows, column = session.rows("cerebro.feature", **version), "column"
+    if request.source is None:
+        version = _find_deployed_version(session, request.subject)
+        importances = list_importances(session.rows("cerebro.feature", **version), "column")
         metric = session.rows("cerebro.model_version", **version)[0]["metric"]
-    found = list_importances(rows, column)
-    if not found:
+    else:
+        rows = session.importance(request.subject, request.source)
+        importances = list_importances(rows, "column_name")
+        if rows:
+            metric = rows[0]["metric"]
+    if not importances:
         raise ObjectNotReady(
-            f"no importance of columns of model {wanted.subject!r} is known",
+            f"no importance of columns of model {request.subject!r} is known",
             hint="Name a table of rows that have the target: --source TABLE computes it of them.",
         )
-    title = f"model {wanted.subject}"
-    return draw_importance(found, wanted.path, metric=metric, title=title)
+    title = f"model {request.subject}"
+    return draw_importance(importances, request.path, metric=metric, title=title)
 
 
-def _confusion(session: Session, wanted: Wanted) -> Path:
+def _draw_confusion(session: Session, request: PlotRequest) -> Path:
     from cerebro_db.display.model_charts import draw_confusion, make_confusion
 
-    found = make_confusion(session.evaluation(wanted.subject, str(wanted.source)))
-    if not found.classes:
+    matrix = make_confusion(session.evaluation(request.subject, str(request.source)))
+    if not matrix.classes:
         raise FeatureNotSupported(
-            f"model {wanted.subject!r} predicts numbers, which have no confusion matrix",
+            f"model {request.subject!r} predicts numbers, which have no confusion matrix",
             hint="cerebro.evaluate has how far they are from what they should be.",
         )
-    return draw_confusion(
-        found, wanted.path, title=f"model {wanted.subject}, rows of {wanted.source}"
-    )
+    title = f"model {request.subject}, rows of {request.source}"
+    return draw_confusion(matrix, request.path, title=title)
 
 
-DRAWN: Mapping[Kind, Callable[[Session, Wanted], Path]] = {
-    Kind.CURVES: _curves,
-    Kind.PARALLEL: _parallel,
-    Kind.LANES: _lanes,
-    Kind.IMPORTANCE: _importance,
-    Kind.CONFUSION: _confusion,
+DRAW_FUNCTIONS: Mapping[Kind, Callable[[Session, PlotRequest], Path]] = {
+    Kind.CURVES: _draw_curves,
+    Kind.PARALLEL: _draw_parallel,
+    Kind.LANES: _draw_lanes,
+    Kind.IMPORTANCE: _draw_importance,
+    Kind.CONFUSION: _draw_confusion,
 }
 
 
-def _title(session: Session, run: int) -> str:
-    name = session.progress(run).name
-    return f"run {run}{f': {name}' if name else ''}"
+def _make_title(session: Session, run_id: int) -> str:
+    name = session.progress(run_id).name
+    return f"run {run_id}: {name}" if name else f"run {run_id}"
 
 
-def _params(board: Board) -> dict[int, str]:
+def _describe_params(board: Board) -> dict[int, str]:
+    """Return the parameters by which the configs differ, as text by mst_key."""
     from cerebro_db.display.boards import describe_differences, escape_text
 
-    told = describe_differences([standing.params for standing in board])
+    texts = describe_differences([standing.params for standing in board])
     return {
         standing.mst_key: escape_text(text).plain
-        for standing, text in zip(board, told, strict=True)
+        for standing, text in zip(board, texts, strict=True)
     }
 
 
-def _predicting(session: Session, model: str) -> dict[str, object]:
-    """The version of an own model that predicts, as rows of views have it."""
-    found = session.rows("cerebro.model_version", model=model, deployed=True)
-    if len(found) != 1:
+def _find_deployed_version(session: Session, model: str) -> dict[str, object]:
+    """Return the deployed version of a model: the columns that identify it in views.
+
+    Raises:
+        UndefinedObject: the caller sees no deployed version of that name, or several.
+    """
+    versions = session.rows("cerebro.model_version", model=model, deployed=True)
+    if len(versions) != 1:
         raise UndefinedObject(
-            f"{'several roles have a' if found else 'you see no'} model {model!r} with versions "
+            f"{'several roles have a' if versions else 'you see no'} model {model!r} with versions "
             "that predict",
             hint="`cerebro-db models` lists them; importances of a granted model are known to its "
             "owner alone.",
         )
-    return {name: found[0][name] for name in ("model", "owner", "version")}
+    return {name: versions[0][name] for name in ("model", "owner", "version")}

@@ -1,4 +1,4 @@
-"""Commands that read runs: which there are, how their configs stand, and how one goes on."""
+"""Commands that read runs: list, leaderboard, and live view."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from cerebro_db.commands import completion
-from cerebro_db.commands.database import Json, Url, opened, running
+from cerebro_db.commands.database import Json, Url, choose_url, open_session
 from cerebro_db.commands.exits import Exit
 
 Run = Annotated[int, typer.Argument(help="Id of the run.", autocompletion=completion.runs)]
+COLUMNS = ("run_id", "name", "owner", "status", "started_at", "ended_at", "epochs", "error")
 
 
 def runs(json: Json = False, url: Url = None) -> None:
@@ -18,20 +19,19 @@ def runs(json: Json = False, url: Url = None) -> None:
     from cerebro_db.display.documents import format_document
     from cerebro_db.result_set import Records
 
-    with opened(url) as session:
-        found = session.runs()
-    columns = ("run_id", "name", "owner", "status", "started_at", "ended_at", "epochs", "error")
-    typer.echo(format_document(found) if json else Records(found, columns))
+    with open_session(url) as session:
+        records = session.runs()
+    typer.echo(format_document(records) if json else Records(records, COLUMNS))
 
 
 def leaderboard(run: Run, json: Json = False, url: Url = None) -> None:
     """Show the configs of a run, best first."""
     from cerebro_db.display.documents import format_document
 
-    with opened(url) as session:
-        session.progress(run)  # refuses a run that is not there, which has no configs either
-        found = session.leaderboard(run)
-    typer.echo(format_document(found) if json else found)
+    with open_session(url) as session:
+        session.progress(run)  # raises an error if the run does not exist; a leaderboard is empty
+        board = session.leaderboard(run)
+    typer.echo(format_document(board) if json else board)
 
 
 def watch(
@@ -46,5 +46,5 @@ def watch(
     from cerebro_db.console.watching import watch
     from cerebro_db.display.watch import LIVE_STATUSES
 
-    if watch(running(url), run, json=json) not in ("completed", *LIVE_STATUSES):
+    if watch(choose_url(url), run, json=json) not in ("completed", *LIVE_STATUSES):
         raise typer.Exit(Exit.NOT_COMPLETED)

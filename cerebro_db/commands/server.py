@@ -1,4 +1,4 @@
-"""`cerebro-db server`: the embedded server, a private PostgreSQL that needs no administrator."""
+"""`cerebro-db server`: the embedded server, a private PostgreSQL without an administrator."""
 
 from __future__ import annotations
 
@@ -25,45 +25,46 @@ Port = Annotated[
 
 
 def print_message(message: str) -> None:
-    """Print a message that is not part of the output to the standard error."""
+    """Print a message about progress to the standard error: it is not part of the output."""
     typer.echo(message, err=True)
 
 
 @app.command()
 def start(data: Data = None, port: Port = PORT) -> None:
-    """Make the server if there is none, start it, and print the URL of its database."""
-    typer.echo(_server(data, port).start())
+    """Create the server if it is missing, start it, and print the URL of its database."""
+    typer.echo(_make_server(data, port).start())
 
 
 @app.command()
 def status(data: Data = None, json: Json = False) -> None:
-    """Say whether the server runs, and where its files are."""
-    found = _server(data).status()
+    """Show whether the server runs, and the paths of its files."""
+    server_status = _make_server(data).status()
     if json:
         from cerebro_db.display.documents import format_document
 
-        typer.echo(format_document([found]))
+        typer.echo(format_document([server_status]))
     else:
-        _tell(found)
-    if found.url is None:
+        _print_status(server_status)
+    if server_status.url is None:
         raise typer.Exit(Exit.NOT_RUNNING)
 
 
-def _tell(found: Status) -> None:
-    typer.echo(f"server: {f'running, process {found.pid}' if found.pid else 'not running'}")
-    typer.echo(f"data:   {found.data}")
-    typer.echo(f"log:    {found.log}")
-    if found.url is not None:
-        typer.echo(f"url:    {found.url}")
+def _print_status(status: Status) -> None:
+    process = f"running, process {status.pid}" if status.pid else "not running"
+    typer.echo(f"server: {process}")
+    typer.echo(f"data:   {status.data}")
+    typer.echo(f"log:    {status.log}")
+    if status.url is not None:
+        typer.echo(f"url:    {status.url}")
 
 
 @app.command()
 def stop(data: Data = None) -> None:
     """Stop the server; its data stays."""
-    typer.echo("stopped" if _server(data).stop() else "not running")
+    typer.echo("stopped" if _make_server(data).stop() else "not running")
 
 
-def _server(data: Path | None, port: int = PORT) -> EmbeddedServer:
+def _make_server(data: Path | None, port: int = PORT) -> EmbeddedServer:
     from cerebro_db.server.embedded_server import EmbeddedServer
 
     return EmbeddedServer(data, port, print_message)

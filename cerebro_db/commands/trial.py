@@ -1,4 +1,4 @@
-"""Commands that try an installation out: step by step, or by training on real images."""
+"""Commands that test an installation: step by step, or with a training on real images."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from typing import Annotated
 
 import typer
 
-from cerebro_db.commands.database import Json, Url, running
+from cerebro_db.commands.database import Json, Url, choose_url
 from cerebro_db.commands.exits import Exit
 from cerebro_db.commands.server import print_message
 
 
 def check(json: Json = False, url: Url = None) -> None:
-    """Check a server step by step, and say what to do about each failure."""
-    from cerebro_db.check.steps import examine, told
+    """Check a server step by step, and show a remedy for each failure."""
+    from cerebro_db.check.steps import check_server, print_findings
     from cerebro_db.display.documents import format_document
 
-    findings = examine(running(url))
-    found = list(findings if json else told(findings))
+    findings = check_server(choose_url(url))
+    if not json:
+        findings = print_findings(findings)
+    completed_findings = list(findings)
     if json:
-        typer.echo(format_document(found))
-    if any(finding.state == "FAIL" for finding in found):
+        typer.echo(format_document(finding.to_json() for finding in completed_findings))
+    if any(finding.state == "FAIL" for finding in completed_findings):
         raise typer.Exit(Exit.ERROR)
 
 
@@ -37,4 +39,4 @@ def demo(
         import_library(name, "demo")
     from cerebro_db.demo.walkthrough import main
 
-    raise typer.Exit(main(url or EmbeddedServer(say=print_message).start()))
+    raise typer.Exit(main(url or EmbeddedServer(report=print_message).start()))

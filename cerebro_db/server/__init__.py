@@ -1,1 +1,1 @@
-"""The embedded server: a private PostgreSQL beside the virtual environment."""
+"""The embedded server: a private PostgreSQL next to the virtual environment."""

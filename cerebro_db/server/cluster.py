@@ -1,9 +1,7 @@
-"""One private PostgreSQL cluster on disk and its processes: made, configured, started, found and
-stopped.
+"""A private PostgreSQL cluster: its files on disk and its server processes.
 
-Everything here runs as the system user who owns the server. The kernel is asked whether a server
-runs: its processes have the cluster as their working directory, while a file with a process number
-outlives a crash.
+All code here runs as the system user who owns the server. A server runs if processes have the
+cluster as their working directory; a file with a process number may remain after a crash.
 """
 
 from __future__ import annotations
@@ -20,49 +18,46 @@ from pathlib import Path
 
 from cerebro_db.errors import ObjectNotReady
 
-PORT = 5432  # only names the socket
+PORT = 5432  # only part of the socket's name
 
-START_SECONDS = 300  # after a crash a start includes recovery
+START_SECONDS = 300  # after a crash, a start includes recovery
 STOP_SECONDS = 60.0
-GONE_SECONDS = 15.0
+KILL_SECONDS = 15.0
 LOG_LINES = 20
 
-# Who reaches the socket owns the server, because every user there is trusted; so the socket lies in
-# a folder that only the server's own system user (and root) can enter, and there is no other way
-# in.
+# Everyone who can reach the socket is trusted as any role. The socket is therefore in a folder that
+# only the server's system user and root can enter, and the server listens on nothing else.
 HBA = "local all all trust\n"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Running:
-    """A server at work: its first process and the port that names its socket."""
+class RunningServer:
+    """A running server."""
 
-    pid: int
-    port: int
-    socket: Path
+    pid: int  # first process
+    port: int  # part of the socket's name
+    socket: Path  # folder of the socket
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """The cluster in the folder `data`, run by the binaries in `bindir`, logging to `log`."""
+    """A cluster on disk."""
 
-    bindir: Path
+    bindir: Path  # binaries that run the cluster
     data: Path
     log: Path
 
-    def running(self) -> Running | None:
-        """The server of this cluster, if it is alive."""
+    def find_server(self) -> RunningServer | None:
+        """Return the server of this cluster, if it runs."""
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
-            pid, port, socket = int(lines[0]), int(lines[3]), Path(lines[4])
+            server = RunningServer(pid=int(lines[0]), port=int(lines[3]), socket=Path(lines[4]))
         except (FileNotFoundError, IndexError, ValueError):
             return None
-        return (
-            Running(pid=pid, port=port, socket=socket) if pid in processes_in(self.data) else None
-        )
+        return server if server.pid in find_processes(self.data) else None
 
     def initialise(self) -> None:
-        """Makes the cluster; one that was interrupted halfway is thrown away."""
+        """Create the cluster, from scratch if an earlier attempt was interrupted."""
         if (self.data / "PG_VERSION").exists():
             return
         partial = self.data.with_name("cluster.partial")
@@ -74,15 +69,16 @@ class Cluster:
             "--auth=trust",
             "--no-instructions",
         ]
-        done = subprocess.run(
+        result = subprocess.run(
             [str(self.bindir / "initdb"), f"--pgdata={partial}", *options],
             cwd=self.data.parent,
             env=_environment(),
             capture_output=True,
             text=True,
         )
-        if done.returncode:
-            raise ObjectNotReady(f"initdb failed: {done.stderr.strip() or done.stdout.strip()}")
+        if result.returncode:
+            message = result.stderr.strip() or result.stdout.strip()
+            raise ObjectNotReady(f"initdb failed: {message}")
         with (partial / "postgresql.conf").open("a") as conf:
             conf.write(
                 "\n# Written at each start. What follows this line, or ALTER SYSTEM sets, wins.\n"
@@ -91,7 +87,7 @@ class Cluster:
         partial.rename(self.data)
 
     def configure(self, socket: Path, port: int) -> None:
-        """Writes what the interface of the embedded server fixes; see HBA for who may connect."""
+        """Write the settings that are the same for all embedded servers, and HBA."""
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": '"' + str(socket).replace('"', '""') + '"',
@@ -110,13 +106,15 @@ class Cluster:
         (self.data / "pg_hba.conf").write_text(HBA)
 
     def start(self, socket: Path, environment: Mapping[str, str]) -> None:
-        """Starts the server and waits until it answers; what it logged is in the error if it does
-        not.
+        """Start the server and wait until it accepts connections.
+
+        Raises:
+            ObjectNotReady: the server did not start; the detail contains its log.
         """
         self._remove_stale_files(socket)
-        logged = self.log.stat().st_size if self.log.exists() else 0
+        log_start = self.log.stat().st_size if self.log.exists() else 0
         options = ["--wait", f"--timeout={START_SECONDS}", "--silent", f"--log={self.log}"]
-        done = subprocess.run(
+        result = subprocess.run(
             [str(self.bindir / "pg_ctl"), "start", f"--pgdata={self.data}", *options],
             cwd=self.data,
             env=_environment() | dict(environment),
@@ -125,85 +123,78 @@ class Cluster:
             stderr=subprocess.PIPE,
             text=True,
         )
-        if done.returncode:
-            lines = self.log.read_bytes()[logged:].decode(errors="replace").splitlines()
+        if result.returncode:
+            lines = self.log.read_bytes()[log_start:].decode(errors="replace").splitlines()
             raise ObjectNotReady(
-                f"the server did not start: {done.stderr.strip()}",
+                f"the server did not start: {result.stderr.strip()}",
                 detail="\n".join(lines[-LOG_LINES:]),
                 hint=f"The whole log is in {self.log}.",
             )
 
     def stop(self) -> bool:
-        """Stops the server, ending its sessions; False if none ran."""
-        running = self.running()
-        if running is None:
+        """Stop the server and its sessions; return False if the server did not run."""
+        server = self.find_server()
+        if server is None:
             return False
-        os.kill(running.pid, signal.SIGINT)  # PostgreSQL's "fast shutdown"
-        if not _gone(self.data, STOP_SECONDS):
-            # In the middle of a recovery from a crash it may never end; then the next start
-            # recovers instead.
+        os.kill(server.pid, signal.SIGINT)  # PostgreSQL's "fast shutdown"
+        if not _wait_for_end(self.data, STOP_SECONDS):
+            # A server that recovers from a crash may never end; the next start recovers instead.
             with contextlib.suppress(ProcessLookupError):
-                os.kill(running.pid, signal.SIGQUIT)
-        if not _gone(self.data, GONE_SECONDS):
+                os.kill(server.pid, signal.SIGQUIT)
+        if not _wait_for_end(self.data, KILL_SECONDS):
             raise ObjectNotReady(
-                f"the server (process {running.pid}) does not stop", hint=f"See {self.log}."
+                f"the server (process {server.pid}) does not stop", hint=f"See {self.log}."
             )
         with contextlib.suppress(OSError):
-            running.socket.rmdir()  # made again at each start, and perhaps not in a folder of ours
+            server.socket.rmdir()  # each start creates it; it may be outside the server's folder
         return True
 
     def end_orphans(self) -> None:
-        """Ends a server whose cluster was deleted under it, as `git clean` does: its data is
-        gone.
-        """
+        """Kill a server whose cluster was deleted, as `git clean` does."""
         deleted = Path(f"{self.data} (deleted)")
-        for number in (signal.SIGQUIT, signal.SIGKILL):
-            for pid in processes_in(deleted):
+        for signal_number in (signal.SIGQUIT, signal.SIGKILL):
+            for pid in find_processes(deleted):
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, number)
-            if _gone(deleted, GONE_SECONDS):
+                    os.kill(pid, signal_number)
+            if _wait_for_end(deleted, KILL_SECONDS):
                 return
 
     def _remove_stale_files(self, socket: Path) -> None:
-        # The process number in them may meanwhile be another process's, and PostgreSQL would refuse
-        # to start. Processes of the old server get time to notice that it ended; while one lives
-        # the files must stay.
-        if _gone(self.data, GONE_SECONDS):
+        # If another process has the recorded number, PostgreSQL refuses to start. Processes of the
+        # old server need time to notice its end; the files must remain until they have ended.
+        if _wait_for_end(self.data, KILL_SECONDS):
             for path in (self.data / "postmaster.pid", *socket.glob(".s.PGSQL.*")):
                 path.unlink(missing_ok=True)
 
 
-def processes_in(folder: Path) -> set[int]:
-    """The server processes, of those that this user may look at, whose working directory is
-    `folder`.
-    """
-    found = set()
+def find_processes(folder: Path) -> set[int]:
+    """Return the server processes with this working directory that the user may inspect."""
+    pids = set()
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if (
-                os.readlink(entry / "cwd") == str(folder)
-                and (entry / "comm").read_text() == "postgres\n"
-            ):
-                found.add(int(entry.name))
-    return found
+            is_in_folder = os.readlink(entry / "cwd") == str(folder)
+            if is_in_folder and (entry / "comm").read_text() == "postgres\n":
+                pids.add(int(entry.name))
+    return pids
 
 
-def _gone(folder: Path, seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while processes_in(folder):
-        if time.monotonic() > until:
+def _wait_for_end(folder: Path, seconds: float) -> bool:
+    """Wait until no server process works in the folder; return False after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while find_processes(folder):
+        if time.monotonic() > deadline:
             return False
         time.sleep(0.05)
     return True
 
 
 def _environment() -> dict[str, str]:
-    """What a server process needs of the caller's environment, which is nearly nothing."""
+    """Return the environment of a server process, without the variables of the caller."""
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
 
 
 def _shared_buffers_mb() -> int:
-    """An eighth of the memory that this machine or container has, between 64 and 512 MB."""
+    """Return an eighth of the memory of this machine or container, from 64 to 512 MB."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     with contextlib.suppress(OSError, ValueError):
         limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))

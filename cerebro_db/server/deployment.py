@@ -1,6 +1,4 @@
-"""Puts what this package ships where a server finds it: the extension script, the Python for
-backends.
-"""
+"""Deployment of the package's files to a server: the extension and the Python of the backend."""
 
 from __future__ import annotations
 
@@ -21,16 +19,18 @@ REFERENCE = "sql-reference.md"
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """The extension script that came with this package. The digest tells two builds of one version
-    apart.
-    """
+    """The extension script of this package."""
 
     version: str
-    digest: str
+    digest: str  # of the script; distinguishes builds of one version
 
 
-def build() -> Build:
-    """The build at hand; an error where the package was put together without `make`."""
+def read_build() -> Build:
+    """Return the build of this package.
+
+    Raises:
+        ObjectNotReady: the package was installed without `make` and has no script.
+    """
     script = EXTENSION / f"cerebro_db--{version('cerebro_db')}.sql"
     if not script.exists():
         raise ObjectNotReady(
@@ -40,70 +40,75 @@ def build() -> Build:
     return Build(version=version("cerebro_db"), digest=digest)
 
 
-def interpreter() -> Path:
-    """The Python of this virtual environment, by a path without links to folders that others cannot
-    read.
+def find_interpreter() -> Path:
+    """Return the Python of this virtual environment.
+
+    The path has no links in its folders, which other users might be unable to read.
     """
     python = Path(sys.executable)
     return python.parent.resolve() / python.name
 
 
 def place_extension(target: Path) -> None:
-    """Puts the control file and the scripts into the folder where a server looks for extensions."""
-    for stale in target.glob("cerebro_db--*.sql"):
-        stale.unlink()
+    """Copy the control file and the scripts to the extension folder of a server."""
+    for old_script in target.glob("cerebro_db--*.sql"):
+        old_script.unlink()
     for source in (*EXTENSION.glob("*.sql"), *EXTENSION.glob("*.control")):
         (target / source.name).unlink(missing_ok=True)
         shutil.copyfile(source, target / source.name)
 
 
 def place_backend(folder: Path) -> bool:
-    """Puts the package for backends into `folder`, on the server's path; True if it replaced
-    another.
+    """Copy the package for backends to a folder on the server's path.
+
+    Returns:
+        Whether another build of the package was replaced.
     """
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise ObjectNotReady(
             f"the package {PACKAGE} is not installed", hint="Install cerebro_db with `make`."
         )
-    source, target = Path(spec.submodule_search_locations[0]), folder / PACKAGE
-    beside = {
-        "VERSION": f"{version('cerebro_db')}\n".encode(),
-        REFERENCE: (EXTENSION / REFERENCE).read_bytes(),
-    }
-    shipped = _contents(source) | beside
-    if target.exists() and _contents(target) == shipped:
+    files = _read_files(Path(spec.submodule_search_locations[0]))
+    files["VERSION"] = f"{version('cerebro_db')}\n".encode()
+    files[REFERENCE] = (EXTENSION / REFERENCE).read_bytes()
+    target = folder / PACKAGE
+    is_replaced = target.exists()
+    if is_replaced and _read_files(target) == files:
         return False
-    fresh = folder / f"{PACKAGE}.new"
-    shutil.rmtree(fresh, ignore_errors=True)
-    for name, content in shipped.items():
-        path = fresh / name
+    new_package = folder / f"{PACKAGE}.new"
+    shutil.rmtree(new_package, ignore_errors=True)
+    for name, content in files.items():
+        path = new_package / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    replaced = target.exists()
     shutil.rmtree(target, ignore_errors=True)
-    fresh.rename(target)
-    return replaced
+    new_package.rename(target)
+    return is_replaced
 
 
-def lend_psycopg2(folder: Path, server_python: str) -> None:
-    """Links this interpreter's psycopg2 into `folder`, for a server whose own Python has none.
+def link_psycopg2(folder: Path, server_python: str) -> None:
+    """Link this interpreter's psycopg2 into a folder on the path of a server without psycopg2.
 
-    A compiled module serves one minor version of Python only: the server's must be the same as
-    ours.
+    Args:
+        server_python: minor version of the server's Python, such as "3.11"; a compiled module works
+            with one minor version only.
+
+    Raises:
+        ObjectNotReady: the server has another version than this interpreter.
     """
-    ours = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if server_python != ours:
+    client_python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if server_python != client_python:
         raise ObjectNotReady(
-            f"the server's Python {server_python} has no psycopg2, and that of Python {ours} does "
-            "not fit it",
+            f"the server's Python {server_python} has no psycopg2, and that of Python "
+            f"{client_python} does not fit it",
             hint=f"Install psycopg2 for Python {server_python} (on Debian the package "
             "python3-psycopg2).",
         )
     spec = importlib.util.find_spec("psycopg2")
-    assert (
-        spec is not None and spec.submodule_search_locations
-    )  # the client itself cannot work without it
+    # The client itself requires psycopg2.
+    assert spec is not None
+    assert spec.submodule_search_locations
     package = Path(spec.submodule_search_locations[0])
     for name in ("psycopg2", "psycopg2_binary.libs"):
         (folder / name).unlink(missing_ok=True)
@@ -111,7 +116,8 @@ def lend_psycopg2(folder: Path, server_python: str) -> None:
             (folder / name).symlink_to(package.parent / name)
 
 
-def _contents(package: Path) -> dict[str, bytes]:
+def _read_files(package: Path) -> dict[str, bytes]:
+    """Return the contents of the package's files by relative path."""
     return {
         str(path.relative_to(package)): path.read_bytes()
         for path in sorted(package.rglob("*"))

@@ -1,9 +1,8 @@
-"""Finds a PostgreSQL on this machine, wherever its packager put it, and copies what must not be
-touched.
+"""Search for a PostgreSQL on this machine, and a private copy of it.
 
-PostgreSQL looks for its files relative to its own binary. So a copy of a few binaries, with links
-to the rest in the same relative places, is a whole server of its own: extensions can be installed
-in it without being root and without changing anything that belongs to the system.
+PostgreSQL finds its files relative to its own binary. A copy of a few binaries, with links to the
+other files at the same relative paths, is therefore a complete server. Extensions can be installed
+in the copy without root and without changes to the system.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ BINARIES = ("postgres", "initdb", "pg_ctl", "pg_config")
 
 @dataclass(frozen=True, kw_only=True)
 class Installation:
-    """The directories of one PostgreSQL, as its pg_config tells them."""
+    """The directories of one PostgreSQL, as its pg_config prints them."""
 
     version: str
     major: int
@@ -32,38 +31,39 @@ class Installation:
     pkglibdir: Path
 
     @classmethod
-    def of(cls, pg_config: str) -> Installation | None:
-        """The server that this pg_config describes; None where there is none."""
+    def from_pg_config(cls, pg_config: str) -> Installation | None:
+        """Return the server of this pg_config; None if it has no server."""
         try:
-            told = subprocess.run([pg_config], check=True, capture_output=True, text=True).stdout
+            result = subprocess.run([pg_config], check=True, capture_output=True, text=True)
         except (OSError, subprocess.CalledProcessError):
             return None
-        facts = dict(line.split(" = ", 1) for line in told.splitlines() if " = " in line)
-        bindir, pkglibdir = Path(facts["BINDIR"]), Path(facts["PKGLIBDIR"])
+        lines = result.stdout.splitlines()
+        values = dict(line.split(" = ", 1) for line in lines if " = " in line)
+        bindir = Path(values["BINDIR"])
         if not (bindir / "postgres").exists():
             return None
-        digits = "".join(c if c.isdigit() else " " for c in facts["VERSION"]).split()
+        digits = "".join(c if c.isdigit() else " " for c in values["VERSION"]).split()
         return cls(
-            version=facts["VERSION"],
+            version=values["VERSION"],
             major=int(digits[0]),
             bindir=bindir,
-            sharedir=Path(facts["SHAREDIR"]),
-            pkglibdir=pkglibdir,
+            sharedir=Path(values["SHAREDIR"]),
+            pkglibdir=Path(values["PKGLIBDIR"]),
         )
 
     @property
     def has_plpython(self) -> bool:
-        """Whether PL/Python 3 is installed for it."""
+        """Whether the server has PL/Python 3."""
         return (self.pkglibdir / "plpython3.so").exists()
 
     def __str__(self) -> str:
-        return (
-            f"{self.version} in {self.bindir}{'' if self.has_plpython else ' without PL/Python 3'}"
-        )
+        suffix = "" if self.has_plpython else " without PL/Python 3"
+        return f"{self.version} in {self.bindir}{suffix}"
 
     def copy_to(self, tree: Path) -> Installation:
-        """Makes `tree` a private copy: real binaries and extension folder, links for everything
-        else.
+        """Create a private copy in the folder `tree`: binaries, and links for all other files.
+
+        The folder for extensions is a folder of its own.
         """
         shutil.rmtree(tree, ignore_errors=True)
         root = os.path.commonpath([self.bindir, self.sharedir, self.pkglibdir])
@@ -85,28 +85,33 @@ class Installation:
 
 
 def find(major: int | None = None) -> Installation:
-    """The server of PG_CONFIG, else the newest one with PL/Python, of this major version if one is
-    given.
+    """Return the server of PG_CONFIG, else the newest server with PL/Python.
+
+    Args:
+        major: required major version; None for any supported one.
+
+    Raises:
+        FeatureNotSupported: the machine has no such server.
     """
-    seen = list(filter(None, map(Installation.of, _candidates())))
-    for installation in seen:
-        if (
-            installation.has_plpython
-            and installation.major >= OLDEST
-            and major in (None, installation.major)
-        ):
+    candidates = map(Installation.from_pg_config, _list_pg_configs())
+    installations = [installation for installation in candidates if installation is not None]
+    for installation in installations:
+        if not installation.has_plpython or installation.major < OLDEST:
+            continue
+        if major in (None, installation.major):
             return installation
     raise FeatureNotSupported(
         f"found no PostgreSQL {major or f'{OLDEST} or newer'} with PL/Python 3 on this machine",
-        detail=f"There is {'; '.join(map(str, seen)) or 'none at all'}.",
+        detail=f"There is {'; '.join(map(str, installations)) or 'none at all'}.",
         hint="Install it (on Debian the packages postgresql and postgresql-plpython3-NN),"
         " or set PG_CONFIG to the pg_config of the server to use.",
     )
 
 
-def _candidates() -> Iterator[str]:
-    if named := os.environ.get("PG_CONFIG"):
-        yield named
+def _list_pg_configs() -> Iterator[str]:
+    pg_config = os.environ.get("PG_CONFIG")
+    if pg_config:
+        yield pg_config
         return
     versions = Path("/usr/lib/postgresql").glob("*/bin/pg_config")
     yield from map(str, sorted(versions, key=lambda path: float(path.parts[-3]), reverse=True))

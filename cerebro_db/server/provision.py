@@ -1,6 +1,6 @@
-"""Brings the database of the embedded server to what the client expects: role, extension, settings.
+"""Provisioning of the embedded server's database: role, extension and settings.
 
-Every step can be repeated, so that a start which was interrupted is completed by the next one.
+Every step can be repeated, so that the next start completes an interrupted one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DATABASE = "cerebro"
 ROLE = "cerebro"
 SCHEMA = "madlib"
 
-# Which Python the server embeds, and whether that one has psycopg2: only the server itself knows.
+# Only the server knows the version of its Python, and whether that Python has psycopg2.
 PROBE = """
 DO LANGUAGE plpython3u $$
     import sys
@@ -33,37 +33,34 @@ $$
 """
 
 
-def url(socket: Path, port: int, role: str = ROLE, database: str = DATABASE) -> str:
-    """The address of a database behind a socket, in the form that libpq, psycopg2 and SQLAlchemy
-    read.
-    """
+def make_url(socket: Path, port: int, role: str = ROLE, database: str = DATABASE) -> str:
+    """Return the URL of a database behind a socket, for libpq, psycopg2 and SQLAlchemy."""
     return f"postgresql://{role}@/{database}?host={quote(str(socket), safe='')}&port={port}"
 
 
-def conninfo(socket: Path, port: int) -> str:
-    """The same server in libpq's other form, without role and database: a worker session adds its
-    own.
-    """
+def make_conninfo(socket: Path, port: int) -> str:
+    """Return a connection string without role and database, which a worker session adds."""
     quoted = str(socket).replace("\\", "\\\\").replace("'", "\\'")
     return f"host='{quoted}' port={port}"
 
 
 @contextmanager
-def superuser(socket: Path, port: int, database: str = DATABASE) -> Iterator[sa.Connection]:
-    """A session of the superuser in which every statement commits."""
-    address = parse_url(url(socket, port, "postgres", database))
-    engine = sa.create_engine(address, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
-    engine = engine.execution_options(
-        no_parameters=True
-    )  # a % in a statement without parameters is a %
+def connect_superuser(socket: Path, port: int, database: str = DATABASE) -> Iterator[sa.Connection]:
+    """Open a session of the superuser in which every statement commits."""
+    url = parse_url(make_url(socket, port, "postgres", database))
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    # In a statement without parameters, % is not a placeholder.
+    engine = engine.execution_options(no_parameters=True)
     with translate_errors(), engine.connect() as connection:
         connection.exec_driver_sql("SET lock_timeout = '10s'")
         yield connection
 
 
-def make_database(connection: sa.Connection) -> None:
-    """Makes the role and the database where they are missing; `connection` is to another
-    database.
+def create_database(connection: sa.Connection) -> None:
+    """Create the role and the database if they are missing.
+
+    Args:
+        connection: session in another database.
     """
     if not _exists(connection, "SELECT FROM pg_roles WHERE rolname = %s", ROLE):
         connection.exec_driver_sql(f"CREATE ROLE {ROLE} LOGIN")
@@ -72,17 +69,17 @@ def make_database(connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"CREATE DATABASE {DATABASE}")
 
 
-def extension_folder(connection: sa.Connection) -> Path:
-    """Where the server looks for extensions."""
+def find_extension_folder(connection: sa.Connection) -> Path:
+    """Return the folder of the server's extensions."""
     query = "SELECT setting FROM pg_config WHERE name = 'SHAREDIR'"
     return Path(connection.exec_driver_sql(query).scalar_one()) / "extension"
 
 
-def open_database(connection: sa.Connection, database: str) -> None:
-    """Lets the role work in a database that has the extension, or will have it.
+def grant_database(connection: sa.Connection, database: str) -> None:
+    """Grant the role the use of a database that has the extension, or will have it.
 
-    The path has no "$user": that would be the schema that holds the runs, where nobody makes
-    tables.
+    The search_path does not contain "$user": the schema of that name holds the runs, and users
+    must not create tables in it.
     """
     for statement in (
         f'GRANT CREATE ON DATABASE "{database}" TO {ROLE}',
@@ -93,29 +90,30 @@ def open_database(connection: sa.Connection, database: str) -> None:
         connection.exec_driver_sql(statement)
 
 
-def embedded_python(connection: sa.Connection) -> tuple[str, bool]:
-    """The minor version of the server's Python, and whether it can import psycopg2."""
+def probe_python(connection: sa.Connection) -> tuple[str, bool]:
+    """Return the minor version of the server's Python, and whether it can import psycopg2."""
     connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS plpython3u")
     connection.exec_driver_sql(PROBE)
-    told = connection.exec_driver_sql("SHOW cerebro_db.python").scalar_one()
-    python, has_psycopg2 = told.split()
+    report = connection.exec_driver_sql("SHOW cerebro_db.python").scalar_one()
+    python, has_psycopg2 = report.split()
     return python, has_psycopg2 == "yes"
 
 
-def install(
-    connection: sa.Connection, build: Build, remembered: Path, say: Callable[[str], None]
+def install_extension(
+    connection: sa.Connection, build: Build, digest_file: Path, report: Callable[[str], None]
 ) -> None:
-    """Brings the extension to this build: creates it, updates it, or makes an unreleased version
-    anew.
+    """Create the extension, update it, or replace another build of the same version.
 
-    The digest of the build that is in the database is kept in the file `remembered`.
+    Args:
+        digest_file: contains the digest of the build in the database.
+        report: receives messages for the user.
     """
     installed = connection.exec_driver_sql(
         "SELECT extversion FROM pg_extension WHERE extname = 'cerebro_db'"
     ).scalar()
-    same_build = remembered.exists() and remembered.read_text() == build.digest
-    if installed == build.version and not same_build:
-        say(
+    is_same_build = digest_file.exists() and digest_file.read_text() == build.digest
+    if installed == build.version and not is_same_build:
+        report(
             f"another build of version {build.version}: making the extension anew, its runs are "
             "dropped"
         )
@@ -124,14 +122,14 @@ def install(
     if installed is None:
         connection.exec_driver_sql(f"CREATE EXTENSION cerebro_db SCHEMA {SCHEMA} CASCADE")
     elif installed != build.version:
-        say(f"updating the extension from version {installed} to {build.version}")
+        report(f"updating the extension from version {installed} to {build.version}")
         connection.exec_driver_sql("ALTER EXTENSION cerebro_db UPDATE")
-    remembered.write_text(build.digest)
+    digest_file.write_text(build.digest)
     connection.exec_driver_sql(f"SELECT cerebro.grant_usage('{ROLE}')")
 
 
 def write_settings(connection: sa.Connection, settings: Mapping[str, str]) -> None:
-    """Writes rows of cerebro.setting."""
+    """Write rows of cerebro.setting."""
     for name, value in settings.items():
         connection.exec_driver_sql(
             "INSERT INTO cerebro.setting (name, value) VALUES (%s, %s) ON CONFLICT (name) DO "

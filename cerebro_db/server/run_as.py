@@ -1,6 +1,4 @@
-"""Whose server it is: PostgreSQL refuses to run as root, so root's calls are repeated as another
-user.
-"""
+"""Calls of root, which are repeated as another system user: PostgreSQL does not run as root."""
 
 from __future__ import annotations
 
@@ -12,34 +10,43 @@ from contextlib import suppress
 from pathlib import Path
 
 from cerebro_db.errors import InsufficientPrivilege, ObjectNotReady
-from cerebro_db.server.deployment import interpreter
+from cerebro_db.server.deployment import find_interpreter
 
 USER = "postgres"
 
 
-def give(data: Path) -> None:
-    """Makes the folder for the server user, who may be unable to; one that is in use keeps its
-    owner.
+def prepare_folder(data: Path) -> None:
+    """Create the folder of the server for its user, who may lack the permission to create it.
+
+    A folder that is not empty keeps its owner.
     """
     missing = [path for path in (data, *data.parents) if not path.exists()]
     for path in reversed(missing):
-        with suppress(FileExistsError):  # another start made it just now
+        with suppress(FileExistsError):  # a concurrent start created it
             path.mkdir()
             path.chmod(0o700 if path == data else 0o755)
     if data.stat().st_uid == 0 and not any(data.iterdir()):
-        user = _user_of(data)
+        user = _choose_user(data)
         os.chown(data, user.pw_uid, user.pw_gid)
 
 
-def run(data: Path, arguments: Sequence[str], say: Callable[[str], None]) -> str:
-    """Runs `cerebro-db` with these arguments as the user who owns `data`, or is to own it.
+def run_command(data: Path, arguments: Sequence[str], report: Callable[[str], None]) -> str:
+    """Run `cerebro-db` with these arguments as the user who owns `data`, or will own it.
 
-    Gives what it printed; what it said beside that is passed on, or raised if it failed.
+    Args:
+        report: receives the lines of the standard error.
+
+    Returns:
+        The standard output.
+
+    Raises:
+        ObjectNotReady: the command failed.
+        InsufficientPrivilege: the user cannot execute this Python.
     """
-    user = _user_of(data)
+    user = _choose_user(data)
     try:
-        done = subprocess.run(
-            [interpreter(), "-I", "-m", "cerebro_db", *arguments],
+        result = subprocess.run(
+            [find_interpreter(), "-I", "-m", "cerebro_db", *arguments],
             user=user.pw_uid,
             group=user.pw_gid,
             extra_groups=os.getgrouplist(user.pw_name, user.pw_gid),
@@ -50,21 +57,21 @@ def run(data: Path, arguments: Sequence[str], say: Callable[[str], None]) -> str
         )
     except PermissionError as error:
         raise InsufficientPrivilege(
-            f"the system user {user.pw_name} cannot run {interpreter()}",
+            f"the system user {user.pw_name} cannot run {find_interpreter()}",
             hint="Make the virtual environment with `make`, which puts it where that user can "
             "read it.",
         ) from error
-    told, _, failure = done.stderr.partition("ERROR:")
-    for line in told.splitlines():
-        say(line)
-    if done.returncode:
+    messages, _, error_message = result.stderr.partition("ERROR:")
+    for line in messages.splitlines():
+        report(line)
+    if result.returncode:
         raise ObjectNotReady(
-            failure.strip() or f"the command failed with exit status {done.returncode}"
+            error_message.strip() or f"the command failed with exit status {result.returncode}"
         )
-    return done.stdout
+    return result.stdout
 
 
-def _user_of(data: Path) -> pwd.struct_passwd:
+def _choose_user(data: Path) -> pwd.struct_passwd:
     if data.exists() and data.stat().st_uid != 0:
         return pwd.getpwuid(data.stat().st_uid)
     try:

@@ -22,7 +22,7 @@ class Server:
     port: int
 
     def url(self, database: str, role: str = provision.ROLE) -> str:
-        return provision.url(self.socket, self.port, role, database)
+        return provision.make_url(self.socket, self.port, role, database)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,12 +92,12 @@ def sessions(server: Server, database: Database) -> Iterator[tuple[Workbench, Wo
     """A superuser's session and an ordinary one, in a database that gets the settings of this
     server.
     """
-    with provision.superuser(server.socket, server.port) as connection:
+    with provision.connect_superuser(server.socket, server.port) as connection:
         settings = {
             name: value
             for name, value in connection.exec_driver_sql("SELECT name, value FROM cerebro.setting")
         }
-    with provision.superuser(server.socket, server.port, database.name) as connection:
+    with provision.connect_superuser(server.socket, server.port, database.name) as connection:
         provision.write_settings(connection, settings)
     administrator, owner = Workbench(database.superuser_url), Workbench(database.url)
     yield administrator, owner

@@ -24,7 +24,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from cerebro_db.driver import get_engine
-from cerebro_db.server.cluster import processes_in
+from cerebro_db.server.cluster import find_processes
 
 COMMAND = (sys.executable, "-I", "-m", "cerebro_db", "server")
 PATIENCE = 60.0
@@ -120,7 +120,7 @@ def start_and_stop(data: Path, url: str) -> None:
         assert told in status.stdout
 
     assert run("stop", data).returncode == 0
-    assert not processes_in(data / "cluster")
+    assert not find_processes(data / "cluster")
     assert run("status", data).returncode == 3
     assert run("stop", data).returncode == 0, "stopping a stopped server is no error"
 
@@ -159,7 +159,7 @@ def test_only_the_owner_reaches_it(served: Served) -> None:
     socket = (data / "run").stat()
     assert socket.st_mode & 0o777 == 0o700
     expected = pwd.getpwnam("postgres").pw_uid if os.geteuid() == 0 else os.geteuid()
-    assert owners(processes_in(data / "cluster")) == {socket.st_uid} == {expected}
+    assert owners(find_processes(data / "cluster")) == {socket.st_uid} == {expected}
 
 
 def test_settings_follow_the_environment(served: Served) -> None:
@@ -222,10 +222,10 @@ def crash(data: Path, url: str) -> None:
 def remove(data: Path, url: str) -> None:
     """A deleted server makes room."""
     shutil.rmtree(data)
-    assert processes_in(Path(f"{data / 'cluster'} (deleted)"))
+    assert find_processes(Path(f"{data / 'cluster'} (deleted)"))
     assert run("status", data).returncode == 3
     assert start(data) == url
-    assert not processes_in(Path(f"{data / 'cluster'} (deleted)"))
+    assert not find_processes(Path(f"{data / 'cluster'} (deleted)"))
     assert ask(url, "SELECT count(*) FROM pg_extension WHERE extname = 'cerebro_db'") == 1
 
 
@@ -268,7 +268,7 @@ def test_an_ordinary_user_needs_no_root(folder: Path) -> None:
     os.chown(data, nobody.pw_uid, nobody.pw_gid)
     url = start(data, nobody)
     assert ask(url, "SELECT current_user") == "cerebro"
-    assert owners(processes_in(data / "cluster")) == {nobody.pw_uid}
+    assert owners(find_processes(data / "cluster")) == {nobody.pw_uid}
     assert run("stop", data, nobody).returncode == 0
 
 

@@ -1,4 +1,4 @@
-"""What `cerebro-db check` says of the segments of a Greenplum."""
+"""Findings of `cerebro-db check` about the segments of a Greenplum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from psycopg2.extensions import connection as Connection
 from servers import Database
 
 from cerebro_db.check.finding import Finding
-from cerebro_db.check.steps import examine
+from cerebro_db.check.steps import check_server
 
 pytestmark = pytest.mark.parametrize("platform", ["greenplum"], indirect=True)
 
@@ -22,17 +22,17 @@ exec {python} "$@"
 """
 
 
-def found(url: str) -> dict[str, Finding]:
-    return {finding.step: finding for finding in examine(url)}
+def check_steps(url: str) -> dict[str, Finding]:
+    return {finding.step: finding for finding in check_server(url)}
 
 
-def test_the_cluster_is_told(database: Database) -> None:
-    findings = found(database.url)
-    told = findings.pop("cancels")
+def test_a_cluster_is_checked(database: Database) -> None:
+    findings = check_steps(database.url)
+    cancels = findings.pop("cancels")
     assert {finding.state for finding in findings.values()} == {"OK"}
-    assert told.state == "WARN" or "survives" in told.told
-    assert ", PostgreSQL 1" in findings["server"].told
-    assert " segments, 1 host" in findings["trainer"].told
+    assert cancels.state == "WARN" or "survives" in cancels.summary
+    assert ", PostgreSQL 1" in findings["server"].summary
+    assert " segments, 1 host" in findings["trainer"].summary
 
 
 def test_a_segment_without_a_trainer_is_named(
@@ -45,9 +45,9 @@ def test_a_segment_without_a_trainer_is_named(
         cursor.execute(
             "UPDATE cerebro.setting SET value = %s WHERE name = 'trainer_python'", (str(program),)
         )
-    findings = found(database.url)
+    findings = check_steps(database.url)
     assert [step for step, finding in findings.items() if finding.state == "FAIL"] == ["trainer"]
-    assert findings["trainer"].told.startswith("1 of ")
+    assert findings["trainer"].summary.startswith("1 of ")
     lines = findings["trainer"].remedy.splitlines()
     assert [line.partition(" (")[0] for line in lines if not line.startswith(" ")] == ["segment 1"]
     assert any("no framework here" in line for line in lines)
@@ -57,6 +57,6 @@ def test_a_segment_without_a_key_is_named(database: Database, superuser: Connect
     """As after the cluster has grown."""
     with superuser.cursor() as cursor:
         cursor.execute("DELETE FROM cerebro.segment_key WHERE gp_segment_id = 0")
-    remedy = found(database.url)["trainer"].remedy
+    remedy = check_steps(database.url)["trainer"].remedy
     assert remedy.startswith("segment 0 (")
     assert "no row of cerebro.segment_key lies there" in remedy

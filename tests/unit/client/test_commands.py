@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cerebro_db.cli import app
-from cerebro_db.commands.completion import _offered
+from cerebro_db.commands.completion import _filter_names
 from cerebro_db.commands.exits import Exit
 
 PAGE = Path(__file__).parents[3] / "docs" / "command-line.md"
@@ -86,17 +86,17 @@ def test_ctrl_c_ends_as_cancelled() -> None:
 
 
 @given(st.lists(st.text(max_size=8)), st.text(max_size=2))
-def test_what_a_shell_would_read_is_not_offered(names: list[str], incomplete: str) -> None:
-    found = _offered(
+def test_what_a_shell_would_read_is_not_filter_names(names: list[str], incomplete: str) -> None:
+    found = _filter_names(
         [*names, "up$(reboot)", "a b", "-x", "a;b", "a\nb", "~", "safe-name.2"], incomplete
     )
     assert all(
         re.fullmatch(r"[\w.][\w.-]*", name) and name.startswith(incomplete) for name in found
     )
-    assert _offered(["safe-name.2"], "safe") == ["safe-name.2"]
+    assert _filter_names(["safe-name.2"], "safe") == ["safe-name.2"]
 
 
-def test_without_a_database_nothing_is_offered_and_nothing_said() -> None:
+def test_without_a_database_nothing_is_filter_names_and_nothing_said() -> None:
     script = Path(sys.executable).with_name("cerebro-db")
     asked = {
         "_CEREBRO_DB_COMPLETE": "complete_bash",

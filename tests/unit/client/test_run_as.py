@@ -18,7 +18,7 @@ def test_several_may_make_the_folder_at_once(tmp_path: Path) -> None:
 
         def make(data: Path, together: Barrier) -> None:
             together.wait()
-            run_as.give(data)
+            run_as.prepare_folder(data)
 
         with ThreadPoolExecutor(STARTS) as pool:
             for made in [

@@ -1,10 +1,16 @@
-"""What `cerebro-db check` says of the segments of a Greenplum, from their reports."""
+"""Findings of `cerebro-db check` about the segments of a Greenplum, from their reports."""
 
 from __future__ import annotations
 
 import pytest
 
-from cerebro_db.check.segments import ALIKE, Segment, compared, mended, product
+from cerebro_db.check.segments import (
+    EQUAL_KEYS,
+    Segment,
+    check_version,
+    compare_reports,
+    parse_product,
+)
 
 REPORT = {
     "package": "0.2.0",
@@ -20,32 +26,34 @@ FIRST, SECOND, THIRD = (Segment(number, f"sdw{number}", 6000 + number) for numbe
 
 
 def test_segments_that_agree() -> None:
-    finding = compared(dict.fromkeys((FIRST, SECOND, THIRD), REPORT), "0.2.0")
+    finding = compare_reports(dict.fromkeys((FIRST, SECOND, THIRD), REPORT), "0.2.0")
     assert (finding.state, finding.remedy) == ("OK", "")
-    assert "Keras 3.15.1" in finding.told
-    assert "on 3 segments, 3 hosts" in finding.told
+    assert "Keras 3.15.1" in finding.summary
+    assert "on 3 segments, 3 hosts" in finding.summary
 
 
-@pytest.mark.parametrize("name", ALIKE)
+@pytest.mark.parametrize("name", EQUAL_KEYS)
 def test_a_segment_that_differs_is_named(name: str) -> None:
-    finding = compared({FIRST: REPORT, SECOND: {**REPORT, name: "0.1"}, THIRD: REPORT}, "0.2.0")
+    finding = compare_reports(
+        {FIRST: REPORT, SECOND: {**REPORT, name: "0.1"}, THIRD: REPORT}, "0.2.0"
+    )
     assert finding.state == "FAIL"
     line = finding.remedy.splitlines()[0]
     assert line.startswith(
-        f"{ALIKE[name]}: {REPORT[name]} on segment 0 (sdw0, port 6000), segment 2"
+        f"{EQUAL_KEYS[name]}: {REPORT[name]} on segment 0 (sdw0, port 6000), segment 2"
     )
     assert line.endswith("0.1 on segment 1 (sdw1, port 6001)")
 
 
 @pytest.mark.parametrize("name", ["package", "version"])
 def test_segments_that_agree_on_another_version_than_the_extension(name: str) -> None:
-    finding = compared({key: {**REPORT, name: "0.1.0"} for key in (FIRST, SECOND)}, "0.2.0")
+    finding = compare_reports({key: {**REPORT, name: "0.1.0"} for key in (FIRST, SECOND)}, "0.2.0")
     assert finding.state == "FAIL"
     assert len(finding.remedy.splitlines()) == 3
 
 
 @pytest.mark.parametrize(
-    ("told", "name"),
+    ("version", "name"),
     [
         ("PostgreSQL 12.12 (WarehousePG 7.2.1 build 7) on x86_64", "WarehousePG 7.2.1"),
         ("PostgreSQL 12.22 on x86_64", "a server with segments"),
@@ -60,8 +68,8 @@ def test_segments_that_agree_on_another_version_than_the_extension(name: str) ->
         ("PostgreSQL 14.4 (Apache Cloudberry 2.0.0 build 1) on x86_64", "Apache Cloudberry 2.0.0"),
     ],
 )
-def test_what_a_greenplum_calls_itself(told: str, name: str) -> None:
-    assert product(told) == name
+def test_the_product_of_a_version(version: str, name: str) -> None:
+    assert parse_product(version) == name
 
 
 @pytest.mark.parametrize(
@@ -78,7 +86,7 @@ def test_what_a_greenplum_calls_itself(told: str, name: str) -> None:
 def test_versions_that_a_cancel_can_end_are_warned_of(
     name: str, number: int | None, state: str
 ) -> None:
-    finding = mended(name, number)
+    finding = check_version(name, number)
     assert finding.state == state
-    assert name in finding.told
+    assert name in finding.summary
     assert bool(finding.remedy) == (state == "WARN")
