@@ -15,7 +15,7 @@ BEGIN
     END LOOP;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.keep_private(regclass) IS 'Internal: take back what default privileges have granted on a new table of the caller''s in schema cerebro_state';
+COMMENT ON FUNCTION cerebro.keep_private IS 'Internal: take back what default privileges have granted on a new table of the caller''s in schema cerebro_state';
 
 CREATE OR REPLACE FUNCTION cerebro.keep_private(made regprocedure) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -31,4 +31,4 @@ BEGIN
     END LOOP;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.keep_private(regprocedure) IS 'Internal: take back what everybody has by default on a new function of the caller''s, and what default privileges have granted';
+COMMENT ON FUNCTION cerebro.keep_private IS 'Internal: take back what everybody has by default on a new function of the caller''s, and what default privileges have granted';

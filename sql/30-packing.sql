@@ -9,8 +9,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
 return packing.training_preprocessor(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION training_preprocessor_dl(varchar, varchar, varchar, varchar, integer, double precision, integer[], text, integer, bigint, text, varchar)
-IS 'Pack a table for training: rows in random order (by seed), many to a buffer, spread evenly over n_segments segments; dependent_type class encodes targets one-hot, float keeps them as numbers; the column sample_weight_varname says how much each row counts in the training loss';
+COMMENT ON FUNCTION training_preprocessor_dl IS 'Pack a table for training: rows in random order (by seed), many to a buffer, spread evenly over n_segments segments; dependent_type class encodes targets one-hot, float keeps them as numbers; the column sample_weight_varname says how much each row counts in the training loss';
 
 CREATE OR REPLACE FUNCTION validation_preprocessor_dl(
     source_table varchar, output_table varchar, dependent_varname varchar, independent_varname varchar,
@@ -19,8 +18,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
 return packing.validation_preprocessor(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION validation_preprocessor_dl(varchar, varchar, varchar, varchar, varchar, integer, text)
-IS 'Pack a table for validation: normalised, encoded and spread as its training table was';
+COMMENT ON FUNCTION validation_preprocessor_dl IS 'Pack a table for validation: normalised, encoded and spread as its training table was';
 
 CREATE OR REPLACE FUNCTION cerebro.pack_mixed(
     source text, output text, dependent text, independent text, dependent_type text, weight text, rows bigint,
@@ -29,7 +27,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
 return packing.pack_mixed(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.pack_mixed(text, text, text, text, text, text, bigint, text[], json, json) IS 'Internal: pack a table for training whose rows are in random order already: so many, without a NULL, of these classes; recipes are applied to the raw values of inputs, by their names; grouped has the buffers of rows that come group by group';
+COMMENT ON FUNCTION cerebro.pack_mixed IS 'Internal: pack a table for training whose rows are in random order already: so many, without a NULL, of these classes; recipes are applied to the raw values of inputs, by their names; grouped has the buffers of rows that come group by group';
 
 CREATE OR REPLACE FUNCTION cerebro.pack_beside(
     source text, output text, dependent text, independent text, training text, recipes json, grouped json) RETURNS void
@@ -37,11 +35,11 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
 return packing.pack_beside(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.pack_beside(text, text, text, text, text, json, json) IS 'Internal: pack a table for validation as its training table was, of raw values to which recipes are applied';
+COMMENT ON FUNCTION cerebro.pack_beside IS 'Internal: pack a table for validation as its training table was, of raw values to which recipes are applied';
 
 CREATE OR REPLACE FUNCTION cerebro.rows_seen(rows bigint) RETURNS boolean
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
 return packing.rows_seen(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.rows_seen(bigint) IS 'Internal: let those who look at this session know how many rows the preprocessor has read so far; always true';
+COMMENT ON FUNCTION cerebro.rows_seen IS 'Internal: let those who look at this session know how many rows the preprocessor has read so far; always true';

@@ -7,5 +7,4 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import series
 return series.window_series(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.window_series(text, text, text, text, text, integer, integer, text, text, text)
-IS 'Cut the series of a table, one for each id in the order of ts, into windows of width samples, one at each stride, with a label by a rule; windows across gaps and missing values are left out';
+COMMENT ON FUNCTION cerebro.window_series IS 'Cut the series of a table, one for each id in the order of ts, into windows of width samples, one at each stride, with a label by a rule; windows across gaps and missing values are left out';

@@ -6,8 +6,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import custom_functions
 return custom_functions.load_custom_function(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION load_custom_function(varchar, bytea, text, text)
-IS 'Register a loss or metric, of which object is the source in UTF-8, in an object table, which is made if need be; for superusers';
+COMMENT ON FUNCTION load_custom_function IS 'Register a loss or metric, of which object is the source in UTF-8, in an object table, which is made if need be; for superusers';
 
 CREATE OR REPLACE FUNCTION load_custom_function(
     object_table varchar, object text, name text, description text DEFAULT NULL) RETURNS void
@@ -15,29 +14,25 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import custom_functions
 return custom_functions.load_custom_function(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION load_custom_function(varchar, text, text, text)
-IS 'Register a loss or metric, of which object is the source, in an object table, which is made if need be; for superusers';
+COMMENT ON FUNCTION load_custom_function IS 'Register a loss or metric, of which object is the source, in an object table, which is made if need be; for superusers';
 
 CREATE OR REPLACE FUNCTION delete_custom_function(object_table varchar, id integer) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import custom_functions
 return custom_functions.delete_custom_function(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION delete_custom_function(varchar, integer)
-IS 'Delete a custom function by its id; the object table is dropped with its last row; for superusers';
+COMMENT ON FUNCTION delete_custom_function IS 'Delete a custom function by its id; the object table is dropped with its last row; for superusers';
 
 CREATE OR REPLACE FUNCTION delete_custom_function(object_table varchar, name text) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import custom_functions
 return custom_functions.delete_custom_function(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION delete_custom_function(varchar, text)
-IS 'Delete a custom function by its name; the object table is dropped with its last row; for superusers';
+COMMENT ON FUNCTION delete_custom_function IS 'Delete a custom function by its name; the object table is dropped with its last row; for superusers';
 
 CREATE OR REPLACE FUNCTION load_top_k_accuracy_function(object_table varchar, k integer) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import custom_functions
 return custom_functions.load_top_k_accuracy_function(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION load_top_k_accuracy_function(varchar, integer)
-IS 'Register the metric top_<k>_accuracy: whether the right class is among the k most probable ones; for superusers';
+COMMENT ON FUNCTION load_top_k_accuracy_function IS 'Register the metric top_<k>_accuracy: whether the right class is among the k most probable ones; for superusers';

@@ -14,58 +14,56 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.submit(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.submit(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text, integer, interval, boolean, text, jsonb, integer, text)
-IS 'Train in the background what madlib_fit_multiple_model would with the same arguments, and return the id of the run as soon as it is logged';
+COMMENT ON FUNCTION cerebro.submit IS 'Train in the background what madlib_fit_multiple_model would with the same arguments, and return the id of the run as soon as it is logged';
 
 CREATE OR REPLACE FUNCTION cerebro.submit(call text, arguments jsonb) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.submit_call(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.submit(text, jsonb)
-IS 'Train in the background what a call would (madlib_fit, madlib_fit_multiple_model, madlib_automl or cerebro.train), with its arguments by their names, and return the id of the run as soon as it is logged';
+COMMENT ON FUNCTION cerebro.submit IS 'Train in the background what a call would (madlib_fit, madlib_fit_multiple_model, madlib_automl or cerebro.train), with its arguments by their names, and return the id of the run as soon as it is logged';
 
 CREATE OR REPLACE PROCEDURE cerebro.work(task json)
 LANGUAGE plpython3u AS $$
 from cerebro_plpy.api import runs
 return runs.work(plpy, GD, *args)
 $$;
-COMMENT ON PROCEDURE cerebro.work(json) IS 'Internal: do what cerebro.submit or cerebro.resume has opened this session for; commits often';
+COMMENT ON PROCEDURE cerebro.work IS 'Internal: do what cerebro.submit or cerebro.resume has opened this session for; commits often';
 
 CREATE OR REPLACE FUNCTION cerebro.wait(run_id bigint, timeout interval DEFAULT NULL) RETURNS text
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.wait(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.wait(bigint, interval) IS 'Wait until nobody works for a run any more, and return its status; running, where the time was over before';
+COMMENT ON FUNCTION cerebro.wait IS 'Wait until nobody works for a run any more, and return its status; running, where the time was over before';
 
 CREATE OR REPLACE FUNCTION cerebro.cancel(run_id bigint) RETURNS boolean
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.cancel(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.cancel(bigint) IS 'Cancel a run, in the background or not; false where nobody works for it. What it completed stays, and cerebro.resume goes on with it';
+COMMENT ON FUNCTION cerebro.cancel IS 'Cancel a run, in the background or not; false where nobody works for it. What it completed stays, and cerebro.resume goes on with it';
 
 CREATE OR REPLACE FUNCTION cerebro.resume(run_id bigint, background boolean DEFAULT FALSE) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.resume_run(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.resume(bigint, boolean) IS 'Go on with an own run that was interrupted, cancelled or failed, here or in the background: visits that were completed are not made again, then the output tables are made';
+COMMENT ON FUNCTION cerebro.resume IS 'Go on with an own run that was interrupted, cancelled or failed, here or in the background: visits that were completed are not made again, then the output tables are made';
 
 CREATE OR REPLACE FUNCTION cerebro.write_outputs(run_id bigint, name text) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.write_outputs(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.write_outputs(bigint, text) IS 'Make the output tables of a run under any name: again, after a rollback, or of what one that goes on or ended early has come to so far';
+COMMENT ON FUNCTION cerebro.write_outputs IS 'Make the output tables of a run under any name: again, after a rollback, or of what one that goes on or ended early has come to so far';
 
 CREATE OR REPLACE FUNCTION cerebro.drop_run(run_id bigint) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.drop_run(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.drop_run(bigint) IS 'Remove an own run that is not under way: its log and its states; output tables stay';
+COMMENT ON FUNCTION cerebro.drop_run IS 'Remove an own run that is not under way: its log and its states; output tables stay';
 
 -- Who may delete rows of a table may also lock it against everybody, so roles may not. As the owner of the tables this
 -- removes what the owner of a run has marked, whoever calls: the mark is subject to row security. It touches no rows of another
@@ -87,18 +85,18 @@ BEGIN
     DELETE FROM cerebro.run_log r WHERE r.run_id = remove_dropped.run_id AND r.dropped;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.remove_dropped(bigint) IS 'Internal: remove the log of a run that its owner has marked as dropped';
+COMMENT ON FUNCTION cerebro.remove_dropped IS 'Internal: remove the log of a run that its owner has marked as dropped';
 
 CREATE OR REPLACE FUNCTION cerebro.vacuum_runs(older_than interval DEFAULT '7 days') RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.vacuum_runs(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.vacuum_runs(interval) IS 'Remove the states of own runs that ended, or were interrupted, so long ago, and features of tables that are no more, and return how many bytes they took; logs and output tables stay';
+COMMENT ON FUNCTION cerebro.vacuum_runs IS 'Remove the states of own runs that ended, or were interrupted, so long ago, and features of tables that are no more, and return how many bytes they took; logs and output tables stay';
 
 CREATE OR REPLACE FUNCTION cerebro.drop_features(source_table varchar DEFAULT NULL) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.drop_features(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.drop_features(varchar) IS 'Remove what is kept of the caller''s of what frozen layers gave for the rows of a packed table, or of all, and return how many bytes it took';
+COMMENT ON FUNCTION cerebro.drop_features IS 'Remove what is kept of the caller''s of what frozen layers gave for the rows of a packed table, or of all, and return how many bytes it took';

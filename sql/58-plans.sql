@@ -11,12 +11,11 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import plans
 return plans.plan_fit(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.plan_fit(varchar, varchar, integer, boolean, varchar, integer, bigint, text, integer, bigint, boolean, text, text, interval, text, jsonb, text, text, integer)
-IS 'How madlib_fit_multiple_model with these arguments would be executed, and how long that is expected to take: a tree as of EXPLAIN, as text line by line or (format) as json. Programs that nobody has timed yet are timed on real rows; nothing is trained';
+COMMENT ON FUNCTION cerebro.plan_fit IS 'How madlib_fit_multiple_model with these arguments would be executed, and how long that is expected to take: a tree as of EXPLAIN, as text line by line or (format) as json. Programs that nobody has timed yet are timed on real rows; nothing is trained';
 
 CREATE OR REPLACE FUNCTION cerebro.plan_of(run_id bigint, format text DEFAULT 'text') RETURNS SETOF text
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import plans
 return plans.plan_of(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.plan_of(bigint, text) IS 'The plan of an own run beside what happened: how far each estimate was off, and what would have been better by the times that were measured; a tree as of EXPLAIN, as text line by line or (format) as json';
+COMMENT ON FUNCTION cerebro.plan_of IS 'The plan of an own run beside what happened: how far each estimate was off, and what would have been better by the times that were measured; a tree as of EXPLAIN, as text line by line or (format) as json';

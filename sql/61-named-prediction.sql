@@ -15,28 +15,28 @@ BEGIN
     RETURN value::text;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.text_under(anyelement, text, text, text, text, text, text) IS 'Internal: the text of a value under these settings, whatever those of the session are';
+COMMENT ON FUNCTION cerebro.text_under IS 'Internal: the text of a value under these settings, whatever those of the session are';
 
 CREATE OR REPLACE FUNCTION cerebro.predict_blocks(model text, source text, id_col text, owner text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predict_blocks(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.predict_blocks(text, text, text, text) IS 'Internal: the rows of a source block by block, with what a model predicts for them';
+COMMENT ON FUNCTION cerebro.predict_blocks IS 'Internal: the rows of a source block by block, with what a model predicts for them';
 
 CREATE OR REPLACE FUNCTION cerebro.predict_ahead(model text, source text, id_col text, owner text, drawn double precision) RETURNS text
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predict_ahead(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.predict_ahead(text, text, text, text, double precision) IS 'Internal: predict the rows of a source before they are wanted, and return what cerebro.predicted is to be told; the last argument may be anything that is not known before';
+COMMENT ON FUNCTION cerebro.predict_ahead IS 'Internal: predict the rows of a source before they are wanted, and return what cerebro.predicted is to be told; the last argument may be anything that is not known before';
 
 CREATE OR REPLACE FUNCTION cerebro.predicted(told text, model text, source text, id_col text, owner text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predicted(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.predicted(text, text, text, text, text) IS 'Internal: what was predicted ahead, block by block; with the arguments of the prediction, so that columns of other tables among them are refused where they would not be known yet';
+COMMENT ON FUNCTION cerebro.predicted IS 'Internal: what was predicted ahead, block by block; with the arguments of the prediction, so that columns of other tables among them are refused where they would not be known yet';
 
 CREATE OR REPLACE FUNCTION cerebro.predict(model text, source text, id_col text DEFAULT NULL, owner text DEFAULT NULL) RETURNS TABLE (
     id text, prediction text, probability double precision, probabilities jsonb, lower double precision, upper double precision)
@@ -50,7 +50,7 @@ FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest((b.told).ids) AS id,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::pg_catalog.float8[]) AS number
       FROM (SELECT cerebro.predict_blocks($1, $2, $3, $4) AS told OFFSET 0) b OFFSET 0) r
 $$;
-COMMENT ON FUNCTION cerebro.predict(text, text, text, text) IS 'What an own model, or one that its owner has granted and owner names, predicts for each row of a table or view';
+COMMENT ON FUNCTION cerebro.predict IS 'What an own model, or one that its owner has granted and owner names, predicts for each row of a table or view';
 
 CREATE OR REPLACE FUNCTION cerebro.predict_row(model text, record jsonb, owner text DEFAULT NULL) RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE COST 100000
@@ -59,7 +59,7 @@ SET datestyle = iso, ymd SET intervalstyle = postgres SET lc_monetary = 'C' AS $
 from cerebro_plpy.api import named_prediction
 return named_prediction.predict_row(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.predict_row(text, jsonb, text) IS 'What an own model, or one that its owner has granted and owner names, predicts for one row, which is given as an object of its columns';
+COMMENT ON FUNCTION cerebro.predict_row IS 'What an own model, or one that its owner has granted and owner names, predicts for one row, which is given as an object of its columns';
 
 -- Who was granted predictions has no right to read what it fills the trainer with. Which version that is, it is told by
 -- our own code in this process, which has seen that the caller may; nothing that a session can say by SQL tells it.
@@ -68,4 +68,4 @@ LANGUAGE plpython3u STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg
 from cerebro_plpy.api import named_prediction
 return named_prediction.sealed_version(plpy, GD)
 $$;
-COMMENT ON FUNCTION cerebro.sealed_version() IS 'Internal: fill the trainer of this session with a granted model for cerebro.predict and cerebro.predict_row, which alone can call it';
+COMMENT ON FUNCTION cerebro.sealed_version IS 'Internal: fill the trainer of this session with a granted model for cerebro.predict and cerebro.predict_row, which alone can call it';

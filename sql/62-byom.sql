@@ -9,8 +9,8 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import byom
 return byom.predict_byom(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION madlib_keras_predict_byom(varchar, integer, varchar, varchar, varchar, varchar, varchar, boolean, text[], double precision, integer, text)
-IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: pred_type prob gives all classes with rank, response the best class';
+COMMENT ON FUNCTION madlib_keras_predict_byom IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: pred_type prob gives all classes with rank, response the best class';
+-- Alias: madlib_predict_byom
 
 CREATE OR REPLACE FUNCTION madlib_keras_predict_byom(
     model_arch_table varchar, model_id integer, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
@@ -20,8 +20,8 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import byom
 return byom.predict_byom(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION madlib_keras_predict_byom(varchar, integer, varchar, varchar, varchar, varchar, integer, boolean, text[], double precision, integer, text)
-IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: the pred_type best classes of each';
+COMMENT ON FUNCTION madlib_keras_predict_byom IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: the pred_type best classes of each';
+-- Alias: madlib_predict_byom
 
 CREATE OR REPLACE FUNCTION madlib_keras_predict_byom(
     model_arch_table varchar, model_id integer, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
@@ -31,38 +31,5 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import byom
 return byom.predict_byom(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION madlib_keras_predict_byom(varchar, integer, varchar, varchar, varchar, varchar, double precision, boolean, text[], double precision, integer, text)
-IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: the classes with a probability above pred_type';
-
-CREATE OR REPLACE FUNCTION madlib_predict_byom(
-    model_arch_table varchar, model_id integer, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
-    pred_type varchar DEFAULT 'prob', use_gpus boolean DEFAULT NULL, class_values text[] DEFAULT NULL,
-    normalizing_const double precision DEFAULT NULL, dependent_count integer DEFAULT 1, backend text DEFAULT 'tensorflow') RETURNS void
-LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy.api import byom
-return byom.predict_byom(plpy, GD, *args)
-$$;
-COMMENT ON FUNCTION madlib_predict_byom(varchar, integer, varchar, varchar, varchar, varchar, varchar, boolean, text[], double precision, integer, text)
-IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: pred_type prob gives all classes with rank, response the best class';
-
-CREATE OR REPLACE FUNCTION madlib_predict_byom(
-    model_arch_table varchar, model_id integer, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
-    pred_type integer, use_gpus boolean DEFAULT NULL, class_values text[] DEFAULT NULL,
-    normalizing_const double precision DEFAULT NULL, dependent_count integer DEFAULT 1, backend text DEFAULT 'tensorflow') RETURNS void
-LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy.api import byom
-return byom.predict_byom(plpy, GD, *args)
-$$;
-COMMENT ON FUNCTION madlib_predict_byom(varchar, integer, varchar, varchar, varchar, varchar, integer, boolean, text[], double precision, integer, text)
-IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: the pred_type best classes of each';
-
-CREATE OR REPLACE FUNCTION madlib_predict_byom(
-    model_arch_table varchar, model_id integer, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
-    pred_type double precision, use_gpus boolean DEFAULT NULL, class_values text[] DEFAULT NULL,
-    normalizing_const double precision DEFAULT NULL, dependent_count integer DEFAULT 1, backend text DEFAULT 'tensorflow') RETURNS void
-LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy.api import byom
-return byom.predict_byom(plpy, GD, *args)
-$$;
-COMMENT ON FUNCTION madlib_predict_byom(varchar, integer, varchar, varchar, varchar, varchar, double precision, boolean, text[], double precision, integer, text)
-IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: the classes with a probability above pred_type';
+COMMENT ON FUNCTION madlib_keras_predict_byom IS 'Predictions for raw rows with a model of an architecture table that was loaded with its weights: the classes with a probability above pred_type';
+-- Alias: madlib_predict_byom

@@ -6,7 +6,7 @@ LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import understanding
 return understanding.evaluation_blocks(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.evaluation_blocks(text, text, text[], json) IS 'Internal: the rows of a source block by block, with what a model predicts for them; the id of each is an array of its target and its group; caller has the path and the settings of the session that evaluates';
+COMMENT ON FUNCTION cerebro.evaluation_blocks IS 'Internal: the rows of a source block by block, with what a model predicts for them; the id of each is an array of its target and its group; caller has the path and the settings of the session that evaluates';
 
 CREATE OR REPLACE FUNCTION cerebro.evaluate(model text, source text, group_by text[] DEFAULT NULL) RETURNS TABLE (
     "group" jsonb, metric text, class text, predicted text, value double precision, rows bigint)
@@ -14,7 +14,7 @@ LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$
 from cerebro_plpy.api import understanding
 return understanding.evaluate(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.evaluate(text, text, text[]) IS 'How good the predictions of a model are for the rows of a table or view whose target is known: over all of them, and over those of each group';
+COMMENT ON FUNCTION cerebro.evaluate IS 'How good the predictions of a model are for the rows of a table or view whose target is known: over all of them, and over those of each group';
 
 CREATE OR REPLACE FUNCTION cerebro.importance(model text, source text) RETURNS TABLE (
     column_name text, importance double precision, importance_error double precision, metric text, rows bigint)
@@ -22,7 +22,7 @@ LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$
 from cerebro_plpy.api import understanding
 return understanding.importance(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.importance(text, text) IS 'How much worse a model predicts the rows of a table or view when the values of a column are shuffled among them, for each column that it uses, with the standard error';
+COMMENT ON FUNCTION cerebro.importance IS 'How much worse a model predicts the rows of a table or view when the values of a column are shuffled among them, for each column that it uses, with the standard error';
 
 CREATE OR REPLACE FUNCTION cerebro.version_importance(model text, version integer, seconds double precision) RETURNS TABLE (
     importance double precision[], importance_error double precision[])
@@ -30,14 +30,14 @@ LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import understanding
 return understanding.version_importance(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.version_importance(text, integer, double precision) IS 'Internal: what the columns of a version of an own model are worth over rows that it was not trained on, in the order of its recipe, as far as there is time to compute it';
+COMMENT ON FUNCTION cerebro.version_importance IS 'Internal: what the columns of a version of an own model are worth over rows that it was not trained on, in the order of its recipe, as far as there is time to compute it';
 
 CREATE OR REPLACE FUNCTION cerebro.attribution_blocks(model text, source text, id_col text) RETURNS SETOF cerebro.attributed_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import understanding
 return understanding.attribution_blocks(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.attribution_blocks(text, text, text) IS 'Internal: the rows of a source block by block, with what each of their columns adds to a prediction';
+COMMENT ON FUNCTION cerebro.attribution_blocks IS 'Internal: the rows of a source block by block, with what each of their columns adds to a prediction';
 
 CREATE OR REPLACE FUNCTION cerebro.attribution(model text, source text, id_col text DEFAULT NULL) RETURNS TABLE (
     id text, column_name text, value text, attribution double precision, gap double precision, patch integer[])
@@ -48,4 +48,4 @@ SELECT pg_catalog.unnest((b.told).ids), pg_catalog.unnest((b.told).columns), pg_
        pg_catalog.unnest((b.told).patches)::pg_catalog.int4[]
 FROM (SELECT cerebro.attribution_blocks($1, $2, $3) AS told OFFSET 0) b
 $$;
-COMMENT ON FUNCTION cerebro.attribution(text, text, text) IS 'Why a model predicts what it does for each row of a table or view: what each column adds to the number, or to the probability of the class that is predicted, and each patch of an image';
+COMMENT ON FUNCTION cerebro.attribution IS 'Why a model predicts what it does for each row of a table or view: what each column adds to the number, or to the probability of the class that is predicted, and each patch of an image';

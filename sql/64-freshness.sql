@@ -7,16 +7,14 @@ LANGUAGE plpython3u STABLE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import freshness
 return freshness.drift(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.drift(text, text)
-IS 'How far the columns of a table or view lie from what an own model was trained on: shares of missing values, population stability index, share of categories that are new';
+COMMENT ON FUNCTION cerebro.drift IS 'How far the columns of a table or view lie from what an own model was trained on: shares of missing values, population stability index, share of categories that are new';
 
 CREATE OR REPLACE FUNCTION cerebro.verify(model text, version text DEFAULT NULL) RETURNS TABLE (what text, ok boolean, detail text)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import freshness
 return freshness.verify(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.verify(text, text)
-IS 'Train a version of an own model once more, from what was kept of its run, and say whether the same bits come out, or what has changed since; nothing of it stays';
+COMMENT ON FUNCTION cerebro.verify IS 'Train a version of an own model once more, from what was kept of its run, and say whether the same bits come out, or what has changed since; nothing of it stays';
 
 CREATE OR REPLACE FUNCTION cerebro.refresh(model text, since text DEFAULT NULL) RETURNS TABLE (
     run_id bigint, version integer, deployed boolean, metric text, value double precision, training_rows bigint, validation_rows bigint)
@@ -24,5 +22,4 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import freshness
 return freshness.refresh(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.refresh(text, text)
-IS 'Train the version of an own model that predicts on the rows that its source has now, from its weights on; it returns the new version, which predicts if it is better, or no row where no rows are new';
+COMMENT ON FUNCTION cerebro.refresh IS 'Train the version of an own model that predicts on the rows that its source has now, from its weights on; it returns the new version, which predicts if it is better, or no row where no rows are new';

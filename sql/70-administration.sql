@@ -5,18 +5,18 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import administration
 return administration.grant_usage(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.grant_usage(regrole, boolean) IS 'Let a role use the extension: its functions, its own runs, and state tables of its own; and say whether a trainer that one of its sessions leaves may serve the next one';
+COMMENT ON FUNCTION cerebro.grant_usage IS 'Let a role use the extension: its functions, its own runs, and state tables of its own; and say whether a trainer that one of its sessions leaves may serve the next one';
 
 CREATE OR REPLACE FUNCTION cerebro.worker_report() RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import administration
 return administration.worker_report(plpy, GD)
 $$;
-COMMENT ON FUNCTION cerebro.worker_report() IS 'Open a worker session as a run of the current user would, and say as whom it was opened';
+COMMENT ON FUNCTION cerebro.worker_report IS 'Open a worker session as a run of the current user would, and say as whom it was opened';
 
 CREATE OR REPLACE FUNCTION cerebro.python_version() RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import administration
 return administration.python_version(plpy, GD)
 $$;
-COMMENT ON FUNCTION cerebro.python_version() IS 'Versions of the extension, of its Python package, of the embedded Python and of psycopg2';
+COMMENT ON FUNCTION cerebro.python_version IS 'Versions of the extension, of its Python package, of the embedded Python and of psycopg2';

@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION cerebro.may_see(owner name) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
 $$SELECT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = owner AND pg_catalog.pg_has_role(r.oid, 'MEMBER')
                                                     OR r.rolname = current_user AND r.rolsuper)$$;
-COMMENT ON FUNCTION cerebro.may_see(name) IS 'Whether the current user has the role that owns a run, or is a superuser, who sees those of roles that are no more too';
+COMMENT ON FUNCTION cerebro.may_see IS 'Whether the current user has the role that owns a run, or is a superuser, who sees those of roles that are no more too';
 
 -- Who holds the advisory lock on a number of 64 bits, 1667590770 in its upper half with those of the run's flipped, says
 -- "the orchestrator of the run is alive". To flip bits a second time gives the number of the run, and no two share a key.
@@ -59,7 +59,7 @@ CREATE OR REPLACE FUNCTION cerebro.used_places(used double precision, places int
 LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
 $$SELECT used * h.left_over + places * (1 - h.left_over) * 300 / ln(2)
 FROM (SELECT power(0.5, least(greatest(extract(epoch FROM clock_timestamp() - since)::double precision, 0) / 300, 100)) AS left_over) h$$;
-COMMENT ON FUNCTION cerebro.used_places(double precision, integer, timestamptz) IS 'Internal: seconds that a run had places, of which what was five minutes ago counts half, where so many were used until then and it has so many places since';
+COMMENT ON FUNCTION cerebro.used_places IS 'Internal: seconds that a run had places, of which what was five minutes ago counts half, where so many were used until then and it has so many places since';
 
 -- Each run divides the places by what stands here (scheduling/quota/fair_share.py), so all see the same of all; of others no more than that.
 -- What counts is what functions of the extension have written, and locks: a backend is at work for one run, which it holds the lock
@@ -323,7 +323,7 @@ COMMENT ON VIEW cerebro.act IS 'What people have asked of runs that the reader m
 CREATE OR REPLACE FUNCTION cerebro.may_act(run_id bigint) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
 $$SELECT EXISTS (SELECT FROM cerebro.visible_run r WHERE r.run_id = may_act.run_id)$$;
-COMMENT ON FUNCTION cerebro.may_act(bigint) IS 'Internal: whether the current user is a member of the role that owns a run';
+COMMENT ON FUNCTION cerebro.may_act IS 'Internal: whether the current user is a member of the role that owns a run';
 
 -- Made anew by each script: they need this function.
 DROP POLICY IF EXISTS seen ON cerebro.act_log;

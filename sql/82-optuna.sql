@@ -22,7 +22,7 @@ SELECT p.name,
             ELSE to_jsonb(p.value) END
 FROM pair p
 $$;
-COMMENT ON FUNCTION cerebro.settings_of(text) IS 'Internal: the settings of a parameter string by name; of an optimizer its name, and its own settings beside it';
+COMMENT ON FUNCTION cerebro.settings_of IS 'Internal: the settings of a parameter string by name; of an optimizer its name, and its own settings beside it';
 
 CREATE OR REPLACE VIEW cerebro.parameter WITH (security_barrier) AS
 SELECT c.run_id, c.mst_key, p.name, p.value

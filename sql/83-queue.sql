@@ -29,7 +29,7 @@ BEGIN
         seen_at = pg_catalog.clock_timestamp(), changed_at = pg_catalog.clock_timestamp();
 END;
 $$;
-COMMENT ON FUNCTION cerebro.enter_queue(bigint, text, integer, integer, integer, boolean) IS 'Internal: let an own run, which its ticket proves it to be, wait for places behind all that are there';
+COMMENT ON FUNCTION cerebro.enter_queue IS 'Internal: let an own run, which its ticket proves it to be, wait for places behind all that are there';
 
 -- While a role has no place that could use one, others take no more than an equal share, and the one that has used less goes first:
 -- so no run of our own asks for more, and whoever asks by hand gets no more. What runs claim that nobody works for is not counted
@@ -100,7 +100,7 @@ BEGIN
     RETURN taken;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.take_places(bigint, text, integer, integer) IS 'Internal: let an own run, which its ticket proves it to be, have so many places, or as many as are left beside those that it had; how many it has then. 0 says that it waits';
+COMMENT ON FUNCTION cerebro.take_places IS 'Internal: let an own run, which its ticket proves it to be, have so many places, or as many as are left beside those that it had; how many it has then. 0 says that it waits';
 
 -- The configurations that acts add count from then on. Of a run that has no place only what could never begin is refused: it takes
 -- its place with all of them.
@@ -133,7 +133,7 @@ BEGIN
     RETURN fits;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.add_to_queue(bigint, text, integer, integer) IS 'Internal: let an own run, which its ticket proves it to be, have so many configurations beside those that it had, or none of them where quotas leave no room for all; whether it has them';
+COMMENT ON FUNCTION cerebro.add_to_queue IS 'Internal: let an own run, which its ticket proves it to be, have so many configurations beside those that it had, or none of them where quotas leave no room for all; whether it has them';
 
 CREATE OR REPLACE FUNCTION cerebro.leave_queue(run_id bigint, ticket text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -147,4 +147,4 @@ BEGIN
     END IF;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.leave_queue(bigint, text) IS 'Internal: give back all places of an own run, which its ticket proves it to be, at its end';
+COMMENT ON FUNCTION cerebro.leave_queue IS 'Internal: give back all places of an own run, which its ticket proves it to be, at its end';

@@ -6,4 +6,4 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = 
 from cerebro_plpy.api import used_time
 return used_time.count_time(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.count_time(bigint, text, double precision) IS 'Internal: count processor seconds that an own run, which its ticket proves it to be, has used since the last time; false if it is not, or no call is at work for the run';
+COMMENT ON FUNCTION cerebro.count_time IS 'Internal: count processor seconds that an own run, which its ticket proves it to be, has used since the last time; false if it is not, or no call is at work for the run';

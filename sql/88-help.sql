@@ -14,8 +14,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import help
 return help.explain(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.help(text, text)
-IS 'What a function does: in short, or with message usage, help or ? all that the reference says; without a name, a list of all functions';
+COMMENT ON FUNCTION cerebro.help IS 'What a function does: in short, or with message usage, help or ? all that the reference says; without a name, a list of all functions';
 
 -- MADlib's way to ask, f() and f('usage'), for every function of the schema, so that none can be forgotten. Where a
 -- function already means something when it is called so, it keeps its meaning: with no argument needed there is no help

@@ -20,12 +20,15 @@ from typing import Any
 import pglast
 from pglast import ast
 from pglast.parser import ParseError
-from sources import tree
+from sources import sql_files, tree
 
 from cerebro_plpy.database import queries
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = [*sorted((ROOT / "sql").glob("*.sql")), *sorted((ROOT / "migrations").glob("*.sql"))]
+SCRIPTS = {
+    **sql_files(),
+    **{path: path.read_text() for path in sorted((ROOT / "migrations").glob("*.sql"))},
+}
 MODULES = [
     *sorted((ROOT / "cerebro_db").rglob("*.py")),
     *sorted((ROOT / "plpy" / "cerebro_plpy").rglob("*.py")),
@@ -106,9 +109,9 @@ def product_statements() -> tuple[Statement, ...]:
 
 def script_statements() -> Iterator[Statement]:
     """Yield those of the extension's scripts and of migrations."""
-    for path in SCRIPTS:
-        text = path.read_text(encoding="utf-8").replace("@extschema@", "extschema")
-        yield from statements_of(text, path.relative_to(ROOT).as_posix())
+    for path, text in SCRIPTS.items():
+        script = text.replace("@extschema@", "extschema")
+        yield from statements_of(script, path.relative_to(ROOT).as_posix())
 
 
 def query_statements() -> Iterator[Statement]:

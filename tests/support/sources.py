@@ -1,12 +1,22 @@
-"""The product's modules, each parsed once for all tests of a process."""
+"""The product's modules, each parsed once for all tests of a process, and its SQL."""
 
 from __future__ import annotations
 
 import ast
+import runpy
 from functools import cache
 from pathlib import Path
 
-BACKEND = Path(__file__).parents[2] / "plpy" / "cerebro_plpy"
+ROOT = Path(__file__).parents[2]
+BACKEND = ROOT / "plpy" / "cerebro_plpy"
+
+
+@cache
+def sql_files() -> dict[Path, str]:
+    """Return the files of sql/ in their order, each with its SQL as a server gets it."""
+    # The root is not on the path of tests: it has a folder plpy.
+    expand = runpy.run_path(str(ROOT / "assembly.py"))["expand"]
+    return {path: expand(path.read_text()) for path in sorted(ROOT.glob("sql/*.sql"))}
 
 
 @cache

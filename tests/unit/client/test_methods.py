@@ -7,17 +7,17 @@ import pydoc
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
 import sqlalchemy as sa
+from sources import sql_files
 
 import cerebro_db
 from cerebro_db import arguments, errors
 from cerebro_db.sql_session import SqlSession
 
-SCRIPTS = sorted((Path(__file__).parents[3] / "sql").glob("*.sql"))
+SCRIPTS = "\n".join(sql_files().values())
 FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION (?:cerebro\.)?(\w+)\((.*?)\) RETURNS", re.DOTALL)
 INTERNAL = re.compile(r"COMMENT ON FUNCTION cerebro\.(\w+)\([^)]*\)\s+IS 'Internal: ")
 ARGUMENT = re.compile(r"(?:^|,)\s*(\w+) ")
@@ -131,10 +131,9 @@ def call_everything(session: cerebro_db.Session) -> None:
 def functions() -> dict[str, set[str]]:
     """The arguments of each function for users by its name; of two names for one function, the
     short one, and of two functions of one name the arguments of both."""
-    text = "\n".join(path.read_text() for path in SCRIPTS)
-    internal = {match[1] for match in INTERNAL.finditer(text)} | NOT_CALLED
+    internal = {match[1] for match in INTERNAL.finditer(SCRIPTS)} | NOT_CALLED
     found: dict[str, set[str]] = {}
-    for match in FUNCTION.finditer(text):
+    for match in FUNCTION.finditer(SCRIPTS):
         found.setdefault(match[1], set()).update(ARGUMENT.findall(match[2]))
     return {
         name: names

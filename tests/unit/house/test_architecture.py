@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 import sources
-from sources import nodes, tree
+from sources import nodes, sql_files, tree
 
 from cerebro_plpy import limits
 from cerebro_plpy.configs.run_spec import FitArguments
@@ -140,9 +140,9 @@ def arrows(package: str) -> dict[str, set[str]]:
     return {name: set(imported(path)) & set(own) for name, path in own.items()}
 
 
-def sql_functions(file: str = "*") -> list[tuple[str, str, str]]:
+def sql_functions(file: Path | None = None) -> list[tuple[str, str, str]]:
     """Name, argument list and body of every PL/Python function in sql/, or in one file of it."""
-    texts = [path.read_text() for path in sorted((ROOT / "sql").glob(f"{file}.sql"))]
+    texts = [text for path, text in sql_files().items() if file in (None, path)]
     found = [
         match.group("name", "arguments", "body")
         for text in texts
@@ -417,11 +417,9 @@ def test_sql_bodies_are_two_lines() -> None:
 
 def test_a_file_of_sql_has_a_module_of_its_own() -> None:
     """sql/62-byom.sql calls api/byom.py alone, which nobody else calls."""
-    for path in (ROOT / "sql").glob("*.sql"):
+    for path in sql_files():
         module = path.stem.partition("-")[2].replace("-", "_")
-        called = {
-            line[1] for _, _, body in sql_functions(path.stem) if (line := CALL_LINE.search(body))
-        }
+        called = {line[1] for _, _, body in sql_functions(path) if (line := CALL_LINE.search(body))}
         assert called <= {module}, path
 
 
@@ -429,10 +427,9 @@ def test_functions_in_sql_run_as_their_caller_under_a_path_of_their_own() -> Non
     """But for those that become a part of the query that calls them: all that they name is
     qualified instead.
     """
-    texts = [path.read_text() for path in (ROOT / "sql").glob("*.sql")]
     written = [
         m.group()
-        for text in texts
+        for text in sql_files().values()
         for m in re.finditer(
             r"CREATE OR REPLACE FUNCTION[^$]*?AS\s+(?:\$\$.*?\$\$)?", text, re.DOTALL
         )
@@ -475,8 +472,8 @@ def test_what_runs_as_its_owner_is_ten_functions_with_a_fixed_path() -> None:
 
 def definer_texts() -> list[str]:
     """Each statement that makes a function which runs as its owner, up to the next object."""
-    folders = ROOT / "sql", PACKAGES["cerebro_plpy"] / "database" / "queries"
-    texts = [path.read_text() for folder in folders for path in sorted(folder.glob("*.sql"))]
+    queries = sorted((PACKAGES["cerebro_plpy"] / "database" / "queries").glob("*.sql"))
+    texts = [*sql_files().values(), *(path.read_text() for path in queries)]
     made = [part for text in texts for part in re.split(r"(?=CREATE (?:OR REPLACE )?\w+ )", text)]
     return [part.partition("COMMENT ON")[0] for part in made if "SECURITY DEFINER" in part]
 

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from sources import sql_files
 
 from cerebro_plpy.errors import InvalidParameter, UndefinedObject
 from cerebro_plpy.operations.admin import help
@@ -16,7 +17,7 @@ from cerebro_plpy.operations.admin import help
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "sql-reference.md").read_text()
 SECTIONS = help.sections(PAGE)
-SCRIPTS = "\n".join(path.read_text() for path in sorted((ROOT / "sql").glob("*.sql")))
+SCRIPTS = "\n".join(sql_files().values())
 DECLARED = re.compile(
     r"^CREATE OR REPLACE FUNCTION ([\w.]+)\((.*?)\) RETURNS", re.DOTALL | re.MULTILINE
 )
