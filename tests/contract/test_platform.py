@@ -735,7 +735,7 @@ def predictions(place: Place, run: Run, relation: str) -> list[tuple[str, list[f
         else 0
     )
     raw = RawRows(
-        relation, "t.id::text", f"ARRAY[{Column('x', 'real[]', 'float32', False).sent('t.x')}]"
+        relation, "t.id::text", f"ARRAY[{Column('x', 'real[]', 'float32', False).bytes_sql('t.x')}]"
     )
     session = place.session()
     rows = place.platform.raw_rows(session, oid, raw)

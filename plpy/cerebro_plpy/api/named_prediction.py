@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cerebro_plpy.api.entry import Globals, call, call_declared, stepped
 from cerebro_plpy.database.sessions.spi import raise_to_sql
-from cerebro_plpy.tables.models.granted_versions import Wanted
+from cerebro_plpy.tables.models.granted_versions import ModelName
 
 if TYPE_CHECKING:
     from cerebro_plpy.operations.predict.predict_table import Block
@@ -31,7 +31,9 @@ def predict_blocks(
     return stepped(
         plpy,
         gd,
-        call(plpy, gd, lambda db: predict_source(db, gd, Wanted(model, owner), (source, id_col))),
+        call(
+            plpy, gd, lambda db: predict_source(db, gd, ModelName(model, owner), (source, id_col))
+        ),
     )
 
 
@@ -48,7 +50,7 @@ def predict_ahead(
     from cerebro_plpy.operations.predict import precomputed_predictions as ahead
 
     return call(
-        plpy, gd, lambda db: ahead.predict_ahead(db, gd, Wanted(model, owner), (source, id_col))
+        plpy, gd, lambda db: ahead.predict_ahead(db, gd, ModelName(model, owner), (source, id_col))
     )
 
 
@@ -75,7 +77,9 @@ def predict_row(
     """The prediction for one row, as JSON."""
     from cerebro_plpy.operations.predict.predict_row import predict_record
 
-    return call_declared(plpy, gd, lambda db: predict_record(db, gd, Wanted(model, owner), record))
+    return call_declared(
+        plpy, gd, lambda db: predict_record(db, gd, ModelName(model, owner), record)
+    )
 
 
 def sealed_version(plpy: Any, gd: Globals) -> None:

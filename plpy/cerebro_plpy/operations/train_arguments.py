@@ -182,7 +182,10 @@ def _template(db: Database, module: str, name: str) -> Template:
     loaded = _LOADED.fullmatch(name)
     if loaded is None:
         return find_template(name)
-    table, number = architectures.existing(Catalog(db, module), loaded["table"]), int(loaded["id"])
+    table, number = (
+        architectures.find_table(Catalog(db, module), loaded["table"]),
+        int(loaded["id"]),
+    )
     found = architectures.read_architectures(LocalSession(db), table, [number])
     if number not in found:
         raise UndefinedObject(

@@ -1,8 +1,7 @@
-"""Buffers that hold one group each: how many rows each of them has, on which segment it lies, and
-its number.
+"""Buffers that hold the rows of one group each: their sizes, segments and buffer ids.
 
-Rows come group by group. A segment is read in the order of buffer ids, so those of its groups lie
-among one another: whoever goes through all of a segment sees no group as a whole before the next.
+Rows come group by group. A segment is read in the order of buffer ids, so buffers of its groups
+alternate: a pass over the segment does not finish one group before it starts the next.
 """
 
 from __future__ import annotations
@@ -15,113 +14,120 @@ from cerebro_plpy.preprocessing.rows.groups import Groups
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.schedule.placement import GroupSlice, spread_evenly, wrap_around
 
-MIXED = 8
-"""Buffers that make a block, at the least: so many groups may be among one another in it."""
+BUFFERS_PER_BLOCK = 8
+"""Fewest buffers of a block, so that rows of as many groups are mixed in it."""
 
 
-class Cut(NamedTuple):
-    """A buffer: its group and its segment by their places, its rows, and its number among all
-    buffers.
-    """
+class GroupBuffer(NamedTuple):
+    """A buffer with rows of one group."""
 
-    group: int
-    segment: int
+    group: int  # index of the group
+    segment: int  # index of the segment
     rows: int
-    buffer_id: int
+    buffer_id: int  # number among all buffers of the table
 
 
 @dataclass(frozen=True)
-class Layout:
-    """The buffers of a packed table in the order in which their rows come; segments have these
-    `keys`.
-    """
+class BufferLayout:
+    """The buffers of a packed table, in the order of their rows."""
 
-    cuts: tuple[Cut, ...]
-    keys: tuple[int, ...]
+    buffers: tuple[GroupBuffer, ...]
+    keys: tuple[int, ...]  # of the segments
 
     @property
     def rows(self) -> int:
-        """Of all buffers."""
-        return sum(cut.rows for cut in self.cuts)
+        """Rows of all buffers."""
+        return sum(buffer.rows for buffer in self.buffers)
 
     @property
-    def most_rows(self) -> int:
-        """Of the largest buffer."""
-        return max(cut.rows for cut in self.cuts)
+    def max_rows(self) -> int:
+        """Rows of the largest buffer."""
+        return max(buffer.rows for buffer in self.buffers)
 
-    def buffers_of(self, group: int) -> dict[int, tuple[int, ...]]:
-        """The numbers of a group's buffers, by the key of their segment."""
-        found: dict[int, tuple[int, ...]] = {}
-        for cut in self.cuts:
-            if cut.group == group:
-                key = self.keys[cut.segment]
-                found[key] = tuple(sorted((*found.get(key, ()), cut.buffer_id)))
-        return found
+    def find_buffer_ids(self, group: int) -> dict[int, tuple[int, ...]]:
+        """Return the ids of a group's buffers, by the key of their segment."""
+        buffer_ids: dict[int, tuple[int, ...]] = {}
+        for buffer in self.buffers:
+            if buffer.group == group:
+                key = self.keys[buffer.segment]
+                buffer_ids[key] = tuple(sorted((*buffer_ids.get(key, ()), buffer.buffer_id)))
+        return buffer_ids
 
     def to_json(self) -> dict[str, Any]:
-        """As `from_json` takes it."""
-        return {"cuts": [list(cut) for cut in self.cuts], "keys": list(self.keys)}
+        """Return the layout as JSON, for `from_json`."""
+        return {"cuts": [list(buffer) for buffer in self.buffers], "keys": list(self.keys)}
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Layout:
-        """What `to_json` gave."""
-        return cls(
-            tuple(Cut(*map(int, cut)) for cut in values["cuts"]), tuple(map(int, values["keys"]))
-        )
+    def from_json(cls, values: Mapping[str, Any]) -> BufferLayout:
+        """Read a layout that `to_json` wrote."""
+        buffers = tuple(GroupBuffer(*map(int, cut)) for cut in values["cuts"])
+        return cls(buffers, tuple(map(int, values["keys"])))
 
 
-def layout(pieces: Sequence[GroupSlice], size: int, keys: Sequence[int]) -> Layout:
-    """Buffers of at most so many rows for pieces of groups, which lie on segments with these keys.
+class _Cut(NamedTuple):
+    """A part of a slice that fits into a buffer."""
 
-    >>> layout([GroupSlice(0, 0, 5), GroupSlice(1, 0, 2), GroupSlice(1, 1, 2)], 3, (7, 8)).cuts
-    (Cut(group=0, segment=0, rows=2, buffer_id=0), Cut(group=0, segment=0, rows=3, buffer_id=2), \
-Cut(group=1, segment=0, rows=2, buffer_id=1), Cut(group=1, segment=1, rows=2, buffer_id=3))
+    group_slice: GroupSlice
+    rows: int
+    position: float  # of the middle of the part in its slice, from 0 to 1
+
+
+def lay_out(slices: Sequence[GroupSlice], max_rows: int, keys: Sequence[int]) -> BufferLayout:
+    """Cut slices of groups into buffers of at most `max_rows` rows.
+
+    >>> lay_out([GroupSlice(0, 0, 5), GroupSlice(1, 0, 2), GroupSlice(1, 1, 2)], 3, (7, 8)).buffers
+    (GroupBuffer(group=0, segment=0, rows=2, buffer_id=0), \
+GroupBuffer(group=0, segment=0, rows=3, buffer_id=2), \
+GroupBuffer(group=1, segment=0, rows=2, buffer_id=1), \
+GroupBuffer(group=1, segment=1, rows=2, buffer_id=3))
     """
-    found: list[tuple[GroupSlice, int, float]] = []
-    for piece in pieces:
-        count = -(-piece.rows // size)
-        for place in range(count):
-            rows = (place + 1) * piece.rows // count - place * piece.rows // count
-            found.append((piece, rows, (place + 0.5) / count))
-    order = sorted(
-        range(len(found)), key=lambda number: (found[number][0].segment, found[number][2], number)
+    cuts: list[_Cut] = []
+    for group_slice in slices:
+        count = -(-group_slice.rows // max_rows)
+        for index in range(count):
+            rows = (index + 1) * group_slice.rows // count - index * group_slice.rows // count
+            cuts.append(_Cut(group_slice, rows, (index + 0.5) / count))
+    reading_order = sorted(
+        range(len(cuts)),
+        key=lambda index: (cuts[index].group_slice.segment, cuts[index].position, index),
     )
-    numbers = {place: number for number, place in enumerate(order)}
-    cuts = (
-        Cut(piece.group, piece.segment, rows, numbers[place])
-        for place, (piece, rows, _) in enumerate(found)
+    buffer_ids = {index: buffer_id for buffer_id, index in enumerate(reading_order)}
+    buffers = tuple(
+        GroupBuffer(cut.group_slice.group, cut.group_slice.segment, cut.rows, buffer_ids[index])
+        for index, cut in enumerate(cuts)
     )
-    return Layout(tuple(cuts), tuple(keys))
+    return BufferLayout(buffers, tuple(keys))
 
 
-class Grouped(NamedTuple):
-    """The layouts of the rows that are trained on, and of those held back, and of how many rows a
-    block is made.
-    """
+class GroupedLayouts(NamedTuple):
+    """The layouts of the training and the validation rows of groups."""
 
-    training: Layout
-    validation: Layout
-    block_rows: int
+    training: BufferLayout
+    validation: BufferLayout
+    block_rows: int  # rows of a block of buffers
 
-    def places(self, groups: Groups) -> dict[str, GroupPlace]:
-        """Where the rows of each group lie."""
+    def find_places(self, groups: Groups) -> dict[str, GroupPlace]:
+        """Return the buffers of each group, by the group's value."""
         return {
-            each.value: GroupPlace(
-                tuple(cut.rows for cut in self.training.cuts if cut.group == n),
-                self.training.buffers_of(n),
-                self.validation.buffers_of(n),
-                counts=each.classes,
+            group.value: GroupPlace(
+                tuple(buffer.rows for buffer in self.training.buffers if buffer.group == number),
+                self.training.find_buffer_ids(number),
+                self.validation.find_buffer_ids(number),
+                counts=group.classes,
             )
-            for n, each in enumerate(groups.found)
+            for number, group in enumerate(groups.found)
         }
 
 
-def grouped_layouts(groups: Groups, keys: Sequence[int], block_rows: int) -> Grouped:
-    """Where rows of groups are to lie, on segments with these keys; those without a group fill them
-    up.
-    """
-    loose, held = groups.loose
-    pieces = wrap_around([each.training for each in groups.found], loose, len(keys))
-    beside = spread_evenly(pieces, [*(each.validation for each in groups.found), held])
-    size = max(1, block_rows // MIXED)
-    return Grouped(layout(pieces, size, keys), layout(beside, size, keys), block_rows)
+def lay_out_groups(groups: Groups, keys: Sequence[int], block_rows: int) -> GroupedLayouts:
+    """Place the rows of groups on segments with these keys; rows without a group fill them up."""
+    ungrouped_training, ungrouped_validation = groups.loose
+    training = wrap_around(
+        [group.training for group in groups.found], ungrouped_training, len(keys)
+    )
+    validation_rows = [*(group.validation for group in groups.found), ungrouped_validation]
+    validation = spread_evenly(training, validation_rows)
+    max_rows = max(1, block_rows // BUFFERS_PER_BLOCK)
+    return GroupedLayouts(
+        lay_out(training, max_rows, keys), lay_out(validation, max_rows, keys), block_rows
+    )

@@ -1,13 +1,11 @@
-"""Reads what a preprocessor made: a packed table and its summary, with the checks that training
-relies on.
-"""
+"""A packed table that a preprocessor made, read with the checks that training relies on."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.run_spec import DataSpec
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -17,28 +15,33 @@ from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn, WrongObjectType
+from cerebro_plpy.packing.packed_summary import (
+    ClassValues,
+    find_classes_column,
+    parse_class_values,
+    read_names,
+    read_summary_row,
+)
 from cerebro_plpy.records import dataclass, fields, replace
 from cerebro_plpy.trainer_client.process import host_resources
 
 ELEMENT_BYTES = 4
-"""Of a packed value: a float32, or an integer of at most so many."""
+"""Size of a packed value in memory: a float32, or an integer of at most 4 bytes."""
+FLOAT_BYTES = 4
+"""Stored size of an element of a float target; elements of encoded targets are smaller."""
+OLD_COLUMNS = {"independent_var", "dependent_var"}
+"""Columns of packed tables of MADlib before 1.18."""
 
 
 @dataclass(frozen=True)
 class PackedTable:
-    """A table made by a preprocessor, with what its summary says.
-
-    `segments` are the segment ids; `key` is the SQL expression of a row's segment. `class_values`
-    has, for each target, the class names in the order of the one-hot columns (None for a NULL
-    class), or None where the target came encoded or is a float. `weight` is the column that says
-    how much rows count in the training loss.
-    """
+    """A table made by a preprocessor, with the contents of its summary."""
 
     relation: Relation
     independent: tuple[str, ...]
     dependent: tuple[str, ...]
     dependent_types: tuple[str, ...]
-    class_values: tuple[tuple[str | None, ...] | None, ...]
+    class_values: tuple[ClassValues | None, ...]  # per target; None if encoded before, or float
     class_types: tuple[str, ...]
     num_classes: tuple[int, ...] | None
     normalizing_const: float
@@ -46,227 +49,213 @@ class PackedTable:
     input_shapes: tuple[tuple[int, ...], ...]
     target_shapes: tuple[tuple[int, ...], ...]
     float_targets: tuple[bool, ...]
-    segments: tuple[int, ...]
-    key: str
+    segments: tuple[int, ...]  # segment ids
+    key: str  # SQL expression of a row's segment
     rows: int
-    weight: str | None = None
+    weight: str | None = None  # column with the weights of rows in the training loss
 
     def spec(self) -> DataSpec:
-        """What the log and output tables tell of it."""
-        names = [each.name for each in fields(DataSpec) if each.name != "table"]
-        return DataSpec(
-            table=self.relation.spelling, **{name: getattr(self, name) for name in names}
-        )
+        """Return the fields that the log and the output tables contain."""
+        names = [field.name for field in fields(DataSpec) if field.name != "table"]
+        values = {name: getattr(self, name) for name in names}
+        return DataSpec(table=self.relation.spelling, **values)
 
     @property
     def decoded_bytes(self) -> int:
-        """What all rows take at most in the memory of a trainer: inputs, targets and weights."""
-        elements = sum(prod(shape) for shape in (*self.input_shapes, *self.target_shapes)) + (
-            self.weight is not None
-        )
+        """Most bytes that all rows take in a trainer: inputs, targets and weights."""
+        elements = sum(prod(shape) for shape in (*self.input_shapes, *self.target_shapes))
+        if self.weight is not None:
+            elements += 1
         return self.rows * ELEMENT_BYTES * elements
 
     def targets(self) -> list[dict[str, Any]]:
-        """The targets as the trainer wants them described."""
+        """Return the targets in the form of a request to the trainer."""
         return [
             {"kind": "float"} if is_float else {"kind": "onehot", "classes": shape[-1]}
             for is_float, shape in zip(self.float_targets, self.target_shapes)
         ]
 
 
-# How MADlib called the columns of packed tables, and that of classes, before 1.18.
-OLD_COLUMNS = {"independent_var", "dependent_var"}
-OLD_CLASSES = "class_values"
-
-
 @dataclass(frozen=True)
 class PackedRelation:
-    """A packed table and its summary, as their names were resolved; `what` it is for the call,
-    messages say.
-    """
+    """The resolved names of a packed table and its summary."""
 
     table: Relation
     summary: Relation | None
-    what: str
+    role: str  # of the table in the call, for messages: "training", "test", "input" …
 
 
-def find_packed(catalog: Catalog, name: str | None, what: str = "input") -> PackedRelation:
-    """The packed table of that name."""
-    return packed_relation(catalog, catalog.resolve_input(name, what), what)
+class ColumnFormat(NamedTuple):
+    """The format of a packed column."""
+
+    shape: tuple[int, ...]  # of one row
+    element_bytes: int
 
 
-def packed_relation(catalog: Catalog, table: Relation, what: str) -> PackedRelation:
-    """A table with its summary."""
-    return PackedRelation(table, catalog.find_companion(table, "_summary"), what)
+def find_packed(catalog: Catalog, name: str | None, role: str = "input") -> PackedRelation:
+    """Return the packed table of that name, with its summary."""
+    return resolve_packed(catalog, catalog.resolve_input(name, role), role)
+
+
+def resolve_packed(catalog: Catalog, table: Relation, role: str) -> PackedRelation:
+    """Return a table with its summary."""
+    return PackedRelation(table, catalog.find_companion(table, "_summary"), role)
 
 
 def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> PackedTable:
-    """What a packed table and its summary say, checked."""
-    relation, what = packed.table, packed.what
+    """Read and check a packed table and its summary."""
+    relation = packed.table
     companion, summary = read_summary(catalog, reader, packed)
-    columns = catalog.read_columns(relation)
-    independent, dependent = (
-        names(summary, "independent_varname"),
-        names(summary, "dependent_varname"),
-    )
+    independent = read_names(summary, "independent_varname")
+    dependent = read_names(summary, "dependent_varname")
     weight = summary.get("sample_weight_varname")
-    beside = (str(weight),) if weight else ()
-    _check_columns(catalog, relation, columns, independent + dependent + beside, what)
+    packed_columns = independent + dependent + ((str(weight),) if weight else ())
+    columns = catalog.read_columns(relation)
+    _check_columns(catalog, packed, columns, packed_columns)
     if not reader.run(sql("read.has_rows", table=relation.quoted))[0][0]:
         raise InvalidParameter(
             f"{catalog.module} error: Input table '{relation.spelling}' is empty!"
         )
-    shapes, sizes = _shapes(catalog, reader, relation, independent + dependent + beside)
-    segments, key = _segments(catalog, reader, relation, columns)
-    count, end = len(independent), len(independent + dependent)
-    targets = list(zip(dependent, shapes[count:end]))
-    _check_widths(catalog, relation, targets)
+    formats = _read_formats(catalog, reader, relation, packed_columns)
+    segments, key = _read_segments(catalog, reader, relation, columns)
+    inputs = formats[: len(independent)]
+    targets = formats[len(independent) : len(independent + dependent)]
+    _check_widths(catalog, relation, zip(dependent, targets))
     classes = [
-        _class_values(catalog, reader, companion, name, shape[-1]) for name, shape in targets
+        _read_class_values(catalog, reader, companion, name, target.shape[-1])
+        for name, target in zip(dependent, targets)
     ]
+    num_classes = summary.get("num_classes")
     return PackedTable(
         relation=relation,
         independent=independent,
         dependent=dependent,
-        dependent_types=names(summary, "dependent_vartype"),
+        dependent_types=read_names(summary, "dependent_vartype"),
         class_values=tuple(values for values, _ in classes),
-        class_types=tuple(kind for _, kind in classes),
-        num_classes=tuple(summary["num_classes"])
-        if isinstance(summary.get("num_classes"), list)
-        else None,
+        class_types=tuple(array_type for _, array_type in classes),
+        num_classes=tuple(num_classes) if isinstance(num_classes, list) else None,
         normalizing_const=float(summary.get("normalizing_const") or 1.0),
         buffer_size=int(summary.get("buffer_size") or 0),
-        input_shapes=shapes[:count],
-        target_shapes=shapes[count:end],
-        float_targets=tuple(size == 4 for size in sizes[count:end]),
+        input_shapes=tuple(column.shape for column in inputs),
+        target_shapes=tuple(column.shape for column in targets),
+        float_targets=tuple(column.element_bytes == FLOAT_BYTES for column in targets),
         segments=segments,
         key=key,
-        rows=_total(reader, relation, independent[0]),
-        weight=beside[0] if beside else None,
+        rows=_count_rows(reader, relation, independent[0]),
+        weight=str(weight) if weight else None,
     )
 
 
 def read_summary(
     catalog: Catalog, reader: Session, packed: PackedRelation
 ) -> tuple[Relation, dict[str, Any]]:
-    """The summary table of a packed table, and its row."""
-    row = read_summary_row(reader, packed.summary) if packed.summary else {}
-    if (
-        packed.summary is None
-        or not row.get("dependent_varname")
-        or not row.get("independent_varname")
-    ):
-        name = packed.table.spelling
-        raise WrongObjectType(
-            f"{catalog.module}: Missing summary of table '{name}'. {advice(packed.what, name)}",
-            hint="Pack the table with training_preprocessor_dl() or validation_preprocessor_dl() "
-            "first.",
-        )
-    return packed.summary, row
+    """Return the summary of a packed table, and the row of that summary."""
+    if packed.summary is not None:
+        row = read_summary_row(reader, packed.summary)
+        if row.get("dependent_varname") and row.get("independent_varname"):
+            return packed.summary, row
+    name = packed.table.spelling
+    raise WrongObjectType(
+        f"{catalog.module}: Missing summary of table '{name}'. {advise_packing(packed.role, name)}",
+        hint="Pack the table with training_preprocessor_dl() or validation_preprocessor_dl() "
+        "first.",
+    )
 
 
-def advice(what: str, given: str) -> str:
-    """What MADlib says of a table that was not packed.
+def advise_packing(role: str, table: str) -> str:
+    """Return MADlib's message about a table that was not packed.
 
-    >>> advice("validation", "t")
+    >>> advise_packing("validation", "t")
     'Please ensure that the input table (t) has been preprocessed.'
     """
-    if what == "training":
+    if role == "training":
         return (
-            f"Please ensure that table '{given}' has been preprocessed using "
+            f"Please ensure that table '{table}' has been preprocessed using "
             "training_preprocessor_dl()."
         )
-    if what == "test":
+    if role == "test":
         return (
-            f"Please ensure that the test table ({given}) has been preprocessed by the image "
+            f"Please ensure that the test table ({table}) has been preprocessed by the image "
             "preprocessor."
         )
-    return f"Please ensure that the input table ({given}) has been preprocessed."
+    return f"Please ensure that the input table ({table}) has been preprocessed."
 
 
-def read_summary_row(reader: Session, summary: Relation) -> dict[str, Any]:
-    """The only row of a summary table; {} where it has none."""
-    rows = reader.run(sql("read.packed_summary", table=summary.quoted))
-    return _json(rows[0][0]) if rows else {}
+def align_segments(source: PackedTable, other: PackedTable) -> PackedTable:
+    """Return the other table spread over the segments of the source.
 
-
-def names(summary: dict[str, Any], field: str) -> tuple[str, ...]:
-    """A list of names in a summary; older summaries hold a single name.
-
-    >>> names({"a": "x"}, "a"), names({"a": ["x", "y"]}, "a"), names({}, "a")
-    (('x',), ('x', 'y'), ())
+    The other table's own key is used if it names the same segments.
     """
-    value = summary.get(field) or ()
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _json(value: Any) -> dict[str, Any]:
-    return dict(json.loads(value)) if isinstance(value, str) else dict(value)
+    if set(other.segments) <= set(source.segments) and KEY in other.key:
+        return replace(other, segments=source.segments)
+    ids = ", ".join(str(segment) for segment in source.segments)
+    key = f"(ARRAY[{ids}])[t.buffer_id % {len(source.segments)} + 1]"
+    return replace(other, segments=source.segments, key=key)
 
 
 def _check_columns(
     catalog: Catalog,
-    relation: Relation,
-    columns: dict[str, Row],
-    wanted: tuple[str, ...],
-    what: str,
+    packed: PackedRelation,
+    columns: Mapping[str, Row],
+    packed_columns: tuple[str, ...],
 ) -> None:
-    for name in (*wanted, *(f"{name}_shape" for name in wanted), "buffer_id"):
+    """Check that the table has the packed columns, their shapes and buffer ids."""
+    table = packed.table.spelling
+    for name in (*packed_columns, *(f"{name}_shape" for name in packed_columns), "buffer_id"):
         if name not in columns and columns.keys() >= OLD_COLUMNS:
             raise WrongObjectType(
-                f"Input table '{relation.spelling}' was preprocessed with an older version of the "
+                f"Input table '{table}' was preprocessed with an older version of the "
                 "input preprocessor. Please re-run the current version of input preprocessor on "
                 "the dataset.",
                 hint="SELECT training_preprocessor_dl(...) packs it again from its source table.",
             )
         if name not in columns:
             raise UndefinedColumn(
-                f"{catalog.module}: invalid column name ('{name}') for table ({relation.spelling})."
-                f" {advice(what, relation.spelling)}",
+                f"{catalog.module}: invalid column name ('{name}') for table ({table})."
+                f" {advise_packing(packed.role, table)}",
                 hint="Pack it with training_preprocessor_dl() or validation_preprocessor_dl().",
             )
-        if name in wanted and columns[name]["base"] != "bytea":
+        if name in packed_columns and columns[name]["base"] != "bytea":
             raise WrongObjectType(
-                f"{catalog.module}: column '{name}' of table '{relation.spelling}' is of type "
-                f"{columns[name]['type']}, expected bytea. {advice(what, relation.spelling)}",
+                f"{catalog.module}: column '{name}' of table '{table}' is of type "
+                f"{columns[name]['type']}, expected bytea. {advise_packing(packed.role, table)}",
                 hint="Input table may be the source table; name the packed table instead.",
             )
 
 
-def _shapes(
-    catalog: Catalog, reader: Session, relation: Relation, wanted: tuple[str, ...]
-) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
-    """The shape of one row, and the bytes of one element, of each packed column."""
-    text = sql(
+def _read_formats(
+    catalog: Catalog, reader: Session, relation: Relation, columns: Sequence[str]
+) -> tuple[ColumnFormat, ...]:
+    """Return the format of each packed column, which must be the same in all buffers."""
+    quoted = [(quote_identifier(name), quote_identifier(name + "_shape")) for name in columns]
+    query = sql(
         "read.packed_rows",
         table=relation.quoted,
-        shapes=", ".join(f"t.{quote_identifier(name + '_shape')}[2:]" for name in wanted),
+        shapes=", ".join(f"t.{shape}[2:]" for _, shape in quoted),
         sizes=", ".join(
-            (
-                f"pg_catalog.octet_length(t.{quote_identifier(name)}) / "
-                f"nullif(t.{quote_identifier(name + '_shape')}[1], 0)"
-            )
-            for name in wanted
+            f"pg_catalog.octet_length(t.{name}) / nullif(t.{shape}[1], 0)" for name, shape in quoted
         ),
     )
-    found = [(json.loads(shapes), json.loads(sizes)) for shapes, sizes in reader.run(text)]
-    if len(found) != 1 or None in found[0][1] or any(None in shape for shape in found[0][0]):
+    formats = [(json.loads(shapes), json.loads(sizes)) for shapes, sizes in reader.run(query)]
+    if len(formats) != 1 or None in formats[0][1] or any(None in s for s in formats[0][0]):
         raise DatatypeMismatch(
-            f"{catalog.module}: the buffers of table '{relation.spelling}' have {len(found)} "
+            f"{catalog.module}: the buffers of table '{relation.spelling}' have {len(formats)} "
             "different shapes; expected one.",
-            detail="; ".join(json.dumps(shapes) for shapes, _ in found[:5]),
+            detail="; ".join(json.dumps(shapes) for shapes, _ in formats[:5]),
             hint="Pack the table again with training_preprocessor_dl().",
         )
-    shapes = tuple(tuple(shape) for shape in found[0][0])
-    return shapes, tuple(size // max(1, prod(shape)) for size, shape in zip(found[0][1], shapes))
+    return tuple(
+        ColumnFormat(tuple(shape), row_bytes // max(1, prod(shape)))
+        for shape, row_bytes in zip(*formats[0])
+    )
 
 
 def _check_widths(
-    catalog: Catalog, relation: Relation, targets: Iterable[tuple[str, tuple[int, ...]]]
+    catalog: Catalog, relation: Relation, targets: Iterable[tuple[str, ColumnFormat]]
 ) -> None:
-    """A row of targets is a row of values, be it of one."""
-    for name, shape in targets:
-        if not shape:
+    """Check that a row of each target is an array, if only of one value."""
+    for name, target in targets:
+        if not target.shape:
             raise DatatypeMismatch(
                 f"{catalog.module}: the buffers of table '{relation.spelling}' have no width in "
                 f"column {name}; expected rows and values.",
@@ -274,27 +263,27 @@ def _check_widths(
             )
 
 
-def _segments(
-    catalog: Catalog, reader: Session, relation: Relation, columns: dict[str, Row]
+def _read_segments(
+    catalog: Catalog, reader: Session, relation: Relation, columns: Mapping[str, Row]
 ) -> tuple[tuple[int, ...], str]:
-    """Segment ids, and the expression that tells a row's segment: a table of MADlib on PostgreSQL
-    has no key.
+    """Return the segment ids, and the SQL expression of a row's segment.
+
+    A table that MADlib packed on PostgreSQL has no key; its buffers are spread by their ids.
     """
     reader.platform.check_distributed(reader, catalog.module, relation)
-    placed = f"t.{quote_identifier(KEY)}" if KEY in columns else "t.buffer_id"
-    if reader.run(sql("read.packed_nowhere", table=relation.quoted, key=placed))[0][0]:
+    has_key = KEY in columns
+    key = f"t.{quote_identifier(KEY)}" if has_key else "t.buffer_id"
+    if reader.run(sql("read.packed_nowhere", table=relation.quoted, key=key))[0][0]:
         raise WrongObjectType(
             f"{catalog.module}: table '{relation.spelling}' has rows that belong to no segment: "
             f"{KEY} or buffer_id is NULL, or buffer_id is negative.",
             hint="Pack the table again with training_preprocessor_dl().",
         )
-    if KEY in columns:
-        found = reader.run(
-            sql("read.packed_segments", table=relation.quoted, key=quote_identifier(KEY))
-        )
-        segments = tuple(row[0] for row in found)
+    if has_key:
+        query = sql("read.packed_segments", table=relation.quoted, key=quote_identifier(KEY))
+        segments = tuple(row[0] for row in reader.run(query))
         reader.platform.check_keys(reader, catalog.module, relation, segments)
-        return segments, f"t.{quote_identifier(KEY)}"
+        return segments, key
     total, distinct = reader.run(sql("read.packed_buffers", table=relation.quoted))[0]
     if total != distinct:
         raise WrongObjectType(
@@ -306,79 +295,20 @@ def _segments(
     return tuple(range(count)), f"(t.buffer_id % {count})"
 
 
-def along(source: PackedTable, other: PackedTable) -> PackedTable:
-    """The other table spread over the segments of the source: by its own key where that names the
-    same segments.
-    """
-    if set(other.segments) <= set(source.segments) and KEY in other.key:
-        return replace(other, segments=source.segments)
-    ids = ", ".join(str(segment) for segment in source.segments)
-    return replace(
-        other,
-        segments=source.segments,
-        key=f"(ARRAY[{ids}])[t.buffer_id % {len(source.segments)} + 1]",
-    )
-
-
-def _class_values(
-    catalog: Catalog, reader: Session, summary: Relation, name: str, width: int
-) -> tuple[tuple[str | None, ...] | None, str]:
-    """The classes of a target of so many columns in order, and the type of the array."""
+def _read_class_values(
+    catalog: Catalog, reader: Session, summary: Relation, target: str, width: int
+) -> tuple[ClassValues | None, str]:
+    """Return the classes of a target with `width` one-hot columns, and the type of their array."""
     columns = catalog.read_columns(summary)
-    column = classes_column(columns, name)
-    found = columns.get(column)
-    if found is None:
+    name = find_classes_column(columns, target)
+    column = columns.get(name)
+    if column is None:
         return None, "text[]"
-    kind = found["type"] if found["category"] == "A" else "text[]"
-    values = reader.run(
-        sql("read.class_values", table=summary.quoted, column=quote_identifier(column))
-    )[0][0]
-    return known_classes(values, width), kind
+    array_type = column["type"] if column["category"] == "A" else "text[]"
+    query = sql("read.class_values", table=summary.quoted, column=quote_identifier(name))
+    return parse_class_values(reader.run(query)[0][0], width), array_type
 
 
-def classes_column(columns: Iterable[str], name: str) -> str:
-    """The column of a summary that holds the classes of a target; that of MADlib before 1.18 has
-    one name for all.
-
-    >>> classes_column(["y_class_values"], "y"), classes_column(["class_values"], "y")
-    ('y_class_values', 'class_values')
-    """
-    return OLD_CLASSES if OLD_CLASSES in columns else f"{name}_class_values"
-
-
-def known_classes(
-    values: list[str | None] | None, width: int | None = None
-) -> tuple[str | None, ...] | None:
-    """Class values of a target of so many columns, without padding; None where nobody knows them.
-
-    MADlib writes that as a lone NULL, too. A single column has it for its class where the target
-    was NULL in all rows.
-
-    >>> (known_classes([None, "a", None]), known_classes([None], 3), known_classes([None], 1),
-    ...  known_classes(None))
-    ((None, 'a'), None, (None,), None)
-    """
-    lone = values == [None] and width != 1
-    return None if values is None or lone else strip_padding(values)
-
-
-def strip_padding(values: list[str | None]) -> tuple[str | None, ...]:
-    """Class values without padding: NULL is a class only in first place.
-
-    >>> strip_padding([None, "a", "b", None, None])
-    (None, 'a', 'b')
-    """
-    kept = list(values)
-    while len(kept) > 1 and kept[-1] is None:
-        kept.pop()
-    return tuple(kept)
-
-
-def _total(reader: Session, relation: Relation, first: str) -> int:
-    return int(
-        reader.run(
-            sql(
-                "read.packed_total", table=relation.quoted, shape=quote_identifier(f"{first}_shape")
-            )
-        )[0][0]
-    )
+def _count_rows(reader: Session, relation: Relation, column: str) -> int:
+    shape = quote_identifier(f"{column}_shape")
+    return int(reader.run(sql("read.packed_total", table=relation.quoted, shape=shape))[0][0])

@@ -1,4 +1,4 @@
-"""The classes of a target: found in a table, or taken over from a training table."""
+"""The classes of a target: read from its table, or copied from a training table."""
 
 from __future__ import annotations
 
@@ -13,109 +13,107 @@ from cerebro_plpy.database.sql.literals import array_literal
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.packing import packed_columns
 from cerebro_plpy.packing.packed_columns import MAX_CLASSES, Column
-from cerebro_plpy.packing.packed_table import PackedTable, strip_padding
+from cerebro_plpy.packing.packed_summary import ClassValues, strip_padding
+from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.records import replace
 
 FRACTIONS = ("real", "double precision", "numeric")
-MANY = 20
-"""So many different numbers are measures, as a rule."""
+MANY_VALUES = 20
+"""A column with more different fractions probably holds measurements, not classes."""
 
 
-def find_forms(db: Database, source: Relation, column: Column) -> tuple[str | None, ...]:
-    """The texts that the values of a target have."""
-    text = sql(
+def _read_value_texts(db: Database, source: Relation, column: Column) -> tuple[str | None, ...]:
+    """Return the distinct texts of a target's values."""
+    query = sql(
         "pack.forms",
         source=source.quoted,
         column=quote_identifier(column.name),
         most=str(MAX_CLASSES + 1),
     )
-    return tuple(db.value(text) or ())
+    return tuple(db.value(query) or ())
 
 
-def find_classes(
-    db: Database, column: Column, forms: Sequence[str | None], category: str
-) -> tuple[str | None, ...]:
-    """The classes of a target, of which these are texts, in the order of their one-hot columns."""
-    order = 'd.v COLLATE "C"' if category == "S" else "d.v"
-    return strip_padding(
-        db.value(sql("pack.classes", type=column.type, order=order), list(forms)) or []
-    )
+def build_class_lookup(db: Database, column: Column) -> str:
+    """Return the FROM expression of a table with texts of values and numbers of their classes.
 
-
-def class_numbers(db: Database, column: Column) -> str:
-    """Where the texts of a target's values are found with the numbers of their classes: an
-    expression for FROM.
-
-    Looking up a text in a hash table takes as long for many classes as for few.
+    The server looks texts up in a hash table, which takes as long for many classes as for few.
     """
     classes = column.classes or ()
     numbers = {name: number for number, name in enumerate(strip_padding(list(classes)))}
-    known = [form for form in column.forms if form is not None]
-    others = [form for form in known if form not in numbers]
-    if others:
-        found = db.value(sql("pack.class_numbers", type=column.type), list(classes), others)
-        numbers.update(zip(others, found))
-    placed = ", ".join(str(numbers[form]) for form in known)
+    texts = [text for text in column.value_texts if text is not None]
+    other_texts = [text for text in texts if text not in numbers]
+    if other_texts:
+        query = sql("pack.class_numbers", type=column.type)
+        numbers.update(zip(other_texts, db.value(query, list(classes), other_texts)))
+    class_numbers = ", ".join(str(numbers[text]) for text in texts)
     return (
-        f"ROWS FROM (pg_catalog.unnest({array_literal(known)}::text[]), "
-        f"pg_catalog.unnest('{{{placed}}}'::integer[]))"
+        f"ROWS FROM (pg_catalog.unnest({array_literal(texts)}::text[]), "
+        f"pg_catalog.unnest('{{{class_numbers}}}'::integer[]))"
     )
 
 
-def with_found_classes(
+def encode_targets(
     catalog: Catalog,
     source: Relation,
     targets: tuple[Column, ...],
     num_classes: list[int | None] | None,
-    known: tuple[str, ...] | None = None,
+    known_classes: tuple[str, ...] | None = None,
 ) -> tuple[Column, ...]:
-    """The targets with the classes found in the source, padded to num_classes; these are `known` of
-    a single one.
+    """Return the targets with the classes of the source.
+
+    Args:
+        num_classes: numbers of classes to which those of each encoded target are padded.
+        known_classes: classes of a single target, which then need no scan.
     """
-    encoded = [c for c in targets if c.kind == "onehot"]
+    encoded = [column for column in targets if column.kind == "onehot"]
     check_flat(catalog.module, "num_classes", num_classes)
     if num_classes is not None and len(num_classes) != len(encoded):
         raise InvalidParameter(
             f"{catalog.module} error: num_classes has {len(num_classes)} elements; expected "
             f"{len(encoded)}, one for each dependent column that is encoded."
         )
-    padded = iter(num_classes or [None] * len(encoded))
+    widths = iter(num_classes or [None] * len(encoded))
     return tuple(
-        _classes(catalog, source, c, next(padded), known) if c.kind == "onehot" else c
-        for c in targets
+        _encode_target(catalog, source, column, next(widths), known_classes)
+        if column.kind == "onehot"
+        else column
+        for column in targets
     )
 
 
-def _classes(
+def _encode_target(
     catalog: Catalog,
     source: Relation,
     column: Column,
-    wanted: int | None,
-    known: tuple[str, ...] | None,
+    width: int | None,
+    known_classes: tuple[str, ...] | None,
 ) -> Column:
-    found, forms = classes_of(catalog, source, column, known)
-    if wanted is not None and wanted < len(found):
+    classes, value_texts = _read_classes(catalog, source, column, known_classes)
+    if width is not None and width < len(classes):
         raise InvalidParameter(
             "Invalid num_classes value specified. It must be equal to or greater than distinct "
-            f"class values found in table ({len(found)}).",
-            detail=f"Received {wanted} for column {column.name!r}.",
+            f"class values found in table ({len(classes)}).",
+            detail=f"Received {width} for column {column.name!r}.",
         )
-    return packed_columns.with_classes(column, found, wanted or len(found), forms)
+    return packed_columns.add_classes(column, classes, width or len(classes), value_texts)
 
 
-def surprises(targets: Sequence[Column], chosen: bool) -> Iterator[str]:
-    """What the caller should know of targets that became classes, and whether that was the caller's
-    choice.
+def list_class_notices(targets: Sequence[Column], is_type_chosen: bool) -> Iterator[str]:
+    """Yield notices about targets that were unexpectedly encoded as classes.
+
+    Args:
+        is_type_chosen: the caller passed the type of the targets.
     """
     for column in targets:
-        found = len([form for form in column.forms if form is not None])
-        if not chosen and column.classes is not None and column.type in FRACTIONS and found > MANY:
+        values = len([text for text in column.value_texts if text is not None])
+        is_encoded_fraction = column.classes is not None and column.type in FRACTIONS
+        if is_encoded_fraction and values > MANY_VALUES and not is_type_chosen:
             yield (
-                f"column {column.name!r} is of type {column.type} and has {found} different "
+                f"column {column.name!r} is of type {column.type} and has {values} different "
                 "values, each of which becomes a class. For regression pass dependent_type => "
                 "'float'."
             )
-        if None in column.forms:
+        if None in column.value_texts:
             yield (
                 f"column {column.name!r} has NULLs, which become a class of their own. Where the "
                 f"label is unknown, pack a view with WHERE {quote_identifier(column.name)} IS NOT "
@@ -123,61 +121,63 @@ def surprises(targets: Sequence[Column], chosen: bool) -> Iterator[str]:
             )
 
 
-def classes_of(
-    catalog: Catalog, source: Relation, column: Column, known: tuple[str, ...] | None = None
-) -> tuple[tuple[str | None, ...], tuple[str | None, ...]]:
-    """The classes that a target has in a table, and the texts that stand for them, where these are
-    not known.
-    """
+def _read_classes(
+    catalog: Catalog, source: Relation, column: Column, known_texts: tuple[str, ...] | None = None
+) -> tuple[ClassValues, tuple[str | None, ...]]:
+    """Return the classes of a target in the order of their one-hot columns, and their texts."""
     category = catalog.read_column(source, column.name)["category"]
-    forms = known if known is not None else find_forms(catalog.db, source, column)
-    return find_classes(catalog.db, column, forms, category), forms
+    texts: tuple[str | None, ...]
+    if known_texts is not None:
+        texts = known_texts
+    else:
+        texts = _read_value_texts(catalog.db, source, column)
+    order = 'd.v COLLATE "C"' if category == "S" else "d.v"
+    classes = catalog.db.value(sql("pack.classes", type=column.type, order=order), list(texts))
+    return strip_padding(classes or []), texts
 
 
-def as_in_training(
-    catalog: Catalog, source: Relation, column: Column, model: PackedTable, index: int
+def encode_as_in_training(
+    catalog: Catalog, source: Relation, column: Column, training: PackedTable, index: int
 ) -> Column:
-    """A target encoded as the target at that place of the training table was."""
-    classes = model.class_values[index]
+    """Return a target encoded like the target at that index of the training table."""
+    classes = training.class_values[index]
     if classes is None:
-        return _as_numbers(catalog, source, column, model.float_targets[index])
+        return _pack_numbers(catalog, source, column, training.float_targets[index])
     if not column.scalar:
         raise DatatypeMismatch(
             f"{catalog.module} error: dependent column '{column.name}' of table "
             f"'{source.spelling}' is of type {column.type}; expected single values, of which "
-            f"'{model.relation.spelling}' has the classes."
+            f"'{training.relation.spelling}' has the classes."
         )
-    named, forms = classes_of(catalog, source, column)
-    unknown = [name for name in named if name not in classes]
+    own_classes, value_texts = _read_classes(catalog, source, column)
+    unknown = [name for name in own_classes if name not in classes]
     if unknown:
         raise InvalidParameter(
-            f"the class values in {source.spelling} ({show(named)}) should be a subset of class "
-            f"values in {model.relation.spelling} ({show(classes)})",
-            detail=f"Not known there: {show(unknown)}.",
+            f"the class values in {source.spelling} ({format_classes(own_classes)}) should be a "
+            f"subset of class values in {training.relation.spelling} ({format_classes(classes)})",
+            detail=f"Not known there: {format_classes(unknown)}.",
             hint="Leave those rows out, or pack the training table again with them.",
         )
-    return packed_columns.with_classes(
-        replace(column, kind="onehot"), classes, model.target_shapes[index][-1], forms
-    )
+    width = training.target_shapes[index][-1]
+    return packed_columns.add_classes(replace(column, kind="onehot"), classes, width, value_texts)
 
 
-def _as_numbers(catalog: Catalog, source: Relation, column: Column, floats: bool) -> Column:
-    if not floats and column.scalar:
+def _pack_numbers(catalog: Catalog, source: Relation, column: Column, is_float: bool) -> Column:
+    if not is_float and column.scalar:
         raise DatatypeMismatch(
             f"{catalog.module} error: dependent column '{column.name}' of table "
             f"'{source.spelling}' is of type {column.type}; expected an array of whole numbers, as "
             "encoded targets are in the training table."
         )
-    return packed_columns.dependent_column(
-        catalog, source, column.name, "float" if floats else "class"
-    )
+    dependent_type = "float" if is_float else "class"
+    return packed_columns.read_target_column(catalog, source, column.name, dependent_type)
 
 
-def show(classes: Sequence[str | None]) -> str:
-    """Classes for a message in their order, at most ten.
+def format_classes(classes: Sequence[str | None]) -> str:
+    """Return at most ten classes in their order, for a message.
 
-    >>> show([None, "b", "a"])
+    >>> format_classes([None, "b", "a"])
     'NULL, b, a'
     """
-    names = ["NULL" if c is None else c for c in classes]
+    names = ["NULL" if name is None else name for name in classes]
     return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")

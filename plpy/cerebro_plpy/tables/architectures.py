@@ -1,4 +1,4 @@
-"""Architecture tables: load_keras_model and delete_keras_model."""
+"""Architecture tables: load_keras_model, delete_keras_model, and reading them for a run."""
 
 from __future__ import annotations
 
@@ -12,25 +12,7 @@ from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.errors import InvalidText, NullNotAllowed, UndefinedColumn, UndefinedObject
 from cerebro_plpy.records import dataclass
 
-
-@dataclass(frozen=True)
-class StoredModel:
-    """A row of an architecture table. `json` is the text as stored."""
-
-    model_id: int
-    json: str
-    has_weights: bool
-
-
-class Made(NamedTuple):
-    """Configurations, and the architecture that each has of its own, by a model id that is its
-    mst_key.
-    """
-
-    configs: tuple[Config, ...]
-    architectures: dict[int, StoredModel]
-
-
+TITLE = "Keras Model Arch"
 COLUMNS = (
     "model_id",
     "model_arch",
@@ -39,7 +21,22 @@ COLUMNS = (
     "description",
     "__internal_madlib_id__",
 )
-TITLE = "Keras Model Arch"
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A row of an architecture table."""
+
+    model_id: int
+    json: str  # text as stored
+    has_weights: bool
+
+
+class BuiltConfigs(NamedTuple):
+    """Configurations with architectures of their own."""
+
+    configs: tuple[Config, ...]
+    architectures: dict[int, StoredModel]  # by model id, which is the mst_key
 
 
 def load(
@@ -50,8 +47,8 @@ def load(
     name: str | None,
     note: str | None,
 ) -> None:
-    """Check an architecture and add it; the table is made by the first one."""
-    from uuid import uuid4  # which looks at the machine; who reads architectures does without
+    """Check an architecture and add it to a table, which is created if it does not exist."""
+    from uuid import uuid4  # costly import that only this function needs
 
     if text is None:
         raise NullNotAllowed(
@@ -66,30 +63,30 @@ def load(
             hint="In Python: b''.join(w.astype('<f4').tobytes() for w in model.get_weights()).",
         )
     db = catalog.db
-    exists = _is_there(catalog, table)
+    exists = _exists(catalog, table)
     if not exists:
-        catalog.wait_for_creator(
-            table
-        )  # of two first loads at once the second adds to what the first has made
-        exists = _is_there(catalog, table)
-    relation = existing(catalog, table) if exists else catalog.reserve_output(table)
-    if not exists:
+        # Of two concurrent first loads, the second one adds to the table that the first creates.
+        catalog.wait_for_creator(table)
+        exists = _exists(catalog, table)
+    if exists:
+        relation = find_table(catalog, table)
+    else:
+        relation = catalog.reserve_output(table)
         db.rows(sql("model.table", table=relation.quoted))
         db.info(f"{TITLE}: Created new keras model architecture table {table}.")
     db.rows(sql("model.lock", table=relation.quoted))
-    model_id = db.value(
-        sql("model.add", table=relation.quoted), text, weights, name, note, str(uuid4())
-    )
+    statement = sql("model.add", table=relation.quoted)
+    model_id = db.value(statement, text, weights, name, note, str(uuid4()))
     db.info(f"{TITLE}: Added model id {model_id} to {table} table")
 
 
-def _is_there(catalog: Catalog, table: str | None) -> bool:
+def _exists(catalog: Catalog, table: str | None) -> bool:
     return table is not None and bool(table.strip()) and catalog.find(table) is not None
 
 
 def delete(catalog: Catalog, table: str | None, model_id: int | None) -> None:
-    """Delete one architecture, and the table with the last one."""
-    relation = existing(catalog, table)
+    """Delete an architecture, and the table with its last one."""
+    relation = find_table(catalog, table)
     db = catalog.db
     if not db.rows(sql("model.delete", table=relation.quoted), model_id):
         shown = "NULL" if model_id is None else model_id
@@ -102,13 +99,13 @@ def delete(catalog: Catalog, table: str | None, model_id: int | None) -> None:
         db.rows(sql("model.drop", table=relation.quoted))
 
 
-def existing(catalog: Catalog, table: str | None) -> Relation:
-    """An architecture table, with the columns that one has."""
+def find_table(catalog: Catalog, table: str | None) -> Relation:
+    """Return an architecture table, with its columns checked."""
     return check_columns(catalog, catalog.resolve_input(table, "keras model architecture"))
 
 
 def check_columns(catalog: Catalog, relation: Relation) -> Relation:
-    """The table, which must have the columns of an architecture table."""
+    """Check that a table has the columns of an architecture table, and return it."""
     missing = [name for name in COLUMNS if name not in catalog.read_columns(relation)]
     if missing:
         raise UndefinedColumn(
@@ -122,6 +119,6 @@ def check_columns(catalog: Catalog, relation: Relation) -> Relation:
 def read_architectures(
     reader: Session, table: Relation, model_ids: list[int]
 ) -> dict[int, StoredModel]:
-    """The architectures by model id."""
+    """Return architectures by model id."""
     rows = reader.run(sql("read.architectures", table=table.quoted), (model_ids,))
     return {row[0]: StoredModel(*row) for row in rows}

@@ -1,13 +1,12 @@
-"""Whether architectures, packed tables and configurations fit each other, told before training
-starts.
+"""Checks before training that architectures, packed tables and configurations fit each other.
 
-The inputs and outputs of a model and the columns of a table are matched by their order.
+The inputs and outputs of a model are matched with the columns of a table by their order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from cerebro_plpy.configs.architecture.architecture import (
     Architecture,
@@ -25,14 +24,24 @@ from cerebro_plpy.errors import (
     UndefinedObject,
 )
 from cerebro_plpy.limits import Poll, polled
+from cerebro_plpy.packing.packed_summary import ClassValues
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.packing.target_classes import FRACTIONS, show
+from cerebro_plpy.packing.target_classes import FRACTIONS, format_classes
 from cerebro_plpy.records import replace
 from cerebro_plpy.tables.architectures import StoredModel
 
 Shape = tuple[int, ...]
-Classes = Optional[tuple[Optional[str], ...]]
-NEED_CLASSES = ("categorical_crossentropy", "categorical_focal_crossentropy")
+MULTI_UNIT_LOSSES = ("categorical_crossentropy", "categorical_focal_crossentropy")
+"""Losses that are always 0 for an output with one unit."""
+PACK_AGAIN_HINT = "Pack it with validation_preprocessor_dl() against the training table."
+
+
+class InputColumns(NamedTuple):
+    """Columns of a table that are the inputs of a model."""
+
+    table: str
+    names: Sequence[str]
+    shapes: Sequence[Shape | None]  # of a row; None if the shape is not known yet
 
 
 def check_configs(
@@ -42,8 +51,13 @@ def check_configs(
     table: Relation,
     poll: Poll,
 ) -> tuple[Config, ...]:
-    """The configurations, which know what their metrics are called; the architecture of each is
-    there and fits.
+    """Check that configurations fit their architectures and the table.
+
+    Args:
+        table: architecture table, for error messages.
+
+    Returns:
+        The configurations with the names of their metrics.
     """
     for config in configs:
         if config.model_id not in architectures:
@@ -54,125 +68,121 @@ def check_configs(
     summaries = {}
     for architecture in polled(architectures.values(), poll):
         summary = check_architecture(read_architecture(architecture.json))
-        name = f"model_id {architecture.model_id}"
-        check_inputs(name, summary, input_columns(source))
+        check_inputs(f"model_id {architecture.model_id}", summary, get_input_columns(source))
         summaries[architecture.model_id] = summary
     for config in polled(configs, poll):
-        summary, name = summaries[config.model_id], f"model_id {config.model_id}"
+        summary = summaries[config.model_id]
+        name = f"model_id {config.model_id}"
         output_losses.check_outputs(config.mst_key, config.compile, name, summary.output_names)
         check_targets(name, summary, source, config.compile)
         check_class_weight(config, summary, source)
-    return _measured(polled(configs, poll), summaries, source)
+    return _name_metrics(polled(configs, poll), summaries, source)
 
 
-def with_metrics(
+def name_metrics(
     configs: Iterable[Config],
     architectures: Mapping[int, StoredModel],
     source: PackedTable,
     poll: Poll,
 ) -> tuple[Config, ...]:
-    """Configurations that know what their metrics are called."""
-    models = polled(architectures.items(), poll)
-    summaries = {key: check_architecture(read_architecture(model.json)) for key, model in models}
-    return _measured(polled(configs, poll), summaries, source)
+    """Return the configurations with the names of their metrics."""
+    summaries = {
+        model_id: check_architecture(read_architecture(model.json))
+        for model_id, model in polled(architectures.items(), poll)
+    }
+    return _name_metrics(polled(configs, poll), summaries, source)
 
 
-def _measured(
+def _name_metrics(
     configs: Iterable[Config], summaries: Mapping[int, Architecture], source: PackedTable
 ) -> tuple[Config, ...]:
-    return tuple(
-        replace(
-            c,
-            metrics=output_losses.logged_metrics(
-                c.compile.metrics, summaries[c.model_id].output_names, source.dependent
-            ),
-        )
-        for c in configs
-    )
+    named = []
+    for config in configs:
+        outputs = summaries[config.model_id].output_names
+        metrics = output_losses.logged_metrics(config.compile.metrics, outputs, source.dependent)
+        named.append(replace(config, metrics=metrics))
+    return tuple(named)
 
 
-class InputColumns(NamedTuple):
-    """Columns whose rows enter a model: their names, the shapes of their rows, None for one that
-    shows later.
-    """
-
-    table: str
-    names: Sequence[str]
-    shapes: Sequence[Shape | None]
-
-
-def input_columns(packed: PackedTable) -> InputColumns:
-    """The inputs of a packed table."""
+def get_input_columns(packed: PackedTable) -> InputColumns:
+    """Return the inputs of a packed table."""
     return InputColumns(packed.relation.spelling, packed.independent, packed.input_shapes)
 
 
 def check_inputs(name: str, summary: Architecture, inputs: InputColumns) -> None:
-    """A model's inputs against the columns that enter it."""
-    table, columns, shapes = inputs
-    if len(summary.input_shapes) != len(columns):
+    """Check that a model's inputs fit the columns of a table."""
+    if len(summary.input_shapes) != len(inputs.names):
         raise DatatypeMismatch(
-            f"model_keras error: {name} has {count_text(summary.input_shapes, 'input')}; received"
-            f" {count_text(columns, 'independent column')} of table {table}: {', '.join(columns)}.",
+            f"model_keras error: {name} has {format_count(summary.input_shapes, 'input')}; received"
+            f" {format_count(inputs.names, 'independent column')} of table {inputs.table}: "
+            f"{', '.join(inputs.names)}.",
             hint="Name a column for each input of the model, in the order of the inputs.",
         )
-    for wanted, shape, column in zip(summary.input_shapes, shapes, columns):
-        if shape is not None and not same_shape(wanted, shape):
+    for expected, shape, column in zip(summary.input_shapes, inputs.shapes, inputs.names):
+        if shape is not None and not is_same_shape(expected, shape):
             raise DatatypeMismatch(
-                f"model_keras error: Input shape {list(wanted)} in the model architecture does not "
-                f"match the input shape {list(shape)} of column {column} in table {table}.",
+                f"model_keras error: Input shape {list(expected)} in the model architecture does "
+                f"not match the input shape {list(shape)} of column {column} in table "
+                f"{inputs.table}.",
                 detail=f"It is {name}.",
                 hint="Give the first layer the shape of the rows, or reshape the column.",
             )
 
 
 def check_targets(
-    name: str, summary: Architecture, source: PackedTable, compiled: CompileParams
+    name: str, summary: Architecture, source: PackedTable, compile_params: CompileParams
 ) -> None:
-    """The widths of a model's outputs against those of the packed targets; class numbers may have
-    any width.
+    """Check that a model's outputs have the width of the packed targets.
+
+    Outputs for a loss that takes class numbers may have any width.
     """
-    table, dependent = source.relation.spelling, source.dependent
+    table = source.relation.spelling
+    dependent = source.dependent
     if len(summary.output_units) != len(dependent):
         raise DatatypeMismatch(
-            f"model_keras error: {name} has {count_text(summary.output_units, 'output')}; received "
-            f"{count_text(dependent, 'dependent column')} of table {table}: "
+            f"model_keras error: {name} has {format_count(summary.output_units, 'output')}; "
+            f"received {format_count(dependent, 'dependent column')} of table {table}: "
             f"{', '.join(dependent)}.",
             hint="Pack a column for each output of the model, in the order of the outputs.",
         )
-    losses = output_losses.losses_of(compiled, summary.output_names)
-    for number, (units, loss, column) in enumerate(zip(summary.output_units, losses, dependent)):
-        width, is_float = source.target_shapes[number][-1], source.float_targets[number]
-        numbers = is_float and output_losses.wants_numbers(loss)
-        binary = units == 1 and width == 2 and not is_float
-        if units is not None and units != width and not binary and not numbers:
+    losses = output_losses.losses_of(compile_params, summary.output_names)
+    for number, (units, loss) in enumerate(zip(summary.output_units, losses)):
+        if units is not None and not _fits_target(units, loss, source, number):
             raise DatatypeMismatch(
                 f"model_keras error: the model with {name} ends in {units} units, but column "
-                f"{column} of table {table} has {width} values a row.",
+                f"{dependent[number]} of table {table} has {source.target_shapes[number][-1]} "
+                "values a row.",
                 hint="Give the last layer as many units as there are classes (or target values)."
-                + _regression(source, number),
+                + _suggest_regression(source, number),
             )
 
 
-def _regression(source: PackedTable, number: int) -> str:
-    """The other way, where a target's type is one of measures."""
-    kind = source.dependent_types[number] if number < len(source.dependent_types) else None
-    if source.class_values[number] is None or kind not in FRACTIONS:
+def _fits_target(units: int, loss: str | None, source: PackedTable, number: int) -> bool:
+    width = source.target_shapes[number][-1]
+    if units == width:
+        return True
+    if source.float_targets[number]:
+        return output_losses.wants_numbers(loss)
+    return units == 1 and width == 2  # binary classification
+
+
+def _suggest_regression(source: PackedTable, number: int) -> str:
+    """Return a hint if a target was encoded as classes, but has a type of measurements."""
+    types = source.dependent_types[number : number + 1]
+    if source.class_values[number] is None or not types or types[0] not in FRACTIONS:
         return ""
     return (
-        f" Column {source.dependent[number]} is of type {kind}: for regression pack with "
+        f" Column {source.dependent[number]} is of type {types[0]}: for regression pack with "
         "dependent_type => 'float'."
     )
 
 
-def idle(config: Config, model: StoredModel) -> Iterator[str]:
-    """What the caller should know of losses by which nothing is learned."""
+def list_idle_losses(config: Config, model: StoredModel) -> Iterator[str]:
+    """Yield notices about losses from which a model cannot learn."""
     summary = check_architecture(read_architecture(model.json))
-    for units, loss, name in zip(
-        summary.output_units,
-        output_losses.losses_of(config.compile, summary.output_names),
-        summary.output_names,
-    ):
-        if units == 1 and loss in NEED_CLASSES:
+    losses = output_losses.losses_of(config.compile, summary.output_names)
+    for units, loss, name in zip(summary.output_units, losses, summary.output_names):
+        if units == 1 and loss in MULTI_UNIT_LOSSES:
             yield (
                 f"{loss} of output {name!r}, which has one unit, is 0 whatever it gives, so "
                 "nothing is learned: give it a unit for each class, or use binary_crossentropy"
@@ -180,7 +190,7 @@ def idle(config: Config, model: StoredModel) -> Iterator[str]:
 
 
 def check_class_weight(config: Config, summary: Architecture, source: PackedTable) -> None:
-    """The classes that are given weights against those that the targets have."""
+    """Check that class weights are for classes of the target."""
     if config.fit.class_weight is None:
         return
     if len(source.dependent) > 1:
@@ -189,35 +199,44 @@ def check_class_weight(config: Config, summary: Architecture, source: PackedTabl
             f"{config.model_id} has {len(source.dependent)}.",
             hint="Leave class_weight out; loss_weights in the compile parameters weighs outputs.",
         )
-    shape, table = source.target_shapes[0], source.relation.spelling
+    table = source.relation.spelling
+    shape = source.target_shapes[0]
     if len(shape) > 1:
         raise FeatureNotSupported(
             f"class_weight of mst_key {config.mst_key} needs one class per row, but column "
             f"{source.dependent[0]} of table {table} has rows of shape {list(shape)}.",
         )
-    numbers = shape[0] == 1 and source.class_values[0] is None
-    (loss,) = output_losses.losses_of(config.compile, summary.output_names)
-    classes = (
-        (summary.output_units[0] if output_losses.wants_numbers(loss) else None)
-        if numbers
-        else shape[0]
-    )
+    classes = _count_weighted_classes(config, summary, source)
     largest = config.fit.class_weight[-1][0]
     if classes is not None and largest >= classes:
+        detail = None
         names = source.class_values[0]
+        if names:
+            detail = f"Numbered from 0 they are: {', '.join(map(str, names[:100]))}."
         raise InvalidParameter(
             f"class_weight of mst_key {config.mst_key} names class {largest}, but column "
             f"{source.dependent[0]} of table {table} has {classes} classes.",
-            detail=f"Numbered from 0 they are: {', '.join(map(str, names[:100]))}."
-            if names
-            else None,
+            detail=detail,
             hint=f"Give weights for classes 0 to {classes - 1}; those left out have weight 1.",
         )
 
 
-def notices(config: Config, source: PackedTable) -> Iterator[str]:
-    """What the caller should know of a configuration's parameters."""
-    yield from (*config.compile.notices, *config.fit.notices)
+def _count_weighted_classes(
+    config: Config, summary: Architecture, source: PackedTable
+) -> int | None:
+    """Return the number of classes of the only target; None if it is unknown."""
+    width = source.target_shapes[0][0]
+    if width != 1 or source.class_values[0] is not None:
+        return width
+    # The target holds class numbers, or a float.
+    (loss,) = output_losses.losses_of(config.compile, summary.output_names)
+    return summary.output_units[0] if output_losses.wants_numbers(loss) else None
+
+
+def list_notices(config: Config, source: PackedTable) -> Iterator[str]:
+    """Yield notices about a configuration's parameters."""
+    yield from config.compile.notices
+    yield from config.fit.notices
     board = config.fit.callbacks.board
     if board and board.ignored:
         yield (
@@ -225,8 +244,8 @@ def notices(config: Config, source: PackedTable) -> Iterator[str]:
             "for each visit and each evaluation"
         )
     rows = -(-source.rows // len(source.segments))
-    buffer = max(1, min(source.buffer_size, rows))
-    batches = -(-rows // buffer) * -(-buffer // config.fit.batch_size)
+    buffer_rows = max(1, min(source.buffer_size, rows))
+    batches = -(-rows // buffer_rows) * -(-buffer_rows // config.fit.batch_size)
     if config.fit.steps_per_epoch is not None and config.fit.steps_per_epoch > batches:
         yield (
             f"steps_per_epoch={config.fit.steps_per_epoch}, but a segment has about {batches} "
@@ -234,93 +253,92 @@ def notices(config: Config, source: PackedTable) -> Iterator[str]:
         )
 
 
-def same_shape(wanted: Sequence[int | None], given: Shape) -> bool:
-    """Whether rows of a shape can enter a layer that wants another, in which None stands for any
-    length.
+def is_same_shape(expected: Sequence[int | None], shape: Shape) -> bool:
+    """Return whether rows of a shape fit an input; None in its shape stands for any length.
 
-    >>> same_shape((None, 3), (7, 3)), same_shape((4,), (5,))
+    >>> is_same_shape((None, 3), (7, 3)), is_same_shape((4,), (5,))
     (True, False)
     """
-    return len(wanted) == len(given) and all(w is None or w == g for w, g in zip(wanted, given))
+    if len(expected) != len(shape):
+        return False
+    return all(length in (None, actual) for length, actual in zip(expected, shape))
 
 
-def count_text(things: Sequence[object], what: str) -> str:
-    """How many there are, in words.
+def format_count(items: Sequence[object], noun: str) -> str:
+    """Return the number of items with a noun.
 
-    >>> count_text([1], "input"), count_text([1, 2], "input")
+    >>> format_count([1], "input"), format_count([1, 2], "input")
     ('1 input', '2 inputs')
     """
-    return f"{len(things)} {what}" + ("" if len(things) == 1 else "s")
+    return f"{len(items)} {noun}" + ("" if len(items) == 1 else "s")
 
 
-def check_order(catalog: Catalog, expected: Sequence[str], given: Sequence[str], what: str) -> None:
-    """Raises where the columns are those of before in another order, for inputs and outputs go by
-    it.
+def check_order(
+    catalog: Catalog, expected: Sequence[str], columns: Sequence[str], role: str
+) -> None:
+    """Check that the expected columns are not passed in another order.
+
+    Args:
+        role: subject of the error message, such as "the inputs".
     """
-    if tuple(given) != tuple(expected) and sorted(given) == sorted(expected):
+    if tuple(columns) != tuple(expected) and sorted(columns) == sorted(expected):
         raise InvalidParameter(
-            f"{catalog.module} error: {what} are {', '.join(given)}; expected "
+            f"{catalog.module} error: {role} are {', '.join(columns)}; expected "
             f"{', '.join(expected)}, in this order.",
             hint="The inputs and outputs of a model are matched with columns by their order.",
         )
 
 
 def check_validation(catalog: Catalog, source: PackedTable, other: PackedTable) -> None:
-    """A validation or test table is packed as the training table was."""
-    check_order(
-        catalog,
-        source.independent,
-        other.independent,
-        f"the inputs in table '{other.relation.spelling}'",
-    )
-    check_order(
-        catalog,
-        source.dependent,
-        other.dependent,
-        f"the targets in table '{other.relation.spelling}'",
-    )
+    """Check that a validation or test table is packed like the training table."""
+    source_name = f"'{source.relation.spelling}'"
+    other_name = f"table '{other.relation.spelling}'"
+    inputs_name = f"the inputs in {other_name}"
+    targets_name = f"the targets in {other_name}"
+    check_order(catalog, source.independent, other.independent, inputs_name)
+    check_order(catalog, source.dependent, other.dependent, targets_name)
     if (source.input_shapes, source.target_shapes) != (other.input_shapes, other.target_shapes):
         raise DatatypeMismatch(
-            f"{catalog.module} error: rows of table '{other.relation.spelling}' have shapes "
-            f"{_shapes_text(other)}; expected {_shapes_text(source)} as in "
-            f"'{source.relation.spelling}'.",
-            hint="Pack it with validation_preprocessor_dl() against the training table.",
+            f"{catalog.module} error: rows of {other_name} have shapes "
+            f"{_format_shapes(other)}; expected {_format_shapes(source)} as in {source_name}.",
+            hint=PACK_AGAIN_HINT,
         )
     if source.float_targets != other.float_targets:
         raise DatatypeMismatch(
-            f"{catalog.module} error: targets of table '{other.relation.spelling}' are floats "
-            f"where those of '{source.relation.spelling}' are classes, or the reverse.",
-            hint="Pack it with validation_preprocessor_dl() against the training table.",
+            f"{catalog.module} error: targets of {other_name} are floats "
+            f"where those of {source_name} are classes, or the reverse.",
+            hint=PACK_AGAIN_HINT,
         )
     if not set(other.segments) <= set(source.segments):
         raise InvalidParameter(
-            f"{catalog.module} error: table '{other.relation.spelling}' has {len(other.segments)} "
-            f"segments, not those of '{source.relation.spelling}'.",
+            f"{catalog.module} error: {other_name} has {len(other.segments)} "
+            f"segments, not those of {source_name}.",
             detail=f"{list(other.segments)} against {list(source.segments)}.",
-            hint="Pack it with validation_preprocessor_dl() against the training table.",
+            hint=PACK_AGAIN_HINT,
         )
-    check_classes(catalog, other, source.class_values, f"'{source.relation.spelling}'")
+    check_classes(catalog, other, source.class_values, source_name)
 
 
-def _shapes_text(packed: PackedTable) -> str:
-    inputs, targets = (
-        ", ".join(str(list(s)) for s in shapes)
-        for shapes in (packed.input_shapes, packed.target_shapes)
-    )
+def _format_shapes(packed: PackedTable) -> str:
+    inputs = ", ".join(str(list(shape)) for shape in packed.input_shapes)
+    targets = ", ".join(str(list(shape)) for shape in packed.target_shapes)
     return f"{inputs} and {targets}"
 
 
 def check_classes(
-    catalog: Catalog, packed: PackedTable, known: Sequence[Classes], owner: str
+    catalog: Catalog, packed: PackedTable, expected: Sequence[ClassValues | None], owner: str
 ) -> None:
-    """Raises where targets have other classes than those that are known. Of encoded ones shapes
-    tell enough.
+    """Check that targets have the expected classes; the shapes suffice for encoded targets.
+
+    Args:
+        owner: table or model with the expected classes, for the error message.
     """
-    for name, found, expected in zip(packed.dependent, packed.class_values, known):
-        if found is not None and expected is not None and found != expected:
+    for name, actual, classes in zip(packed.dependent, packed.class_values, expected):
+        if actual is not None and classes is not None and actual != classes:
             raise InvalidParameter(
                 f"{catalog.module} error: table '{packed.relation.spelling}' has other classes "
                 f"than {owner}.",
-                detail=f"Column {name} has {show(found)}; expected {show(expected)}.",
-                hint="Pack it with validation_preprocessor_dl() against the training table.",
+                detail=f"Column {name} has {format_classes(actual)}; "
+                f"expected {format_classes(classes)}.",
+                hint=PACK_AGAIN_HINT,
             )

@@ -1,6 +1,4 @@
-"""Model selection tables: load_model_selection_table and generate_model_configs, and reading them
-for a run.
-"""
+"""Model selection tables: loading them, generating them, and reading them for a run."""
 
 from __future__ import annotations
 
@@ -31,18 +29,86 @@ from cerebro_plpy.errors import (
     UndefinedTable,
 )
 from cerebro_plpy.limits import CONFIGS, Poll, check, polled
-from cerebro_plpy.packing.packed_table import read_summary_row
+from cerebro_plpy.packing.packed_summary import read_summary_row
 from cerebro_plpy.tables import object_table
-from cerebro_plpy.tables.architectures import existing
+from cerebro_plpy.tables.architectures import find_table
 
 COLUMNS = ("mst_key", "model_id", "compile_params", "fit_params")
+SINGLE_KEY = 1
+"""The mst_key of a configuration that is not in a model selection table."""
+
+
+class SelectionSummary(NamedTuple):
+    """The names of other tables in the summary of a model selection table."""
+
+    architectures: str | None
+    objects: str | None
+
+
+class ExistingSelection(NamedTuple):
+    """An existing model selection table with its rows."""
+
+    table: Relation
+    rows: list[grid.ConfigRow]
+    objects: str | None  # name of its object table
+
+
+def load(
+    catalog: Catalog,
+    architectures: str | None,
+    table: str | None,
+    model_ids: Sequence[int | None] | None,
+    params: tuple[Sequence[str | None] | None, Sequence[str | None] | None],
+    objects: str | None,
+) -> None:
+    """Create a model selection table with all combinations of models and parameters.
+
+    Args:
+        params: compile parameters and fit parameters.
+    """
+    relation = check_models(catalog, architectures, model_ids)
+    for name, values in zip(("compile_params_list", "fit_params_list"), params):
+        check_flat(catalog.module, name, values)
+        if not values:
+            raise NullNotAllowed(
+                f"{name} cannot be NULL", hint="Pass an array of texts: ARRAY[$$…$$, $$…$$]."
+            )
+    functions = object_table.find_functions(catalog, objects)
+    ids = [model_id for model_id in model_ids or () if model_id is not None]
+    compile_params, fit_params = params
+    rows = grid.cross_product(
+        ids, compile_params or (), fit_params or (), functions, catalog.db.check_interrupts
+    )
+    add(catalog.db, create(catalog, table, relation, objects), rows)
+
+
+def generate(
+    catalog: Catalog,
+    architectures: str | None,
+    table: str | None,
+    model_ids: Sequence[int | None] | None,
+    make_rows: Callable[[list[int], Functions | None, Poll], Sequence[grid.ConfigRow]],
+    objects: str | None,
+) -> None:
+    """Create a model selection table with the rows of `make_rows`, or extend an existing table."""
+    relation = check_models(catalog, architectures, model_ids)
+    ids = [model_id for model_id in model_ids or () if model_id is not None]
+    poll = catalog.db.check_interrupts
+    if table is not None and table.strip() and catalog.find(table):
+        existing = read_existing(catalog, table, relation, objects)
+        rows = make_rows(ids, object_table.find_functions(catalog, existing.objects), poll)
+        new_rows = grid.collapse(polled(rows, poll), polled(existing.rows, poll))
+        add(catalog.db, existing.table, tuple(new_rows))
+        return
+    rows = make_rows(ids, object_table.find_functions(catalog, objects), poll)
+    add(catalog.db, create(catalog, table, relation, objects), rows)
 
 
 def check_models(
     catalog: Catalog, table: str | None, model_ids: Sequence[int | None] | None
 ) -> Relation:
-    """The architecture table, in which all these models are."""
-    relation = existing(catalog, table)
+    """Check that an architecture table has all these models, and return it."""
+    relation = find_table(catalog, table)
     check_flat(catalog.module, "model_id_list", model_ids)
     if not model_ids or None in model_ids:
         raise NullNotAllowed(
@@ -50,15 +116,13 @@ def check_models(
             "more model ids.",
             hint=f"SELECT model_id, name FROM {relation.quoted};",
         )
-    found = {
-        row["model_id"]
-        for row in catalog.db.rows(sql("model.ids", table=relation.quoted), list(model_ids))
-    }
-    if not set(model_ids) <= found:
+    rows = catalog.db.rows(sql("model.ids", table=relation.quoted), list(model_ids))
+    missing = set(model_ids) - {row["model_id"] for row in rows}
+    if missing:
         raise UndefinedObject(
             f"{catalog.module}: One or more model_id of ({', '.join(map(str, model_ids))}) not "
             f"found in table {relation.spelling}",
-            detail=f"Not found: {sorted(set(model_ids) - found, key=str)}.",
+            detail=f"Not found: {sorted(missing, key=str)}.",
             hint=f"SELECT model_id, name FROM {relation.quoted};",
         )
     return relation
@@ -67,7 +131,7 @@ def check_models(
 def create(
     catalog: Catalog, table: str | None, architectures: Relation, objects: str | None
 ) -> Relation:
-    """A new model selection table and its summary."""
+    """Create a model selection table and its summary."""
     output = catalog.reserve_output(table, ("_summary",))
     catalog.db.rows(sql("model.selection", table=output.quoted, **catalog.db.platform.clauses))
     _create_summary(catalog.db, output, architectures, objects)
@@ -77,91 +141,78 @@ def create(
 def _create_summary(
     db: Database, selection: Relation, architectures: Relation, objects: str | None
 ) -> None:
-    """The summary of a model selection table, which every session understands alike, whatever its
-    path.
+    """Create the summary of a model selection table, whose names are independent of search_path.
 
-    MADlib's scripts expect the name that they gave. A name without a schema is looked for beside
-    the table first.
+    MADlib's scripts expect the name that they passed. A name without a schema is first looked up
+    in the schema of the model selection table, so that name is unambiguous there.
     """
     name = quote_qualified((selection.schema, selection.name + "_summary"))
-    near = architectures.schema == selection.schema
+    is_in_same_schema = architectures.schema == selection.schema
+    architecture_name = architectures.spelling if is_in_same_schema else architectures.quoted
     db.rows(sql("model.selection_summary", table=name, **db.platform.clauses))
-    kept = architectures.spelling if near else architectures.quoted
-    db.rows(sql("model.add_selection_summary", table=name), kept, objects)
+    db.rows(sql("model.add_selection_summary", table=name), architecture_name, objects)
 
 
 def add(db: Database, table: Relation, rows: Sequence[grid.ConfigRow]) -> None:
     """Add rows in order."""
     texts = {row.fit_params for row in rows}
     check_callbacks(db, map(parse_fit_params, polled(texts, db.check_interrupts)))
-    text = json.dumps([row._asdict() for row in rows])
-    db.rows(sql("model.add_selection", table=table.quoted), text)
-
-
-class ExistingSelection(NamedTuple):
-    """An existing model selection table, its rows, and the object table that it names."""
-
-    table: Relation
-    rows: list[grid.ConfigRow]
-    objects: str | None
+    json_rows = json.dumps([row._asdict() for row in rows])
+    db.rows(sql("model.add_selection", table=table.quoted), json_rows)
 
 
 def read_existing(
     catalog: Catalog, table: str, architectures: Relation, objects: str | None
 ) -> ExistingSelection:
-    """An existing model selection table over the same architectures and functions, and its rows.
+    """Read an existing model selection table, and check that it refers to the same tables.
 
-    Where its summary was dropped, it gets another one.
+    A summary that was dropped is created again.
     """
     relation = catalog.resolve_input(table, "model selection")
     summary = catalog.find_companion(relation, "_summary")
     if summary is None and catalog.read_columns(relation).keys() >= set(COLUMNS):
         _create_summary(catalog.db, relation, architectures, objects)
         summary = catalog.find_companion(relation, "_summary")
-    named = read_summary(catalog, relation, summary, LocalSession(catalog.db))
-    _check_same(catalog, relation, named, architectures, objects)
-    rows = catalog.db.rows(sql("model.read_selection", table=relation.quoted))
-    found = [
-        grid.ConfigRow(r["model_id"], r["compile_params"], r["fit_params"] or "") for r in rows
+    names = read_summary(catalog, relation, summary, LocalSession(catalog.db))
+    _check_same_tables(catalog, relation, names, architectures, objects)
+    rows = [
+        grid.ConfigRow(row["model_id"], row["compile_params"], row["fit_params"] or "")
+        for row in catalog.db.rows(sql("model.read_selection", table=relation.quoted))
     ]
-    return ExistingSelection(relation, found, named.objects)
+    return ExistingSelection(relation, rows, names.objects)
 
 
-def _check_same(
+def _check_same_tables(
     catalog: Catalog,
     selection: Relation,
-    named: SelectionSummary,
+    names: SelectionSummary,
     architectures: Relation,
     objects: str | None,
 ) -> None:
-    """Raises where rows are appended that refer to other tables than those before."""
-    table, ours, theirs = selection.spelling, objects, named.objects
-    if catalog.resolve_input(named.architectures, owner=selection).oid != architectures.oid:
+    """Check that appended rows refer to the same tables as the existing rows."""
+    table = selection.spelling
+    if catalog.resolve_input(names.architectures, owner=selection).oid != architectures.oid:
         raise InvalidParameter(
-            f"DL: Inconsistent model arch table. Use '{named.architectures}' if appending rows to "
+            f"DL: Inconsistent model arch table. Use '{names.architectures}' if appending rows to "
             f"'{table}'",
             hint=f"Received {architectures.spelling!r}. Drop {table} first to start a new one.",
         )
-    if ours is not None and (theirs is None or not object_table.same(catalog, ours, theirs)):
+    if objects is None:
+        return
+    if names.objects is None or not object_table.is_same(catalog, objects, names.objects):
+        message = f"'{table}' was made without one"
+        if names.objects:
+            message = f"Use '{names.objects}' if appending rows to '{table}'"
         raise InvalidParameter(
-            f"DL: Inconsistent object table. Use '{theirs}' if appending rows to '{table}'"
-            if theirs
-            else f"DL: Inconsistent object table. '{table}' was made without one",
-            hint=f"Received {ours!r}. Drop {table} first to start a new one.",
+            f"DL: Inconsistent object table. {message}",
+            hint=f"Received {objects!r}. Drop {table} first to start a new one.",
         )
-
-
-class SelectionSummary(NamedTuple):
-    """The tables that a model selection table refers to, by the names that its summary gives."""
-
-    architectures: str | None
-    objects: str | None
 
 
 def read_summary(
     catalog: Catalog, selection: Relation, summary: Relation | None, reader: Session
 ) -> SelectionSummary:
-    """What the summary of a model selection table says; one made by hand may lack object_table."""
+    """Read the summary of a model selection table; object_table may be missing in a manual one."""
     if summary is None or "model_arch_table" not in catalog.read_columns(summary):
         raise UndefinedTable(
             f"{catalog.module} error: Input table '{selection.spelling}_summary' does not exist. "
@@ -182,7 +233,7 @@ def read_summary(
 def read_configs(
     catalog: Catalog, reader: Session, selection: Relation, functions: Functions | None
 ) -> tuple[Config, ...]:
-    """The configurations of a model selection table, parsed; keys must be there and differ."""
+    """Return the parsed configurations of a model selection table, with unique keys."""
     missing = [name for name in COLUMNS if name not in catalog.read_columns(selection)]
     if missing:
         raise UndefinedColumn(
@@ -202,13 +253,15 @@ def read_configs(
             f"{catalog.module} error: table '{selection.spelling}' has NULL or repeated keys; "
             "expected a different mst_key, and a model_id, in every row.",
         )
-    polling = polled(rows, catalog.db.check_interrupts)
-    configs = tuple(_config(catalog, selection, functions, row) for row in polling)
+    configs = tuple(
+        _parse_config(catalog, selection, functions, row)
+        for row in polled(rows, catalog.db.check_interrupts)
+    )
     check_callbacks(catalog.db, (config.fit for config in configs))
     return configs
 
 
-def _config(
+def _parse_config(
     catalog: Catalog,
     selection: Relation,
     functions: Functions | None,
@@ -216,8 +269,8 @@ def _config(
 ) -> Config:
     mst_key, model_id, compile_text, fit_text = row
     try:
-        parsed = parse_compile_params(compile_text or "", functions)
-        fit = parse_fit_params(fit_text)
+        compile_params = parse_compile_params(compile_text or "", functions)
+        fit_params = parse_fit_params(fit_text)
     except CerebroError as error:
         raise type(error)(
             f"{catalog.module} error: mst_key {mst_key} of table '{selection.spelling}': "
@@ -225,15 +278,12 @@ def _config(
             hint=error.hint,
             detail=error.detail,
         ) from error
-    return Config(mst_key, model_id, compile_text or "", fit_text or "", parsed, fit)
-
-
-SINGLE_KEY = 1  # of the only configuration, where no table gives it a key
+    return Config(mst_key, model_id, compile_text or "", fit_text or "", compile_params, fit_params)
 
 
 @contextmanager
-def parameter_errors(kind: str, text: str) -> Iterator[None]:
-    """Let an error about parameters tell which ones they are."""
+def add_parameter_detail(kind: str, text: str) -> Iterator[None]:
+    """Add the text of the parameters to errors about them."""
     try:
         yield
     except CerebroError as error:
@@ -241,59 +291,8 @@ def parameter_errors(kind: str, text: str) -> Iterator[None]:
         raise type(error)(error.message, hint=error.hint, detail=detail) from error
 
 
-def load(
-    catalog: Catalog,
-    architectures: str | None,
-    table: str | None,
-    model_ids: Sequence[int | None] | None,
-    params: tuple[Sequence[str | None] | None, Sequence[str | None] | None],
-    objects: str | None,
-) -> None:
-    """Make a model selection table of all combinations of models, compile and fit parameters."""
-    relation = check_models(catalog, architectures, model_ids)
-    for name, given in zip(("compile_params_list", "fit_params_list"), params):
-        check_flat(catalog.module, name, given)
-        if not given:
-            raise NullNotAllowed(
-                f"{name} cannot be NULL", hint="Pass an array of texts: ARRAY[$$…$$, $$…$$]."
-            )
-    functions = object_table.functions(catalog, objects)
-    ids = [i for i in model_ids or () if i is not None]
-    rows = grid.cross_product(
-        ids, params[0] or (), params[1] or (), functions, catalog.db.check_interrupts
-    )
-    add(catalog.db, create(catalog, table, relation, objects), rows)
-
-
-def generate(
-    catalog: Catalog,
-    architectures: str | None,
-    table: str | None,
-    model_ids: Sequence[int | None] | None,
-    make: Callable[[list[int], Functions | None, Poll], Sequence[grid.ConfigRow]],
-    objects: str | None,
-) -> None:
-    """Make a model selection table of what `make` gives for the model ids, or extend an existing
-    one.
-    """
-    relation = check_models(catalog, architectures, model_ids)
-    ids = [i for i in model_ids or () if i is not None]
-    poll = catalog.db.check_interrupts
-    if table is not None and table.strip() and catalog.find(table):
-        before = read_existing(catalog, table, relation, objects)
-        rows = make(ids, object_table.functions(catalog, before.objects), poll)
-        add(
-            catalog.db,
-            before.table,
-            tuple(grid.collapse(polled(rows, poll), polled(before.rows, poll))),
-        )
-    else:
-        rows = make(ids, object_table.functions(catalog, objects), poll)
-        add(catalog.db, create(catalog, table, relation, objects), rows)
-
-
 def check_callbacks(db: Database, fits: Iterable[FitParams]) -> None:
-    """Refuse what writes files as the server's user, of anybody but a superuser."""
+    """Check that only a superuser uses callbacks that write files as the server's user."""
     if any(fit.callbacks.board for fit in fits) and not db.value(sql("functions.superuser")):
         raise InsufficientPrivilege(
             "Only a superuser may use callbacks.",

@@ -1,10 +1,10 @@
-"""The whole states of the models in a model table, from which training can go on.
+"""The whole states of the models in a model table, from which training can resume.
 
-Scripts of MADlib's drop a model's tables by the names that MADlib gives them, and train again into
-the same name. So the states have no name beside those: they lie in a table of schema cerebro_state,
-which the summary table names in a constraint that is always true. The constraint follows when
-either is renamed or dumped, keeps the states from being dropped by mistake, and is gone with the
-summary. Tables that nothing names any more are orphans, and are swept.
+Scripts for MADlib drop a model's tables by the names that MADlib gives them, and train again under
+the same name. So the states have no name of that kind: they are stored in a table of schema
+cerebro_state, which the summary table names in a constraint that is always true. The constraint
+follows when either table is renamed or dumped, prevents dropping the states by mistake, and goes
+with the summary. State tables without such a constraint are orphans, and are swept.
 """
 
 from __future__ import annotations
@@ -18,15 +18,12 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.platform.state_tables import StoredState, model_states_table
-from cerebro_plpy.tables.chunked_work import Pieces, next_size
+from cerebro_plpy.tables.chunked_work import ChunkedWork, choose_next_size
 
 OLD_SUFFIX = "_state"
-"""Versions before 0.3.0 kept the states in a table beside the model's, with this at the end of its
-name.
-"""
-
-
-FIRST_BLOCKS = 128  # a MB, which takes milliseconds
+"""Suffix of the table of states beside a model table, in versions before 0.3.0."""
+FIRST_BLOCKS = 128
+"""Blocks that are copied first: 1 MB, which takes milliseconds."""
 
 
 class ModelTables(NamedTuple):
@@ -37,22 +34,18 @@ class ModelTables(NamedTuple):
 
 
 def create(db: Database, summary: str) -> str:
-    """Make a table for the states of the models that a summary, just made, tells of; its quoted
-    name.
-    """
+    """Create a table for the states of models, tied to their new summary; return its name."""
     sweep(db)
     states = model_states_table(secrets.token_hex(8))
-    db.rows(sql("states.create", states=states, **db.platform.clauses))
     name = literal(states)
+    db.rows(sql("states.create", states=states, **db.platform.clauses))
     db.rows(sql("states.chunk", states=states, literal=name))
     db.rows(sql("states.tie", summary=summary, literal=name))
     return states
 
 
 def sweep(db: Database) -> int:
-    """Drop the states of the caller's models that are gone, as far as nobody reads them; their
-    bytes.
-    """
+    """Drop the states of the caller's dropped models, unless they are read; return their bytes."""
     orphans = db.rows(sql("states.orphans"))
     for orphan in orphans:
         db.rows(sql("states.drop", states=orphan["name"]))
@@ -60,41 +53,39 @@ def sweep(db: Database) -> int:
 
 
 def find(catalog: Catalog, model: Relation, summary: Relation) -> Relation | None:
-    """The table with the states of a model table, or None."""
+    """Return the table with the states of a model table, if there is one."""
     oid = catalog.db.value(sql("states.tied"), summary.oid)
-    return (
-        catalog.read_relation(oid) if oid is not None else catalog.find_companion(model, OLD_SUFFIX)
-    )
+    if oid is None:
+        return catalog.find_companion(model, OLD_SUFFIX)
+    return catalog.read_relation(oid)
 
 
-def add(db: Database, states: str, mst_key: int, state: StoredState) -> Pieces[None]:
-    """Copy a state, with the frozen weights that it shares, in ranges of blocks where it can be
-    read so.
-    """
-    before = 0
+def add(db: Database, states: str, mst_key: int, state: StoredState) -> ChunkedWork[None]:
+    """Copy a state with its shared frozen weights, by ranges of blocks if the server can."""
+    first_part = 0
     for table in state.tables:
         source = db.platform.state_range_sql(table, state.segment_id)
         if source is None:
-            db.rows(
-                sql("states.add", states=states, source=db.platform.state_rows_sql(*state)),
-                mst_key,
-                before,
-            )
+            rows = db.platform.state_rows_sql(*state)
+            db.rows(sql("states.add", states=states, source=rows), mst_key, first_part)
             return
-        yield from _blocks(
-            db, sql("states.add", states=states, source=source), (mst_key, before), table
-        )
-        before = db.value(sql("states.parts", state=table)) if table != state.tables[-1] else 0
+        statement = sql("states.add", states=states, source=source)
+        yield from _copy_blocks(db, statement, mst_key, first_part, table)
+        if table != state.tables[-1]:
+            first_part = db.value(sql("states.parts", state=table))
 
 
-def _blocks(db: Database, statement: str, values: tuple[int, int], table: str) -> Pieces[None]:
-    """Copy what a table has; the values are the model's key, and how many parts of it come before
-    these.
-    """
-    copy = db.prepare(statement, *values, 0, 0)
-    start, size, blocks = 0, FIRST_BLOCKS, db.value(sql("states.blocks"), table)
+def _copy_blocks(
+    db: Database, statement: str, mst_key: int, first_part: int, table: str
+) -> ChunkedWork[None]:
+    """Copy the chunks of a table; `first_part` chunks of the state were copied before."""
+    copy = db.prepare(statement, mst_key, first_part, 0, 0)
+    start = 0
+    size = FIRST_BLOCKS
+    blocks = db.value(sql("states.blocks"), table)
     while start < blocks:
-        began = time.monotonic()
-        copy(*values, start, start + size)
-        start, size = start + size, next_size(size, time.monotonic() - began)
+        start_time = time.monotonic()
+        copy(mst_key, first_part, start, start + size)
+        start += size
+        size = choose_next_size(size, time.monotonic() - start_time)
         yield

@@ -1,6 +1,4 @@
-"""What the summary table of a model tells of its targets, in our form and in MADlib's of several
-versions.
-"""
+"""The targets of a model in its summary table, in the forms of our and of MADlib's versions."""
 
 from __future__ import annotations
 
@@ -11,63 +9,73 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import NullNotAllowed, UndefinedColumn
-from cerebro_plpy.packing.packed_table import (
+from cerebro_plpy.packing.packed_summary import (
     OLD_CLASSES,
-    classes_column,
-    known_classes,
+    ClassValues,
+    find_classes_column,
+    parse_class_values,
     read_summary_row,
 )
 
-NAMES = ("dependent_varname", "independent_varname")
-NEEDED = (*NAMES, "normalizing_const", "dependent_vartype")
+NAME_COLUMNS = ("dependent_varname", "independent_varname")
+REQUIRED_COLUMNS = (*NAME_COLUMNS, "normalizing_const", "dependent_vartype")
 
 
-def read(reader: Session, summary: Relation, *more: str) -> dict[str, Any]:
-    """The row of a model's summary table, with at least the columns that say what the model takes
-    and gives.
+def read(reader: Session, summary: Relation, *columns: str) -> dict[str, Any]:
+    """Return the row of a model's summary table.
+
+    Args:
+        columns: required columns beside those with the inputs and targets of the model.
+
+    Raises:
+        UndefinedColumn: a required column is missing.
+        NullNotAllowed: the inputs or targets have no names.
     """
     row = read_summary_row(reader, summary)
-    missing = [name for name in (*NEEDED, *more) if name not in row]
+    missing = [name for name in (*REQUIRED_COLUMNS, *columns) if name not in row]
     if missing:
         raise UndefinedColumn(
             f"One or more expected columns missing in model summary table ('{summary.name}').",
             detail=f"Missing: {', '.join(missing)}.",
         )
-    for name in NAMES:
+    for name in NAME_COLUMNS:
         if not row[name]:
             raise NullNotAllowed(f"{name} is NULL or empty in model summary table '{summary.name}'")
     return row
 
 
-def numbers(row: dict[str, Any], target: str) -> list[int | None] | None:
-    """The numbers of classes. MADlib knows classes only, and before 1.18 left them out where they
-    came encoded.
+def read_class_counts(row: dict[str, Any], target: str) -> list[int | None] | None:
+    """Return the number of classes of each target.
+
+    MADlib has no float targets, and before 1.18 left the numbers out if the user encoded the
+    target.
     """
-    old = classes_column(row, target) == OLD_CLASSES
-    numbers: list[int | None] | None = row.get("num_classes")
-    return [] if old and numbers is None else numbers
+    counts: list[int | None] | None = row.get("num_classes")
+    if counts is None and find_classes_column(row, target) == OLD_CLASSES:
+        return []
+    return counts
 
 
-def class_values(
-    reader: Session, summary: Relation, row: dict[str, Any], name: str
-) -> tuple[str | None, ...] | None:
-    """The classes of a target as PostgreSQL writes them, where they are known."""
-    column = classes_column(row, name)
+def read_class_values(
+    reader: Session, summary: Relation, row: dict[str, Any], target: str
+) -> ClassValues | None:
+    """Return the classes of a target as PostgreSQL's texts; None if they are unknown."""
+    column = find_classes_column(row, target)
     if not row.get(column):
         return None
-    text = sql("read.class_values", table=summary.quoted, column=quote_identifier(column))
-    return known_classes(reader.run(text)[0][0])
+    query = sql("read.class_values", table=summary.quoted, column=quote_identifier(column))
+    return parse_class_values(reader.run(query)[0][0])
 
 
-def float_targets(
-    classes: tuple[tuple[str | None, ...] | None, ...], numbers: list[int | None] | None
+def find_float_targets(
+    classes: tuple[ClassValues | None, ...], counts: list[int | None] | None
 ) -> tuple[bool, ...]:
-    """Which targets are floats: see `outputs.num_classes`.
+    """Return for each target whether it is a float; see `class_columns.count_classes`.
 
-    >>> (float_targets((None,), None), float_targets((None,), []),
-    ...  float_targets((("a", "b"), None, None), [2, None, 3]))
+    >>> (find_float_targets((None,), None), find_float_targets((None,), []),
+    ...  find_float_targets((("a", "b"), None, None), [2, None, 3]))
     ((True,), (False,), (False, True, False))
     """
-    if len(classes) == 1 or numbers is None:
-        return tuple(values is None and numbers is None for values in classes)
-    return tuple(values is None and number is None for values, number in zip(classes, numbers))
+    if len(classes) == 1 or counts is None:
+        return tuple(values is None and counts is None for values in classes)
+    return tuple(values is None and count is None for values, count in zip(classes, counts))

@@ -1,7 +1,7 @@
-"""Configurations of templates, as a run of `cerebro.train` trains them: what it was asked decides
-what each comes to.
+"""Configurations of templates, built for a run of `cerebro.train`.
 
-So one that joins while the run goes on is made as those that it began with.
+The logged spec of the run determines the result, so a configuration that is added to a live run is
+built like the first ones.
 """
 
 from __future__ import annotations
@@ -37,65 +37,73 @@ from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.scheduling.search.promotion_rules import compute_rungs
-from cerebro_plpy.tables.architectures import Made, StoredModel
-from cerebro_plpy.tables.compatibility import with_metrics
+from cerebro_plpy.tables.architectures import BuiltConfigs, StoredModel
+from cerebro_plpy.tables.compatibility import name_metrics
 
 MODULE = "train"
 
 
-class Filled(NamedTuple):
-    """A template with the value of each of its fields; over the rows of which `group`, if not over
-    all; and the model whose architecture it shares with others, if it does."""
+class TemplateConfig(NamedTuple):
+    """A template with the values of its fields."""
 
     template: Template
     params: Params
-    group: str | None = None
-    model_id: int | None = None
+    group: str | None = None  # group of rows; None for all rows
+    shared_model_id: int | None = None  # of a configuration with the same architecture
 
 
 @dataclass(frozen=True)
-class Maker:
-    """Makes configurations of a run's templates that join it; those that were loaded are `known` by
-    name.
-
-    `poll` is called between them.
-    """
+class ConfigBuilder:
+    """Builds configurations that are added to a live run."""
 
     spec: Spec
     source: PackedTable
-    known: Mapping[str, Template]
-    poll: Poll
+    loaded_templates: Mapping[str, Template]  # networks of users, by name
+    poll: Poll  # called between configurations
 
-    def __call__(self, rows: Mapping[int, Mapping[str, Any]]) -> Made:
-        """Of each row the `template` and its `params`, by mst_key; InvalidParameter where they are
-        not as they must.
+    def __call__(self, rows: Mapping[int, Mapping[str, Any]]) -> BuiltConfigs:
+        """Build configurations.
+
+        Args:
+            rows: `template`, `params` and perhaps `group` of each configuration, by mst_key.
+
+        Raises:
+            InvalidParameter: a template does not have such a field, or such a value.
         """
         train = self.spec.train
         assert train is not None
-        head, wanted = head_of(train), dict[int, Filled]()
-        for key, row in rows.items():
-            template = self.known.get(row["template"]) or find_template(row["template"])
-            count = (
-                train.training_rows if row.get("group") is None else train.groups[row["group"]].rows
-            )
-            wanted[key] = Filled(
-                template, template.params(head, count, row["params"]), row.get("group")
-            )
-        return made(self.spec, wanted, self.source, self.poll)
+        head = read_head(train)
+        configs = {}
+        for mst_key, row in rows.items():
+            name = row["template"]
+            template = self.loaded_templates.get(name) or find_template(name)
+            group = row.get("group")
+            training_rows = train.training_rows if group is None else train.groups[group].rows
+            params = template.params(head, training_rows, row["params"])
+            configs[mst_key] = TemplateConfig(template, params, group)
+        return build_configs(self.spec, configs, self.source, self.poll)
 
 
-def loaded_templates(architectures: Mapping[str, str]) -> dict[str, Template]:
-    """Those of these templates that somebody has loaded, by name: each has the architecture of a
-    configuration.
+def find_loaded_templates(architectures: Mapping[str, str]) -> dict[str, Template]:
+    """Return the templates of users' networks, by name.
+
+    Args:
+        architectures: architecture of a configuration, by the name of its template.
     """
-    usual = {template.name for template in TEMPLATES} | {ENSEMBLE}
+    own_names = {template.name for template in TEMPLATES} | {ENSEMBLE}
     return {
-        name: body(name, loaded(text)) for name, text in architectures.items() if name not in usual
+        name: body(name, loaded(text))
+        for name, text in architectures.items()
+        if name not in own_names
     }
 
 
-def head_of(train: TrainSpec) -> Head:
-    """What networks of a run give; FeatureNotSupported where an older version has not logged it."""
+def read_head(train: TrainSpec) -> Head:
+    """Return the head of a run's networks.
+
+    Raises:
+        FeatureNotSupported: an older version did not log it.
+    """
     if train.task != REGRESSION:
         return Classes(len(train.classes))
     if train.measure is None:
@@ -105,64 +113,90 @@ def head_of(train: TrainSpec) -> Head:
     return Floats((Measure(**train.measure),))
 
 
-def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable, poll: Poll) -> Made:
-    """What templates come to in a run that was asked this, by mst_key."""
-    assert spec.train is not None
-    inputs, head = Recipe.from_json(spec.train.recipe).table, head_of(spec.train)
-    asked = spec.arguments.search, spec.arguments.search_params, spec.epochs
-    rule = read_rule(MODULE, *asked, templates=True)
-    cycles = cycles_of(rule, spec.epochs)
-    metrics, watched = [metric_of(spec.ranking.metric)], stopping(spec, rule).text
-    architectures, configs = dict[int, StoredModel](), list[Config]()
-    for key, (template, params, group, shared) in polled(wanted.items(), poll):
-        size, model_id = int(params["batch_size"]), shared or key
-        place = None if group is None else spec.train.groups[group]
-        rates = Rates(place.steps(size) if place else steps_of(source, size), spec.epochs, cycles)
-        compiled = template.compile_params(head, params, metrics, rates)
-        counts = place.counts if place and place.counts else spec.train.counts
-        fitted = template.fit_params(params, watched, counts)
+def build_configs(
+    spec: Spec, templates: Mapping[int, TemplateConfig], source: PackedTable, poll: Poll
+) -> BuiltConfigs:
+    """Build configurations of templates, by mst_key."""
+    train = spec.train
+    assert train is not None
+    inputs = Recipe.from_json(train.recipe).table
+    head = read_head(train)
+    rule = read_rule(
+        MODULE, spec.arguments.search, spec.arguments.search_params, spec.epochs, templates=True
+    )
+    cycles = find_cycles(rule, spec.epochs)
+    metrics = [choose_metric(spec.ranking.metric)]
+    stopping_text = _make_early_stopping(spec, rule).text
+    architectures: dict[int, StoredModel] = {}
+    configs = []
+    for mst_key, config in polled(templates.items(), poll):
+        template = config.template
+        params = config.params
+        batch_size = int(params["batch_size"])
+        steps = count_steps(source, batch_size)
+        counts = train.counts
+        if config.group is not None:
+            group = train.groups[config.group]
+            steps = group.steps(batch_size)
+            counts = group.counts or train.counts
+        rates = Rates(steps, spec.epochs, cycles)
+        compile_text = template.compile_params(head, params, metrics, rates)
+        fit_text = template.fit_params(params, stopping_text, counts)
+        model_id = config.shared_model_id or mst_key
         if model_id not in architectures:
-            architectures[model_id] = StoredModel(
-                model_id, template.architecture(inputs, head, params), False
-            )
-        parsed = parse_compile_params(compiled, None), parse_fit_params(fitted)
+            text = template.architecture(inputs, head, params)
+            architectures[model_id] = StoredModel(model_id, text, has_weights=False)
         configs.append(
-            Config(key, model_id, compiled, fitted, *parsed, (), template.name, params, group)
+            Config(
+                mst_key,
+                model_id,
+                compile_text,
+                fit_text,
+                parse_compile_params(compile_text, None),
+                parse_fit_params(fit_text),
+                (),
+                template.name,
+                params,
+                config.group,
+            )
         )
-    return Made(with_metrics(configs, architectures, source, poll), architectures)
+    return BuiltConfigs(name_metrics(configs, architectures, source, poll), architectures)
 
 
-def metric_of(ranking: str) -> str:
-    """What is computed of each configuration beside its loss, where configurations are compared by
-    that.
+def choose_metric(ranking: str) -> str:
+    """Return the metric that is computed beside the loss.
+
+    Args:
+        ranking: metric that ranks configurations.
     """
     return "accuracy" if ranking == "loss" else ranking
 
 
-def stopping(spec: Spec, rule: SearchRule | None) -> EarlyStopping:
-    """What stops configurations, and keeps the states of their best epochs: as a search by patience
-    says it.
-    """
-    usual = EarlyStopping(f"{VALIDATION}{spec.ranking.metric}", restore_best_weights=True)
-    own = rule.stopping(spec.ranking) if rule else None
-    # Who is behind in a population may still be the best, and whoever ended could not go on; and
-    # where rates rise once more, values get worse before they get better.
-    whole = rule is not None and (rule.name == PBT or cycles_of(rule, spec.epochs) is not None)
-    return own or replace(usual, patience=spec.epochs if whole else patience(spec.epochs))
+def _make_early_stopping(spec: Spec, rule: SearchRule | None) -> EarlyStopping:
+    """Return the callback that stops configurations, and keeps the states of their best epochs."""
+    if rule:
+        stopping = rule.stopping(spec.ranking)
+        if stopping:
+            return stopping
+    stopping = EarlyStopping(f"{VALIDATION}{spec.ranking.metric}", restore_best_weights=True)
+    if rule and (rule.name == PBT or find_cycles(rule, spec.epochs)):
+        # A member of a population that is behind may still become the best, and could not resume
+        # once it is stopped. When learning rates rise again, metrics get worse before they improve.
+        return replace(stopping, patience=spec.epochs)
+    return replace(stopping, patience=patience(spec.epochs))
 
 
-def cycles_of(rule: SearchRule | None, epochs: int) -> Cycles | None:
-    """The cycles of learning rates that end where configurations of so many epochs are compared, if
-    there are rungs.
-    """
+def find_cycles(rule: SearchRule | None, epochs: int) -> Cycles | None:
+    """Return cycles of learning rates that end at the rungs of a search; None without rungs."""
     if rule is None or rule.name not in (ASHA, HALVING, HYPERBAND, PASHA):
         return None
-    first, eta = rule.first_rung(epochs), rule.parameters["eta"]
+    first = rule.first_rung(epochs)
+    eta = rule.parameters["eta"]
     count = len(compute_rungs(epochs, eta, first))
     return Cycles(first, eta, count) if count > 1 else None
 
 
-def steps_of(source: PackedTable, batch_size: int) -> int:
-    """The steps that a configuration makes in an epoch: batches end where a segment does."""
+def count_steps(source: PackedTable, batch_size: int) -> int:
+    """Return the steps of an epoch; batches end where a segment ends."""
     rows = -(-source.rows // len(source.segments))
     return -(-rows // batch_size) * len(source.segments)

@@ -23,8 +23,9 @@ from workbench import Workbench, compile_text, superuser
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.platform_protocol import Distribution
 from cerebro_plpy.database.queries import escape_percent
-from cerebro_plpy.packing.fill_buffers import Packing, insertion
+from cerebro_plpy.packing.fill_buffers import build_insert
 from cerebro_plpy.packing.packed_columns import Column
+from cerebro_plpy.packing.packing_plan import PackingPlan
 from cerebro_plpy.platform.greenplum.packing import GreenplumPackers, Source
 
 ROWS = 100
@@ -486,7 +487,7 @@ def plans(bench: Workbench, table: str, seed: int | None) -> list[str]:
     keys = tuple(key for key, _ in where)
     recorder: Any = Recorder()
     packers = GreenplumPackers(recorder, numbered)
-    plan = Packing(
+    plan = PackingPlan(
         source=source,
         output=Relation("o", "public", "packed_plan", 0, "public.packed_plan"),
         dependent=(targets,),
@@ -499,7 +500,7 @@ def plans(bench: Workbench, table: str, seed: int | None) -> list[str]:
         seed=seed,
         packers=packers,
     )
-    parts = insertion(recorder, plan, ["x", "f"], ["x_shape", "f_shape"], 3 * len(where))
+    parts = build_insert(recorder, plan, ["x", "f"], ["x_shape", "f_shape"], 3 * len(where))
     packers.fill(parts, seed, "[]")
     bench.rows("SET optimizer = off")
     bench.rows("SET enable_hashagg = off")

@@ -157,7 +157,7 @@ def test_weights_of_other_shapes_are_refused_by_their_names(
 )
 def test_a_backend_finds_the_weights(values: list[Array], chunk_bytes: int, converted: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weights, "CONVERTED", converted)
+        patch.setattr(weights, "CONVERTED_BYTES", converted)
         check_weights(values, chunk_bytes)
 
 
@@ -190,7 +190,7 @@ def test_a_backend_looks_up_between_pieces_of_a_large_weight(dtype: str) -> None
         patch.setattr(weights, "as_float32", counted)
         read_weights(fetched(), 1 << 20)
     steps = [after - before for before, after in pairwise([*taken_so_far, done[0]])]
-    assert max(steps) <= weights.CONVERTED
+    assert max(steps) <= weights.CONVERTED_BYTES
     assert dtype == "<f4" or done[0] == 200_000 * np.dtype(dtype).itemsize
 
 

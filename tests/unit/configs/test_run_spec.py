@@ -21,7 +21,7 @@ from cerebro_plpy.configs.run_spec import (
 )
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.records import fields, replace
-from cerebro_plpy.tables.outputs.fit_output import num_classes
+from cerebro_plpy.tables.outputs.class_columns import count_classes
 
 TEXT = st.text(max_size=8)
 NAMES = st.lists(TEXT, min_size=1, max_size=3).map(tuple)
@@ -190,7 +190,7 @@ def test_classes_are_counted_for_predictions() -> None:
         class_values=(("a", "b"), None),
         target_shapes=((2,), (1,)),
     )
-    assert num_classes(two) == [2, None]
-    assert num_classes(DATA) == [2]
-    assert num_classes(replace(DATA, class_values=(None,))) == []
-    assert num_classes(replace(DATA, float_targets=(True,), class_values=(None,))) is None
+    assert count_classes(two) == [2, None]
+    assert count_classes(DATA) == [2]
+    assert count_classes(replace(DATA, class_values=(None,))) == []
+    assert count_classes(replace(DATA, float_targets=(True,), class_values=(None,))) is None

@@ -17,7 +17,7 @@ from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.operations.predict import precomputed_predictions
 from cerebro_plpy.operations.predict.predict_table import Block
 from cerebro_plpy.platform.postgres.adapter import Postgres
-from cerebro_plpy.tables.models.granted_versions import Wanted
+from cerebro_plpy.tables.models.granted_versions import ModelName
 
 COLUMN = st.one_of(st.none(), st.binary())
 BLOCKS = st.lists(
@@ -67,7 +67,7 @@ def ahead(session: Any, gd: dict[str, Any], blocks: list[Block]) -> str:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(precomputed_predictions, "predict_source", source)
-        return precomputed_predictions.predict_ahead(session, gd, Wanted("m", None), ("t", None))
+        return precomputed_predictions.predict_ahead(session, gd, ModelName("m", None), ("t", None))
 
 
 @given(BLOCKS)

@@ -1,6 +1,4 @@
-"""Classes of a target: as many as its one-hot arrays have places for, and no more than those may
-have.
-"""
+"""Classes of a target: padded to the width of its one-hot arrays, which is limited."""
 
 from __future__ import annotations
 
@@ -9,24 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.packing.packed_columns import MAX_CLASSES, Column, with_classes
+from cerebro_plpy.packing.packed_columns import MAX_CLASSES, Column, add_classes
 
 CLASSES = st.lists(st.none() | st.text("abc", max_size=3), max_size=5, unique=True).map(tuple)
 
 
 @given(CLASSES, st.integers(0, 9) | st.sampled_from([MAX_CLASSES - 5, MAX_CLASSES - 4]))
 def test_classes_come_first_and_fill_the_array(classes: tuple[str | None, ...], more: int) -> None:
-    column, padded = Column("kind", "text", "onehot", True), min(MAX_CLASSES, len(classes) + more)
-    found = with_classes(column, classes, padded, classes).classes
-    assert found is not None and len(found) == padded
-    assert found[: len(classes)] == classes and {*found[len(classes) :]} <= {None}
+    column = Column("kind", "text", "onehot", True)
+    width = min(MAX_CLASSES, len(classes) + more)
+    padded = add_classes(column, classes, width, classes).classes
+    assert padded is not None and len(padded) == width
+    assert padded[: len(classes)] == classes
+    assert {*padded[len(classes) :]} <= {None}
 
 
-def test_a_key_that_was_taken_for_a_target_is_told() -> None:
+def test_a_key_that_was_taken_for_a_target_is_refused() -> None:
     with pytest.raises(
         InvalidParameter, match=f"'kind' would be .* more than {MAX_CLASSES} classes"
     ) as refused:
-        with_classes(
-            Column("kind", "text", "onehot", True), ("a", "b"), MAX_CLASSES + 1, ("a", "b")
-        )
+        add_classes(Column("kind", "text", "onehot", True), ("a", "b"), MAX_CLASSES + 1, ("a", "b"))
     assert refused.value.hint

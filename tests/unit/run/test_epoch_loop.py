@@ -97,7 +97,7 @@ from cerebro_plpy.scheduling.search.promotion_rules import (
     Stepwise,
 )
 from cerebro_plpy.scheduling.search.successive_halving import make_halving
-from cerebro_plpy.tables.architectures import Made, StoredModel
+from cerebro_plpy.tables.architectures import BuiltConfigs, StoredModel
 
 RUN_ID = 7
 ALWAYS_READABLE = os.open("/dev/null", os.O_RDONLY)
@@ -1500,7 +1500,7 @@ def test_a_search_trains_all_that_it_draws(
     ) -> tuple[Sequence[Config], Joined]:
         first = self._log.next_key()
         known = [replace(request.configs[0], mst_key=first + n) for n in range(count)]
-        return self._join(Made(tuple(known), {}), Origin("search"), None)
+        return self._join(BuiltConfigs(tuple(known), {}), Origin("search"), None)
 
     space = ParameterSpace(Space(({},), {}, Choices((1,))))
     rule: Rule = Asha(epochs) if kind == "asha" else Stepwise((epochs,))

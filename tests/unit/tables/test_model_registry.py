@@ -1,4 +1,4 @@
-"""A version is added with the end of its run, or not at all."""
+"""A version is added together with the end of its run, or not at all."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import UndefinedObject
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.tables.models import model_grants, model_registry
-from cerebro_plpy.tables.models.model_registry import Name, Result
+from cerebro_plpy.tables.models.model_registry import ModelEntry, RunResult
 
-RESULT = Result(7, 1, 0.5, None, StoredState('cerebro_state."r7_c1_a"', 0, None))
+RESULT = RunResult(7, 1, 0.5, None, StoredState('cerebro_state."r7_c1_a"', 0, None))
 
 
 class Platform:
@@ -25,8 +25,9 @@ class Platform:
 
 
 class Session:
-    """A session whose role may see the log of the run, or not: then a statement about it changes no
-    row.
+    """A session that logs its statements.
+
+    If the run is not visible to its role, statements about the run change no row.
     """
 
     def __init__(self, *, visible: bool) -> None:
@@ -43,8 +44,9 @@ class Session:
         return self._rows.get(statement, [])
 
 
-def add(session: Session) -> model_registry.Added:
-    return model_registry.add(session, "m", Name("random", 1, None, None), RESULT, deploy=True)  # type: ignore[arg-type]
+def add(session: Session) -> model_registry.AddedVersion:
+    entry = ModelEntry("random", 1, None, None)
+    return model_registry.add(session, "m", entry, RESULT, deploy=True)  # type: ignore[arg-type]
 
 
 def test_a_version_of_a_run_that_cannot_be_seen_is_not_added() -> None:
@@ -55,10 +57,8 @@ def test_a_version_of_a_run_that_cannot_be_seen_is_not_added() -> None:
 
 
 def test_the_run_is_ended_before_its_version_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If its owner is renamed in between, the second statement adds no row, and nothing is
-    committed.
-    """
-    monkeypatch.setattr(model_grants, "follow", lambda *_: None)
+    """If the owner is renamed in between, no version is added, and nothing is committed."""
+    monkeypatch.setattr(model_grants, "publish_deployed", lambda *_: None)
     session = Session(visible=True)
     assert add(session).version == 1
     order = [

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.configs.search_space.search_rules import PARAMETERS, SearchRule, Span
 from cerebro_plpy.configs.templates.template import Rates
-from cerebro_plpy.tables.template_configs import cycles_of
+from cerebro_plpy.tables.template_configs import find_cycles
 
 RUNGS = ("asha", "pasha", "halving", "hyperband")
 
@@ -21,7 +21,7 @@ def test_cycles_end_where_configurations_are_compared(
 ) -> None:
     known = {"eta": eta} if first is None else {"eta": eta, "first_epochs": first}
     rule = SearchRule(name, {key: known[key] for key in PARAMETERS[name] if key in known})
-    cycles = cycles_of(rule, epochs)
+    cycles = find_cycles(rule, epochs)
     if cycles is None:
         inner: list[int] = []
     else:
@@ -38,4 +38,5 @@ def test_cycles_end_where_configurations_are_compared(
 
 @pytest.mark.parametrize("name", sorted({*PARAMETERS} - {*RUNGS}))
 def test_without_rungs_rates_fall_once(name: str) -> None:
-    assert cycles_of(SearchRule(name, PARAMETERS[name]), 27) is None and cycles_of(None, 27) is None
+    assert find_cycles(SearchRule(name, PARAMETERS[name]), 27) is None
+    assert find_cycles(None, 27) is None

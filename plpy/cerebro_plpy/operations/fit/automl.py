@@ -137,7 +137,7 @@ def _rule(arguments: AutomlArguments, method: Method) -> tuple[str, str]:
 
 def _check_space(catalog: Catalog, arguments: AutomlArguments, method: Method) -> None:
     """The search space must hold as many configurations as the method tries."""
-    functions = object_table.functions(catalog, arguments.object_table)
+    functions = object_table.find_functions(catalog, arguments.object_table)
     check_size(method.configs)
     grids, poll = (
         (arguments.compile_params_grid, arguments.fit_params_grid),

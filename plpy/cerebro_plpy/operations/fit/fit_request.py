@@ -53,8 +53,8 @@ from cerebro_plpy.scheduling.schedule.scheduling_policies import REPLAY
 from cerebro_plpy.scheduling.search.promotion_rules import ReplayedEpochs, Rule
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel, check_columns, read_architectures
-from cerebro_plpy.tables.compatibility import check_configs, idle, notices
-from cerebro_plpy.tables.model_selection_table import SINGLE_KEY, parameter_errors, read_configs
+from cerebro_plpy.tables.compatibility import check_configs, list_idle_losses, list_notices
+from cerebro_plpy.tables.model_selection_table import SINGLE_KEY, add_parameter_detail, read_configs
 from cerebro_plpy.trainer_client import settings
 
 WRITER = "tensorflow"
@@ -311,7 +311,10 @@ def give_notices(
     source: PackedTable,
 ) -> None:
     """Notices about settings that are understood otherwise than a user may expect."""
-    notes = {c.mst_key: (*notices(c, source), *idle(c, architectures[c.model_id])) for c in configs}
+    notes = {
+        c.mst_key: (*list_notices(c, source), *list_idle_losses(c, architectures[c.model_id]))
+        for c in configs
+    }
     for text in sorted({f"mst_key={key}: {note}" for key, its in notes.items() for note in its}):
         catalog.db.notice(text)
 
@@ -438,8 +441,8 @@ def repeat_of(
 def single_config(model: SingleModel, functions: Functions | None) -> Config:
     """The configuration of a call that trains a single model."""
     compile_text, fit_text = model.compile_params or "", model.fit_params or ""
-    with parameter_errors("Compile", compile_text):
+    with add_parameter_detail("Compile", compile_text):
         compiled = parse_compile_params(compile_text, functions)
-    with parameter_errors("Fit", fit_text):
+    with add_parameter_detail("Fit", fit_text):
         fitted = parse_fit_params(fit_text)
     return Config(SINGLE_KEY, model.model_id or 0, compile_text, fit_text, compiled, fitted)

@@ -14,7 +14,7 @@ from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
 from cerebro_plpy.packing.packed_table import (
     PackedRelation,
     PackedTable,
-    along,
+    align_segments,
     find_packed,
     read_packed,
 )
@@ -48,7 +48,7 @@ class PackedInputs:
             return Data(source, None)
         validation = read_packed(catalog, reader, self.validation)
         check_validation(catalog, source, validation)
-        return Data(source, along(source, validation))
+        return Data(source, align_segments(source, validation))
 
     def relations(self) -> dict[str, Relation]:
         """All tables by what they are for the call, as the log names them."""

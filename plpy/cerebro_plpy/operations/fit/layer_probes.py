@@ -57,7 +57,7 @@ def explore_layers(db: Database, gd: dict[str, Any], asked: Exploration) -> list
     check_transaction(db, MODULE)
     layers, head, seed = _checked(asked)
     catalog = Catalog(db, MODULE)
-    table = architectures.existing(catalog, asked.model_arch_table)
+    table = architectures.find_table(catalog, asked.model_arch_table)
     output = catalog.reserve_output(asked.output_table)
     with open_workplace(db, gd, [table], None) as workplace:
         fronts = _fronts(workplace, table, asked.explored_model, layers)

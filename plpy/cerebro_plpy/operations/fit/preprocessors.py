@@ -17,12 +17,16 @@ from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sql.identifiers import split_columns
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedTable
-from cerebro_plpy.packing import fill_buffers, packed_columns
-from cerebro_plpy.packing.fill_buffers import Packing
-from cerebro_plpy.packing.grouped_buffers import Layout
+from cerebro_plpy.packing import fill_buffers, packed_columns, packing_plan
+from cerebro_plpy.packing.grouped_buffers import BufferLayout
 from cerebro_plpy.packing.packed_columns import Column
 from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
-from cerebro_plpy.packing.target_classes import as_in_training, surprises, with_found_classes
+from cerebro_plpy.packing.packing_plan import PackingPlan
+from cerebro_plpy.packing.target_classes import (
+    encode_as_in_training,
+    encode_targets,
+    list_class_notices,
+)
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.tables.compatibility import check_order
 from cerebro_plpy.trainer_client import argument_checks, settings
@@ -54,7 +58,7 @@ class Known(NamedTuple):
     rows: int
     classes: tuple[str, ...]
     recipes: Mapping[str, str]
-    grouped: Layout | None = None
+    grouped: BufferLayout | None = None
 
 
 @dataclass(frozen=True)
@@ -85,12 +89,12 @@ def pack_training(
     with workshop(db, gd, source, read) as (source, packers):
         packers.begin("counted")
         known = options.known
-        rows = known.rows if known else fill_buffers.count_rows(db, catalog, source, read, weight)
+        rows = known.rows if known else packing_plan.count_rows(db, catalog, source, read, weight)
         packers.begin("looked for classes in", rows)
-        plan = Packing(
+        plan = PackingPlan(
             source=source,
             output=output,
-            dependent=with_found_classes(
+            dependent=encode_targets(
                 catalog, source, dependent, options.num_classes, known.classes if known else None
             ),
             independent=independent,
@@ -102,16 +106,16 @@ def pack_training(
             seed=_seed(options),
             packers=packers,
             recipes=known.recipes if known else {},
-            grouped=known.grouped if known else None,
+            group_layout=known.grouped if known else None,
         )
-        for text in surprises(plan.dependent, options.dependent_type is not None):
+        for text in list_class_notices(plan.dependent, options.dependent_type is not None):
             db.notice(text)
         fill_buffers.pack(db, plan)
 
 
-def layout(text: str | None) -> Layout | None:
+def layout(text: str | None) -> BufferLayout | None:
     """The buffers of rows that come group by group, from JSON."""
-    return None if text is None else Layout.from_json(argument_checks.record("grouped", text))
+    return None if text is None else BufferLayout.from_json(argument_checks.record("grouped", text))
 
 
 def _seed(options: TrainingOptions) -> int | None:
@@ -158,7 +162,7 @@ def pack_validation(
     arguments: PackArguments,
     training: str | None,
     recipes: Mapping[str, str] = MappingProxyType({}),
-    grouped: Layout | None = None,
+    grouped: BufferLayout | None = None,
 ) -> None:
     """Pack a table as its training table was packed: same classes, constant and segments; not
     shuffled.
@@ -179,23 +183,23 @@ def pack_validation(
     with workshop(db, gd, source, (*independent, *dependent)) as (source, packers):
         packers.begin("looked for classes in")
         dependent = tuple(
-            as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent)
+            encode_as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent)
         )
         packers.begin("counted")
-        plan = Packing(
+        plan = PackingPlan(
             source=source,
             output=output,
             dependent=dependent,
             independent=independent,
             weight=(),
-            rows=fill_buffers.count_rows(db, catalog, source, (*independent, *dependent)),
+            rows=packing_plan.count_rows(db, catalog, source, (*independent, *dependent)),
             buffer_size=arguments.buffer_size,
             normalizing_const=model.normalizing_const,
             distribution=along,
             seed=None,
             packers=packers,
             recipes=recipes,
-            grouped=grouped,
+            group_layout=grouped,
         )
         fill_buffers.pack(db, plan)
 
@@ -271,11 +275,11 @@ def find_inputs(
         )
     types = target_types(catalog, dependent_type, len(targets))
     dependent = tuple(
-        packed_columns.dependent_column(catalog, source, name, kind)
+        packed_columns.read_target_column(catalog, source, name, kind)
         for name, kind in zip(targets, types)
     )
-    independent = tuple(packed_columns.independent_column(catalog, source, name) for name in inputs)
-    weight = tuple(packed_columns.weight_column(catalog, source, name) for name in weights)
+    independent = tuple(packed_columns.read_input_column(catalog, source, name) for name in inputs)
+    weight = tuple(packed_columns.read_weight_column(catalog, source, name) for name in weights)
     packed_columns.check_names(catalog.module, targets, inputs + weights)
     return PackInputs(source, output, dependent, independent, weight)
 

@@ -16,8 +16,8 @@ from cerebro_plpy.platform.session_pool import Workplace, open_workplace
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.workers.tasks import Beside, Nothing
-from cerebro_plpy.tables.outputs import automl_output, fit_output, single_output
-from cerebro_plpy.tables.outputs.incremental_output import EarlyOutput
+from cerebro_plpy.tables.outputs import automl_output, fit_output, logged_run, single_output
+from cerebro_plpy.tables.outputs.incremental_output import IncrementalOutput
 
 
 class Outputs(NamedTuple):
@@ -26,7 +26,7 @@ class Outputs(NamedTuple):
 
     table: Relation
     existing: ExistingOutput | None
-    early: EarlyOutput | None = None
+    early: IncrementalOutput | None = None
 
     @property
     def beside(self) -> Beside:
@@ -64,7 +64,7 @@ def begun_early(
         or request.spec.search
     ):
         return output
-    return output._replace(early=EarlyOutput(db, output.table))
+    return output._replace(early=IncrementalOutput(db, output.table))
 
 
 def finish(
@@ -95,7 +95,7 @@ def finish(
 
 
 def _make(db: Database, run_id: int, output: Outputs, keep_states: bool | None) -> None:
-    run = fit_output.read_run(db, run_id)
+    run = logged_run.read_run(db, run_id)
     write_outputs(db, run, output)
     if run.spec.is_automl:
         automl_output.write_best(db, run)
@@ -117,7 +117,7 @@ def _drop_spare(db: Database, gd: dict[str, Any], run_id: int) -> None:
     """Remove what was not needed for the output tables: until they are there, the rest of a run may
     start from it.
     """
-    states = map(fit_output.state_of, fit_output.newest_states(db, run_id))
+    states = map(logged_run.stored_state, logged_run.read_newest_states(db, run_id))
     needed = [table for state in states if state for table in state.tables]
     with open_workplace(db, gd, (), None) as workplace:
         RunLog(workplace.control, run_id).drop_states(keep=needed)
@@ -132,7 +132,7 @@ def write_again(db: Database, run_id: int | None, name: str | None) -> None:
         raise NullNotAllowed(
             "write_outputs error: run_id is NULL", hint="SELECT run_id, name FROM cerebro.run;"
         )
-    run = fit_output.read_run(db, run_id)
+    run = logged_run.read_run(db, run_id)
     output = Catalog(db, "write_outputs").reserve_output(name, suffixes(run.spec.arguments))
     write_outputs(db, run, Outputs(output, None))
 
@@ -142,7 +142,7 @@ def suffixes(arguments: FitArguments) -> tuple[str, ...]:
     return single_output.SUFFIXES if arguments.single else fit_output.SUFFIXES
 
 
-def write_outputs(db: Database, run: fit_output.LoggedRun, output: Outputs) -> None:
+def write_outputs(db: Database, run: logged_run.LoggedRun, output: Outputs) -> None:
     """Make the output tables of a run, or refill them where they exist."""
     states = output.existing.states if output.existing else None
     if run.spec.arguments.single:
@@ -151,5 +151,5 @@ def write_outputs(db: Database, run: fit_output.LoggedRun, output: Outputs) -> N
         automl_output.write(db, run, output.table)
     else:
         fit_output.write(
-            db, run, output.table, states, output.early.begun() if output.early else None
+            db, run, output.table, states, output.early.complete() if output.early else None
         )

@@ -18,11 +18,11 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.errors import CerebroError, InsufficientPrivilege, UndefinedTable, WrongObjectType
-from cerebro_plpy.packing.packed_table import read_summary_row
+from cerebro_plpy.packing.packed_summary import read_summary_row
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.request.run_request import FitRequest, WarmState
 from cerebro_plpy.tables import model_states
-from cerebro_plpy.tables.outputs.weights import epochs_of, framework_of
+from cerebro_plpy.tables.outputs.weights import find_epochs, find_framework
 
 # MADlib's own output holds weights and no states of optimizers. The statement is one that Greenplum
 # runs too, where a function is not called for the rows of a table.
@@ -156,13 +156,13 @@ def warm_states(
             scaled = [
                 scales_loss(each, architecture) for each in (policy, request.spec.dtype_policy)
             ]
-            alike = same and framework_of(model.beginning) == request.backends.get(config.mst_key)
+            alike = same and find_framework(model.beginning) == request.backends.get(config.mst_key)
             source = (
                 _source(model, config, alike=alike)
                 if scaled[0] == scaled[1]
                 else "weights_of_chunks"
             )
-            epochs = epochs_of(model.beginning)
+            epochs = find_epochs(model.beginning)
             states[config.mst_key] = WarmState(source, text, (config.mst_key,), not same, epochs)
     return states
 

@@ -17,7 +17,7 @@ from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import caller_rows
 from cerebro_plpy.database.sql.identifiers import quote_identifier, split_columns
 from cerebro_plpy.errors import DatatypeMismatch, DuplicateColumn, InvalidParameter, NullNotAllowed
-from cerebro_plpy.packing.packed_columns import NUMBERS, number_hint
+from cerebro_plpy.packing.packed_columns import NUMBERS, suggest_numeric_view
 from cerebro_plpy.records import dataclass, replace
 
 OWN_COLUMNS = ("window_id", "first", "last", "x")
@@ -255,7 +255,7 @@ def _check_number(catalog: Catalog, source: Relation, found: Row) -> None:
         raise DatatypeMismatch(
             f"{catalog.module} error: column '{found['name']}' of table '{source.spelling}' is of "
             f"type {found['type']}; columns expects numbers.",
-            hint=number_hint(source, found).replace("Pack", "Take"),
+            hint=suggest_numeric_view(source, found).replace("Pack", "Take"),
         )
 
 

@@ -31,7 +31,7 @@ from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter
 from cerebro_plpy.limits import TRIED, Poll, polled
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.tables.template_configs import Filled, head_of, loaded_templates
+from cerebro_plpy.tables.template_configs import TemplateConfig, find_loaded_templates, read_head
 
 MODELS = "models"
 
@@ -42,20 +42,22 @@ class TemplateRun(NamedTuple):
 
     train: TrainSpec
     templates: Mapping[str, Template]
-    configs: Sequence[Filled]
+    configs: Sequence[TemplateConfig]
     poll: Poll  # for who goes through many configurations
 
     def searched(self, space: Mapping[str, object]) -> Searched:
         """What configurations of it are for, where somebody says that of their fields."""
-        return searched_for(head_of(self.train), self.train.metric, self.train.training_rows, space)
+        return searched_for(
+            read_head(self.train), self.train.metric, self.train.training_rows, space
+        )
 
-    def architecture(self, filled: Filled) -> Mapping[str, Any]:
+    def architecture(self, filled: TemplateConfig) -> Mapping[str, Any]:
         """The network that a template comes to; raises InvalidParameter where it does not fit the
         table.
         """
         inputs = Recipe.from_json(self.train.recipe).table
         found: dict[str, Any] = json.loads(
-            filled.template.architecture(inputs, head_of(self.train), filled.params)
+            filled.template.architecture(inputs, read_head(self.train), filled.params)
         )
         return found
 
@@ -79,16 +81,16 @@ def template_run(db: Database, module: str, run_id: int | None) -> TemplateRun |
     }
     templates = {
         **named,
-        **loaded_templates({row["template"]: row["architecture"] for row in rows}),
+        **find_loaded_templates({row["template"]: row["architecture"] for row in rows}),
     }
     return TemplateRun(
         train, templates, [filled_of(templates, row) for row in rows], db.check_interrupts
     )
 
 
-def filled_of(templates: Mapping[str, Template], row: Row) -> Filled:
+def filled_of(templates: Mapping[str, Template], row: Row) -> TemplateConfig:
     """A configuration as the log has it."""
-    return Filled(templates[row["template"]], json.loads(row["params"]))
+    return TemplateConfig(templates[row["template"]], json.loads(row["params"]))
 
 
 def changed(
@@ -110,10 +112,10 @@ def changed(
 
 def _filled(
     module: str, run: TemplateRun, template: Template, values: Mapping[str, object]
-) -> Filled:
+) -> TemplateConfig:
     searched = run.searched({})
     try:
-        return Filled(template, template.params(searched.head, searched.rows, values))
+        return TemplateConfig(template, template.params(searched.head, searched.rows, values))
     except InvalidParameter as error:
         raise InvalidParameter(f"{module} error: {error.message}", hint=error.hint) from error
 
@@ -178,7 +180,7 @@ def _drawn(
         proposed = polled(
             proposals(templates, searched, secrets.randbits(31), existing=there), run.poll
         )
-        found = [Filled(each.template, each.params) for each in islice(proposed, n)]
+        found = [TemplateConfig(each.template, each.params) for each in islice(proposed, n)]
     if not found:
         raise InvalidParameter(f"{module} error: the run has all configurations of the space.")
     for template in {each.template.name: each for each in found}.values():
@@ -186,7 +188,9 @@ def _drawn(
     return [_row(each) for each in found]
 
 
-def _all(module: str, templates: Sequence[Template], searched: Searched) -> Iterator[Filled]:
+def _all(
+    module: str, templates: Sequence[Template], searched: Searched
+) -> Iterator[TemplateConfig]:
     """All configurations of a space without ranges."""
     draws = [draws_of(template, searched) for template in templates]
     counts = [[len(draw.values or ()) for draw in each.values()] for each in draws]
@@ -200,10 +204,10 @@ def _all(module: str, templates: Sequence[Template], searched: Searched) -> Iter
     for template, fields in zip(templates, draws):
         values: Collection[Sequence[object]] = [draw.values or () for draw in fields.values()]
         for each in product(*values):
-            yield Filled(
+            yield TemplateConfig(
                 template, template.params(searched.head, searched.rows, dict(zip(fields, each)))
             )
 
 
-def _row(filled: Filled) -> dict[str, Any]:
+def _row(filled: TemplateConfig) -> dict[str, Any]:
     return {"template": filled.template.name, "params": dict(filled.params)}

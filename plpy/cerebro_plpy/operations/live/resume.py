@@ -47,10 +47,10 @@ from cerebro_plpy.run.request.run_request import FitRequest, Repeat, WarmState
 from cerebro_plpy.run.state import interrupted_run
 from cerebro_plpy.run.workers.warm_start_check import clone_source
 from cerebro_plpy.tables import object_table
-from cerebro_plpy.tables.architectures import StoredModel, existing, read_architectures
-from cerebro_plpy.tables.compatibility import with_metrics
+from cerebro_plpy.tables.architectures import StoredModel, find_table, read_architectures
+from cerebro_plpy.tables.compatibility import name_metrics
 from cerebro_plpy.tables.model_selection_table import check_callbacks
-from cerebro_plpy.tables.template_configs import Maker, loaded_templates
+from cerebro_plpy.tables.template_configs import ConfigBuilder, find_loaded_templates
 from cerebro_plpy.trainer_client import settings
 
 MODULE = "resume"
@@ -116,7 +116,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
 
 def relations(catalog: Catalog, rest: Rest, outputs: Outputs | None) -> list[Relation]:
     """The tables that the rest of a run uses."""
-    objects = [object_table.existing(catalog, rest.functions.table)] if rest.functions else []
+    objects = [object_table.find_trusted(catalog, rest.functions.table)] if rest.functions else []
     return [*rest.packed.relations().values(), *(outputs.relations() if outputs else ()), *objects]
 
 
@@ -177,12 +177,14 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
     )
 
 
-def maker_of(workplace: Workplace, spec: Spec, log: Sequence[Row], source: PackedTable) -> Maker:
+def maker_of(
+    workplace: Workplace, spec: Spec, log: Sequence[Row], source: PackedTable
+) -> ConfigBuilder:
     """What makes the configurations that will join a run of templates; the log has those that were
     loaded.
     """
     known = {row["template"]: row["architecture"] for row in log if row["template"]}
-    return Maker(spec, source, loaded_templates(known), workplace.check)
+    return ConfigBuilder(spec, source, find_loaded_templates(known), workplace.check)
 
 
 def clones(
@@ -233,7 +235,7 @@ def logged_models(
         for r in log
     }
     parsed = (config(row, rest.functions) for row in alive)
-    configs = with_metrics(parsed, architectures, source, workplace.check)
+    configs = name_metrics(parsed, architectures, source, workplace.check)
     check_callbacks(catalog.db, (each.fit for each in configs))
     backends = {row["mst_key"]: row["backend"] for row in alive if row["backend"]}
     models = Models(configs, architectures, table, backends)
@@ -276,7 +278,7 @@ def unchanged_functions(catalog: Catalog, spec: Spec) -> Functions | None:
     before = functions_in_log(spec.object_table, spec.functions)
     if before is None:
         return None
-    now = object_table.functions(catalog, before.table)
+    now = object_table.find_functions(catalog, before.table)
     others = changes(before, now)
     if others:
         raise ObjectNotReady(
@@ -294,7 +296,7 @@ def architecture_table(
     """The architecture table, and which of the models that nothing was trained of yet begin with
     weights in it.
     """
-    table = existing(catalog, spec.tables["architectures"])
+    table = find_table(catalog, spec.tables["architectures"])
     found = read_architectures(workplace.reader, table, list(fresh))
     missing = sorted(set(fresh) - found.keys())
     if missing:

@@ -20,7 +20,7 @@ def deploy(db: Database, model: str | None, version: str | None) -> int:
     if number != found["deployed"]:
         db.rows(sql("version.deploy"), number, model)
         with db.limited_lock_wait():
-            model_grants.follow(LocalSession(db), str(model))
+            model_grants.publish_deployed(LocalSession(db), str(model))
     return number
 
 
@@ -33,7 +33,7 @@ def drop(db: Database, model: str | None) -> None:
     names = [version_table(row["run_id"], row["mst_key"]) for row in runs]
     names += [data_table(row["run_id"], side) for row in runs for side in DATA_TABLES]
     with db.limited_lock_wait():
-        model_grants.shut(db, str(model))
+        model_grants.revoke_all(db, str(model))
         db.rows(sql("version.mark_dropped"), model)
         db.rows(sql("version.remove_dropped"), model)
     for row in db.rows(sql("features.data_tables"), names):

@@ -22,7 +22,7 @@ from cerebro_plpy.errors import (
 from cerebro_plpy.operations.predict.model_predictor import job
 from cerebro_plpy.preprocessing.recipe.split_encoding import Marks, constants
 from cerebro_plpy.tables.models import granted_versions
-from cerebro_plpy.tables.models.granted_versions import Key, Wish
+from cerebro_plpy.tables.models.granted_versions import SealedRequest, VersionKey
 from cerebro_plpy.tables.models.model_versions import read_version
 from cerebro_plpy.trainer_client import request_schema, segment_functions
 
@@ -32,7 +32,7 @@ CHUNKS = 512
 
 def fill(db: Database, gd: dict[str, Any]) -> None:
     """Fill the trainer with the version that `granted_versions.ask` has asked for."""
-    wish = granted_versions.asked(gd)
+    wish = granted_versions.take_request(gd)
     if wish is None:
         raise InsufficientPrivilege(
             "cerebro.sealed_version fills a trainer for cerebro.predict and cerebro.predict_row, "
@@ -40,8 +40,8 @@ def fill(db: Database, gd: dict[str, Any]) -> None:
         )
     key = wish.key
     try:
-        if wish.sought:
-            granted_versions.answer(gd, _of_group(db, wish))
+        if wish.is_lookup:
+            granted_versions.return_group(gd, _of_group(db, wish))
         else:
             _fill(db, gd, wish)
     except (ObjectNotReady, OutOfMemory):
@@ -55,13 +55,13 @@ def fill(db: Database, gd: dict[str, Any]) -> None:
         ) from error
 
 
-def _of_group(db: Database, wish: Wish) -> Row | None:
+def _of_group(db: Database, wish: SealedRequest) -> Row | None:
     """What the model of a group has of its own, if there is one."""
     rows = db.rows(sql("granted.group"), *wish.key, wish.group)
     return rows[0] if rows else None
 
 
-def _fill(db: Database, gd: dict[str, Any], wish: Wish) -> None:
+def _fill(db: Database, gd: dict[str, Any], wish: SealedRequest) -> None:
     key, rows = wish.key, db.rows(sql("granted.network"), *wish.key)
     own = None if wish.group is None else _of_group(db, wish)
     if not rows or (wish.group is not None and own is None):
@@ -83,7 +83,7 @@ def _fill(db: Database, gd: dict[str, Any], wish: Wish) -> None:
     segment_functions.trainer(gd, sealed=True)  # the last chunks
 
 
-def _gone(key: Key) -> ObjectNotReady:
+def _gone(key: VersionKey) -> ObjectNotReady:
     return ObjectNotReady(
         f"version {key.version} of model {key.model!r} does not predict any more",
         hint="Call again: another one may.",

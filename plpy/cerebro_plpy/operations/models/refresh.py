@@ -59,9 +59,9 @@ from cerebro_plpy.records import replace
 from cerebro_plpy.run.lifecycle import Audience, completing, reserve_run, train
 from cerebro_plpy.run.request.run_request import FitRequest, Repeat
 from cerebro_plpy.tables.architectures import StoredModel
-from cerebro_plpy.tables.compatibility import with_metrics
-from cerebro_plpy.tables.outputs import fit_output
-from cerebro_plpy.tables.template_configs import steps_of
+from cerebro_plpy.tables.compatibility import name_metrics
+from cerebro_plpy.tables.outputs import logged_run
+from cerebro_plpy.tables.template_configs import count_steps
 from cerebro_plpy.trainer_client import settings
 
 MODULE = "refresh"
@@ -118,7 +118,7 @@ def refresh(
 def newest_run(db: Database, made: Made) -> Before | None:
     """The run that the newest version of a model is of, if the log has it."""
     for row in db.peek(sql("refresh.newest"), made.version.model):
-        spec = fit_output.read_run(db, row["run_id"]).spec
+        spec = logged_run.read_run(db, row["run_id"]).spec
         if spec.train is not None:
             return Before(row["run_id"], spec, spec.train)
     return None
@@ -270,14 +270,14 @@ def models_of(made: Made, prepared: Prepared, epochs: int) -> Models:
     config, fitted = made.configs[key], made.configs[key]["fit_params"]
     parsed = parse_fit_params(fitted)
     compiled = compile_again(
-        config["compile_params"], Rates(steps_of(source, parsed.batch_size), epochs), made
+        config["compile_params"], Rates(count_steps(source, parsed.batch_size), epochs), made
     )
     texts = compiled, fitted, parse_compile_params(compiled, None), parsed
     architectures = {
         config["model_id"]: StoredModel(config["model_id"], made.version.architecture, False)
     }
     fields = made.template, made.params
-    named = with_metrics(
+    named = name_metrics(
         [Config(key, config["model_id"], *texts, (), *fields)], architectures, source, never
     )
     return Models(named, architectures, None, {key: config["backend"]})

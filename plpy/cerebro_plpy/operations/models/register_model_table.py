@@ -27,7 +27,7 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.operations.predict.model_predictor import COMPILED
 from cerebro_plpy.operations.train_arguments import METRICS
-from cerebro_plpy.packing.packed_table import names, read_summary_row
+from cerebro_plpy.packing.packed_summary import read_names, read_summary_row
 from cerebro_plpy.platform.state_tables import version_table
 from cerebro_plpy.preprocessing.kinds.plain_array import PlainArray
 from cerebro_plpy.preprocessing.learning.schema_matching import matched
@@ -89,7 +89,7 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
             found.dependent[0],
         ),
         *(
-            (names(trained.summary, "dependent_vartype") or ("text",))[0],
+            (read_names(trained.summary, "dependent_vartype") or ("text",))[0],
             REGISTERED,
             _params(found),
         ),
@@ -103,7 +103,7 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
         db.rows(sql("version.add_registered"), model, version, run_id, found.mst_key, *described)
         if deployed is None:
             db.rows(sql("version.deploy"), version, model)
-            model_grants.follow(LocalSession(db), model)
+            model_grants.publish_deployed(LocalSession(db), model)
     others = f"version {deployed} goes on to predict, until cerebro.deploy says otherwise"
     said = "it predicts from now on" if deployed is None else others
     db.info(

@@ -60,9 +60,9 @@ from cerebro_plpy.run.lifecycle import Audience, reserve_run, train
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.loop.replay import read_record
 from cerebro_plpy.run.request.run_request import Ending, FitRequest
-from cerebro_plpy.tables.models.model_registry import Result
-from cerebro_plpy.tables.outputs import fit_output
-from cerebro_plpy.tables.template_configs import head_of
+from cerebro_plpy.tables.models.model_registry import RunResult
+from cerebro_plpy.tables.outputs import logged_run
+from cerebro_plpy.tables.template_configs import read_head
 
 MODULE = "verify"
 SOURCE_CHANGED = (
@@ -212,7 +212,7 @@ def with_groups(reader: Reader, asked: TrainSpec, table: RawTable) -> RawTable:
         asked.classes,
         families[asked.group_by],
     )
-    target = table.target._replace(head=head_of(asked))
+    target = table.target._replace(head=read_head(asked))
     return replace(table, target=target, groups=read_groups(reader, MODULE, table.parts, wanted))
 
 
@@ -220,7 +220,7 @@ def lying(again: Prepared) -> Mapping[str, tuple[object, ...]]:
     """In which buffers the rows of groups lie."""
     grouped, groups = again.grouped, again.table.groups
     return (
-        {value: place[:3] for value, place in grouped.places(groups).items()}
+        {value: place[:3] for value, place in grouped.find_places(groups).items()}
         if grouped and groups
         else {}
     )
@@ -335,12 +335,12 @@ def states_of_groups(
 ) -> Iterator[Finding]:
     """Whether the states of the models of groups came out once more."""
     rows = (
-        {row["mst_key"]: row for row in fit_output.read_configs(db, run_id)}
+        {row["mst_key"]: row for row in logged_run.read_configs(db, run_id)}
         if made.of_groups
         else {}
     )
     for value, config in sorted(made.of_groups.items()):
-        key, found = config["mst_key"], fit_output.state_of(rows[config["mst_key"]])
+        key, found = config["mst_key"], logged_run.stored_state(rows[config["mst_key"]])
         assert found is not None
         kept = StoredState(version_table(made.version.run_id, key), None)
         yield state_finding(workplace, f"state of {value}", kept, found)
@@ -364,17 +364,17 @@ def state_finding(
 
 def state_again(db: Database, workplace: Workplace, made: Made, run_id: int) -> StoredState:
     """Where the state lies that came out: of an ensemble it is made of those of its members."""
-    rows = {row["mst_key"]: row for row in fit_output.read_configs(db, run_id)}
+    rows = {row["mst_key"]: row for row in logged_run.read_configs(db, run_id)}
     found = []
     for key, config in made.configs.items():
-        state = fit_output.state_of(rows[key])
+        state = logged_run.stored_state(rows[key])
         assert state is not None
         source = StateSource("weights_of_chunks", f"{run_id}/{key}", 0, stored=state)
         texts = config["architecture"], config["compile_params"]
         network = Network(
             made.version.recipe, made.version.classes, *texts, source, config["backend"]
         )
-        found.append(Candidate(Result(run_id, key, None, None, state), network, []))
+        found.append(Candidate(RunResult(run_id, key, None, None, state), network, []))
     if len(found) == 1:
         return found[0].result.state
     stored = joined(workplace, found, made.version.architecture).state.stored

@@ -12,7 +12,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Steps, drive
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.operations.predict.scoring_arguments import ScoreArguments, begin
-from cerebro_plpy.packing.packed_table import PackedTable, packed_relation, read_packed
+from cerebro_plpy.packing.packed_table import PackedTable, read_packed, resolve_packed
 from cerebro_plpy.platform.job import Dataset, Job, Sums
 from cerebro_plpy.platform.session_pool import Workplace, open_workplace
 from cerebro_plpy.platform.visit_protocol import Worker
@@ -23,9 +23,9 @@ from cerebro_plpy.tables.compatibility import (
     check_inputs,
     check_order,
     check_targets,
-    input_columns,
+    get_input_columns,
 )
-from cerebro_plpy.tables.models.trained_model import TrainedModel, measurable, read_model
+from cerebro_plpy.tables.models.trained_model import TrainedModel, load_functions, read_model
 
 
 def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> None:
@@ -33,16 +33,16 @@ def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> Non
     catalog, tables = begin(db, "madlib_keras_evaluate", arguments)
     output = catalog.reserve_output(arguments.output_table)
     with open_workplace(db, gd, tables.relations, None) as workplace:
-        model = measurable(
+        model = load_functions(
             catalog, read_model(catalog, workplace.reader, tables.model, arguments.mst_key)
         )
-        test = read_packed(catalog, workplace.reader, packed_relation(catalog, tables.test, "test"))
+        test = read_packed(catalog, workplace.reader, resolve_packed(catalog, tables.test, "test"))
         _check_test(catalog, model, test)
         found = score(
             workplace,
             lambda: crew_for(workplace, model.backend, bool(arguments.use_gpus), test.segments),
             lambda crew: _measure(workplace, crew, model, test),
-            again=not model.state().sealed,
+            again=not model.find_state().sealed,
         )
     db.rows(sql("score.evaluation", output=output.quoted, **db.platform.clauses))
     metric = found["metrics"][0] if found["metrics"] else None
@@ -61,8 +61,8 @@ def _measure(
     workplace: Workplace, crew: Crew, model: TrainedModel, test: PackedTable
 ) -> dict[str, Any]:
     """Loss and metrics from those of the segments, added up in the order of these."""
-    program = model.program(test.targets())
-    job = Job("evaluate", program, model.state().key)
+    program = model.describe_program(test.targets())
+    job = Job("evaluate", program, model.find_state().key)
     parts: dict[str, dict[str, Any]] = {}
     shares = [test.segments[worker.number :: len(crew.workers)] for worker in crew.workers]
     steps = [
@@ -86,7 +86,7 @@ def _parts(
     """Rows and sums of a worker's segments, one after another."""
     parts: dict[str, dict[str, Any]] = {}
     for dataset in share:
-        parts.update((yield from crew.visits.measure(worker, (dataset,), model.state(), job)))
+        parts.update((yield from crew.visits.measure(worker, (dataset,), model.find_state(), job)))
     return parts
 
 
@@ -101,6 +101,6 @@ def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> Non
     check_order(
         catalog, model.dependent, test.dependent, f"the targets in table '{test.relation.spelling}'"
     )
-    check_inputs(model.title, summary, input_columns(test))
+    check_inputs(model.title, summary, get_input_columns(test))
     check_targets(model.title, summary, test, model.compile)
     check_classes(catalog, test, model.class_values, "the model was trained on")

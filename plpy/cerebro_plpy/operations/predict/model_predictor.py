@@ -16,7 +16,7 @@ from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import raw_inputs
 from cerebro_plpy.tables.models import granted_versions, model_versions
-from cerebro_plpy.tables.models.granted_versions import GrantedVersion, Usable
+from cerebro_plpy.tables.models.granted_versions import GrantedVersion, UsableVersion
 from cerebro_plpy.tables.models.model_versions import Version
 from cerebro_plpy.trainer_client import (
     privileged_requests,
@@ -32,14 +32,14 @@ from cerebro_plpy.trainer_client.settings import TrainerOptions
 # Whatever the model was trained with: of that nothing shows in a prediction, and this optimizer
 # keeps nothing.
 COMPILED = "optimizer='SGD()',loss='mean_squared_error'"
-ModelOf = Callable[[str], Optional[Usable]]
+ModelOf = Callable[[str], Optional[UsableVersion]]
 """The model of the rows that have a value, by its text, if they have one of their own."""
 REMEMBERED = 1000
 """Values of which it is not asked again whether rows with them have a model of their own."""
 WHOLE = {"int2": 1 << 15, "int4": 1 << 31, "int8": 1 << 63}
 
 
-def predictor(db: Database, gd: dict[str, Any], version: Usable) -> Predictor:
+def predictor(db: Database, gd: dict[str, Any], version: UsableVersion) -> Predictor:
     """The version in the trainer of the caller's session, as soon as it is asked for
     predictions.
     """
@@ -51,7 +51,7 @@ def predictor(db: Database, gd: dict[str, Any], version: Usable) -> Predictor:
     )
 
 
-def arrays(version: Usable) -> list[dict[str, object]]:
+def arrays(version: UsableVersion) -> list[dict[str, object]]:
     """How the inputs of the network are sent."""
     return [each.entry for each in inputs(version, version.recipe)]
 
@@ -63,7 +63,7 @@ def nothing_more() -> None:
 def asker(
     db: Database,
     gd: dict[str, Any],
-    version: Usable,
+    version: UsableVersion,
     asked: Header,
     started: TrainerSpec | None = None,
     bring: Callable[[], None] = nothing_more,
@@ -84,28 +84,30 @@ def asker(
     return Predictor(gd, told, db.check_interrupts)
 
 
-def inputs(version: Usable, recipe: Recipe) -> tuple[NetworkInput, ...]:
+def inputs(version: UsableVersion, recipe: Recipe) -> tuple[NetworkInput, ...]:
     """What a trainer with the version takes of each row, by its recipe as it fits the rows."""
     return raw_inputs(recipe) if isinstance(version, GrantedVersion) else network_inputs(recipe)
 
 
 def models_of_groups(
-    db: Database, gd: dict[str, Any], module: str, version: Usable
+    db: Database, gd: dict[str, Any], module: str, version: UsableVersion
 ) -> tuple[ModelOf, Sequence[str] | None]:
     """What finds the model of a group of rows, and the texts of all groups where they may be
     known.
     """
     if isinstance(version, GrantedVersion):
-        return lru_cache(REMEMBERED)(partial(granted_versions.of_group, db, gd, version)), None
-    found = model_versions.of_groups(db, module, version)
+        return lru_cache(REMEMBERED)(
+            partial(granted_versions.find_group_version, db, gd, version)
+        ), None
+    found = model_versions.read_group_versions(db, module, version)
     return found.get, list(found)
 
 
 def _filling(
-    db: Database, gd: dict[str, Any], version: Usable, bring: Callable[[], None]
+    db: Database, gd: dict[str, Any], version: UsableVersion, bring: Callable[[], None]
 ) -> Callable[[], None]:
     if isinstance(version, GrantedVersion):
-        return partial(granted_versions.ask, db, gd, version)
+        return partial(granted_versions.fill_trainer, db, gd, version)
     rows = db.platform.state_rows_sql(version.state_table, None)
     begin = request_schema.request(
         "begin", privileged_requests.with_sources(db, job(version)), sealed=False
@@ -152,7 +154,7 @@ def network_program(
     }
 
 
-def _asked(db: Database, version: Usable) -> dict[str, object]:
+def _asked(db: Database, version: UsableVersion) -> dict[str, object]:
     """What is told of each row: classes, or numbers, whole ones where the target is of such a
     type.
     """
@@ -167,7 +169,7 @@ def _asked(db: Database, version: Usable) -> dict[str, object]:
     return {"whole": [-reach, reach - 1]} if reach else {}
 
 
-def columns_told(version: Usable, answer: list[bytes]) -> tuple[bytes | None, ...]:
+def columns_told(version: UsableVersion, answer: list[bytes]) -> tuple[bytes | None, ...]:
     """Prediction, probability, probabilities and number of a block, as arrays in text; None for
     what the task has not.
 

@@ -23,7 +23,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.operations.predict.predict_table import Block, predict_source
-from cerebro_plpy.tables.models.granted_versions import Wanted
+from cerebro_plpy.tables.models.granted_versions import ModelName
 
 KEPT = "cerebro_predicted"
 MOST_KEPT = 64
@@ -38,7 +38,7 @@ _TOLD = re.compile(r"(?P<pid>[0-9]{1,10}) (?P<fd>[0-9]{1,6}) (?P<secret>[0-9a-f]
 
 
 def predict_ahead(
-    db: Database, gd: dict[str, Any], wanted: Wanted, arguments: tuple[str | None, str | None]
+    db: Database, gd: dict[str, Any], wanted: ModelName, arguments: tuple[str | None, str | None]
 ) -> str:
     """Predict all rows; what `predicted` has to be told to read them."""
     kept: list[tuple[object, IO[bytes]]] = gd.setdefault(KEPT, [])

@@ -16,7 +16,7 @@ from cerebro_plpy.operations.predict.prediction_output import (
 from cerebro_plpy.operations.predict.scoring_arguments import ScoreArguments, begin
 from cerebro_plpy.platform.session_pool import open_workplace
 from cerebro_plpy.tables.compatibility import check_order
-from cerebro_plpy.tables.models.trained_model import TrainedModel, predictable, read_model
+from cerebro_plpy.tables.models.trained_model import TrainedModel, read_model, remove_functions
 
 
 def predict(
@@ -31,7 +31,9 @@ def predict(
     asked = question(catalog, tables.test, columns, pred_type)
     output = catalog.reserve_output(arguments.output_table)
     with open_workplace(db, gd, tables.relations, None) as workplace:
-        model = predictable(read_model(catalog, workplace.reader, tables.model, arguments.mst_key))
+        model = remove_functions(
+            read_model(catalog, workplace.reader, tables.model, arguments.mst_key)
+        )
         check_order(
             catalog, model.independent, [column.name for column in asked.inputs], "the inputs"
         )
@@ -45,8 +47,8 @@ def predictor(model: TrainedModel) -> Predictor:
     return Predictor(
         title=model.title,
         architecture=summary,
-        program=model.program(targets),
-        state=model.state(),
+        program=model.describe_program(targets),
+        state=model.find_state(),
         outputs=_outputs(model, summary),
         normalizing_const=model.normalizing_const,
         backend=model.backend,

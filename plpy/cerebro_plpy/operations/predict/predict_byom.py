@@ -28,12 +28,12 @@ from cerebro_plpy.operations.predict.prediction_output import (
     question,
     write,
 )
-from cerebro_plpy.packing.packed_table import strip_padding
+from cerebro_plpy.packing.packed_summary import strip_padding
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.session_pool import Workplace, open_workplace
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.tables.architectures import existing
-from cerebro_plpy.tables.compatibility import count_text
+from cerebro_plpy.tables.architectures import find_table
+from cerebro_plpy.tables.compatibility import format_count
 from cerebro_plpy.trainer_client import settings
 
 MODULE = "madlib_keras_predict_byom"
@@ -72,7 +72,7 @@ def predict_byom(
     constant, backend = _check_arguments(arguments)
     settings.devices(settings.read(db), arguments.use_gpus)
     relations = [
-        existing(catalog, arguments.model_arch_table),
+        find_table(catalog, arguments.model_arch_table),
         catalog.resolve_input(arguments.test_table, "test"),
     ]
     asked = question(catalog, relations[1], columns, pred_type)
@@ -149,7 +149,7 @@ def outputs(arguments: ByomArguments, summary: Architecture) -> tuple[Output, ..
     if arguments.dependent_count not in (None, count):
         raise InvalidParameter(
             f"{MODULE} error: dependent_count is {arguments.dependent_count}, but model_id "
-            f"{arguments.model_id} has {count_text(summary.output_units, 'output')}: "
+            f"{arguments.model_id} has {format_count(summary.output_units, 'output')}: "
             f"{', '.join(summary.output_names)}.",
             hint=f"Pass dependent_count => {count}.",
         )
@@ -158,7 +158,7 @@ def outputs(arguments: ByomArguments, summary: Architecture) -> tuple[Output, ..
     )
     if len(rows) != count:
         raise _mismatch(
-            f"class_values is for {count_text(rows, 'output')}, but the model has {count}."
+            f"class_values is for {format_count(rows, 'output')}, but the model has {count}."
         )
     names = (
         ["dependent_var"] if count == 1 else [f"dependent_var_{number}" for number in range(count)]

@@ -27,7 +27,7 @@ from cerebro_plpy.operations.predict.model_predictor import (
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.tables.models import granted_versions
-from cerebro_plpy.tables.models.granted_versions import GrantedVersion, Usable, Wanted
+from cerebro_plpy.tables.models.granted_versions import GrantedVersion, ModelName, UsableVersion
 from cerebro_plpy.trainer_client.predictor import Predictor
 
 MODULE = "predict_row"
@@ -51,7 +51,7 @@ class Kept:
     """
 
     mark: str
-    version: Usable
+    version: UsableVersion
     teller: Predictor
     types: Mapping[str, str]
     encoded: Statement
@@ -71,7 +71,7 @@ class Kept:
         return None if value is None else text
 
 
-def predict_record(db: Database, gd: dict[str, Any], wanted: Wanted, record: str | None) -> str:
+def predict_record(db: Database, gd: dict[str, Any], wanted: ModelName, record: str | None) -> str:
     """The prediction for a row, as JSON."""
     db.platform.check_process(MODULE)
     kept = _kept(gd, wanted) or _keep(db, gd, wanted)
@@ -80,7 +80,7 @@ def predict_record(db: Database, gd: dict[str, Any], wanted: Wanted, record: str
             f"{MODULE} error: record is NULL.", hint="Pass a row as JSON, such as to_jsonb(t)."
         )
     row = _encoded(db, kept, wanted, record)
-    mark = granted_versions.mark(db, wanted) if row is None else row["mark"]
+    mark = granted_versions.read_change_mark(db, wanted) if row is None else row["mark"]
     if not mark or mark != kept.mark:
         kept = _keep(db, gd, wanted)
         row = _encoded(db, kept, wanted, record)
@@ -98,7 +98,9 @@ def predict_record(db: Database, gd: dict[str, Any], wanted: Wanted, record: str
     return str(said["told"])
 
 
-def _of_row(db: Database, gd: dict[str, Any], kept: Kept, record: str) -> tuple[Usable, Predictor]:
+def _of_row(
+    db: Database, gd: dict[str, Any], kept: Kept, record: str
+) -> tuple[UsableVersion, Predictor]:
     """The model that predicts a row, and what asks it."""
     group = kept.group_of(record)
     version = None if group is None else kept.model_of(group)
@@ -109,7 +111,7 @@ def _of_row(db: Database, gd: dict[str, Any], kept: Kept, record: str) -> tuple[
     return version, kept.tellers[group]
 
 
-def _encoded(db: Database, kept: Kept, wanted: Wanted, record: str) -> Row | None:
+def _encoded(db: Database, kept: Kept, wanted: ModelName, record: str) -> Row | None:
     """The columns of the record; None where it cannot be read as the model wants it."""
     with _formats(db, kept):
         rows = db.skip_invalid_values(lambda: kept.encoded(*kept.constants, *wanted, record))
@@ -121,27 +123,27 @@ def _formats(db: Database, kept: Kept) -> AbstractContextManager[None]:
     return db.configured(**kept.formats) if kept.formats else nullcontext()
 
 
-def _kept(gd: dict[str, Any], wanted: Wanted) -> Kept | None:
+def _kept(gd: dict[str, Any], wanted: ModelName) -> Kept | None:
     """The model as this session has it, which another version may have taken the place of."""
-    known: dict[tuple[int, Wanted], Kept] = gd.setdefault(KEPT, {})
+    known: dict[tuple[int, ModelName], Kept] = gd.setdefault(KEPT, {})
     key = effective_role(), wanted
     if key in known:
         known[key] = known.pop(key)
     return known.get(key)
 
 
-def _keep(db: Database, gd: dict[str, Any], wanted: Wanted) -> Kept:
+def _keep(db: Database, gd: dict[str, Any], wanted: ModelName) -> Kept:
     """The model as it is now, which stays with the session."""
-    mark = granted_versions.mark(db, wanted)
+    mark = granted_versions.read_change_mark(db, wanted)
     kept = _made(db, gd, granted_versions.find(db, MODULE, wanted), mark)
-    known: dict[tuple[int, Wanted], Kept] = gd.setdefault(KEPT, {})
+    known: dict[tuple[int, ModelName], Kept] = gd.setdefault(KEPT, {})
     known[effective_role(), wanted] = kept
     while len(known) > MOST_KEPT:
         del known[next(iter(known))]
     return kept
 
 
-def _made(db: Database, gd: dict[str, Any], version: Usable, mark: str) -> Kept:
+def _made(db: Database, gd: dict[str, Any], version: UsableVersion, mark: str) -> Kept:
     recipe, types = _typed(version.recipe, _source_types(db, version))
     made = [(each.name, each.sent) for each in inputs(version, recipe)]
     text = ", ".join(f"{expression.text} AS {name}" for name, expression in made)
@@ -163,7 +165,7 @@ def _made(db: Database, gd: dict[str, Any], version: Usable, mark: str) -> Kept:
     )
 
 
-def _source_types(db: Database, version: Usable) -> Mapping[str, str]:
+def _source_types(db: Database, version: UsableVersion) -> Mapping[str, str]:
     """The types of the columns of the table that the model was trained on."""
     if isinstance(version, GrantedVersion):
         return version.types

@@ -30,7 +30,7 @@ from cerebro_plpy.preprocessing.rows.weight_column import column_name, named
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.tables.models import granted_versions
-from cerebro_plpy.tables.models.granted_versions import Usable, Wanted
+from cerebro_plpy.tables.models.granted_versions import ModelName, UsableVersion
 from cerebro_plpy.trainer_client.predictor import Predictor
 
 MODULE = "predict"
@@ -62,7 +62,7 @@ class Raw(NamedTuple):
 def predict_source(
     db: Database,
     gd: dict[str, Any],
-    wanted: Wanted,
+    wanted: ModelName,
     arguments: tuple[str | None, str | None],
     *,
     shared: bool = True,
@@ -92,7 +92,7 @@ class Whole(NamedTuple):
     """A version, and its models of groups by the texts of their values. The `names` of those that
     have one are known to the owner alone. The column that says the group is of a `family`."""
 
-    version: Usable
+    version: UsableVersion
     model_of: ModelOf
     names: Sequence[str] | None = None
     family: str | None = None
@@ -103,7 +103,9 @@ class Whole(NamedTuple):
         return self.version.group_by if self.names is None or self.names else None
 
 
-def whole_version(catalog: Catalog, gd: dict[str, Any], version: Usable, rows: RawSource) -> Whole:
+def whole_version(
+    catalog: Catalog, gd: dict[str, Any], version: UsableVersion, rows: RawSource
+) -> Whole:
     """A version with its models of groups; raises UndefinedColumn where rows cannot tell their
     groups.
     """
@@ -146,13 +148,15 @@ def predicted(
 
 def by_version(
     whole: Whole, blocks: Iterator[list[Row]]
-) -> Iterator[tuple[Usable, Iterator[list[Row]]]]:
+) -> Iterator[tuple[UsableVersion, Iterator[list[Row]]]]:
     """Which model predicts which rows, of those that come group by group."""
     for model, parts in groupby(_by_model(whole, blocks), key=lambda part: part[0]):
         yield model, (rows for _, rows in parts)
 
 
-def _by_model(whole: Whole, blocks: Iterator[list[Row]]) -> Iterator[tuple[Usable, list[Row]]]:
+def _by_model(
+    whole: Whole, blocks: Iterator[list[Row]]
+) -> Iterator[tuple[UsableVersion, list[Row]]]:
     """The rows of each block, apart where they are of several groups."""
     for block in blocks:
         for group, rows in groupby(block, key=lambda row: row.get(GROUP)):

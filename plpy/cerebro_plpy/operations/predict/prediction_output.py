@@ -24,7 +24,12 @@ from cerebro_plpy.errors import (
     NullNotAllowed,
     UndefinedColumn,
 )
-from cerebro_plpy.packing.packed_columns import IMAGE, Column, as_input, number_hint
+from cerebro_plpy.packing.packed_columns import (
+    IMAGE,
+    Column,
+    make_input_column,
+    suggest_numeric_view,
+)
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.session_pool import Workplace
 from cerebro_plpy.platform.statements import job_result
@@ -148,12 +153,12 @@ def _no_column(catalog: Catalog, table: Relation, given: str | None, what: str) 
 
 def _input(catalog: Catalog, table: Relation, found: Row) -> Column:
     """How a column of the catalog is sent as an input."""
-    sent = as_input(found)
+    sent = make_input_column(found)
     if sent is None:
         raise DatatypeMismatch(
             f"{catalog.module} error: independent column '{found['name']}' is of type "
             f"{found['type']}; expected an array of numbers, a number, or an image (bytea).",
-            hint=number_hint(table, found).replace("Pack", "Predict from", 1),
+            hint=suggest_numeric_view(table, found).replace("Pack", "Predict from", 1),
         )
     return sent
 
@@ -221,7 +226,7 @@ def _blocks(
 def _rows(asked: Question) -> RawRows:
     """How the rows are read."""
     name = f"t.{quote_identifier(asked.id_column['name'])}::text"
-    data = f"ARRAY[{', '.join(c.sent(f't.{quote_identifier(c.name)}') for c in asked.inputs)}]"
+    data = f"ARRAY[{', '.join(c.bytes_sql(f't.{quote_identifier(c.name)}') for c in asked.inputs)}]"
     return RawRows(asked.table.quoted, name, data)
 
 
@@ -245,7 +250,7 @@ def _row_shape(reader: Session, table: Relation, column: Column) -> tuple[int, .
     """
     if column.kind == IMAGE:
         return None
-    array = column.array(f"t.{quote_identifier(column.name)}")
+    array = column.array_sql(f"t.{quote_identifier(column.name)}")
     rows = reader.run(sql("score.shape", table=table.quoted, input=array))
     return tuple(rows[0][0]) if rows and rows[0][0] else None
 

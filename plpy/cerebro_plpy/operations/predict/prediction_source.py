@@ -18,7 +18,7 @@ from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.values.columns import RawColumn, raw_columns
 from cerebro_plpy.records import replace
 from cerebro_plpy.tables.models import model_versions
-from cerebro_plpy.tables.models.granted_versions import Usable
+from cerebro_plpy.tables.models.granted_versions import UsableVersion
 from cerebro_plpy.tables.models.model_versions import Version
 
 CHANGING = ("view", "foreign table")
@@ -62,7 +62,7 @@ class RawSource(NamedTuple):
         return fenced_item(self.table, names) if self.evaluated else self.table.quoted
 
 
-def raw_source(catalog: Catalog, version: Usable, source: str | None) -> RawSource:
+def raw_source(catalog: Catalog, version: UsableVersion, source: str | None) -> RawSource:
     """Return the source that a call names, as a version reads it: by the caller's rights, under its
     own formats.
     """
@@ -75,7 +75,9 @@ def raw_source(catalog: Catalog, version: Usable, source: str | None) -> RawSour
     return RawSource(table, columns, recipe, reading, session, is_evaluated(session, table))
 
 
-def raw_source_with_notice(catalog: Catalog, version: Usable, source: str | None) -> RawSource:
+def raw_source_with_notice(
+    catalog: Catalog, version: UsableVersion, source: str | None
+) -> RawSource:
     """Return the source that a call names, as `raw_source` does; a NOTICE says which formats are
     not the session's.
     """
@@ -84,7 +86,7 @@ def raw_source_with_notice(catalog: Catalog, version: Usable, source: str | None
     return rows
 
 
-def tell_formats(db: Database, source: Table, version: Usable) -> None:
+def tell_formats(db: Database, source: Table, version: UsableVersion) -> None:
     """Say which formats of a version differ from the session's, if the rows of a source depend on
     them.
     """
@@ -95,7 +97,7 @@ def tell_formats(db: Database, source: Table, version: Usable) -> None:
         )
 
 
-def version_reading(db: Database, source: Table, version: Usable) -> Reading:
+def version_reading(db: Database, source: Table, version: UsableVersion) -> Reading:
     """Return how a version reads a source for the caller; a NOTICE says which formats differ from
     the session's.
     """
@@ -108,4 +110,4 @@ def deployed_version(db: Database, module: str, model: str | None) -> Version:
     read.
     """
     db.platform.check_process(module)
-    return model_versions.deployed(db, module, model)
+    return model_versions.get_deployed(db, module, model)

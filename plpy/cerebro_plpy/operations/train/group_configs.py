@@ -14,7 +14,7 @@ from cerebro_plpy.configs.templates.candidates import Proposal
 from cerebro_plpy.configs.templates.template import batch_size
 from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.limits import CONFIGS, check
-from cerebro_plpy.packing.grouped_buffers import Grouped
+from cerebro_plpy.packing.grouped_buffers import GroupedLayouts
 from cerebro_plpy.preprocessing.rows.groups import GroupRows, Groups
 
 
@@ -49,7 +49,7 @@ def _over(proposal: Proposal, group: GroupRows) -> Proposal:
 
 
 def places(
-    grouped: Grouped | None, groups: Groups | None, made: Sequence[Entry]
+    grouped: GroupedLayouts | None, groups: Groups | None, made: Sequence[Entry]
 ) -> dict[str, GroupPlace]:
     """Where the rows of each group are, and which configurations it has."""
     if grouped is None or groups is None:
@@ -59,5 +59,5 @@ def places(
         keys[entry.group] = (*keys.get(entry.group, ()), key)
     return {
         value: place._replace(mst_keys=keys[value])
-        for value, place in grouped.places(groups).items()
+        for value, place in grouped.find_places(groups).items()
     }

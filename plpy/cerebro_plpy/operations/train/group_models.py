@@ -19,13 +19,13 @@ from cerebro_plpy.operations.train.run_results import (
 from cerebro_plpy.platform.session_pool import Workplace
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.scoring.metrics import SCORES, distances
-from cerebro_plpy.tables.models.model_registry import OfGroup
-from cerebro_plpy.tables.outputs.fit_output import LoggedRun
+from cerebro_plpy.tables.models.model_registry import GroupResult
+from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
 
 def best_of_groups(
     db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | None, ends: float
-) -> list[OfGroup]:
+) -> list[GroupResult]:
     """Return the best of each group, and tell the caller of groups that have nothing yet.
 
     What the log does not say of the best is computed by their networks until the budget `ends`, by
@@ -37,7 +37,9 @@ def best_of_groups(
         return []
     best = best_by_group(workplace, run, states_of(db, run))
     found = [
-        OfGroup(best[value], place.rows) for value, place in train.groups.items() if value in best
+        GroupResult(best[value], place.rows)
+        for value, place in train.groups.items()
+        if value in best
     ]
     if missing := sorted(train.groups.keys() - best.keys()):
         db.notice(
@@ -52,8 +54,8 @@ def _measured(
     workplace: Workplace,
     run: LoggedRun,
     rows: HeldRows | None,
-    of: tuple[list[OfGroup], float],
-) -> Iterator[OfGroup]:
+    of: tuple[list[GroupResult], float],
+) -> Iterator[GroupResult]:
     (found, ends), train = of, run.spec.train
     assert train is not None
     logged = {row["mst_key"]: row for row in db.peek(sql("run.logged_configs"), run.run_id)}

@@ -23,7 +23,7 @@ from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.scoring.metrics import Told
 from cerebro_plpy.run.workers.workers import Crew, crew_for, score, together
-from cerebro_plpy.tables.outputs.fit_output import LoggedRun
+from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
 MODULE = "train"
 COVERED = 0.9

@@ -23,7 +23,7 @@ from cerebro_plpy.run.request.run_request import WarmState
 from cerebro_plpy.tables.models import model_versions
 from cerebro_plpy.tables.models.model_registry import REGISTERED
 from cerebro_plpy.tables.models.model_versions import Version
-from cerebro_plpy.tables.outputs import fit_output
+from cerebro_plpy.tables.outputs import logged_run
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def read_made(db: Database, module: str, model: str | None, number: int | None) 
             hint="Name one: SELECT version FROM cerebro.model_version;",
         )
     row = rows[0]
-    version = model_versions.checked(db, module, row)
+    version = model_versions.load_version(db, module, row)
     if row["template"] == REGISTERED:
         raise ObjectNotReady(
             f"{module} error: version {number} of model {model!r} was registered: no run has made "
@@ -83,7 +83,7 @@ def read_made(db: Database, module: str, model: str | None, number: int | None) 
         )
     params = json.loads(row["params"])
     logged = db.peek(sql("provenance.configs"), version.run_id, [version.mst_key])
-    spec = fit_output.read_run(db, version.run_id).spec if logged else None
+    spec = logged_run.read_run(db, version.run_id).spec if logged else None
     if spec is None or spec.train is None:
         raise ObjectNotReady(
             f"{module} error: run {version.run_id}, of which version {number} of model {model!r} "

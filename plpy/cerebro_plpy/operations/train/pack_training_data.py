@@ -25,8 +25,8 @@ from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.operations.fit.drop_run_tables import drop_data
 from cerebro_plpy.operations.fit.input_tables import Data, PackedInputs, find_packed_inputs
 from cerebro_plpy.operations.train.incumbent_holdout import pack_compared, version_to_compare
-from cerebro_plpy.packing.fill_buffers import usual_rows
-from cerebro_plpy.packing.grouped_buffers import Grouped, Layout, grouped_layouts
+from cerebro_plpy.packing.buffer_sizes import choose_buffer_rows
+from cerebro_plpy.packing.grouped_buffers import BufferLayout, GroupedLayouts, lay_out_groups
 from cerebro_plpy.platform.session_pool import Workplace
 from cerebro_plpy.platform.state_tables import SIDES, data_table
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable
@@ -60,7 +60,7 @@ class Prepared(NamedTuple):
     counts: tuple[int, ...]
     reading: Mapping[str, Any]
     additions: int = 0
-    grouped: Grouped | None = None
+    grouped: GroupedLayouts | None = None
     compared: Compared | None = None
 
     def stored(self) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def digests(
     return tables, found
 
 
-def layouts(catalog: Catalog, table: RawTable) -> Grouped:
+def layouts(catalog: Catalog, table: RawTable) -> GroupedLayouts:
     """Where rows of groups are to lie on either side."""
     assert table.groups is not None
     keys = (
@@ -175,12 +175,15 @@ def layouts(catalog: Catalog, table: RawTable) -> Grouped:
         .take_first(table.rows)
         .keys
     )
-    block = usual_rows(table.recipe.room + table.target.head.units)
-    return grouped_layouts(table.groups, keys, block)
+    block = choose_buffer_rows(table.recipe.room + table.target.head.units)
+    return lay_out_groups(table.groups, keys, block)
 
 
 def _pack(
-    control: Reader, table: RawTable, run_id: int, of: tuple[list[str], Digest, Grouped | None]
+    control: Reader,
+    table: RawTable,
+    run_id: int,
+    of: tuple[list[str], Digest, GroupedLayouts | None],
 ) -> None:
     (raw, training, grouped), (output, validation) = (
         of,
@@ -196,7 +199,7 @@ def pack_training(
     table: RawTable,
     tables: tuple[str, str],
     known: tuple[int, list[str]],
-    grouped: Layout | None = None,
+    grouped: BufferLayout | None = None,
 ) -> None:
     """Pack the raw rows that are trained on, from the first of these tables into the second.
 
@@ -211,7 +214,10 @@ def pack_training(
 
 
 def pack_validation(
-    control: Reader, table: RawTable, tables: tuple[str, str, str], grouped: Layout | None = None
+    control: Reader,
+    table: RawTable,
+    tables: tuple[str, str, str],
+    grouped: BufferLayout | None = None,
 ) -> None:
     """Pack the raw rows that are held back, from the first of these tables into the second.
 
@@ -222,7 +228,7 @@ def pack_validation(
     control.run(sql("features.pack_validation"), (raw, output, _inputs(table), training, *told))
 
 
-def _layout(grouped: Layout | None) -> str | None:
+def _layout(grouped: BufferLayout | None) -> str | None:
     return None if grouped is None else json.dumps(grouped.to_json())
 
 

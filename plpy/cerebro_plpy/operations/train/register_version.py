@@ -37,10 +37,10 @@ from cerebro_plpy.preprocessing.scoring.ensemble_selection import is_better
 from cerebro_plpy.preprocessing.scoring.metrics import SCORES, Told, distances
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.tables.models import model_registry, model_versions
-from cerebro_plpy.tables.models.model_registry import Added, Name, Result
+from cerebro_plpy.tables.models.model_registry import AddedVersion, ModelEntry, RunResult
 from cerebro_plpy.tables.models.model_versions import Version
-from cerebro_plpy.tables.outputs import fit_output
-from cerebro_plpy.tables.outputs.fit_output import LoggedRun
+from cerebro_plpy.tables.outputs import logged_run
+from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
 UNUSABLE = (ObjectNotReady, DataCorrupted, DatatypeMismatch, ConfigFailure)
 
@@ -58,7 +58,7 @@ def register(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None
     """Make a version of the best configuration of a run, whose budget ends then, by
     time.monotonic().
     """
-    run = fit_output.read_run(db, run_id)
+    run = logged_run.read_run(db, run_id)
     with open_workplace(db, gd, (), run.spec.arguments.workers) as workplace:
         workplace.show(run_id)
         version, backend = _add(db, workplace, run, ends)
@@ -76,7 +76,7 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun, ends: float) -> tup
     """Make the version; its number, and the framework that it predicts with."""
     train, rows = _train(run), _held_rows(db, workplace, run)
     result, network, told, _ = _best(db, workplace, run, rows)
-    before = model_registry.find_name(workplace.control, train.model)
+    before = model_registry.find_model(workplace.control, train.model)
     alone = before is None or before.deployed is None
     if (
         rows
@@ -89,7 +89,7 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun, ends: float) -> tup
     comparison = Comparison(better=True) if alone else _compare(db, workplace, run, rows, told)
     if train.task == REGRESSION:
         result = result._replace(margin=margin_of(distances(told)))
-    name = Name(train.split, train.split_seed, train.bound, None, train.identity)
+    name = ModelEntry(train.split, train.split_seed, train.bound, None, train.identity)
     groups = best_of_groups(db, workplace, run, rows, ends)
     added = model_registry.add(
         workplace.control, train.model, name, result, groups, deploy=comparison.better
@@ -143,7 +143,7 @@ def _best(db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | N
     return assembled(workplace, _train(run), run.spec.ranking, library)
 
 
-def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> list[Result]:
+def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> list[RunResult]:
     """The best configurations of a run, by the rows that were held back: as many as its model may
     be made of.
     """
@@ -167,7 +167,7 @@ def _compare(
     """
     train = _train(run)
     try:
-        old = model_versions.deployed(db, MODULE, train.model)
+        old = model_versions.get_deployed(db, MODULE, train.model)
         if (old.task, old.target) != (train.task, train.target):
             return Comparison(False, "it has another target or task")
         if not take_alike(old.recipe, Recipe.from_json(train.recipe)):
@@ -188,10 +188,10 @@ def _compare(
     return Comparison(is_better(SCORES[train.metric](told), score, run.spec.ranking.descending))
 
 
-def _why_not(model: str, added: Added, comparison: Comparison) -> str:
+def _why_not(model: str, added: AddedVersion, comparison: Comparison) -> str:
     """Say why a version does not predict, for messages.
 
-    >>> _why_not("m", Added(2, 1), Comparison(False))
+    >>> _why_not("m", AddedVersion(2, 1), Comparison(False))
     'is not better than version 1, which goes on to predict'
     """
     if comparison.obstacle is None:

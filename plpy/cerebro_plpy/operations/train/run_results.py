@@ -11,20 +11,20 @@ from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.session_pool import Workplace
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.tables.models.model_registry import Result
-from cerebro_plpy.tables.outputs import fit_output
-from cerebro_plpy.tables.outputs.fit_output import LoggedRun
+from cerebro_plpy.tables.models.model_registry import RunResult
+from cerebro_plpy.tables.outputs import logged_run
+from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
 OTHERWISE = ("auc",)
 """What Keras computes in another way: of the probabilities of all classes at once."""
 
 
-def has_value(result: Result, metric: str) -> bool:
+def has_value(result: RunResult, metric: str) -> bool:
     """Whether the log has the metric that versions are compared by: the budget may end a run before
     it is evaluated.
 
-    >>> [has_value(Result(1, 1, value, None, StoredState("t", None)), "accuracy") for value in (0.5,
-    ...     None)]
+    >>> [has_value(RunResult(1, 1, value, None, StoredState("t", None)), "accuracy")
+    ...  for value in (0.5, None)]
     [True, False]
     """
     return result.value is not None and metric not in OTHERWISE
@@ -32,32 +32,32 @@ def has_value(result: Result, metric: str) -> bool:
 
 def states_of(db: Database, run: LoggedRun) -> dict[int, StoredState]:
     """The states that a run has, by mst_key."""
-    rows = fit_output.read_configs(db, run.run_id)
-    return {row["mst_key"]: state for row in rows if (state := fit_output.state_of(row))}
+    rows = logged_run.read_configs(db, run.run_id)
+    return {row["mst_key"]: state for row in rows if (state := logged_run.stored_state(row))}
 
 
 def ranked(
     workplace: Workplace, run: LoggedRun, states: Mapping[int, StoredState], most: int
-) -> list[Result]:
+) -> list[RunResult]:
     """So many of the best configurations of a run that have a state, of those over all rows."""
     rows = workplace.control.run(sql("version.best"), (run.run_id, list(states), most))
-    return [Result(run.run_id, mst_key, value, None, states[mst_key]) for mst_key, value in rows]
+    return [RunResult(run.run_id, mst_key, value, None, states[mst_key]) for mst_key, value in rows]
 
 
 def best_by_group(
     workplace: Workplace, run: LoggedRun, states: Mapping[int, StoredState]
-) -> dict[str, Result]:
+) -> dict[str, RunResult]:
     """The best configuration of each group of a run of which one has a state, by the value of the
     group.
     """
     rows = workplace.control.run(sql("version.best_of_groups"), (run.run_id, list(states)))
     return {
-        group: Result(run.run_id, mst_key, value, None, states[mst_key])
+        group: RunResult(run.run_id, mst_key, value, None, states[mst_key])
         for group, mst_key, value in rows
     }
 
 
-def network_of(run: LoggedRun, result: Result, logged: Row) -> Network:
+def network_of(run: LoggedRun, result: RunResult, logged: Row) -> Network:
     """The network that a configuration has come to, which is logged so."""
     train = run.spec.train
     assert train is not None

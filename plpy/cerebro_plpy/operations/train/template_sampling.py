@@ -23,7 +23,7 @@ from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.operations.fit.prior_runs import located
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.run.request.run_request import Drawing
-from cerebro_plpy.tables.template_configs import head_of, loaded_templates
+from cerebro_plpy.tables.template_configs import find_loaded_templates, read_head
 
 
 def drawing(
@@ -38,7 +38,7 @@ def drawing(
     of its own, or of all rows."""
     train = spec.train
     assert train is not None
-    searched = searched_for(head_of(train), train.metric, train.training_rows, train.space)
+    searched = searched_for(read_head(train), train.metric, train.training_rows, train.space)
     space = TemplateSpace(templates, searched, Recipe.from_json(train.recipe).table)
     known = {key: space.point(each) for key, each in there.items()}
     wanted, begun = train.configs if sampling.learns else 0, Counter(groups)
@@ -50,7 +50,7 @@ def drawing(
 def rest(spec: Spec, sampling: Sampling, log: Sequence[Row]) -> Drawing:
     """The same of an interrupted run that has this log, in which others may have joined by acts."""
     assert spec.train is not None
-    loaded = loaded_templates({row["template"]: row["architecture"] for row in log})
+    loaded = find_loaded_templates({row["template"]: row["architecture"] for row in log})
     templates = [loaded.get(name) or find_template(name) for name in spec.train.tried]
     there = {
         row["mst_key"]: {"template": row["template"], "params": json.loads(row["params"])}

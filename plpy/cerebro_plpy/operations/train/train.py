@@ -61,7 +61,7 @@ from cerebro_plpy.run.lifecycle import Audience, Logged, completing, nobody, res
 from cerebro_plpy.run.lifecycle import train as run_to_end
 from cerebro_plpy.run.request.run_request import FitRequest, Repeat
 from cerebro_plpy.scheduling.schedule.scheduling_policies import FOREMOST
-from cerebro_plpy.tables.template_configs import Filled, Maker, made
+from cerebro_plpy.tables.template_configs import ConfigBuilder, TemplateConfig, build_configs
 from cerebro_plpy.trainer_client import settings
 
 SCHEDULE = (
@@ -216,7 +216,7 @@ def build_request(
         models = models._replace(drawing=others._replace(earlier=earlier))
         spec = replace(spec, earlier_trials=earlier)
     request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
-    request = replace(request, maker=Maker(spec, source, known, workplace.check))
+    request = replace(request, maker=ConfigBuilder(spec, source, known, workplace.check))
     ends = deadline(
         aim.wanted.budget, time.monotonic() - began, picks_of(aim, table), table.validation_rows
     )
@@ -234,10 +234,10 @@ def _rows(tried: list[Entry]) -> dict[int, Mapping[str, Any]]:
 def models_of(spec: Spec, tried: list[Entry], prepared: Prepared, poll: Poll) -> Models:
     """Configurations and their architectures; those of a round have one together."""
     wanted = {
-        key: Filled(proposal.template, proposal.params, group, number)
+        key: TemplateConfig(proposal.template, proposal.params, group, number)
         for key, (number, group, proposal) in enumerate(tried, 1)
     }
-    found = made(spec, wanted, prepared.data.source, poll)
+    found = build_configs(spec, wanted, prepared.data.source, poll)
     backends = frameworks.frameworks_of(spec.arguments.backend, wanted)
     return Models(found.configs, found.architectures, None, backends)
 

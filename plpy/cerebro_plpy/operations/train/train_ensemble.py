@@ -21,7 +21,7 @@ from cerebro_plpy.platform.visit_protocol import JoinedState
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import mean, selected
 from cerebro_plpy.preprocessing.scoring.metrics import SCORES, Told
 from cerebro_plpy.run.workers.workers import crew_for
-from cerebro_plpy.tables.models.model_registry import Ensemble, Result
+from cerebro_plpy.tables.models.model_registry import Ensemble, RunResult
 
 
 class Candidate(NamedTuple):
@@ -29,7 +29,7 @@ class Candidate(NamedTuple):
     it was asked.
     """
 
-    result: Result
+    result: RunResult
     network: Network
     told: list[Told]
     template: str | None = None
@@ -58,7 +58,7 @@ def assembled(
         for each, share in shares
     ]
     described = Ensemble(ensemble.NAME, {"members": listed}, text, COMPILED)
-    result = Result(
+    result = RunResult(
         best.result.run_id, best.result.mst_key, score(told), None, network.state.stored, described
     )
     return Candidate(result, network, told)

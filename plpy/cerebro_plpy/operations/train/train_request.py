@@ -53,7 +53,7 @@ from cerebro_plpy.preprocessing.values.columns import raw_columns
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.request.run_request import Deadline
 from cerebro_plpy.tables.models import model_registry
-from cerebro_plpy.tables.template_configs import metric_of
+from cerebro_plpy.tables.template_configs import choose_metric
 from cerebro_plpy.trainer_client.process import host_resources
 
 MOMENT, LEAST_SHARE = 0.1, 0.05
@@ -109,7 +109,7 @@ def aim_of(
     module = catalog.module
     model = arguments.model or f"{source.name}_{wanted.target}"
     seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
-    known = model_registry.find_name(session, model)
+    known = model_registry.find_model(session, model)
     given = (
         None if arguments.split is None else _resolved(catalog, read_split(module, arguments.split))
     )
@@ -256,7 +256,7 @@ def check_watched(aim: Aim, table: RawTable) -> None:
     ]
     stopping = aim.wanted.rule and aim.wanted.rule.stopping(ranking_by(metric))
     if stopping:
-        names = dict.fromkeys(("loss", metric_of(metric)))
+        names = dict.fromkeys(("loss", choose_metric(metric)))
         computed = [
             Watched(dataset, name) for dataset in ("training", "validation") for name in names
         ]

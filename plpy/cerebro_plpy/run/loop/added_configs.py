@@ -36,7 +36,7 @@ from cerebro_plpy.run.workers.tasks import Surroundings
 from cerebro_plpy.run.workers.warm_start_check import clone_source
 from cerebro_plpy.scheduling.schedule import schedule
 from cerebro_plpy.scheduling.search.promotion_rules import Decision, Trial
-from cerebro_plpy.tables.architectures import Made, StoredModel
+from cerebro_plpy.tables.architectures import BuiltConfigs, StoredModel
 from cerebro_plpy.tables.compatibility import check_configs
 
 MOST_TRIES = 10
@@ -93,7 +93,7 @@ class Recruits:
             del self._awaited[key]
             clone = self._training[key]
             self._warm[key] = self._copy(clone.config, parent, anew=True)
-            request = self._request.with_configs(Made((), {}), self._backends, self._warm)
+            request = self._request.with_configs(BuiltConfigs((), {}), self._backends, self._warm)
             clone.state = initial_state(request, clone.config, self._log.run_id)
             self._roster.positions.let_go(key)
 
@@ -189,7 +189,9 @@ class Recruits:
                 architectures |= made.architectures
                 self._points[configs[-1].mst_key] = point
         drawn = {config.mst_key: self._points[config.mst_key] for config in configs}
-        return self._join(Made(tuple(configs), architectures), Origin("search", points=drawn), None)
+        return self._join(
+            BuiltConfigs(tuple(configs), architectures), Origin("search", points=drawn), None
+        )
 
     def descend(self, decisions: Sequence[Decision]) -> tuple[Sequence[Config], Joined]:
         """Let clones join that a rule has named, with parameters near those of their parents."""
@@ -206,15 +208,15 @@ class Recruits:
             values += joined.values
         return configs, Joined(texts, values)
 
-    def _explored(self, mst_key: int, parent: Config) -> Made:
+    def _explored(self, mst_key: int, parent: Config) -> BuiltConfigs:
         assert self._drawing is not None
         random = Random(f"{self._request.spec.seed}/{mst_key}")
         for _ in range(MOST_TRIES):
             with suppress(InvalidParameter, InvalidText, DatatypeMismatch):
                 return self._made({mst_key: self._drawing.space.near(parent, random)})
-        return Made((replace(parent, mst_key=mst_key),), {})
+        return BuiltConfigs((replace(parent, mst_key=mst_key),), {})
 
-    def _asked(self, rows: Sequence[Mapping[str, Any]], mst_key: int | None = None) -> Made:
+    def _asked(self, rows: Sequence[Mapping[str, Any]], mst_key: int | None = None) -> BuiltConfigs:
         """What these rows of an act come to; of the group of a configuration that they are like, if
         it is of one.
         """
@@ -226,13 +228,20 @@ class Recruits:
             self._around.places.admit(len(made.configs))
         return made
 
-    def _made(self, rows: Mapping[int, Mapping[str, Any]]) -> Made:
+    def _made(self, rows: Mapping[int, Mapping[str, Any]]) -> BuiltConfigs:
         if self._request.maker:
             return self._request.maker(rows)
-        return Made(self._checked([self._config(key, row) for key, row in rows.items()]), {})
+        return BuiltConfigs(
+            self._checked([self._config(key, row) for key, row in rows.items()]), {}
+        )
 
     def _join(
-        self, joined: Made, origin: Origin, parent: ConfigTraining | None, *, anew: bool = True
+        self,
+        joined: BuiltConfigs,
+        origin: Origin,
+        parent: ConfigTraining | None,
+        *,
+        anew: bool = True,
     ) -> tuple[Sequence[Config], Joined]:
         configs, positions, residence = (
             joined.configs,

@@ -19,7 +19,7 @@ from cerebro_plpy.scheduling.planning.run_plan import RunPlan
 from cerebro_plpy.scheduling.quota.cost_limits import Allowance
 from cerebro_plpy.scheduling.search.promotion_rules import Rule
 from cerebro_plpy.scheduling.search.search_state import DecisionBatch
-from cerebro_plpy.tables.architectures import Made, StoredModel
+from cerebro_plpy.tables.architectures import BuiltConfigs, StoredModel
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Features(NamedTuple):
         return (self.source, self.validation) if self.validation else (self.source,)
 
 
-Maker = Callable[[Mapping[int, Mapping[str, Any]]], Made]
+Maker = Callable[[Mapping[int, Mapping[str, Any]]], BuiltConfigs]
 """Makes configurations by mst_key, each of what a row says of it."""
 
 
@@ -266,7 +266,10 @@ class FitRequest:
         return self.epochs or self.spec.epochs
 
     def with_configs(
-        self, joined: Made, backends: Mapping[int, str], warm_states: Mapping[int, WarmState]
+        self,
+        joined: BuiltConfigs,
+        backends: Mapping[int, str],
+        warm_states: Mapping[int, WarmState],
     ) -> FitRequest:
         """The request where others have joined."""
         configs, architectures = (

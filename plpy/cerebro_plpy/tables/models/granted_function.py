@@ -1,9 +1,9 @@
-"""Runs the function by which a model's owner lets others predict: see `grants`.
+"""Run the function with which a model's owner lets others predict; see `grants`.
 
-It runs with the rights of its owner, in a session of who predicts. So nothing is run but what we
-make ourselves: it is compared with a function that is made anew of the same tables, and these must
-be of a kind that no reading of them runs code of the owner's. What it may ask of the trainer is
-said in `trainer.ownership`.
+The function runs with the rights of its owner, in the session of the caller. Only a function that
+this extension made may run: it is compared with one that is made anew for the same tables. These
+must be of a kind that does not run the owner's code when they are read. The privileged requests to
+the trainer are described in `trainer_client.privileged_requests`.
 """
 
 from __future__ import annotations
@@ -17,66 +17,69 @@ from cerebro_plpy.database.sql.identifiers import quote_qualified
 from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.errors import InsufficientPrivilege
 
-# where who trains or predicts may make something, for as long as it takes to look at it
-SCHEMA = "cerebro_state"
+TEMPORARY_SCHEMA = "cerebro_state"
+"""A schema in which callers may create a function for as long as the comparison takes."""
 
 
-class Granted(NamedTuple):
-    """The function of a model: its definition as the server writes it, and which version of it that
-    is.
-    """
+class GrantedFunction(NamedTuple):
+    """The function of a model, with the columns of `grant.definition`."""
 
     oid: int
-    version: str
+    version: str  # changes when the function is replaced
     qualified: str
     name: str
-    definition: str
+    definition: str  # as the server writes it
 
 
 def run(db: Database, model: int, spec: str, mst_key: int) -> int:
-    """Begin the job of `spec` on a model of that table (an oid), and fill it; how many chunks its
-    state has.
+    """Begin the job of `spec` with a model, and fill it; return the number of its state's chunks.
 
-    The tables cannot change while this transaction has them locked; the function can, which is why
-    it is looked at again: what another one has done is undone with the transaction.
+    This transaction locks the tables, but cannot lock the function. So the function is compared
+    again afterwards: the effects of another one are undone with the transaction.
+
+    Args:
+        model: oid of the model table.
+
+    Raises:
+        InsufficientPrivilege: the function is not one that `cerebro.grant_predict` makes.
     """
-    before = _found(db, model)
-    if before is None or before.definition != _expected(db, model, before):
+    function = _find_function(db, model)
+    if function is None or function.definition != _make_definition(db, model, function):
         raise _refusal()
-    count = int(db.value(sql("grant.call", function=before.qualified), spec, mst_key))
-    if _found(db, model) != before:
+    chunks = int(db.value(sql("grant.call", function=function.qualified), spec, mst_key))
+    if _find_function(db, model) != function:
         raise _refusal()
-    return count
+    return chunks
 
 
-def _found(db: Database, model: int) -> Granted | None:
+def _find_function(db: Database, model: int) -> GrantedFunction | None:
     rows = db.rows(sql("grant.definition"), model)
-    return Granted(**rows[0]) if len(rows) == 1 else None
+    return GrantedFunction(**rows[0]) if len(rows) == 1 else None
 
 
-def _expected(db: Database, model: int, granted: Granted) -> str | None:
-    """The definition that the function has if it is one of ours; None where what it reads could run
-    code.
-    """
-    reads = db.rows(sql("grant.reads"), granted.oid)
-    tables = {row["oid"]: row["name"] for row in reads if row["name"] is not None}
-    if model not in tables or not all(row["plain"] for row in reads):
+def _make_definition(db: Database, model: int, function: GrantedFunction) -> str | None:
+    """Return the definition of our function for the same tables; None if reading could run code."""
+    relations = db.rows(sql("grant.reads"), function.oid)
+    tables = {row["oid"]: row["name"] for row in relations if row["name"] is not None}
+    if model not in tables or not all(row["plain"] for row in relations):
         return None
-    states = [name for oid, name in tables.items() if oid != model]
+    state_tables = [name for oid, name in tables.items() if oid != model]
     name = f"predict_{os.getpid()}"
-    function = quote_qualified((SCHEMA, name))
-    state = states[0] if states else tables[model]
-    signature = literal(f"{function}(json, integer)")
+    copy = quote_qualified((TEMPORARY_SCHEMA, name))
+    signature = f"{copy}(json, integer)"
     db.rows(
         sql(
-            "grant.function", function=function, literal=signature, model=tables[model], state=state
+            "grant.function",
+            function=copy,
+            literal=literal(signature),
+            model=tables[model],
+            state=state_tables[0] if state_tables else tables[model],
         )
     )
-    made = str(db.value(sql("grant.definition_of"), f"{function}(json, integer)"))
-    db.rows(sql("grant.drop", function=function))
-    return made.replace(f"{SCHEMA}.{name}(", f"{granted.qualified}(").replace(
-        f"{name}.", f"{granted.name}."
-    )
+    definition = str(db.value(sql("grant.definition_of"), signature))
+    db.rows(sql("grant.drop", function=copy))
+    definition = definition.replace(f"{TEMPORARY_SCHEMA}.{name}(", f"{function.qualified}(")
+    return definition.replace(f"{name}.", f"{function.name}.")
 
 
 def _refusal() -> InsufficientPrivilege:

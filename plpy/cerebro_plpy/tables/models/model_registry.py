@@ -1,6 +1,6 @@
-"""Names of models, and how versions come under them: written by the session that writes the log.
+"""Names of models, and adding versions to them, in the session that writes the log.
 
-So a version stays, whatever becomes of the caller's transaction.
+A version therefore remains even if the caller's transaction is rolled back.
 """
 
 from __future__ import annotations
@@ -16,27 +16,21 @@ from cerebro_plpy.platform.state_tables import StoredState, version_table
 from cerebro_plpy.tables.models import model_grants
 
 REGISTERED = "registered"
-"""In the place of a template: of a version whose model a function of MADlib's has trained."""
+"""Logged as the template of a version that was trained by a fit function and registered."""
 
 
-class Name(NamedTuple):
-    """What a name of the caller's has: how rows are divided, in all its versions, and the version
-    that predicts.
-    """
+class ModelEntry(NamedTuple):
+    """The entry of a model name, which all its versions share."""
 
     split: str
     split_seed: int
-    bound: str | None  # where rows are held back from, if the order of a column decides it
-    deployed: int | None
-    identity: tuple[
-        str, ...
-    ] = ()  # the columns whose values name a row; empty if that was not recorded
+    bound: str | None  # where the hold-out rows begin, if a column's order decides the split
+    deployed: int | None  # the version that predicts
+    identity: tuple[str, ...] = ()  # columns that identify a row; empty if not recorded
 
 
 class Ensemble(NamedTuple):
-    """What a version has that is made of several configurations, in the place of what one of them
-    has.
-    """
+    """The fields of a version that joins several configurations."""
 
     template: str
     params: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -46,98 +40,115 @@ class Ensemble(NamedTuple):
     @property
     def members(self) -> tuple[int, ...]:
         """The configurations, by mst_key."""
-        return tuple(each["mst_key"] for each in self.params["members"])
+        return tuple(member["mst_key"] for member in self.params["members"])
 
 
-class Result(NamedTuple):
-    """What a run has come to: its best configuration, or an ensemble that has it first, and the
-    metric of that.
-    """
+class RunResult(NamedTuple):
+    """The best configuration of a run, or an ensemble whose first member it is."""
 
     run_id: int
     mst_key: int
-    value: float | None
+    value: float | None  # of the ranking metric
     margin: float | None
     state: StoredState
     ensemble: Ensemble | None = None
 
 
-class OfGroup(NamedTuple):
-    """The best of a group of rows, which is trained on so many of them."""
+class GroupResult(NamedTuple):
+    """The best configuration of a group of rows."""
 
-    result: Result
-    rows: int
+    result: RunResult
+    rows: int  # training rows of the group
 
 
-class Added(NamedTuple):
-    """A new version, and the one that predicts now."""
+class AddedVersion(NamedTuple):
+    """A new version, and the version that is deployed now."""
 
     version: int
     deployed: int | None
 
 
-def find_name(session: Session, model: str) -> Name | None:
-    """What the caller has under a name."""
+def find_model(session: Session, model: str) -> ModelEntry | None:
+    """Return the entry of the caller's model of that name, if there is one."""
     rows = session.run(sql("version.model"), (model,))
     if not rows:
         return None
     split, split_seed, bound, deployed, identity = rows[0]
-    return Name(split, split_seed, bound, deployed, tuple(identity or ()))
+    return ModelEntry(split, split_seed, bound, deployed, tuple(identity or ()))
 
 
 def add(
     session: Session,
     model: str,
-    name: Name,
-    result: Result,
-    groups: Sequence[OfGroup] = (),
+    entry: ModelEntry,
+    result: RunResult,
+    groups: Sequence[GroupResult] = (),
     *,
     deploy: bool,
-) -> Added:
-    """Add a version with its models of groups, and so complete its run; it predicts from now on
-    where that is wanted, or nothing else does.
+) -> AddedVersion:
+    """Add a version with its models of groups, and complete its run.
 
-    Raises UndefinedObject if the run cannot be seen, as after a rename of its owner: else its
-    states would be dropped, though no version has them.
+    Args:
+        deploy: deploy the version; the first version of a model is always deployed.
+
+    Raises:
+        UndefinedObject: the run cannot be seen, for example after its owner was renamed. Its
+            states would be dropped otherwise, because no version would refer to them.
     """
     with transaction(session):
         session.run(sql("run.end"), ("completed", None, result.run_id))
+        identity = list(entry.identity) or None
         session.run(
-            sql("version.add_model"),
-            (model, name.split, name.split_seed, name.bound, list(name.identity) or None),
+            sql("version.add_model"), (model, entry.split, entry.split_seed, entry.bound, identity)
         )
         ((deployed,),) = session.run(sql("version.lock_model"), (model,))
         ((version,),) = session.run(sql("version.next"), (model,))
-        table = _kept(session, result)
-        several = result.ensemble
-        made = (several.template, json.dumps(several.params)) if several else (None, None)
-        network = (several.architecture, several.compile_params) if several else (None, None)
-        told = (model, version, *made, result.value, result.margin, *network, table)
-        if not session.run(sql("version.add"), (*told, result.run_id, result.mst_key)):
+        state_table = _copy_state(session, result)
+        ensemble = result.ensemble
+        values = (
+            model,
+            version,
+            ensemble.template if ensemble else None,
+            json.dumps(ensemble.params) if ensemble else None,
+            result.value,
+            result.margin,
+            ensemble.architecture if ensemble else None,
+            ensemble.compile_params if ensemble else None,
+            state_table,
+            result.run_id,
+            result.mst_key,
+        )
+        if not session.run(sql("version.add"), values):
             raise hidden_run(result.run_id)
-        for best, rows in groups:
-            size_of = _kept(session, best)
-            values = (
-                model,
-                version,
-                best.value,
-                rows,
-                best.margin,
-                size_of,
-                best.run_id,
-                best.mst_key,
-            )
-            session.run(sql("version.add_group"), values)
+        for group in groups:
+            _add_group(session, model, version, group)
         if deploy or deployed is None:
             session.run(sql("version.deploy"), (version, model))
-            model_grants.follow(session, model)
+            model_grants.publish_deployed(session, model)
             deployed = version
-    return Added(version, deployed)
+    return AddedVersion(version, deployed)
 
 
-def _kept(session: Session, result: Result) -> str:
-    """Copy a state into the table of its own that it has for a version; that table."""
-    table, platform = version_table(result.run_id, result.mst_key), session.platform
+def _add_group(session: Session, model: str, version: int, group: GroupResult) -> None:
+    result = group.result
+    state_table = _copy_state(session, result)
+    values = (
+        model,
+        version,
+        result.value,
+        group.rows,
+        result.margin,
+        state_table,
+        result.run_id,
+        result.mst_key,
+    )
+    session.run(sql("version.add_group"), values)
+
+
+def _copy_state(session: Session, result: RunResult) -> str:
+    """Copy a state into a table of the version's own; return the name of the table."""
+    platform = session.platform
+    table = version_table(result.run_id, result.mst_key)
     session.run(platform.state_table_sql(table))
     session.run(platform.copy_state_sql(*result.state, table))
     return table

@@ -1,7 +1,6 @@
-"""Models by name: what a version of one is, and how it is found.
+"""Versions of models, read by the names of the models.
 
-Its owner may have changed the rows that it is read from, so that whatever relies on one checks it
-first.
+The owner may have changed the rows that a version is read from, so they are checked first.
 """
 
 from __future__ import annotations
@@ -22,43 +21,38 @@ from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, TASKS
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.records import asdict, dataclass, fields, replace
 
-OF_GROUP = ("run_id", "mst_key", "margin", "architecture", "compile_params", "backend")
-"""What a model of a group has of its own; all else is that of its version."""
+GROUP_COLUMNS = ("run_id", "mst_key", "margin", "architecture", "compile_params", "backend")
+"""Fields in which the model of a group differs from its version."""
 
 
 @dataclass(frozen=True)
-class Known:
-    """What of a version who predicts with it knows.
-
-    `classes` are the texts of the classes in the order of the outputs, none of a regression;
-    `margin` is how far nine tenths of the rows that were held back lie from their predictions, at
-    most. `formats` are the settings under which it was trained, and reads rows.
-    """
+class PredictingVersion:
+    """The fields of a version that every role may see that predicts with it."""
 
     owner: str
     model: str
     version: int
     task: str
     recipe: Recipe
-    classes: tuple[str, ...]
-    margin: float | None
+    classes: tuple[str, ...]  # texts in the order of the outputs; empty for regression
+    margin: float | None  # nine tenths of the hold-out errors are at most this large
     backend: str
-    formats: Mapping[str, str]
+    formats: Mapping[str, str]  # settings under which rows were read for training
 
 
 @dataclass(frozen=True)
-class Version(Known):
-    """A trained model under a name, with all that predictions need. `source` is quoted.
+class Version(PredictingVersion):
+    """A trained model under a name, with all that predictions need.
 
-    Where it is grouped by a column, it is that of all rows, and groups have others: see
-    `of_groups`.
+    If it has a column `group_by`, it is the model of all rows; `read_group_versions` returns the
+    models of groups.
     """
 
     target: str
     target_type: str
     run_id: int
     mst_key: int
-    source: str
+    source: str  # quoted
     architecture: str
     compile_params: str
     metric: str
@@ -67,30 +61,36 @@ class Version(Known):
 
     @property
     def state_table(self) -> str:
-        """The table that holds the state, quoted."""
+        """The quoted name of the table with the state."""
         return version_table(self.run_id, self.mst_key)
 
 
-def deployed(db: Database, module: str, model: str | None) -> Version:
-    """The version that predicts under a name, which is exact text; the caller's own model is meant.
+def get_deployed(db: Database, module: str, model: str | None) -> Version:
+    """Return the deployed version of the caller's own model of that exact name.
 
-    Raises UndefinedObject where there is no such model, ObjectNotReady where none of its versions
-    is deployed or its weights are gone, DataCorrupted where what is stored of it cannot be.
+    Raises:
+        UndefinedObject: the caller has no such model.
+        ObjectNotReady: no version is deployed, or its weights are gone.
+        DataCorrupted: the stored version is invalid.
     """
-    found = find_deployed(db, module, model)
-    if found is None:
-        known = [row["model"] for row in db.peek(sql("predict.names"))]
-        hint = (
-            near_matches(str(model), known)
-            if known
-            else "You have none yet; cerebro.train makes one."
-        )
-        raise UndefinedObject(f"{module} error: you have no model named {model!r}.", hint=hint)
-    return found
+    version = find_deployed(db, module, model)
+    if version is not None:
+        return version
+    names = [row["model"] for row in db.peek(sql("predict.names"))]
+    raise UndefinedObject(
+        f"{module} error: you have no model named {model!r}.", hint=suggest_models(model, names)
+    )
+
+
+def suggest_models(model: str | None, names: list[str]) -> str:
+    """Return a hint with the names that are similar to a model's."""
+    if not names:
+        return "You have none yet; cerebro.train makes one."
+    return near_matches(str(model), names)
 
 
 def find_deployed(db: Database, module: str, model: str | None) -> Version | None:
-    """The same; None where the caller has no model of that name."""
+    """Return the deployed version like `get_deployed`; None if the caller has no such model."""
     if model is None:
         raise NullNotAllowed(
             f"{module} error: model is NULL.", hint="Name a model; cerebro.model lists them."
@@ -104,13 +104,11 @@ def find_deployed(db: Database, module: str, model: str | None) -> Version | Non
             f"{module} error: no version of model {model!r} is deployed.",
             hint="Train one, or deploy one by cerebro.deploy; cerebro.model_version lists them.",
         )
-    return checked(db, module, row)
+    return load_version(db, module, row)
 
 
-def checked(db: Caller, module: str, row: Row) -> Version:
-    """A version by a row of cerebro.version_log, which its owner may have changed, with its
-    weights.
-    """
+def load_version(db: Caller, module: str, row: Row) -> Version:
+    """Return the version of a row of cerebro.version_log, after checking that it has weights."""
     version = read_version(row)
     _check_weights(db, module, version)
     return version
@@ -125,53 +123,48 @@ def _check_weights(db: Caller, module: str, version: Version) -> None:
         )
 
 
-def of_groups(db: Database, module: str, version: Version) -> dict[str, Version]:
-    """The models of groups that a version has, by the texts of their values; none where it is not
-    grouped.
-    """
+def read_group_versions(db: Database, module: str, version: Version) -> dict[str, Version]:
+    """Return the models of a version's groups, by the text of the group's value."""
     if version.group_by is None:
         return {}
     rows = db.peek(sql("version.groups"), version.owner, version.model, version.version)
-    found = {}
+    groups = {}
     for row in rows:
-        check_answers({**asdict(version), **row})
-        found[row["group_value"]] = each = replace(
-            version, **{name: row[name] for name in OF_GROUP}
-        )
-        _check_weights(db, module, each)
-    return found
+        check_outputs({**asdict(version), **row})
+        group = replace(version, **{name: row[name] for name in GROUP_COLUMNS})
+        _check_weights(db, module, group)
+        groups[row["group_value"]] = group
+    return groups
 
 
 def read_version(row: Row) -> Version:
-    """What a row of cerebro.version_log says, wherever the weights are."""
+    """Return the version of a row of cerebro.version_log, whether its weights exist or not."""
     try:
         recipe = Recipe.from_json(json.loads(row["recipe"]))
     except (ValueError, RecursionError) as error:
         raise _damaged(row, "recipe", row["recipe"]) from error
     values = {
         **row,
-        **check_answers(row),
+        **check_outputs(row),
         "recipe": recipe,
         "formats": read_recorded(_read_record(row)),
     }
-    return Version(**{each.name: values[each.name] for each in fields(Version)})
+    return Version(**{field.name: values[field.name] for field in fields(Version)})
 
 
 def _read_record(row: Row) -> object:
-    """Return what a row contains of the reading of its source; None if it contains nothing."""
+    """Return the record of how the source was read; None if there is none."""
     try:
         return None if row["reading"] is None else json.loads(row["reading"])
     except (ValueError, RecursionError) as error:
         raise _damaged(row, "reading", row["reading"]) from error
 
 
-def check_answers(row: Row) -> Row:
-    """What a version can answer, checked: its classes, its margin and its framework."""
-    classes, margin = tuple(row["classes"] or ()), row["margin"]
-    texts = all(isinstance(text, str) for text in classes)
-    if row["task"] not in TASKS or (
-        len(classes) < 2 or not texts if row["task"] == CLASSIFICATION else classes
-    ):
+def check_outputs(row: Row) -> Row:
+    """Return the checked classes, margin and framework of a version."""
+    classes = tuple(row["classes"] or ())
+    margin = row["margin"]
+    if row["task"] not in TASKS or not _are_valid_classes(row["task"], classes):
         raise _damaged(row, "classes", classes)
     if margin is not None and not 0 <= margin < math.inf:
         raise _damaged(row, "margin", margin)
@@ -180,8 +173,14 @@ def check_answers(row: Row) -> Row:
     return {"classes": classes, "margin": margin, "backend": row["backend"]}
 
 
-def _damaged(row: Row, what: str, value: object) -> DataCorrupted:
+def _are_valid_classes(task: str, classes: tuple[object, ...]) -> bool:
+    if task != CLASSIFICATION:
+        return not classes
+    return len(classes) >= 2 and all(isinstance(text, str) for text in classes)
+
+
+def _damaged(row: Row, field: str, value: object) -> DataCorrupted:
     return DataCorrupted(
-        f"version {row['version']} of model {row['model']!r} is damaged: {what} is {value!r:.100}",
+        f"version {row['version']} of model {row['model']!r} is damaged: {field} is {value!r:.100}",
         hint="Train the model again.",
     )

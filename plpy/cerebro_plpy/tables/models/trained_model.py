@@ -1,4 +1,4 @@
-"""Reads a trained model back from the tables that fit made: what evaluate and predict need."""
+"""A trained model, read from the output tables of fit for evaluate and predict."""
 
 from __future__ import annotations
 
@@ -19,51 +19,45 @@ from cerebro_plpy.errors import (
     UndefinedObject,
     WrongObjectType,
 )
-from cerebro_plpy.packing.packed_table import names
+from cerebro_plpy.packing.packed_summary import ClassValues, read_names
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.tables import model_states, model_summary, object_table
 from cerebro_plpy.tables.model_selection_table import SINGLE_KEY
 from cerebro_plpy.tables.models import grants
 
-ANY_LOSS = "mean_squared_error"  # which suits every output
+UNUSED_LOSS = "mean_squared_error"
+"""A loss that suits every output, for predictions, which do not depend on it."""
 
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """One model of a model table; of each target `class_values`, None where it came encoded or is a
-    float.
-
-    `states` is the table of whole states, for a model whose weights are too large for a field of
-    the model table; `sealed` says that the caller may use the weights but not read them. `objects`
-    names the object table of custom functions, which `compile` has without their digests. `single`
-    says that its table holds one model, which has no key there.
-    """
+    """A model of a model table."""
 
     relation: Relation
     mst_key: int
     architecture: object
-    compile: CompileParams
+    compile: CompileParams  # custom functions have no digests
     independent: tuple[str, ...]
     dependent: tuple[str, ...]
-    class_values: tuple[tuple[str | None, ...] | None, ...]
+    class_values: tuple[ClassValues | None, ...]  # per target; None if encoded before, or float
     float_targets: tuple[bool, ...]
     normalizing_const: float
     dtype_policy: str | None
     backend: str
     compile_text: str
-    objects: str | None
-    states: Relation | None = None
-    sealed: bool = False
-    single: bool = False
+    objects: str | None  # name of the object table of its custom functions
+    states: Relation | None = None  # table of states, if the weights are too large for a field
+    sealed: bool = False  # the caller may use the weights, but not read them
+    single: bool = False  # the table has only this model, without a key
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """The name of the model in messages."""
         return f"table {self.relation.spelling}" if self.single else f"mst_key {self.mst_key}"
 
-    def program(self, targets: list[dict[str, Any]]) -> dict[str, Any]:
-        """The program as the trainer wants it described."""
+    def describe_program(self, targets: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return the program in the form of a request to the trainer."""
         return {
             "architecture": self.architecture,
             "compile": self.compile.to_json(),
@@ -71,86 +65,27 @@ class TrainedModel:
             "dtype_policy": self.dtype_policy,
         }
 
-    def state(self) -> StateSource:
-        """Where the weights are read from: the model table itself, or else the table of states."""
+    def find_state(self) -> StateSource:
+        """Return where the weights are read from: the model table, else the table of states."""
+        table = self.relation
         if self.sealed:
-            text = sql("grant.begin", model=str(self.relation.oid))
-            return StateSource(
-                "sealed", f"{self.relation.oid}/{self.mst_key}", 0, text, (self.mst_key,)
-            )
+            query = sql("grant.begin", model=str(table.oid))
+            return self._make_source("sealed", table, query)
         if self.states is not None:
-            text = sql("warm.state", state=self.states.quoted)
-            return StateSource(
-                "weights_of_chunks", f"{self.states.oid}/{self.mst_key}", 0, text, (self.mst_key,)
-            )
-        name = f"{self.relation.oid}/{self.mst_key}"
+            query = sql("warm.state", state=self.states.quoted)
+            return self._make_source("weights_of_chunks", self.states, query)
         if self.single:
-            return StateSource(
-                "weights", name, 0, sql("score.single_weights", table=self.relation.quoted)
-            )
-        return StateSource(
-            "weights", name, 0, sql("score.weights", table=self.relation.quoted), (self.mst_key,)
-        )
+            query = sql("score.single_weights", table=table.quoted)
+            return StateSource("weights", f"{table.oid}/{self.mst_key}", 0, query)
+        query = sql("score.weights", table=table.quoted)
+        return self._make_source("weights", table, query)
+
+    def _make_source(self, kind: str, table: Relation, query: str) -> StateSource:
+        return StateSource(kind, f"{table.oid}/{self.mst_key}", 0, query, (self.mst_key,))
 
 
-def measurable(catalog: Catalog, model: TrainedModel) -> TrainedModel:
-    """The model with its custom functions, as they are registered now."""
-    if model.compile.custom is None:
-        return model
-    functions = object_table.functions(catalog, model.objects)
-    return replace(model, compile=parse_compile_params(model.compile_text, functions))
-
-
-def predictable(model: TrainedModel) -> TrainedModel:
-    """The model without its custom functions: nothing of a prediction depends on loss and
-    metrics.
-    """
-    if model.compile.custom is None:
-        return model
-    return replace(
-        model,
-        compile=replace(
-            model.compile, loss=ANY_LOSS, metrics=(), weighted_metrics=None, custom=None
-        ),
-    )
-
-
-def read_model(
-    catalog: Catalog, reader: Session, relation: Relation, mst_key: int | None
-) -> TrainedModel:
-    """The model with that key; without one, the only model of its table."""
-    if _holds_single(catalog, relation, mst_key):
-        return _read_single(catalog, reader, relation)
-    info, summary = (
-        catalog.find_companion(relation, "_info"),
-        catalog.find_companion(relation, "_summary"),
-    )
-    if info is None or summary is None:
-        raise _missing_tables(catalog, relation, "madlib_fit_multiple_model()")
-    chosen = _best(catalog, reader, info) if mst_key is None else mst_key
-    key, compile_text, backend = _info(catalog, reader, info, chosen)
-    sealed = not grants.may_read(catalog, relation)
-    if sealed:
-        grants.check_granted(catalog, relation)
-        architecture, states = _sealed(catalog, reader, (relation, info), key), None
-    else:
-        architecture, states = _stored(catalog, reader, (relation, summary), key)
-    stored = StoredText(key, architecture, compile_text, backend)
-    model = _described(
-        reader, relation, Summary(summary, model_summary.read(reader, summary)), stored
-    )
-    return replace(model, states=states, sealed=sealed)
-
-
-class Summary(NamedTuple):
-    """The summary table of a model, and its row."""
-
-    table: Relation
-    row: dict[str, Any]
-
-
-class StoredText(NamedTuple):
-    """What is stored of a model as text."""
+class _StoredModel(NamedTuple):
+    """The texts that are stored of a model."""
 
     mst_key: int
     architecture: str
@@ -158,53 +93,99 @@ class StoredText(NamedTuple):
     backend: str
 
 
+def load_functions(catalog: Catalog, model: TrainedModel) -> TrainedModel:
+    """Return the model with its custom functions as they are registered now."""
+    if model.compile.custom is None:
+        return model
+    functions = object_table.find_functions(catalog, model.objects)
+    return replace(model, compile=parse_compile_params(model.compile_text, functions))
+
+
+def remove_functions(model: TrainedModel) -> TrainedModel:
+    """Return the model without custom functions: predictions do not depend on loss and metrics."""
+    if model.compile.custom is None:
+        return model
+    compile_params = replace(
+        model.compile, loss=UNUSED_LOSS, metrics=(), weighted_metrics=None, custom=None
+    )
+    return replace(model, compile=compile_params)
+
+
+def read_model(
+    catalog: Catalog, reader: Session, relation: Relation, mst_key: int | None
+) -> TrainedModel:
+    """Return the model with that key; without a key, the only or the best model of its table."""
+    if _is_single(catalog, relation, mst_key):
+        return _read_single(catalog, reader, relation)
+    info = catalog.find_companion(relation, "_info")
+    summary = catalog.find_companion(relation, "_summary")
+    if info is None or summary is None:
+        raise _missing_tables(catalog, relation, "madlib_fit_multiple_model()")
+    if mst_key is None:
+        mst_key = _find_best(catalog, reader, info)
+    key, compile_text, backend = _read_info(catalog, reader, info, mst_key)
+    states = None
+    sealed = not grants.can_read_weights(catalog, relation)
+    if sealed:
+        grants.check_granted(catalog, relation)
+        architecture = _read_sealed_architecture(catalog, reader, relation, info, key)
+    else:
+        architecture, states = _read_architecture(catalog, reader, relation, summary, key)
+    stored = _StoredModel(key, architecture, compile_text, backend)
+    row = model_summary.read(reader, summary)
+    model = _make_model(reader, relation, summary, row, stored)
+    return replace(model, states=states, sealed=sealed)
+
+
 def _read_single(catalog: Catalog, reader: Session, relation: Relation) -> TrainedModel:
-    """The model of a table that madlib_fit has made, or MADlib's madlib_keras_fit."""
+    """Return the model of a table that madlib_fit made, or MADlib's madlib_keras_fit."""
     summary = catalog.find_companion(relation, "_summary")
     if summary is None:
         raise _missing_tables(catalog, relation, "madlib_fit()")
-    row, stored = (
-        model_summary.read(reader, summary, "compile_params"),
-        reader.run(sql("score.single", table=relation.quoted)),
-    )
-    if len(stored) != 1:
+    row = model_summary.read(reader, summary, "compile_params")
+    rows = reader.run(sql("score.single", table=relation.quoted))
+    if len(rows) != 1:
         raise WrongObjectType(
-            f"{catalog.module} error: model table '{relation.spelling}' has {len(stored)} rows; "
+            f"{catalog.module} error: model table '{relation.spelling}' has {len(rows)} rows; "
             "expected one."
         )
-    text, backend = (
-        _text(summary, "compile_params", row["compile_params"]),
-        str(row.get("backend") or frameworks.BACKENDS[0]),
+    compile_text = _require_text(summary, "compile_params", row["compile_params"])
+    backend = str(row.get("backend") or frameworks.BACKENDS[0])
+    architecture, has_weights = rows[0]
+    stored = _StoredModel(
+        SINGLE_KEY, _require_text(relation, "model_arch", architecture), compile_text, backend
     )
-    texts = StoredText(SINGLE_KEY, _text(relation, "model_arch", stored[0][0]), text, backend)
-    model = replace(_described(reader, relation, Summary(summary, row), texts), single=True)
-    if stored[0][1]:
+    model = replace(_make_model(reader, relation, summary, row, stored), single=True)
+    if has_weights:
         return model
     states = model_states.find(catalog, relation, summary)
-    if states is None or not reader.run(sql("warm.has_state", state=states.quoted), (SINGLE_KEY,)):
+    if states is None or not _has_state(reader, states, SINGLE_KEY):
         raise _no_weights(catalog, "of madlib_fit()", relation)
     return replace(model, states=states)
 
 
-def _described(
-    reader: Session, relation: Relation, summary: Summary, stored: StoredText
+def _make_model(
+    reader: Session,
+    relation: Relation,
+    summary: Relation,
+    row: dict[str, Any],
+    stored: _StoredModel,
 ) -> TrainedModel:
-    """A model by what is stored of it, with what its summary says."""
-    row = summary.row
-    dependent = names(row, "dependent_varname")
+    """Return a model from its stored texts and the row of its summary."""
+    dependent = read_names(row, "dependent_varname")
     classes = tuple(
-        model_summary.class_values(reader, summary.table, row, name) for name in dependent
+        model_summary.read_class_values(reader, summary, row, name) for name in dependent
     )
-    floats = model_summary.float_targets(classes, model_summary.numbers(row, dependent[0]))
+    class_counts = model_summary.read_class_counts(row, dependent[0])
     return TrainedModel(
         relation=relation,
         mst_key=stored.mst_key,
         architecture=read_architecture(stored.architecture),
         compile=parse_compile_params(stored.compile_params, UNSEEN),
-        independent=names(row, "independent_varname"),
+        independent=read_names(row, "independent_varname"),
         dependent=dependent,
         class_values=classes,
-        float_targets=floats,
+        float_targets=model_summary.find_float_targets(classes, class_counts),
         normalizing_const=float(row["normalizing_const"] or 1.0),
         dtype_policy=row.get("dtype_policy"),
         backend=stored.backend,
@@ -213,35 +194,39 @@ def _described(
     )
 
 
-def _stored(
-    catalog: Catalog, reader: Session, tables: tuple[Relation, Relation], mst_key: int
+def _read_architecture(
+    catalog: Catalog, reader: Session, relation: Relation, summary: Relation, mst_key: int
 ) -> tuple[str, Relation | None]:
-    """The architecture of a model, and the table of states where that and not the model table has
-    its weights.
-    """
-    relation, summary = tables
-    stored = reader.run(sql("score.model", table=relation.quoted), (mst_key,))
-    if stored and stored[0][1]:
-        return _text(relation, "model_arch", stored[0][0]), None
-    states = model_states.find(catalog, relation, summary) if stored else None
-    if states is None or not reader.run(sql("warm.has_state", state=states.quoted), (mst_key,)):
-        raise _no_weights(catalog, f"with mst_key {mst_key}", relation)
-    return _text(relation, "model_arch", stored[0][0]), states
-
-
-def _sealed(
-    catalog: Catalog, reader: Session, tables: tuple[Relation, Relation], mst_key: int
-) -> str:
-    """The architecture of a model whose weights the caller may use but not read."""
-    relation, info = tables
-    rows = reader.run(sql("grant.model", table=relation.quoted, info=info.quoted), (mst_key,))
+    """Return the architecture of a model, and the table of states if only that has its weights."""
+    rows = reader.run(sql("score.model", table=relation.quoted), (mst_key,))
     if not rows:
         raise _no_weights(catalog, f"with mst_key {mst_key}", relation)
-    return _text(relation, "model_arch", rows[0][0])
+    architecture, has_weights = rows[0]
+    states = None
+    if not has_weights:
+        states = model_states.find(catalog, relation, summary)
+        if states is None or not _has_state(reader, states, mst_key):
+            raise _no_weights(catalog, f"with mst_key {mst_key}", relation)
+    return _require_text(relation, "model_arch", architecture), states
 
 
-def _text(table: Relation, column: str, value: str | None) -> str:
-    """What a model cannot do without."""
+def _has_state(reader: Session, states: Relation, mst_key: int) -> bool:
+    return bool(reader.run(sql("warm.has_state", state=states.quoted), (mst_key,)))
+
+
+def _read_sealed_architecture(
+    catalog: Catalog, reader: Session, relation: Relation, info: Relation, mst_key: int
+) -> str:
+    """Return the architecture of a model whose weights the caller may use, but not read."""
+    query = sql("grant.model", table=relation.quoted, info=info.quoted)
+    rows = reader.run(query, (mst_key,))
+    if not rows:
+        raise _no_weights(catalog, f"with mst_key {mst_key}", relation)
+    return _require_text(relation, "model_arch", rows[0][0])
+
+
+def _require_text(table: Relation, column: str, value: str | None) -> str:
+    """Check that a required column of a model is not NULL."""
     if value is None:
         raise NullNotAllowed(
             f"{column} of the model is NULL in table '{table.spelling}'",
@@ -250,35 +235,33 @@ def _text(table: Relation, column: str, value: str | None) -> str:
     return value
 
 
-def _missing_tables(catalog: Catalog, relation: Relation, maker: str) -> WrongObjectType:
+def _missing_tables(catalog: Catalog, relation: Relation, function: str) -> WrongObjectType:
     return WrongObjectType(
         f"{catalog.module}: Missing summary and/or info tables for {relation.spelling}",
-        hint=f"Name the output table of {maker}.",
+        hint=f"Name the output table of {function}.",
     )
 
 
-def _no_weights(catalog: Catalog, which: str, relation: Relation) -> ObjectNotReady:
+def _no_weights(catalog: Catalog, model: str, relation: Relation) -> ObjectNotReady:
     return ObjectNotReady(
-        f"{catalog.module} error: the model {which} has no weights in table '{relation.spelling}'.",
+        f"{catalog.module} error: the model {model} has no weights in table '{relation.spelling}'.",
         hint="It failed in training, or a search has dropped its state because others did better: "
         "see cerebro.leaderboard for the reason.",
     )
 
 
-def _best(catalog: Catalog, reader: Session, info: Relation) -> int | None:
-    """The key of the best model of a search; None where none has weights, and in other tables."""
+def _find_best(catalog: Catalog, reader: Session, info: Relation) -> int | None:
+    """Return the best model of a search that has weights; None in tables of other functions."""
     if "metrics_iters" not in catalog.read_columns(info):
         return None
-    best = reader.run(sql("score.best", table=info.quoted))
-    return int(best[0][0]) if best else None
+    rows = reader.run(sql("score.best", table=info.quoted))
+    return int(rows[0][0]) if rows else None
 
 
-def _info(
+def _read_info(
     catalog: Catalog, reader: Session, info: Relation, mst_key: int | None
 ) -> tuple[int, str, str]:
-    """The key of the model that is meant, its compile parameters, and the framework that trained
-    it.
-    """
+    """Return the key of a model, its compile parameters, and the framework that trained it."""
     if mst_key is None:
         raise NullNotAllowed(
             f"{catalog.module}: Multi-model needs to pass mst_key",
@@ -290,15 +273,13 @@ def _info(
             f"{catalog.module}: mst_key {mst_key} does not exist in the info table",
             hint=f"SELECT mst_key FROM {info.quoted};",
         )
-    return (
-        mst_key,
-        _text(info, "compile_params", rows[0][0]),
-        str(rows[0][1] or frameworks.BACKENDS[0]),
-    )
+    compile_text, backend = rows[0]
+    compile_text = _require_text(info, "compile_params", compile_text)
+    return mst_key, compile_text, str(backend or frameworks.BACKENDS[0])
 
 
-def _holds_single(catalog: Catalog, relation: Relation, mst_key: int | None) -> bool:
-    """Whether a model table holds a single model, which has no key."""
+def _is_single(catalog: Catalog, relation: Relation, mst_key: int | None) -> bool:
+    """Return whether a model table holds a single model, which has no key."""
     columns = catalog.read_columns(relation)
     for name in ("model_weights", "model_arch"):
         if name not in columns:

@@ -1,11 +1,10 @@
-"""Makes the output tables of a call of AutoML: those of a fit, with what a search adds, and the
-best configuration.
-"""
+"""The output tables of an AutoML call: those of a fit with the search, and the best config."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import NamedTuple
 
 from cerebro_plpy.configs.run_spec import DataSpec
@@ -16,127 +15,166 @@ from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.records import replace
 from cerebro_plpy.scheduling.search.hyperband import Hyperband
 from cerebro_plpy.tables import model_selection_table, model_states
-from cerebro_plpy.tables.architectures import existing
+from cerebro_plpy.tables.architectures import find_table
+from cerebro_plpy.tables.chunked_work import run_to_end
 from cerebro_plpy.tables.model_states import ModelTables
-from cerebro_plpy.tables.outputs import fit_output
-from cerebro_plpy.tables.outputs.fit_output import LoggedRun
-from cerebro_plpy.tables.outputs.model_rows import ModelKey, write_model
+from cerebro_plpy.tables.outputs.class_columns import (
+    class_column_values,
+    count_classes,
+    define_class_columns,
+)
+from cerebro_plpy.tables.outputs.fit_output import SUFFIXES, name_tables
+from cerebro_plpy.tables.outputs.logged_run import (
+    LoggedRun,
+    read_logged_architecture,
+    read_metrics,
+    read_pinned_configs,
+    stored_state,
+)
+from cerebro_plpy.tables.outputs.metric_columns import (
+    find_final_value,
+    read_metric_columns,
+    select_ranking_losses,
+)
+from cerebro_plpy.tables.outputs.model_rows import ModelKey, write_model_pieces
 
 MODULE = "madlib_keras_automl"
 
 
-class Tried(NamedTuple):
-    """A configuration as the log has it, with its metrics; `loss` is the one that decides, None
-    without a state.
-    """
+class Trial(NamedTuple):
+    """A configuration as logged, with its metrics."""
 
     config: Row
     metrics: Sequence[Row]
-    loss: float | None
+    loss: float | None  # over the data set that ranks; None without a state
+
+    @property
+    def mst_key(self) -> int:
+        return int(self.config["mst_key"])
 
 
 def write(db: Database, run: LoggedRun, output: Relation) -> None:
     """Create and fill the three output tables."""
-    made, method = fit_output.names(output, fit_output.SUFFIXES), _hyperband(run)
-    models = _create(db, made, run.spec.source, method is not None)
-    for tried in _tried(db, run):
-        architecture = fit_output.read_logged_architecture(db, run, tried.config)
-        key = ModelKey(tried.config["mst_key"], run.spec.segments[0])
-        size = write_model(db, models, key, architecture, fit_output.state_of(tried.config))
-        _write_info(db, made["_info"], run, tried, (architecture, size), method)
-    _write_summary(db, made["_summary"], output, run, method)
+    tables = name_tables(output, SUFFIXES)
+    hyperband = _find_hyperband(run)
+    model_tables = _create(db, tables, run.spec.source, hyperband)
+    for trial in _read_trials(db, run):
+        architecture = read_logged_architecture(db, run, trial.config)
+        key = ModelKey(trial.mst_key, run.spec.segments[0])
+        state = stored_state(trial.config)
+        kilobytes = run_to_end(write_model_pieces(db, model_tables, key, architecture, state))
+        statement = sql(
+            "output.add_info",
+            output=tables["_info"],
+            more=sql(
+                "automl.add_info_columns",
+                places=sql("automl.add_places") if hyperband else "",
+            ),
+        )
+        values = _info_values(db, run, trial, architecture, kilobytes, hyperband)
+        db.rows(statement, *values)
+    _write_summary(db, tables["_summary"], output, run, hyperband)
 
 
 def write_best(db: Database, run: LoggedRun) -> None:
-    """Make the model selection table of the call, which has the configuration with the lowest
-    loss.
-    """
-    catalog, tables = Catalog(db, MODULE), run.spec.tables
-    architectures = existing(catalog, tables["architectures"])
+    """Create the model selection table of the call, with the configuration of the lowest loss."""
+    catalog = Catalog(db, MODULE)
+    tables = run.spec.tables
+    architectures = find_table(catalog, tables["architectures"])
     named = replace(architectures, spelling=run.spec.model_arch_table or architectures.spelling)
     table = model_selection_table.create(catalog, tables["selection"], named, run.spec.object_table)
-    tried = _tried(db, run)
-    able = [each for each in tried if each.loss is not None and each.loss == each.loss]
-    best = min(able, key=lambda each: (each.loss, each.config["mst_key"]), default=None)
+    trials = _read_trials(db, run)
+    ranked = [trial for trial in trials if trial.loss is not None and not isnan(trial.loss)]
+    best = min(ranked, key=lambda trial: (trial.loss, trial.mst_key), default=None)
     if best:
-        row = [
-            best.config[name] for name in ("mst_key", "model_id", "compile_params", "fit_params")
-        ]
-        db.rows(sql("automl.add_best", output=table.quoted), *row)
-    db.rows(sql("automl.keys_from"), table.quoted, max(each.config["mst_key"] for each in tried))
-
-
-def _tried(db: Database, run: LoggedRun) -> list[Tried]:
-    found, dataset = [], run.spec.ranking.dataset
-    for config in fit_output.held_configs(db, run):
-        metrics = fit_output.logged_metrics(db, run.run_id, config)
-        losses = [row for row in metrics if (row["dataset"], row["name"]) == (dataset, "loss")]
-        alive = config["state_table"] is not None
-        found.append(
-            Tried(
-                config, metrics, fit_output.final(losses, config["best_epoch"]) if alive else None
-            )
+        db.rows(
+            sql("automl.add_best", output=table.quoted),
+            best.config["mst_key"],
+            best.config["model_id"],
+            best.config["compile_params"],
+            best.config["fit_params"],
         )
-    return found
+    db.rows(sql("automl.keys_from"), table.quoted, max(trial.mst_key for trial in trials))
 
 
-def _hyperband(run: LoggedRun) -> Hyperband | None:
+def _read_trials(db: Database, run: LoggedRun) -> list[Trial]:
+    trials = []
+    dataset = run.spec.ranking.dataset
+    for config in read_pinned_configs(db, run):
+        metrics = read_metrics(db, run.run_id, config)
+        loss = None
+        if config["state_table"] is not None:
+            losses = [row for row in metrics if (row["dataset"], row["name"]) == (dataset, "loss")]
+            loss = find_final_value(losses, config["best_epoch"])
+        trials.append(Trial(config, metrics, loss))
+    return trials
+
+
+def _find_hyperband(run: LoggedRun) -> Hyperband | None:
+    """Return the Hyperband schedule of a run; None for other searches."""
     arguments = run.spec.arguments
     if arguments.search != DIAGONALS:
         return None
-    values: Mapping[str, int] = json.loads(arguments.search_params or "{}")
-    return Hyperband(values["R"], values["eta"], values["skip_last"])
+    params: Mapping[str, int] = json.loads(arguments.search_params or "{}")
+    return Hyperband(params["R"], params["eta"], params["skip_last"])
 
 
-def _create(db: Database, made: dict[str, str], source: DataSpec, places: bool) -> ModelTables:
+def _create(
+    db: Database, tables: dict[str, str], source: DataSpec, hyperband: Hyperband | None
+) -> ModelTables:
     clauses = db.platform.clauses
-    db.rows(sql("automl.models", output=made[""], **clauses))
-    more = sql("automl.info_columns", places=sql("automl.places") if places else "")
-    db.rows(sql("output.info", output=made["_info"], more=more, **clauses))
-    columns = fit_output.class_columns(source)[0]
-    db.rows(sql("automl.summary", output=made["_summary"], class_columns=columns, **clauses))
-    return ModelTables(made[""], model_states.create(db, made["_summary"]))
+    info_columns = sql("automl.info_columns", places=sql("automl.places") if hyperband else "")
+    class_columns = define_class_columns(source)
+    summary = tables["_summary"]
+    db.rows(sql("automl.models", output=tables[""], **clauses))
+    db.rows(sql("output.info", output=tables["_info"], more=info_columns, **clauses))
+    db.rows(sql("automl.summary", output=summary, class_columns=class_columns, **clauses))
+    return ModelTables(tables[""], model_states.create(db, summary))
 
 
-def _write_info(
+def _info_values(
     db: Database,
-    table: str,
     run: LoggedRun,
-    tried: Tried,
-    model: tuple[str, float | None],
-    method: Hyperband | None,
-) -> None:
-    (architecture, size), config = model, tried.config
-    iterations = [row["epoch"] for row in fit_output.deciding_losses(tried.metrics)]
-    place = method.locate(config["mst_key"], max(iterations, default=1)) if method else ()
-    db.rows(
-        sql(
-            "output.add_info",
-            output=table,
-            more=sql("automl.add_info_columns", places=_places(method)),
-        ),
-        *(config[name] for name in ("mst_key", "model_id", "compile_params", "fit_params")),
-        size,
-        *fit_output.found_metrics(db, run, config, architecture),
+    trial: Trial,
+    architecture: str,
+    kilobytes: float | None,
+    hyperband: Hyperband | None,
+) -> list[object]:
+    """Return the columns of the info table in order."""
+    config = trial.config
+    iterations = [row["epoch"] for row in select_ranking_losses(trial.metrics)]
+    metrics = read_metric_columns(db, run, config, architecture)
+    values: list[object] = [
+        config["mst_key"],
+        config["model_id"],
+        config["compile_params"],
+        config["fit_params"],
+        kilobytes,
+        metrics.elapsed,
+        metrics.metrics_type,
+        metrics.loss_type,
+        *metrics.training,
+        *metrics.validation,
         iterations or None,
-        *place,
-        config["backend"],
-    )
-
-
-def _places(method: Hyperband | None) -> str:
-    return sql("automl.add_places") if method else ""
+    ]
+    if hyperband:
+        values += hyperband.locate(trial.mst_key, max(iterations, default=1))
+    return [*values, config["backend"]]
 
 
 def _write_summary(
-    db: Database, table: str, output: Relation, run: LoggedRun, method: Hyperband | None
+    db: Database, table: str, output: Relation, run: LoggedRun, hyperband: Hyperband | None
 ) -> None:
-    spec, source, arguments, search = run.spec, run.spec.source, run.spec.arguments, run.spec.search
+    spec = run.spec
+    source = spec.source
+    arguments = spec.arguments
+    search = spec.search
     assert search is not None
-    # Without a frequency that of the last round, as in MADlib.
-    usual = method.diagonals()[-1][0].iterations if method else run.spec.epochs
+    frequency = spec.frequency
+    if frequency == spec.epochs:  # without a frequency, that of the last round, as in MADlib
+        frequency = hyperband.diagonals()[-1][0].iterations if hyperband else spec.epochs
     db.rows(
-        sql("automl.add_summary", output=table, class_values=fit_output.class_columns(source)[1]),
+        sql("automl.add_summary", output=table, class_values=class_column_values(source)),
         source.table,
         arguments.validation_table,
         output.spelling,
@@ -150,13 +188,13 @@ def _write_summary(
         None if search.random_state is None else str(search.random_state),
         spec.object_table,
         bool(arguments.use_gpus),
-        usual if spec.frequency == spec.epochs else spec.frequency,
+        frequency,
         run.name,
         arguments.description,
         run.started_at,
         run.ended_at,
         spec.version,
-        fit_output.num_classes(source),
+        count_classes(source),
         list(source.dependent_types),
         source.normalizing_const,
         run.run_id,

@@ -1,8 +1,7 @@
-"""Output tables as far as they can be written while a run goes on: what configurations have come to
-that are trained.
+"""Output tables that are written while a run is live, as its configurations finish.
 
-It is done in the caller's transaction, as for all output tables, but beside the workers, a piece at
-a time.
+They are written in the caller's transaction, like all output tables, but concurrently with the
+workers and in short pieces.
 """
 
 from __future__ import annotations
@@ -12,92 +11,102 @@ from collections.abc import Iterator
 
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.tables.chunked_work import PIECE_SECONDS, Pieces
-from cerebro_plpy.tables.outputs import fit_output
-from cerebro_plpy.tables.outputs.fit_output import Begun, LoggedRun, OutputTables, Written
+from cerebro_plpy.tables.chunked_work import PIECE_SECONDS, ChunkedWork
+from cerebro_plpy.tables.outputs import fit_output, logged_run
+from cerebro_plpy.tables.outputs.fit_output import OutputTables, PartialOutput, WrittenModel
+from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
-# Somebody may be about to make a table of such a name: that is waited for when no worker waits for
-# this session.
 LOCK_TIMEOUT = "1s"
-BEGINNING = (
-    PIECE_SECONDS / 4
-)  # what is begun just before its end may take the rest: see pieces.next_size()
+"""Longest wait for another session that creates a table of such a name.
+
+At the end of the run, when no worker waits for this session, there is no limit.
+"""
+START_SECONDS = PIECE_SECONDS / 4
+"""Time after which no further piece is started; the last one may take the remaining time."""
 
 
-class EarlyOutput:
-    """New output tables of a run, of which nobody hears before its end that they could not be
-    written.
-    """
+class IncrementalOutput:
+    """New output tables of a run; an error is reported only at the end of the run."""
 
     def __init__(self, db: Database, output: Relation) -> None:
-        self._db, self._output = db, output
+        self._db = db
+        self._output = output
         self._run_id = 0
         self._trained: list[int] = []
         self._finished: list[int] = []
-        self._pieces: Iterator[None] | None = None
-        self._place: tuple[OutputTables, LoggedRun] | None = None
-        self._written: dict[int, Written] = {}
+        self._work: Iterator[None] | None = None
+        self._tables: OutputTables | None = None
+        self._run: LoggedRun | None = None
+        self._models: dict[int, WrittenModel] = {}
         self._stopped = False
         self._error: Exception | None = None
 
     def trained(self, run_id: int, mst_key: int) -> None:
-        """Hear of a configuration that is trained no further, and of which a state is stored."""
+        """Add a configuration whose training is finished and whose state is stored."""
         self._run_id = run_id
         self._trained.append(mst_key)
 
     def finished(self, mst_key: int) -> None:
-        """Hear of such a configuration of which the metrics are known, too."""
+        """Add such a configuration whose metrics are computed, too."""
         self._finished.append(mst_key)
 
     def piece(self) -> bool:
-        """Write for some 20 ms; False where there is nothing to write. A cancel is raised, an error
-        is kept.
+        """Write for some 20 ms; return False if there is nothing to write.
+
+        A cancel is raised; an error is kept for the end of the run.
         """
-        if self._stopped or not (self._trained or self._finished or self._pieces):
+        if self._stopped or not (self._trained or self._finished or self._work):
             return False
-        error = self._db.find_error(self._go_on if self._place else self._begin)
+        error = self._db.find_error(self._write_piece if self._tables else self._create_tables)
         if error is not None:
             self._stopped = True
-            self._error = error if self._place else None  # without tables all is written at the end
+            if self._tables:  # without tables, everything is written at the end of the run
+                self._error = error
         return True
 
-    def begun(self) -> Begun | None:
-        """The tables with all that was heard of; None where they are still to be made."""
+    def complete(self) -> PartialOutput | None:
+        """Write all configurations that were added; return None if no tables were created.
+
+        Raises:
+            Exception: an error of an earlier piece.
+        """
         if self._error is not None:
             raise self._error
-        if self._place is None:
+        if self._tables is None:
             return None
-        for _ in self._pieces or self._write():
+        for _ in self._work or self._write():
             pass
-        return Begun(self._place[0], self._written)
+        return PartialOutput(self._tables, self._models)
 
-    def _begin(self) -> None:
-        run = fit_output.read_run(self._db, self._run_id)
+    def _create_tables(self) -> None:
+        run = logged_run.read_run(self._db, self._run_id)
         with self._db.atomic(lock_timeout=LOCK_TIMEOUT):
             tables = fit_output.create(self._db, self._output, run)
-        self._place = tables, run
+        self._run = run
+        self._tables = tables
 
-    def _go_on(self) -> None:
-        until = time.monotonic() + BEGINNING
-        self._pieces = self._pieces or self._write()
-        for _ in self._pieces:
-            if time.monotonic() >= until:
+    def _write_piece(self) -> None:
+        end = time.monotonic() + START_SECONDS
+        self._work = self._work or self._write()
+        for _ in self._work:
+            if time.monotonic() >= end:
                 return
-        self._pieces = None
+        self._work = None
 
-    def _write(self) -> Pieces[None]:
-        assert self._place is not None
-        tables, run = self._place
+    def _write(self) -> ChunkedWork[None]:
+        assert self._tables is not None and self._run is not None
+        run_id = self._run.run_id
         while self._trained or self._finished:
             if self._trained:
-                config = fit_output.newest_state(self._db, run.run_id, self._trained.pop(0))
-                self._written[config["mst_key"]] = yield from fit_output.model_written(
-                    self._db, tables, run, config
+                mst_key = self._trained.pop(0)
+                config = logged_run.read_newest_state(self._db, run_id, mst_key)
+                self._models[mst_key] = yield from fit_output.write_model(
+                    self._db, self._tables, self._run, config
                 )
             else:
-                config = fit_output.newest_state(self._db, run.run_id, self._finished.pop(0))
-                before = self._written[config["mst_key"]]
-                self._written[config["mst_key"]] = fit_output.metrics_written(
-                    self._db, tables, run, config, before
+                mst_key = self._finished.pop(0)
+                config = logged_run.read_newest_state(self._db, run_id, mst_key)
+                self._models[mst_key] = fit_output.write_metrics(
+                    self._db, self._tables, self._run, config, self._models[mst_key]
                 )
             yield

@@ -1,87 +1,85 @@
-"""Makes the output tables of MADlib's madlib_keras_fit: one model, and everything about it in one
-row of a summary.
+"""The output tables of madlib_fit: one model, and a summary with a single row.
 
-The whole state, from which training can go on, lies apart: see `tables.model_states`.
+The whole state, from which training can resume, is stored separately (`model_states`).
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.tables import model_states
-from cerebro_plpy.tables.chunked_work import at_once
-from cerebro_plpy.tables.outputs.fit_output import (
-    LoggedRun,
-    class_columns,
-    empty,
-    found_metrics,
-    held_configs,
-    names,
-    num_classes,
-    read_logged_architecture,
-    state_of,
+from cerebro_plpy.tables.chunked_work import run_to_end
+from cerebro_plpy.tables.outputs.class_columns import (
+    class_column_values,
+    count_classes,
+    define_class_columns,
 )
-from cerebro_plpy.tables.outputs.model_rows import add_weights, flat_weights
+from cerebro_plpy.tables.outputs.fit_output import empty_tables, name_tables
+from cerebro_plpy.tables.outputs.logged_run import (
+    LoggedRun,
+    read_logged_architecture,
+    read_pinned_configs,
+    stored_state,
+)
+from cerebro_plpy.tables.outputs.metric_columns import MetricColumns, read_metric_columns
+from cerebro_plpy.tables.outputs.model_rows import insert_weights, read_flat_weights
 
 SUFFIXES = ("_summary",)
 
 
 def write(db: Database, run: LoggedRun, output: Relation, states: Relation | None) -> None:
-    """Create and fill the two tables, which appear when the caller commits, and that of states.
+    """Write the output tables of a run with one configuration.
 
-    Where the tables exist, `states` is the last of them: all are emptied and refilled.
+    Args:
+        states: table of states of existing output tables, which are emptied and filled again.
     """
-    made = names(output, SUFFIXES)
-    table = states.quoted if states else _create(db, made, class_columns(run.spec.source)[0])
+    tables = name_tables(output, SUFFIXES)
     if states:
-        empty(db, (*made.values(), table))
-    (config,) = held_configs(db, run)
+        state_table = states.quoted
+        empty_tables(db, (*tables.values(), state_table))
+    else:
+        state_table = _create(db, run, tables)
+    (config,) = read_pinned_configs(db, run)
     architecture = read_logged_architecture(db, run, config)
-    state = state_of(config)  # none where it was stopped before its first epoch ended
-    found = at_once(flat_weights(db, state, config["mst_key"])) if state else None
-    add_weights(db, sql("single.add_model", output=made[""]), found, (), (architecture,))
+    state = stored_state(config)  # None if the run was stopped before its first epoch ended
+    weights = run_to_end(read_flat_weights(db, state, config["mst_key"])) if state else None
+    insert_weights(db, sql("single.add_model", output=tables[""]), (), weights, (architecture,))
     if state:
-        at_once(model_states.add(db, table, config["mst_key"], state))
-    size = found.size / 1024 if found else None
-    metrics = found_metrics(db, run, config, architecture)
-    _write_summary(db, SingleModelTable(made["_summary"], output, size), run, config, metrics)
-
-
-def _create(db: Database, made: dict[str, str], class_columns: str) -> str:
-    db.rows(sql("single.model", output=made[""], **db.platform.clauses))
-    db.rows(
-        sql(
-            "single.summary",
-            output=made["_summary"],
-            class_columns=class_columns,
-            **db.platform.clauses,
-        )
+        run_to_end(model_states.add(db, state_table, config["mst_key"], state))
+    kilobytes = weights.size / 1024 if weights else None
+    metrics = read_metric_columns(db, run, config, architecture)
+    query = sql(
+        "single.add_summary",
+        output=tables["_summary"],
+        class_values=class_column_values(run.spec.source),
     )
-    return model_states.create(db, made["_summary"])
+    db.rows(query, *_summary_values(output, run, config, kilobytes, metrics))
 
 
-class SingleModelTable(NamedTuple):
-    """The summary of a model table: its quoted name, the table, and the kilobytes of its
-    weights.
-    """
+def _create(db: Database, run: LoggedRun, tables: dict[str, str]) -> str:
+    """Create the output tables; return the quoted name of the table of states."""
+    clauses = db.platform.clauses
+    class_columns = define_class_columns(run.spec.source)
+    summary = tables["_summary"]
+    db.rows(sql("single.model", output=tables[""], **clauses))
+    db.rows(sql("single.summary", output=summary, class_columns=class_columns, **clauses))
+    return model_states.create(db, summary)
 
-    summary: str
-    output: Relation
-    size: float | None
 
-
-def _write_summary(
-    db: Database, model: SingleModelTable, run: LoggedRun, config: Row, metrics: tuple[object, ...]
-) -> None:
-    spec, source, arguments = run.spec, run.spec.source, run.spec.arguments
-    elapsed, metrics_type, loss_type, *values = metrics
-    db.rows(
-        sql("single.add_summary", output=model.summary, class_values=class_columns(source)[1]),
+def _summary_values(
+    output: Relation,
+    run: LoggedRun,
+    config: Row,
+    kilobytes: float | None,
+    metrics: MetricColumns,
+) -> list[object]:
+    """Return the columns of the summary in order, but for the classes."""
+    spec = run.spec
+    source = spec.source
+    return [
         source.table,
-        model.output.spelling,
+        output.spelling,
         list(source.dependent),
         list(source.independent),
         spec.model_arch_table,
@@ -89,24 +87,25 @@ def _write_summary(
         config["compile_params"],
         config["fit_params"],
         run.epochs,
-        arguments.validation_table,
+        spec.arguments.validation_table,
         spec.object_table,
         spec.frequency,
         run.name,
-        arguments.description,
-        model.size,
+        spec.arguments.description,
+        kilobytes,
         run.started_at,
         run.ended_at,
-        elapsed,
+        metrics.elapsed,
         spec.version,
-        num_classes(source),
+        count_classes(source),
         list(source.dependent_types),
         source.normalizing_const,
-        metrics_type,
-        loss_type,
-        *values,
+        metrics.metrics_type,
+        metrics.loss_type,
+        *metrics.training,
+        *metrics.validation,
         run.evaluate_epochs,
         run.run_id,
         spec.dtype_policy,
         config["backend"],
-    )
+    ]

@@ -1,8 +1,8 @@
-"""Picks the weights out of a state as it is read chunk by chunk, with the standard library alone.
+"""Extract the weights from a state that is read chunk by chunk, with the standard library.
 
-A state is a safetensors file (8 bytes of header length, a JSON header, then the tensors); its
-metadata list, under `weights`, the tensors that `get_weights()` of the model gives, in order.
-Optimizer variables, often twice as large, are passed over, so that a backend never holds them.
+A state is a safetensors file: 8 bytes with the length of the header, a JSON header, and the
+tensors. The metadata list, under `weights`, the tensors that `get_weights()` of the model returns,
+in order. Optimizer variables, often twice as large, are skipped, so a backend never holds them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from typing import Any
 
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.tables.chunked_work import at_once
+from cerebro_plpy.tables.chunked_work import run_to_end
 
-LENGTH = struct.Struct("<Q")
-# Formats of the array module by safetensors' names of element types.
-CODES = {
+HEADER_LENGTH = struct.Struct("<Q")
+ARRAY_CODES = {
     "F32": "f",
     "F64": "d",
     "I64": "q",
@@ -34,171 +33,185 @@ CODES = {
     "U8": "B",
     "BOOL": "B",
 }
-CONVERTED = 64 << 10  # bytes of other numbers than float32 at a time: milliseconds of work
-SIZES = {**{name: array(code).itemsize for name, code in CODES.items()}, "F16": 2, "BF16": 2}
-
-
+"""Type codes of the array module, by safetensors' names of element types."""
+ELEMENT_BYTES = {
+    **{name: array(code).itemsize for name, code in ARRAY_CODES.items()},
+    "F16": 2,
+    "BF16": 2,
+}
+CONVERTED_BYTES = 64 << 10
+"""Bytes that are converted to float32 at once, which takes milliseconds."""
 EPOCHS = re.compile(rb'"epochs":"([0-9]{1,9})"')
 FRAMEWORK = re.compile(rb'"framework":"([a-z]{1,32})"')
 
 
-def epochs_of(beginning: bytes) -> int:
-    """The epochs that a state was trained, by its first bytes; 0 where an older version did not
-    say.
+def find_epochs(beginning: bytes) -> int:
+    """Return the epochs that a state was trained for; 0 if an older version did not record them.
 
-    >>> epochs_of(b'........{"__metadata__":{"step":"40","epochs":"3",')
+    Args:
+        beginning: first bytes of the state.
+
+    >>> find_epochs(b'........{"__metadata__":{"step":"40","epochs":"3",')
     3
     """
-    found = EPOCHS.search(bytes(beginning))
-    return int(found[1]) if found else 0
+    match = EPOCHS.search(bytes(beginning))
+    return int(match[1]) if match else 0
 
 
-def framework_of(beginning: bytes) -> str | None:
-    """The framework that has left a state, by its first bytes.
+def find_framework(beginning: bytes) -> str | None:
+    """Return the framework that wrote a state, from its first bytes.
 
-    >>> framework_of(b'........{"__metadata__":{"framework":"jax","step":"40",')
+    >>> find_framework(b'........{"__metadata__":{"framework":"jax","step":"40",')
     'jax'
     """
-    found = FRAMEWORK.search(bytes(beginning))
-    return found[1].decode() if found else None
+    match = FRAMEWORK.search(bytes(beginning))
+    return match[1].decode() if match else None
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of a state: its element type, and where its bytes are in the file."""
+    """A tensor of a state."""
 
-    dtype: str
-    start: int
+    dtype: str  # safetensors' name of the element type
+    start: int  # offset of the first byte in the file
     end: int
 
     @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self.end - self.start
+
+    @property
     def elements(self) -> int:
-        """How many numbers it holds."""
-        return (self.end - self.start) // SIZES[self.dtype]
+        return self.size // ELEMENT_BYTES[self.dtype]
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of a state. `flat` is None where they have more than the bytes allowed."""
+    """The weights of a state, as little-endian float32."""
 
-    size: int
-    flat: bytes | None
-
-
-def read_weights(chunks: Iterable[bytes], largest: int) -> Weights:
-    """All weights of a state, one after another, as little-endian float32, and their number of
-    bytes.
-    """
-    return at_once(weights_piecewise(chunks, largest))
+    size: int  # bytes
+    flat: bytes | None  # None if they are too large
 
 
-def weights_piecewise(chunks: Iterable[bytes], largest: int) -> Generator[None, None, Weights]:
-    """The same, chunk by chunk; what comes behind the last of the weights is not read."""
+def read_weights(chunks: Iterable[bytes], max_bytes: int) -> Weights:
+    """Return all weights of a state, one after another."""
+    return run_to_end(read_weights_in_pieces(chunks, max_bytes))
+
+
+def read_weights_in_pieces(
+    chunks: Iterable[bytes], max_bytes: int
+) -> Generator[None, None, Weights]:
+    """Return all weights of a state, read chunk by chunk up to the last weight."""
     stream = _Stream(chunks)
-    wanted = _header(stream)
-    size = 4 * sum(tensor.elements for tensor in wanted)
-    if size > largest:
+    tensors = _read_header(stream)
+    size = 4 * sum(tensor.elements for tensor in tensors)
+    if size > max_bytes:
         return Weights(size, None)
     parts: dict[Tensor, list[bytes | memoryview]] = {}
-    for tensor in sorted(wanted, key=lambda tensor: (tensor.start, tensor.end)):
-        for _ in stream.pieces(tensor.start - stream.position):
+    for tensor in sorted(tensors, key=_position):
+        for _ in stream.read_pieces(tensor.start - stream.position):
             yield
-        parts[tensor] = found = []
-        for piece in _float32(stream, tensor):
-            found.append(piece)
+        parts[tensor] = []
+        for part in _read_float32(stream, tensor):
+            parts[tensor].append(part)
             yield
-    return Weights(size, b"".join(chain.from_iterable(parts[tensor] for tensor in wanted)))
+    return Weights(size, b"".join(chain.from_iterable(parts[tensor] for tensor in tensors)))
 
 
-def _float32(stream: _Stream, tensor: Tensor) -> Iterator[bytes | memoryview]:
-    """The bytes of a tensor as float32, in pieces; the stream is asked between them, which may end
-    the work.
-    """
-    left = tensor.end - tensor.start
+def _position(tensor: Tensor) -> tuple[int, int]:
+    return tensor.start, tensor.end
+
+
+def _read_float32(stream: _Stream, tensor: Tensor) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of a tensor as float32, in pieces; a cancel can end the work in between."""
     if tensor.dtype == "F32":
-        yield from stream.pieces(left)
+        yield from stream.read_pieces(tensor.size)
         return
-    while left:
-        data = stream.take(min(left, CONVERTED))
-        left -= len(data)
+    remaining = tensor.size
+    while remaining:
+        data = stream.read(min(remaining, CONVERTED_BYTES))
+        remaining -= len(data)
         yield as_float32(tensor.dtype, data)
 
 
-def _header(stream: _Stream) -> list[Tensor]:
-    """The weights that a state's header names, in order."""
-    (length,) = LENGTH.unpack(stream.take(LENGTH.size))
-    text = stream.take(length)
+def _read_header(stream: _Stream) -> list[Tensor]:
+    """Return the weights that a state's header lists, in order."""
+    (length,) = HEADER_LENGTH.unpack(stream.read(HEADER_LENGTH.size))
+    text = stream.read(length)
     try:
         header = json.loads(text)
-        entries = [header[name] for name in json.loads(header["__metadata__"]["weights"])]
-        found = [_tensor(entry, stream.position) for entry in entries]
+        names = json.loads(header["__metadata__"]["weights"])
+        tensors = [_parse_tensor(header[name], stream.position) for name in names]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise damage_error(
             f"its header is no header of safetensors ({type(error).__name__})"
         ) from error
-    placed = sorted(found, key=lambda tensor: (tensor.start, tensor.end))
-    if any(after.start < tensor.end for tensor, after in zip(placed, placed[1:])):
-        raise damage_error("its tensors lie over one another")
-    return found
+    by_position = sorted(tensors, key=_position)
+    for tensor, following in zip(by_position, by_position[1:]):
+        if following.start < tensor.end:
+            raise damage_error("its tensors lie over one another")
+    return tensors
 
 
-def _tensor(entry: Mapping[str, Any], base: int) -> Tensor:
-    begin, end = entry["data_offsets"]
-    if (
-        type(begin) is not int
-        or type(end) is not int
-        or not 0 <= begin <= end
-        or (end - begin) % SIZES[entry["dtype"]]
-    ):
+def _parse_tensor(entry: Mapping[str, Any], base: int) -> Tensor:
+    """Read an entry of the header; its offsets count from `base`."""
+    dtype = entry["dtype"]
+    start, end = entry["data_offsets"]
+    if type(start) is not int or type(end) is not int:
         raise ValueError(entry)
-    return Tensor(entry["dtype"], base + begin, base + end)
+    if not 0 <= start <= end or (end - start) % ELEMENT_BYTES[dtype]:
+        raise ValueError(entry)
+    return Tensor(dtype, base + start, base + end)
 
 
-def damage_error(what: str) -> DataCorrupted:
-    """The error for bytes that are no state."""
+def damage_error(reason: str) -> DataCorrupted:
+    """Return the error for bytes that are not a state."""
     return DataCorrupted(
-        f"the state is damaged: {what}",
+        f"the state is damaged: {reason}",
         hint="Train again: the table that held the state was changed.",
     )
 
 
 class _Stream:
-    """Chunks read as if they were one file."""
+    """Chunks that are read like one file."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self.position = 0
         self._chunks = iter(chunks)
-        self._left = memoryview(b"")
+        self._buffer = memoryview(b"")
 
-    def take(self, count: int) -> bytes:
-        """So many bytes."""
-        return b"".join(self.pieces(count))
+    def read(self, count: int) -> bytes:
+        """Return the next `count` bytes."""
+        return b"".join(self.read_pieces(count))
 
-    def pieces(self, count: int) -> Iterator[memoryview]:
-        """So many bytes as they lie in the chunks, which are not copied."""
+    def read_pieces(self, count: int) -> Iterator[memoryview]:
+        """Yield the next `count` bytes in pieces, which are not copied."""
         while count:
-            if not self._left:
-                self._left = memoryview(next(self._chunks, b""))
-                if not self._left:
+            if not self._buffer:
+                self._buffer = memoryview(next(self._chunks, b""))
+                if not self._buffer:
                     raise damage_error("it ends too early")
-            piece, self._left = self._left[:count], self._left[count:]
+            piece = self._buffer[:count]
+            self._buffer = self._buffer[count:]
             self.position += len(piece)
             count -= len(piece)
             yield piece
 
 
 def as_float32(dtype: str, data: bytes) -> bytes:
-    """A tensor's bytes as float32.
+    """Return the bytes of a tensor as float32.
 
     >>> as_float32("I64", array("q", [1, 2]).tobytes()) == array("f", [1, 2]).tobytes()
     True
     """
     if dtype == "F32":
         return data
-    if dtype == "BF16":
+    if dtype == "BF16":  # the upper half of a float32
         longer = bytearray(2 * len(data))
-        longer[2::4], longer[3::4] = data[::2], data[1::2]
+        longer[2::4] = data[::2]
+        longer[3::4] = data[1::2]
         return bytes(longer)
     if dtype == "F16":
         return array("f", (value for (value,) in struct.iter_unpack("<e", data))).tobytes()
-    return array("f", array(CODES[dtype], data)).tobytes()
+    return array("f", array(ARRAY_CODES[dtype], data)).tobytes()
