@@ -15,7 +15,7 @@ from cerebro_trainer.programs.program import Framework
 NONE = "none"
 MODULES = {
     "tensorflow": "cerebro_trainer.programs.tensorflow.framework",
-    "jax": "cerebro_trainer.programs.jax.program",
+    "jax": "cerebro_trainer.programs.jax.framework",
     "torch": "cerebro_trainer.programs.torch.program",
 }
 DOWNLOADS = ("kagglehub", "huggingface_hub", "sentencepiece", "tensorflow_text")

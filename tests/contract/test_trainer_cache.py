@@ -116,7 +116,7 @@ def test_damaged_code_is_as_good_as_none_and_is_made_anew(
     assert trained("jax", "scan", tmp_path) == first
     found = kept(tmp_path)
     assert found.keys() == whole.keys()
-    assert all(code_cache.entry(path.read_bytes()) is not None for path in found)
+    assert all(code_cache.unpack_entry(path.read_bytes()) is not None for path in found)
 
 
 @pytest.mark.long

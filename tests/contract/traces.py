@@ -82,7 +82,7 @@ def found(folder: str) -> list[tuple[int, bool]]:
     )
     # As if each had begun: which libraries there are is asked once.
     newer = mock.patch(
-        "cerebro_trainer.programs.jax.compiled_code.environment", return_value="another"
+        "cerebro_trainer.programs.jax.compiled_code.describe_environment", return_value="another"
     )
     outcomes = []
     usual = nullcontext()
@@ -96,7 +96,7 @@ def found(folder: str) -> list[tuple[int, bool]]:
 
 def _outcome(folder: str, loss: str = "categorical_crossentropy", **more: Any) -> tuple[int, Any]:
     """How often a new program traces its functions, and what it comes to."""
-    from cerebro_trainer.programs.jax.compiled_code import Code, Entries
+    from cerebro_trainer.programs.jax.compiled_code import Entries, FunctionCache
     from cerebro_trainer.programs.jax.program import JaxProgram
 
     with ExitStack() as patches:
@@ -108,7 +108,7 @@ def _outcome(folder: str, loss: str = "categorical_crossentropy", **more: Any) -
             )
             for name in TRACED
         ]
-        made = JaxProgram(_spec(program(loss=loss) | more), Code(Entries(Path(folder))))
+        made = JaxProgram(_spec(program(loss=loss) | more), FunctionCache(Entries(Path(folder))))
         made.write(made.create_initial_state(3))
         for form in made.modes:
             buffer = _train(made, 81, 4, form)
@@ -121,12 +121,12 @@ def spared(folder: str) -> list[float]:
     """Seconds of compiling that are spared a program that finds nothing, and one that finds its
     functions.
     """
-    from cerebro_trainer.programs.jax.compiled_code import Code, Entries
+    from cerebro_trainer.programs.jax.compiled_code import Entries, FunctionCache
     from cerebro_trainer.programs.jax.program import JaxProgram
 
     seconds = []
     for _ in range(2):
-        made = JaxProgram(_spec(program()), Code(Entries(Path(folder))))
+        made = JaxProgram(_spec(program()), FunctionCache(Entries(Path(folder))))
         _train(made, 8, 4, "scan")
         seconds += [made.take_saved_compile_seconds(), made.take_saved_compile_seconds()]
     return seconds
@@ -160,8 +160,13 @@ def wiped(framework: str) -> list[str]:
     rows = np.ones((3, 4), np.float32)
     made.attribute([rows], [[[0]], [[1, 2, 3]]], [])
     made.wipe()
-    seen = [*made.variables, *made.numbers, *made.metrics.variables, *made.model.metrics_variables]
-    seen += made._explained[0].variables
+    seen = [
+        *made.variables,
+        *made.hyperparameters.variables,
+        *made.metrics.variables,
+        *made.model.metrics_variables,
+    ]
+    seen += made.explainer.variables
     left = [variable.path for variable in seen if np.asarray(variable).any()]
     return left + ([] if made.model.history is None else ["history"])
 

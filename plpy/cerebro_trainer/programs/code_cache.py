@@ -1,10 +1,9 @@
-"""Compiled code that outlives a trainer: the folder in which it is kept, what an entry is, and how
-large that may grow.
+"""A folder of compiled code that outlives a trainer, limited in size.
 
-What lies there is executed by whoever finds it. The backend passes only a folder that nobody but
-its own system user can write to. Whatever is wrong with it costs a compilation and nothing else: a
-trainer may be ended while it writes, a disk may be full, and a machine that loses power may leave a
-file of zeros.
+A trainer executes the code that it finds there. The backend therefore passes only a folder that
+nobody but its own system user can write to. A damaged entry costs a compilation and nothing else:
+a trainer may be ended while it writes, a disk may be full, and a machine that loses power may leave
+a file of zeros.
 """
 
 from __future__ import annotations
@@ -18,57 +17,54 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 LIMIT_BYTES = 1 << 30
-LOOK_SECONDS = 600
-"""How seldom the size is looked at: an entry has 2 to 50 kB, and to look at 100,000 takes a second.
-"""
+CHECK_SECONDS = 600
+"""Time between checks of the size: an entry has 2 to 50 kB, and 100,000 take a second to check."""
 STAMP = "looked_at"
-DIGEST = hashlib.sha256().digest_size
+"""Name of the file whose modification time is that of the last check."""
+DIGEST_BYTES = hashlib.sha256().digest_size
 
 
-def folder(root: Path, framework: str, version: str, threads: int) -> Path | None:
-    """A folder for the code that this version makes here for so many threads; None where there can
-    be none.
+def open_folder(root: Path, framework: str, version: str, threads: int) -> Path | None:
+    """Return the folder of this framework on this processor; None if it cannot be created.
 
-    Code may use every instruction of the processor it was made on, and splits its work by the
-    number of threads, on which the bits of a result depend; neither is part of the frameworks' own
-    keys.
+    Compiled code may use every instruction of its processor. It splits its work by the number of
+    threads, on which the bits of a result depend. The frameworks' own keys contain neither.
     """
     cpu = re.search(
         r"^(?:flags|Features)\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE
     )
-    facts = f"{platform.machine()} {cpu.group(1) if cpu else platform.processor()}"
-    digest = hashlib.sha256(facts.encode()).hexdigest()[:12]
-    found = root / f"{framework}-{version}-{threads}-{digest}"
+    features = f"{platform.machine()} {cpu.group(1) if cpu else platform.processor()}"
+    digest = hashlib.sha256(features.encode()).hexdigest()[:12]
+    folder = root / f"{framework}-{version}-{threads}-{digest}"
     try:
-        found.mkdir(mode=0o700, exist_ok=True)
-        look(root, LIMIT_BYTES)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        limit_size(root, LIMIT_BYTES)
     except OSError:
         return None
-    return found
+    return folder
 
 
 class Entries:
-    """The files of a folder, as JAX asks for them and writes them: each whole, or as if it were not
-    there.
-    """
+    """The files of a folder, in JAX's cache interface; a damaged file counts as missing."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def get(self, key: str) -> bytes | None:
-        """What was kept under this key."""
+        """Return the value of a key; None if it is missing."""
         path = self._path / key
         try:
             content = path.read_bytes()
-            os.utime(path)  # many file systems do not note when a file is read
+            os.utime(path)  # many file systems do not record when a file is read
         except OSError:
             return None
-        return entry(content)
+        return unpack_entry(content)
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep this, in place of what is there: that was not good enough to be found."""
+        """Store a value; an existing file is replaced, since it was not usable."""
         with suppress(OSError):
             descriptor, path = tempfile.mkstemp(dir=self._path)
             try:
@@ -79,41 +75,49 @@ class Entries:
                 os.unlink(path)
 
 
-def entry(content: bytes) -> bytes | None:
-    """What a file was made to keep; None where it is not whole."""
-    digest, value = content[:DIGEST], content[DIGEST:]
+def unpack_entry(content: bytes) -> bytes | None:
+    """Return the value in a file's content; None if it is damaged."""
+    digest = content[:DIGEST_BYTES]
+    value = content[DIGEST_BYTES:]
     return value if hashlib.sha256(value).digest() == digest else None
 
 
-def look(root: Path, limit: int) -> None:
-    """See to it that the files take `limit` bytes at most, unless somebody has a short while
-    ago.
-    """
+def limit_size(root: Path, limit: int) -> None:
+    """Shrink the folders to `limit` bytes, unless they were checked a short while ago."""
     stamp = root / STAMP
     with suppress(FileNotFoundError):
-        if abs(time.time() - stamp.stat().st_mtime) < LOOK_SECONDS:
+        if abs(time.time() - stamp.stat().st_mtime) < CHECK_SECONDS:
             return
-    stamp.touch()  # first, so that of several trainers that start now one does it
+    stamp.touch()  # first, so that only one of several starting trainers checks
     shrink(root, limit)
 
 
 def shrink(root: Path, limit: int) -> None:
-    """Remove the files that were not used longest, until the others take `limit` bytes at most."""
-    files = sorted(_files(root), reverse=True)
+    """Remove the least recently used files until the others take `limit` bytes at most."""
+    files = sorted(_list_files(root), reverse=True)
     total = 0
-    for _, size, path in files:
-        total += size
+    for file in files:
+        total += file.size
         if total > limit:
-            with suppress(FileNotFoundError):  # another trainer is at it, too
-                os.unlink(path)
+            with suppress(FileNotFoundError):  # another trainer may shrink them, too
+                os.unlink(file.path)
 
 
-def _files(root: Path) -> Iterator[tuple[float, int, str]]:
-    """When each was last used, its size, its path."""
-    for found in root.iterdir():
-        if found.is_dir():
-            for each in os.scandir(found):
-                with suppress(FileNotFoundError):
-                    facts = each.stat(follow_symlinks=False)
-                    if each.is_file(follow_symlinks=False):
-                        yield max(facts.st_atime, facts.st_mtime), facts.st_size, each.path
+class _File(NamedTuple):
+    """A file of the cache; sorted by time."""
+
+    used_at: float
+    size: int
+    path: str
+
+
+def _list_files(root: Path) -> Iterator[_File]:
+    for folder in root.iterdir():
+        if not folder.is_dir():
+            continue
+        for entry in os.scandir(folder):
+            with suppress(FileNotFoundError):
+                status = entry.stat(follow_symlinks=False)
+                if entry.is_file(follow_symlinks=False):
+                    used_at = max(status.st_atime, status.st_mtime)
+                    yield _File(used_at, status.st_size, entry.path)

@@ -1,9 +1,9 @@
-"""A learning rate that has fallen whenever somebody compares: Keras' schedules know one end, or
-restart at their top.
+"""A cyclic learning rate that is at its minimum whenever a search compares configs.
 
-It is the cosine with warm restarts of SGDR (Loshchilov and Hutter, ICLR 2017), as
-`CosineDecayRestarts` has it, but that each cycle begins with a rise, as RealMLP's does (Holzmueller
-et al., NeurIPS 2024), and that the last one, whatever the others are, ends with the last step.
+Schedules of Keras have a single end, or restart at their top. This one is the cosine with warm
+restarts of SGDR (Loshchilov and Hutter, ICLR 2017), as in `CosineDecayRestarts`, with two changes.
+Each cycle begins with a rise, as in RealMLP (Holzmueller et al., NeurIPS 2024). The last cycle
+ends with the last step, whatever the others are.
 """
 
 from __future__ import annotations
@@ -14,17 +14,24 @@ from typing import Any
 
 import keras
 
-RISING = 0.1
-"""Of a cycle, the part in which the rate rises."""
+RISE = 0.1
+"""Part of a cycle in which the rate rises."""
 
 
 class CosineCycles(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
-    """Rises from 0 to `warmup_target` and falls to 0 again, in cycles.
+    """A rate that rises from 0 to `warmup_target` and falls to 0 again, in cycles.
 
-    The first one ends after `first_decay_steps`, the others so many times (`t_mul`) later than the
-    one before, and the last of so many `cycles` after `decay_steps`, which is all that a single one
-    needs. Who trains on after that goes through others, each as long as the last. ValueError where
-    cycles do not end one after the other.
+    After `decay_steps`, further cycles follow, each as long as the last one.
+
+    Args:
+        warmup_target: largest rate.
+        decay_steps: end of the last cycle; a single cycle needs no other number.
+        first_decay_steps: end of the first cycle.
+        t_mul: ratio of the ends of consecutive cycles, but for the last one.
+        cycles: number of cycles until `decay_steps`.
+
+    Raises:
+        ValueError: a cycle does not end after the one before.
     """
 
     def __init__(
@@ -38,52 +45,56 @@ class CosineCycles(keras.optimizers.schedules.LearningRateSchedule):  # type: ig
     ) -> None:
         super().__init__()
         if cycles != int(cycles) or cycles < 1 or (cycles > 1 and first_decay_steps is None):
-            told = f"{name} has cycles {cycles} and first_decay_steps {first_decay_steps}"
             raise ValueError(
-                f"{told}; expected a whole number, and for more than one the steps of the first"
+                f"{name} has cycles {cycles} and first_decay_steps {first_decay_steps}; expected "
+                "a whole number, and for more than one the steps of the first"
             )
-        first, number = first_decay_steps or 0.0, int(cycles)
-        ends = [0.0, *(first * t_mul**each for each in range(number - 1)), decay_steps]
-        if not all(one < other for one, other in pairwise(ends)):
+        count = int(cycles)
+        first_end = first_decay_steps or 0.0
+        inner_ends = [first_end * t_mul**number for number in range(count - 1)]
+        ends = [0.0, *inner_ends, decay_steps]
+        if not all(end < next_end for end, next_end in pairwise(ends)):
             raise ValueError(
                 f"the cycles of {name} end after steps {ends[1:]}; expected each later than the "
                 "one before"
             )
-        self.warmup_target, self.decay_steps = warmup_target, decay_steps
-        self.first_decay_steps, self.t_mul, self.cycles, self.name = (
-            first_decay_steps,
-            t_mul,
-            number,
-            name,
-        )
+        self.warmup_target = warmup_target
+        self.decay_steps = decay_steps
+        self.first_decay_steps = first_decay_steps
+        self.t_mul = t_mul
+        self.cycles = count
+        self.name = name
 
     def __call__(self, step: Any) -> Any:
-        """The rate at a step, a scalar; steps and ends are compared as float32."""
+        """Return the rate at a step, a scalar; steps and ends are compared as float32."""
         ops = keras.ops
-        at, last = ops.cast(step, "float32"), ops.cast(self.decay_steps, "float32")
-        ends = [*self._inner_ends(), last]
-        begins = ops.stack([ops.zeros_like(last), *ends[:-1]])
-        length = last - begins[-1]
-        begin = ops.max(ops.where(begins <= at, begins, 0.0))
-        end = ops.min(ops.where(ops.stack(ends) > at, ops.stack(ends), last))
-        again = last + length * ops.floor((at - last) / length)
-        begin, end = ops.where(at < last, begin, again), ops.where(at < last, end, again + length)
-        return ops.cast(self.warmup_target, "float32") * _share((at - begin) / (end - begin))
+        position = ops.cast(step, "float32")
+        last_end = ops.cast(self.decay_steps, "float32")
+        ends = [*self._compute_inner_ends(), last_end]
+        begins = ops.stack([ops.zeros_like(last_end), *ends[:-1]])
+        last_length = last_end - begins[-1]
+        begin = ops.max(ops.where(begins <= position, begins, 0.0))
+        end = ops.min(ops.where(ops.stack(ends) > position, ops.stack(ends), last_end))
+        extra_begin = last_end + last_length * ops.floor((position - last_end) / last_length)
+        begin = ops.where(position < last_end, begin, extra_begin)
+        end = ops.where(position < last_end, end, extra_begin + last_length)
+        peak = ops.cast(self.warmup_target, "float32")
+        return peak * _scale_rate((position - begin) / (end - begin))
 
-    def _inner_ends(self) -> list[Any]:
+    def _compute_inner_ends(self) -> list[Any]:
         if self.cycles == 1:
             return []
-        first = keras.ops.cast(self.first_decay_steps, "float32")
-        return [first * self.t_mul**number for number in range(self.cycles - 1)]
+        first_end = keras.ops.cast(self.first_decay_steps, "float32")
+        return [first_end * self.t_mul**number for number in range(self.cycles - 1)]
 
     def get_config(self) -> dict[str, Any]:
-        """What makes another one."""
+        """Return the arguments that make an equal schedule."""
         names = ("warmup_target", "decay_steps", "first_decay_steps", "t_mul", "cycles", "name")
         return {name: getattr(self, name) for name in names}
 
 
-def _share(part: Any) -> Any:
-    """How much of the highest rate there is after such a part of a cycle."""
+def _scale_rate(fraction: Any) -> Any:
+    """Return the rate relative to its maximum, after this fraction of a cycle."""
     ops = keras.ops
-    falling = 0.5 * (1.0 + ops.cos(math.pi * (part - RISING) / (1.0 - RISING)))
-    return ops.where(part < RISING, part / RISING, falling)
+    falling = 0.5 * (1.0 + ops.cos(math.pi * (fraction - RISE) / (1.0 - RISE)))
+    return ops.where(fraction < RISE, fraction / RISE, falling)

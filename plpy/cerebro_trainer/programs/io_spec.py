@@ -1,8 +1,7 @@
-"""Where a model's inputs and outputs meet a table's columns: the shapes expected, and arrays
-brought to them.
+"""Shapes of a model's inputs and outputs, and conversion of a table's columns to them.
 
-Keras broadcasts quietly where shapes differ and then trains on nonsense, so shapes are compared
-here first.
+Keras silently broadcasts arrays of other shapes and then trains on nonsense. Shapes are therefore
+checked here first.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError
 
 Shape: TypeAlias = tuple[int | None, ...]
-"""Without the batch dimension; None fits any size."""
+"""Shape without the batch dimension; None stands for any size."""
 Array: TypeAlias = npt.NDArray[Any]
 
 
@@ -26,70 +25,72 @@ Array: TypeAlias = npt.NDArray[Any]
 class Output:
     """One output of the model with its dependent column.
 
-    `shape` is the output's; `classes` is 0 for floats; `indices` says that the loss wants class
-    indices. ConfigError where an output cannot have so many classes.
+    Raises:
+        ConfigError: an output of this shape cannot have so many classes.
     """
 
     shape: Shape
-    classes: int
-    indices: bool
+    classes: int  # 0 for a column of floats
+    takes_indices: bool  # the loss takes class indices instead of one-hot rows
 
     def __post_init__(self) -> None:
-        if self.classes and not self.binary and not matches((self.classes,), self.shape):
+        if self.classes and not self.is_binary and not matches((self.classes,), self.shape):
             raise ConfigError(
-                f"the model's output has shape {show(self.shape)}, but its one-hot target has "
-                f"{self.classes} classes",
+                f"the model's output has shape {format_shape(self.shape)}, but its one-hot target "
+                f"has {self.classes} classes",
                 sqlstate="42804",
                 hint="The last layer needs one unit per class.",
             )
 
     @property
-    def binary(self) -> bool:
-        """Two one-hot classes on one unit: trained on the second class's column."""
+    def is_binary(self) -> bool:
+        """True for two one-hot classes on one unit, which is trained on the second column."""
         return self.classes == 2 and self.shape == (1,)
 
     @property
     def target_shape(self) -> Shape:
-        """What losses and metrics are given: one-hot rows stay one-hot, floats get the output's
-        shape.
-        """
-        return (*self.shape[:-1], 1) if self.indices and not self.classes else self.shape
+        """Shape of the targets of losses and metrics; one-hot rows stay one-hot."""
+        if self.takes_indices and not self.classes:
+            return (*self.shape[:-1], 1)
+        return self.shape
 
-    def fit(self, target: Array, position: int) -> Array:
-        """The target array in that shape; ConfigError where it cannot be."""
+    def convert(self, target: Array, position: int) -> Array:
+        """Return the target array in the target shape.
+
+        Raises:
+            ConfigError: the array has another shape, or values that are not class indices.
+        """
         shape = target.shape[1:]
         expected = (self.classes,) if self.classes else self.target_shape
-        if self.indices and not self.classes:
-            _check_whole(
-                target, self.shape[-1], f"output {position + 1} of the model", "a class", "units"
-            )
+        if self.takes_indices and not self.classes:
+            output = f"output {position + 1} of the model"
+            _check_indices(target, self.shape[-1], output, "a class", "units")
         if matches(shape, expected):
-            return target[:, 1:2] if self.binary else target
+            return target[:, 1:2] if self.is_binary else target
         if matches((*shape, 1), expected) and not self.classes:
             return target[..., np.newaxis]
         raise ConfigError(
-            f"output {position + 1} of the model needs a target of shape {show(expected)}, "
-            f"received {show(shape)}",
+            f"output {position + 1} of the model needs a target of shape "
+            f"{format_shape(expected)}, received {format_shape(shape)}",
             sqlstate="42804",
         )
 
 
 @dataclass(frozen=True)
 class IoSpec:
-    """All inputs and outputs of a model, by position; `tokens` are the sizes of the vocabularies of
-    inputs, or None.
+    """All inputs and outputs of a model, by position.
 
-    Frameworks differ in what they do with a token or a class out of range, and on a GPU none says a
-    word.
+    Frameworks treat a token or a class out of range differently, and on a GPU none reports it.
     """
 
     inputs: tuple[Shape, ...]
     outputs: tuple[Output, ...]
-    tokens: tuple[int | None, ...]
+    vocabulary_sizes: tuple[int | None, ...]  # by input; None for an input without tokens
 
-    def fit(self, buffer: Buffer) -> tuple[list[Array], list[Array]]:
-        """A buffer's arrays as the model takes them; behind the targets the weights of rows, where
-        there are any.
+    def convert(self, buffer: Buffer) -> tuple[list[Array], list[Array]]:
+        """Return the inputs and the targets of a buffer as the model takes them.
+
+        The weights of rows follow the targets, if the buffer has any.
         """
         if len(buffer.targets) != len(self.outputs):
             raise ConfigError(
@@ -98,71 +99,79 @@ class IoSpec:
                 sqlstate="42804",
             )
         targets = [
-            output.fit(target, position)
+            output.convert(target, position)
             for position, (output, target) in enumerate(
                 zip(self.outputs, buffer.targets, strict=True)
             )
         ]
         weights = [] if buffer.weights is None else [buffer.weights]
-        return self.fit_inputs(buffer.inputs), targets + weights
+        return self.convert_inputs(buffer.inputs), targets + weights
 
-    def fit_inputs(self, arrays: Sequence[Array]) -> list[Array]:
-        """Independent columns as the model takes them: float32, of the model's shapes."""
+    def convert_inputs(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return independent columns as the model takes them: float32, of the model's shapes."""
         if len(arrays) != len(self.inputs):
             raise ConfigError(
                 f"the model has {len(self.inputs)} inputs, but there are {len(arrays)} independent "
                 "columns",
                 sqlstate="42804",
             )
-        fitted = [
-            _fit_input(array, shape, position)
+        inputs = [
+            _convert_input(array, shape, position)
             for position, (array, shape) in enumerate(zip(arrays, self.inputs, strict=True))
         ]
-        for position, (array, size) in enumerate(zip(fitted, self.tokens, strict=True)):
+        for position, (array, size) in enumerate(zip(inputs, self.vocabulary_sizes, strict=True)):
             if size is not None:
-                _check_whole(
-                    array, size, f"input {position + 1} of the model", "a token", "embedded tokens"
-                )
-        return fitted
+                name = f"input {position + 1} of the model"
+                _check_indices(array, size, name, "a token", "embedded tokens")
+        return inputs
 
 
 def matches(shape: Sequence[int], expected: Shape) -> bool:
-    """Whether an array of this shape is one of the expected shape.
+    """Return whether an array of this shape has the expected shape.
 
     >>> matches((3, 4), (None, 4)), matches((3,), (3, 1))
     (True, False)
     """
-    return len(shape) == len(expected) and all(
-        e is None or s == e for s, e in zip(shape, expected, strict=True)
+    if len(shape) != len(expected):
+        return False
+    return all(
+        expected_size is None or size == expected_size
+        for size, expected_size in zip(shape, expected, strict=True)
     )
 
 
-def show(shape: Sequence[int | None]) -> str:
-    """A shape as text, any size as a star."""
+def format_shape(shape: Sequence[int | None]) -> str:
+    """Return a shape as text, with a star for any size."""
     return "[" + ", ".join("*" if size is None else str(size) for size in shape) + "]"
 
 
-def _fit_input(array: Array, shape: Shape, position: int) -> Array:
+def _convert_input(array: Array, shape: Shape, position: int) -> Array:
     if len(array.shape) == 1 and shape == (1,):
         array = array[:, np.newaxis]
     if not matches(array.shape[1:], shape):
         raise ConfigError(
-            f"input {position + 1} of the model has shape {show(shape)}, but the data have shape "
-            f"{show(array.shape[1:])}",
+            f"input {position + 1} of the model has shape {format_shape(shape)}, but the data have "
+            f"shape {format_shape(array.shape[1:])}",
             sqlstate="42804",
         )
     return array.astype(np.float32, copy=False)
 
 
-def _check_whole(values: Array, size: int | None, where: str, one: str, what: str) -> None:
-    """Raise ConfigError unless all values are whole numbers from 0 to below `size`."""
-    wrong = (values != np.trunc(values)) | (values < 0)
+def _check_indices(values: Array, size: int | None, port: str, meaning: str, units: str) -> None:
+    """Check that all values are whole numbers from 0 to below `size`.
+
+    Args:
+        port: name of the input or output, for the error message.
+        meaning: the thing that a value stands for.
+        units: name of the things that `size` counts.
+    """
+    invalid = (values != np.trunc(values)) | (values < 0)
     if size is not None:
-        wrong |= values >= size
-    if wrong.any():
+        invalid |= values >= size
+    if invalid.any():
         raise ConfigError(
-            f"{where} has {size} {what}, but {float(values[wrong][0]):g} stands for {one} in the "
-            "data",
+            f"{port} has {size} {units}, but {float(values[invalid][0]):g} stands for {meaning} "
+            "in the data",
             sqlstate="22023",
             hint=f"Expected whole numbers from 0 to {size - 1 if size else 'the largest'}, packed "
             "without normalizing_const.",

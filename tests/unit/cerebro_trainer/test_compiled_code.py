@@ -28,16 +28,16 @@ def names(folder: Path) -> set[str]:
 
 def test_what_decides_about_bits_has_a_folder_of_its_own(tmp_path: Path) -> None:
     asked = [("jax", "1.0", 1), ("jax", "1.0", 2), ("jax", "1.1", 1), ("other", "1.0", 1)]
-    found = [code_cache.folder(tmp_path, *key) for key in asked]
+    found = [code_cache.open_folder(tmp_path, *key) for key in asked]
     assert len(set(found)) == len(asked)
-    assert found == [code_cache.folder(tmp_path, *key) for key in asked]
+    assert found == [code_cache.open_folder(tmp_path, *key) for key in asked]
     assert {path.stat().st_mode & 0o777 for path in found if path} == {0o700}
 
 
 def test_where_no_folder_can_be_made_there_is_none(tmp_path: Path) -> None:
     root = tmp_path / "file"
     root.touch()
-    assert code_cache.folder(root, "jax", "1.0", 1) is None
+    assert code_cache.open_folder(root, "jax", "1.0", 1) is None
 
 
 def test_what_is_kept_is_found_by_whoever_looks(tmp_path: Path) -> None:
@@ -126,16 +126,16 @@ def test_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
 def test_the_size_is_looked_at_seldom(tmp_path: Path) -> None:
     (folder := tmp_path / "jax").mkdir()
     files(folder, first=0)
-    code_cache.look(tmp_path, 50)
+    code_cache.limit_size(tmp_path, 50)
     assert not names(folder)
     files(folder, second=0)
-    code_cache.look(tmp_path, 50)
+    code_cache.limit_size(tmp_path, 50)
     assert names(folder) == {"second"}
     for moment in (
-        time.time() - code_cache.LOOK_SECONDS - 1,
+        time.time() - code_cache.CHECK_SECONDS - 1,
         time.time() + 1e6,
     ):  # clocks are set back, too
         files(folder, second=0)
         os.utime(tmp_path / code_cache.STAMP, (moment, moment))
-        code_cache.look(tmp_path, 50)
+        code_cache.limit_size(tmp_path, 50)
         assert not names(folder)

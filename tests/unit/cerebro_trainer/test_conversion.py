@@ -36,7 +36,7 @@ def test_shapes_match_themselves_and_no_others(
     ],
 )
 def test_targets_that_fit(output: Output, target: tuple[int, ...], fitted: tuple[int, ...]) -> None:
-    assert output.fit(np.zeros(target), 0).shape == fitted
+    assert output.convert(np.zeros(target), 0).shape == fitted
     assert matches(fitted[1:], output.target_shape)
 
 
@@ -52,13 +52,13 @@ def test_targets_that_fit(output: Output, target: tuple[int, ...], fitted: tuple
 )
 def test_targets_that_do_not(output: Output, target: tuple[int, ...]) -> None:
     with pytest.raises(ConfigError) as refused:
-        output.fit(np.zeros(target), 0)
+        output.convert(np.zeros(target), 0)
     assert refused.value.sqlstate == "42804"
 
 
 def test_two_classes_on_one_unit_take_the_second_column() -> None:
     target = np.eye(2, dtype=np.int16)
-    assert Output((1,), 2, False).fit(target, 0).tolist() == [[0], [1]]
+    assert Output((1,), 2, False).convert(target, 0).tolist() == [[0], [1]]
 
 
 @pytest.mark.parametrize(("shape", "classes"), [((3,), 4), ((1,), 3), ((4, 3), 3)])

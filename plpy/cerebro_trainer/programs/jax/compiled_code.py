@@ -1,9 +1,8 @@
-"""Functions of a program as XLA has compiled them, kept whole: who finds one neither traces nor
-lowers nor compiles it.
+"""A cache of a program's functions as XLA compiled them: a hit needs no trace and no compilation.
 
-JAX's own cache begins where a function is traced and lowered, which for a small network takes
-several times as long as to load what was compiled. It still serves the many small functions by
-which a model is built. What either keeps is executed by whoever finds it: see `code_cache`.
+JAX's own cache starts after a function is traced and lowered. For a small network that takes
+several times as long as loading the compiled code. JAX's cache still serves the many small
+functions that build a model. A trainer executes the entries of both: see `code_cache`.
 """
 
 from __future__ import annotations
@@ -33,104 +32,112 @@ from cerebro_trainer.programs import code_cache
 Function: TypeAlias = Callable[..., Any]
 ROOT = Path(__file__).parents[1]
 LIBRARIES = ("jax", "jaxlib", "keras", "numpy")
-REFUSALS = (jax.errors.JaxRuntimeError, NotImplementedError, ValueError)
-"""What JAX raises where it cannot keep a function, or not load it."""
+CACHE_ERRORS = (jax.errors.JaxRuntimeError, NotImplementedError, ValueError)
+"""Exceptions of JAX for a function that it cannot serialize or load."""
+USER_CATEGORIES = (UserWarning, SyntaxWarning)
 
 
 class Entries(code_cache.Entries, CacheInterface):
-    """Entries as JAX wants them for what it compiles by itself."""
+    """Entries for JAX's own compilations as well."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._whole = False
+        self._is_bypassed = False
 
     @contextmanager
-    def whole(self) -> Iterator[None]:
-        """Within the block XLA compiles: what was loaded in parts could not be kept as a whole
-        again.
+    def bypass(self) -> Iterator[None]:
+        """Hide all entries within the block, so that XLA compiles.
+
+        A function that was loaded in parts cannot be serialized as a whole.
         """
-        self._whole = True
+        self._is_bypassed = True
         try:
             yield
         finally:
-            self._whole = False
+            self._is_bypassed = False
 
     def get(self, key: str) -> bytes | None:
-        return None if self._whole else super().get(key)
+        return None if self._is_bypassed else super().get(key)
 
     def put(self, key: str, value: bytes) -> None:
-        if not self._whole:
+        if not self._is_bypassed:
             super().put(key, value)
 
 
-class Code:
-    """Where the functions of a program are kept, and what tells them from those of other
-    programs.
+class FunctionCache:
+    """The compiled functions of one program.
+
+    Args:
+        entries: storage; None for no cache.
+        program_key: part of each function's key.
     """
 
-    def __init__(self, entries: Entries | None, program: str = "") -> None:
-        self._entries, self._spared = entries, 0.0
-        self.program = program
+    def __init__(self, entries: Entries | None, program_key: str = "") -> None:
+        self._entries = entries
+        self._saved_seconds = 0.0
+        self.program_key = program_key
 
-    def of(self, program: str) -> Code:
-        """The same for one program."""
-        return Code(self._entries, program)
+    def select_program(self, program_key: str) -> FunctionCache:
+        """Return a cache of another program with the same storage."""
+        return FunctionCache(self._entries, program_key)
 
     def take_saved_compile_seconds(self) -> float:
-        """The seconds since this was asked last that it took to compile what was found."""
-        seconds, self._spared = self._spared, 0.0
+        """Return the compile seconds saved by cache hits since the last call."""
+        seconds = self._saved_seconds
+        self._saved_seconds = 0.0
         return seconds
 
     def load(self, key: str) -> Function | None:
-        """The function that was kept under this key; users are warned as when it was compiled."""
+        """Load a function, and repeat the warnings of its compilation; None if it is missing."""
         content = self._entries.get(key) if self._entries else None
         if content is None:
             return None
         try:
-            kept = Kept.from_bytes(content)
+            stored = StoredFunction.from_bytes(content)
             trees = (
                 PyTreeDef.deserialize_using_proto(default_registry, tree)
-                for tree in (kept.inputs, kept.outputs)
+                for tree in (stored.inputs, stored.outputs)
             )
-            found: Function = serialize_executable.deserialize_and_load(kept.executable, *trees)
-        except REFUSALS:
+            function: Function = serialize_executable.deserialize_and_load(
+                stored.executable, *trees
+            )
+        except CACHE_ERRORS:
             return None
-        self._spared += kept.seconds
-        for text in kept.warnings:
+        self._saved_seconds += stored.seconds
+        for text in stored.warnings:
             warnings.warn(text, stacklevel=2)
-        return found
+        return function
 
-    def compiled(self, key: str, lower: Callable[[], jax.stages.Lowered]) -> Function:
-        """The function that is lowered now, compiled and kept."""
+    def compile(self, key: str, lower: Callable[[], jax.stages.Lowered]) -> Function:
+        """Lower and compile a function, and store it."""
         if self._entries is None:
             return lower().compile()
-        began = time.perf_counter()
-        with _passed_on() as texts:
+        start = time.perf_counter()
+        with _collect_warnings() as texts:
             lowered = lower()
-            with self._entries.whole():
-                found = lowered.compile()
-        seconds = time.perf_counter() - began
-        with suppress(*REFUSALS):
-            executable, *trees = serialize_executable.serialize(found)
+            with self._entries.bypass():
+                function = lowered.compile()
+        seconds = time.perf_counter() - start
+        with suppress(*CACHE_ERRORS):
+            executable, *trees = serialize_executable.serialize(function)
             inputs, outputs = (tree.serialize_using_proto() for tree in trees)
-            self._entries.put(key, Kept(seconds, texts, executable, inputs, outputs).as_bytes())
-        return found
+            stored = StoredFunction(seconds, texts, executable, inputs, outputs)
+            self._entries.put(key, stored.to_bytes())
+        return function
 
 
-class Kept(NamedTuple):
-    """A compiled function in a file: how long it took, what users were warned of, and what JAX
-    makes of it.
-    """
+class StoredFunction(NamedTuple):
+    """A compiled function in a file."""
 
-    seconds: float
-    warnings: list[str]
-    executable: bytes
+    seconds: float  # duration of its compilation
+    warnings: list[str]  # warnings for users during its compilation
+    executable: bytes  # this and the trees as JAX serializes them
     inputs: bytes
     outputs: bytes
 
-    def as_bytes(self) -> bytes:
-        """A line of JSON, and the last three one after another; compressed."""
-        parts = self[2:]
+    def to_bytes(self) -> bytes:
+        """Return a line of JSON, followed by the last three fields; compressed."""
+        parts = [self.executable, self.inputs, self.outputs]
         head = {
             "seconds": self.seconds,
             "warnings": self.warnings,
@@ -139,53 +146,64 @@ class Kept(NamedTuple):
         return zlib.compress(b"".join((json.dumps(head).encode(), b"\n", *parts)), 1)
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> Kept:
-        """What `as_bytes` gave."""
-        line, _, rest = zlib.decompress(content).partition(b"\n")
+    def from_bytes(cls, content: bytes) -> StoredFunction:
+        """Read the content that `to_bytes` wrote."""
+        line, _, body = zlib.decompress(content).partition(b"\n")
         head = json.loads(line)
         ends = [*accumulate(head["sizes"], initial=0)]
-        executable, inputs, outputs = (rest[begin:end] for begin, end in pairwise(ends))
+        executable, inputs, outputs = (body[begin:end] for begin, end in pairwise(ends))
         return cls(head["seconds"], head["warnings"], executable, inputs, outputs)
 
 
-class KeptFunction:
-    """A jitted function of a program that is compiled for each shape of its last arguments, or
-    found as it was.
+class CachedFunction:
+    """A jitted function of a program, compiled or loaded for each shape of its last arguments.
 
-    The first `fixed` arguments have the shapes of the program's variables; arguments by keyword are
-    constants. No other function of the program has its name.
+    Arguments by keyword are constants.
+
+    Args:
+        name: unique among the functions of the program.
+        fixed: number of first arguments, whose shapes are those of the program's variables.
+        options: options of `jax.jit`.
     """
 
     def __init__(
-        self, code: Code, name: str, function: Function, fixed: int, **options: Any
+        self, functions: FunctionCache, name: str, function: Function, fixed: int, **options: Any
     ) -> None:
-        self._code, self._name, self._fixed = code, name, fixed
+        self._functions = functions
+        self._name = name
+        self._fixed = fixed
         self._jitted = jax.jit(function, **options)
         self._compiled: dict[object, Function] = {}
 
     def __call__(self, *arguments: Any, **constants: Any) -> Any:
         shapes = [(array.shape, array.dtype) for array in jax.tree.leaves(arguments[self._fixed :])]
-        place = (*shapes, *constants.items())
-        found = self._compiled.get(place)
-        if found is None:
-            found = self._compiled[place] = self._found(arguments, constants)
-        return found(*arguments)
+        signature = (*shapes, *constants.items())
+        function = self._compiled.get(signature)
+        if function is None:
+            function = self._load_or_compile(arguments, constants)
+            self._compiled[signature] = function
+        return function(*arguments)
 
-    def _found(self, arguments: tuple[Any, ...], constants: dict[str, Any]) -> Function:
+    def _load_or_compile(self, arguments: tuple[Any, ...], constants: dict[str, Any]) -> Function:
         leaves, tree = jax.tree.flatten(arguments)
         shapes = [(list(leaf.shape), str(leaf.dtype)) for leaf in leaves]
-        facts = [environment(), self._code.program, self._name, constants, shapes, str(tree)]
-        key = f"{self._name}-{hashlib.sha256(json.dumps(facts).encode()).hexdigest()}"
-        return self._code.load(key) or self._code.compiled(
+        identity = [
+            describe_environment(),
+            self._functions.program_key,
+            self._name,
+            constants,
+            shapes,
+            str(tree),
+        ]
+        key = f"{self._name}-{hashlib.sha256(json.dumps(identity).encode()).hexdigest()}"
+        return self._functions.load(key) or self._functions.compile(
             key, lambda: self._jitted.lower(*arguments, **constants)
         )
 
 
 @cache
-def environment() -> str:
-    """What beside a program and its shapes makes a function what it is: the libraries, and the code
-    that is here.
-    """
+def describe_environment() -> str:
+    """Return the libraries, the device and this code, on which compiled functions depend."""
     digest = hashlib.sha256()
     for path in sorted(ROOT.rglob("*.py")):
         digest.update(path.read_bytes())
@@ -195,13 +213,12 @@ def environment() -> str:
 
 
 @contextmanager
-def _passed_on() -> Iterator[list[str]]:
-    """The texts of the warnings for users within the block, which are warned all the same."""
+def _collect_warnings() -> Iterator[list[str]]:
+    """Collect the texts of warnings for users within the block; all warnings are raised again."""
     texts: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as records:
         yield texts
-    for each in caught:
-        warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-        texts += (
-            [str(each.message)] if issubclass(each.category, (UserWarning, SyntaxWarning)) else []
-        )
+    for warning in records:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        if issubclass(warning.category, USER_CATEGORIES):
+            texts.append(str(warning.message))

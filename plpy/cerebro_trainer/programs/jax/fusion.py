@@ -1,20 +1,18 @@
-"""Several states of one program trained as one by JAX: each operation is done for all of them at
-once.
+"""Fusion on JAX: several states of one program trained at once, each operation done for all.
 
-A small network's step is mostly what is around its arithmetic, which so many states share. XLA
-computes each lane of an operation by itself, so what becomes of a state depends on how many lanes
-there are alone: not on its place, nor on what is in the others, be it NaN. States that are fewer
-are filled up with copies of the first.
+Most of a small network's step is call overhead, which the states share. XLA computes each lane of
+an operation by itself. A state therefore depends on the number of lanes alone: neither on its own
+lane nor on the other states, even if they are NaN. Unused lanes are copies of the first state.
 
-The transformation is `jax.vmap` of the loop that trains one state; the idea is HFTA's (Wang et al.,
-MLSys 2021).
+The transformation is `jax.vmap` of the loop that trains one state; the idea is that of HFTA (Wang
+et al., MLSys 2021).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -22,38 +20,40 @@ import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import Columns, pad_rows, pad_to_capacity, take_rows
-from cerebro_trainer.programs.fusion import Member, StackedFusion
+from cerebro_trainer.programs.fusion import Member, Orders, StackedFusion
 from cerebro_trainer.programs.io_spec import IoSpec
 
-Orders = Sequence[npt.NDArray[np.int32]]
-Function = Callable[..., Any]
+Function: TypeAlias = Callable[..., Any]
 
 
 class FusedLoop:
-    """A program's loop over the batches of a buffer, and its step, each for so many states at
-    once.
+    """A program's loop over the batches of a buffer, and its step, for several states at once.
+
+    Args:
+        make_function: makes a cached function from a name and a function.
+        lanes: number of states.
+        loop: loop of one state.
+        step: step of one state.
     """
 
     def __init__(
-        self, kept: Callable[..., Function], lanes: int, loop: Function, step: Function
+        self, make_function: Callable[..., Function], lanes: int, loop: Function, step: Function
     ) -> None:
-        """`kept` makes a function that is compiled once, of its name and itself; `loop` and `step`
-        are of one state.
-        """
-
-        def loops(
-            numbers: Any, values: Any, columns: Columns, orders: Any, steps: Any, batch: int
+        def loop_over_lanes(
+            hyperparameters: Any, values: Any, columns: Columns, orders: Any, steps: Any, batch: int
         ) -> Any:
-            each = jax.vmap(partial(loop, batch=batch), in_axes=(0, 0, None, 0, None))
-            return each(numbers, values, columns, orders, steps)
+            vectorized = jax.vmap(partial(loop, batch=batch), in_axes=(0, 0, None, 0, None))
+            return vectorized(hyperparameters, values, columns, orders, steps)
 
         self.lanes = lanes
-        self.loop = kept(f"loop_of_{lanes}", loops, 2, donate_argnums=1, static_argnames="batch")
-        self.step = kept(f"step_of_{lanes}", jax.vmap(step), 2, donate_argnums=1)
+        self.loop = make_function(
+            f"loop_of_{lanes}", loop_over_lanes, 2, donate_argnums=1, static_argnames="batch"
+        )
+        self.step = make_function(f"step_of_{lanes}", jax.vmap(step), 2, donate_argnums=1)
 
 
 class JaxFusion(StackedFusion):
-    """States of a program that are trained by such a loop."""
+    """States of a program that a FusedLoop trains."""
 
     def __init__(self, fused: FusedLoop, io_spec: IoSpec, members: Sequence[Member]) -> None:
         super().__init__(fused.lanes, io_spec, members)
@@ -62,22 +62,25 @@ class JaxFusion(StackedFusion):
     def train_lanes(
         self, buffer: Buffer, orders: Orders, batch_size: int
     ) -> npt.NDArray[np.float64]:
-        columns, rows = self.io_spec.fit(buffer), len(orders[0])
-        done = rows - rows % batch_size
+        columns = self.io_spec.convert(buffer)
+        rows = len(orders[0])
+        full_rows = rows - rows % batch_size
         total = np.zeros(len(orders))
-        if done:
-            (whole, first), steps = (
-                pad_to_capacity(columns, orders[0]),
-                np.int32(done // batch_size),
-            )
-            padded_orders = np.stack([pad_rows(order, len(first)) for order in orders])
-            values = self.hyperparameters, self.values
+        if full_rows:
+            padded_columns, first_order = pad_to_capacity(columns, orders[0])
+            padded_orders = np.stack([pad_rows(order, len(first_order)) for order in orders])
+            steps = np.int32(full_rows // batch_size)
             self.values, losses = self._fused.loop(
-                *values, whole, padded_orders, steps, batch=batch_size
+                self.hyperparameters,
+                self.values,
+                padded_columns,
+                padded_orders,
+                steps,
+                batch=batch_size,
             )
             total += np.asarray(losses, np.float64)[:, :steps].sum(axis=1) * batch_size
-        if done < rows:
-            rest = take_rows(columns, np.stack([order[done:] for order in orders]))
-            self.values, loss = self._fused.step(self.hyperparameters, self.values, rest)
-            total += np.asarray(loss, np.float64) * (rows - done)
+        if full_rows < rows:
+            last_batches = take_rows(columns, np.stack([order[full_rows:] for order in orders]))
+            self.values, loss = self._fused.step(self.hyperparameters, self.values, last_batches)
+            total += np.asarray(loss, np.float64) * (rows - full_rows)
         return total

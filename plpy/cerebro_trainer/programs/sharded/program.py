@@ -69,7 +69,7 @@ class ShardedProgram(TensorflowProgram):
         super().__init__(spec)
         self._room = room
         places = {id(variable): position for position, variable in enumerate(self.variables)}
-        found = pieces(self.whole)
+        found = pieces(self.network)
         self._weights = [frozenset(places[id(each)] for each in piece.variables) for piece in found]
         self._kept = [
             frozenset(
@@ -113,7 +113,7 @@ class ShardedProgram(TensorflowProgram):
 
     def check(self, room: int | None) -> None:
         """ConfigError where it cannot be trained in so many bytes, in shards."""
-        refuse_optimizer(self.optimizer, self.resident)
+        refuse_optimizer(self.optimizer, self.resident_variables)
         if room is not None:
             refuse_pieces(self.costs, room)
 
@@ -130,7 +130,7 @@ class ShardedProgram(TensorflowProgram):
         ]
 
     @property
-    def resident(self) -> list[Any]:
+    def resident_variables(self) -> list[Any]:
         return [self.variables[position] for position in self._common]
 
     def describe_shards(self) -> list[dict[str, object]]:
@@ -138,7 +138,7 @@ class ShardedProgram(TensorflowProgram):
 
     def read(self) -> Sequence[Array]:
         for position in self._common:
-            self._file.write(position, self.value(self.variables[position]))
+            self._file.write(position, self.read_variable(self.variables[position]))
         return self._file.snapshot()
 
     def assign(self, position: int, value: Array) -> None:
@@ -148,7 +148,7 @@ class ShardedProgram(TensorflowProgram):
             self._file.write(position, value)
 
     def create_initial_state(self, seed: int) -> Sequence[Array]:
-        return FreshValues(keras_model.outline(self._node, seed).variables, self._fresh_optimizer)
+        return FreshValues(keras_model.outline(self._node, seed).variables, self._initial_optimizer)
 
     def wipe(self) -> None:
         super().wipe()
@@ -157,12 +157,14 @@ class ShardedProgram(TensorflowProgram):
     def _trained(
         self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
     ) -> float:
-        inputs, targets = self.io_spec.fit(buffer)
+        inputs, targets = self.io_spec.convert(buffer)
         batches = [order[begin : begin + batch_size] for begin in range(0, len(order), batch_size)]
 
         def step(rows: npt.NDArray[np.int32]) -> Step:
             return Step(
-                self._codes, self.resident, ([a[rows] for a in inputs], [a[rows] for a in targets])
+                self._codes,
+                self.resident_variables,
+                ([a[rows] for a in inputs], [a[rows] for a in targets]),
             )
 
         total = 0.0
@@ -172,7 +174,7 @@ class ShardedProgram(TensorflowProgram):
         return self._turns.done(turns, total, lambda now: not math.isfinite(now))
 
     def evaluate(self, buffer: Buffer) -> Sums:
-        inputs, targets = self.io_spec.fit(buffer)
+        inputs, targets = self.io_spec.convert(buffer)
         self.metrics.reset()
         total = 0.0
 
@@ -184,18 +186,18 @@ class ShardedProgram(TensorflowProgram):
                 rows.stop - rows.start
             )
 
-        self._forwards(inputs, self.evaluation_batch(inputs), judged)
-        return [[total, float(buffer.rows)], *self.metrics.sums()]
+        self._forwards(inputs, self.choose_evaluation_batch(inputs), judged)
+        return [[total, float(buffer.rows)], *self.metrics.read_sums()]
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
-        fitted = self.io_spec.fit_inputs(inputs)
+        fitted = self.io_spec.convert_inputs(inputs)
         parts: list[list[Array]] = []
 
         def told(given: list[Any], rows: slice, penalties: list[Any]) -> None:
             outputs, _ = self._codes[-1].infer(given)
             parts.append([output.numpy() for output in outputs])
 
-        self._forwards(fitted, self.prediction_batch(fitted), told)
+        self._forwards(fitted, self.choose_prediction_batch(fitted), told)
         return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
 
     def describe_cuts(self) -> list[dict[str, object]]:
@@ -215,28 +217,28 @@ class ShardedProgram(TensorflowProgram):
     def open_board(self, folder: str) -> Board:
         raise _not_here("no callbacks are written")
 
-    def _built(self) -> keras.Model:
+    def _build_network(self) -> keras.Model:
         model = keras_model.outline(self._node)
         for variable in model.variables:
             keras_model.make_zero(variable)
             _empty(variable)
         return model
 
-    def _slots(self) -> list[Array]:
+    def _build_optimizer(self) -> list[Array]:
         optimizer = self.optimizer
         add, fresh = optimizer.add_variable_from_reference, dict[int, Array]()
 
         def noted(reference: Any, *arguments: Any, **named: Any) -> Any:
             made = add(reference, *arguments, **named)
             self._slots_of.setdefault(id(reference), []).append(made)
-            fresh[id(made)] = compact(self.value(made))
+            fresh[id(made)] = compact(self.read_variable(made))
             _empty(made)
             return made
 
         # Past the optimizer's own __setattr__, which would look for variables in it.
         object.__setattr__(optimizer, "add_variable_from_reference", noted)
         try:
-            optimizer.build(self.trained)
+            optimizer.build(self.trained_variables)
         finally:
             object.__delattr__(optimizer, "add_variable_from_reference")
         variables = optimizer.variables
@@ -247,7 +249,7 @@ class ShardedProgram(TensorflowProgram):
 
     def _take(self, position: int) -> Array:
         variable = self.variables[position]
-        value = self.value(variable)
+        value = self.read_variable(variable)
         _empty(variable)
         return value
 
@@ -262,7 +264,7 @@ class ShardedProgram(TensorflowProgram):
         """
         rows = len(inputs[0])
         starts = range(0, rows, batch)
-        several = max(1, PASSING_BYTES // (batch * self._widest))
+        several = max(1, PASSING_BYTES // (batch * self._widest_layer_bytes))
         for begin in range(0, len(starts), several):
             cuts = [
                 slice(start, min(start + batch, rows)) for start in starts[begin : begin + several]

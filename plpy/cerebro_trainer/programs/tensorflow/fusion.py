@@ -104,26 +104,26 @@ class PureStep:
 
     def __init__(self, program: KerasProgram) -> None:
         self._program = program
-        self._optimizer = _ruled(program.optimizer, program.trained)
+        self._optimizer = _ruled(program.optimizer, program.trained_variables)
 
     def __call__(self, lane: tuple[Values, Values, Values, Values]) -> tuple[Values, Any]:
         """The new values, and the loss before the step, of numbers, values, inputs and targets."""
         numbers, values, *batch = lane
         program, optimizer = self._program, self._optimizer
-        variables = [*program.numbers, *program.variables]
+        variables = [*program.hyperparameters.variables, *program.variables]
         with keras.StatelessScope(
             zip(variables, [*numbers, *values], strict=True), collect_losses=True
         ) as scope:
-            weights = [scope.get_current_value(variable) for variable in program.trained]
+            weights = [scope.get_current_value(variable) for variable in program.trained_variables]
             with tf.GradientTape() as tape:
                 tape.watch(weights)
-                x, y, row_weights = program.arguments(*batch)
+                x, y, row_weights = program.make_arguments(*batch)
                 loss = program.model.compute_loss(
                     x, y, program.model(x, training=True), row_weights, training=True
                 )
                 scaled = optimizer.scale_loss(loss)
-            with program.one_rate(optimizer):
-                optimizer.apply(tape.gradient(scaled, weights), program.trained)
+            with program.cache_learning_rate(optimizer):
+                optimizer.apply(tape.gradient(scaled, weights), program.trained_variables)
             return [scope.get_current_value(variable) for variable in program.variables], loss
 
 
@@ -191,7 +191,7 @@ class TensorflowFusion(StackedFusion):
     def train_lanes(
         self, buffer: Buffer, orders: Orders, batch_size: int
     ) -> npt.NDArray[np.float64]:
-        columns, first = pad_to_capacity(self.io_spec.fit(buffer), orders[0])
+        columns, first = pad_to_capacity(self.io_spec.convert(buffer), orders[0])
         rows = len(orders[0])
         batches, rest = divmod(rows, batch_size)
         total = np.zeros(len(orders))

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from cerebro_trainer.models.partition import Piece
 from cerebro_trainer.programs.keras_program import KerasProgram
-from cerebro_trainer.programs.metrics import packed
+from cerebro_trainer.programs.metrics import pack
 
 
 class PieceCode:
@@ -57,18 +57,18 @@ class PieceCode:
         return self._ends[len(targets)](given, targets)
 
     def _forward(self, given: list[Any]) -> Any:
-        return self.piece.model(packed(given), training=True), list(self.piece.model.losses)
+        return self.piece.model(pack(given), training=True), list(self.piece.model.losses)
 
     def _infer(self, given: list[Any]) -> Any:
-        outputs = self.piece.model(packed(given), training=False)
+        outputs = self.piece.model(pack(given), training=False)
         return tf.nest.flatten(outputs), list(self.piece.model.losses)
 
     def _judge(self, given: list[Any], targets: list[Any]) -> Any:
         """Of the last piece: the loss of a batch, which is added to the metrics, and the penalties
         of its weights.
         """
-        _, y, _ = self._program.arguments([], targets)
-        predicted = self.piece.model(packed(given), training=False)
+        _, y, _ = self._program.make_arguments([], targets)
+        predicted = self.piece.model(pack(given), training=False)
         loss = self._program.model._compile_loss(y, predicted, None)
         self._program.metrics.update(y, predicted)
         return loss, list(self.piece.model.losses)
@@ -76,17 +76,17 @@ class PieceCode:
     def _back(self, given: list[Any], gradient: Any) -> Any:
         with tf.GradientTape() as tape:
             tape.watch(given)
-            outputs = self.piece.model(packed(given), training=True)
+            outputs = self.piece.model(pack(given), training=True)
             penalties = list(self.piece.model.losses)
         ones = [tf.ones_like(penalty) for penalty in penalties]
         return self._stepped(tape, given, [outputs, *penalties], [gradient, *ones])
 
     def _end(self, given: list[Any], targets: list[Any]) -> Any:
-        _, y, weights = self._program.arguments([], targets)
+        _, y, weights = self._program.make_arguments([], targets)
         with tf.GradientTape() as tape:
             tape.watch(given)
             loss = self._program.model._compile_loss(
-                y, self.piece.model(packed(given), training=True), weights
+                y, self.piece.model(pack(given), training=True), weights
             )
             penalties = list(self.piece.model.losses)
         return loss, penalties, self._stepped(tape, given, [loss, *penalties], None)
@@ -99,7 +99,7 @@ class PieceCode:
         gradients = tape.gradient(sums, [*given, *trained], output_gradients=weights)
         passed, own = gradients[: len(given)], gradients[len(given) :]
         if any(gradient is not None for gradient in own):
-            with self._program.one_rate():
+            with self._program.cache_learning_rate():
                 self._program.optimizer.apply_gradients(zip(own, trained, strict=True))
         return tf.zeros_like(given[0]) if passed[0] is None else passed[0]
 

@@ -23,9 +23,10 @@ import tensorflow as tf
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import pad_to_capacity
 from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.programs.attributions import Gradient
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member
 from cerebro_trainer.programs.keras_program import KerasProgram
-from cerebro_trainer.programs.metrics import flattened, packed
+from cerebro_trainer.programs.metrics import flatten, pack
 from cerebro_trainer.programs.program import (
     FALLBACK,
     Array,
@@ -92,7 +93,7 @@ class TensorflowProgram(KerasProgram):
             raise LargeNetwork
         super().check_size(parameters)
 
-    def value(self, variable: Any) -> Array:
+    def read_variable(self, variable: Any) -> Array:
         # Raw operations, because Keras' way takes five times as long. The array shares the
         # variable's memory, which TensorFlow then no longer changes in place.
         inner = variable.value
@@ -113,9 +114,9 @@ class TensorflowProgram(KerasProgram):
         self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
     ) -> float:
         """See `train`."""
-        inputs, targets = self.io_spec.fit(buffer)
+        inputs, targets = self.io_spec.convert(buffer)
         if form == FALLBACK:
-            return self.fit(inputs, targets, order, batch_size)
+            return self.fit_with_keras(inputs, targets, order, batch_size)
         batches = 0 if form == "graph_loop" else len(order) // batch_size
         total = (
             self._train_full(inputs, targets, order, (form, batch_size, batches))
@@ -156,13 +157,15 @@ class TensorflowProgram(KerasProgram):
         return TensorflowFusion(self._fused[form], self.io_spec, members)
 
     def evaluate(self, buffer: Buffer) -> Sums:
-        inputs, targets = self.io_spec.fit(buffer)
-        total, sums = self._evaluate(inputs, targets, np.int32(self.evaluation_batch(inputs)))
-        return [[float(total), float(buffer.rows)], *flattened(sums)]
+        inputs, targets = self.io_spec.convert(buffer)
+        total, sums = self._evaluate(
+            inputs, targets, np.int32(self.choose_evaluation_batch(inputs))
+        )
+        return [[float(total), float(buffer.rows)], *flatten(sums)]
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
-        fitted = self.io_spec.fit_inputs(inputs)
-        batch = self.prediction_batch(fitted)
+        fitted = self.io_spec.convert_inputs(inputs)
+        batch = self.choose_prediction_batch(fitted)
         starts = range(0, len(fitted[0]), batch)
         parts = [
             self._forward([array[start : start + batch] for array in fitted]) for start in starts
@@ -172,13 +175,11 @@ class TensorflowProgram(KerasProgram):
             for position in range(len(self.io_spec.outputs))
         ]
 
-    def gradient(
-        self, model: keras.Model
-    ) -> Callable[[list[Array], list[Array], Array], list[Array]]:
+    def compile_gradient(self, model: keras.Model) -> Gradient:
         def computed(points: list[Any], beside: list[Any], select: Any) -> Any:
             with tf.GradientTape() as tape:
                 tape.watch(points)
-                output = model(packed([*points, *beside]), training=False)
+                output = model(pack([*points, *beside]), training=False)
                 chosen = tf.reduce_sum(
                     tf.reshape(tf.cast(output, tf.float32), tf.shape(select)) * select
                 )
@@ -187,16 +188,16 @@ class TensorflowProgram(KerasProgram):
         graph = tf.function(computed, autograph=False, reduce_retracing=True)
         return lambda *given: [array.numpy() for array in graph(*given)]
 
-    def forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
+    def compile_forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
         inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.io_spec.inputs]
         graph = tf.function(
-            lambda arrays: tf.cast(model(packed(arrays), training=False), tf.float32),
+            lambda arrays: tf.cast(model(pack(arrays), training=False), tf.float32),
             autograph=False,
             input_signature=[inputs],
         )
 
         def computed(arrays: list[Array]) -> Array:
-            batch = self.evaluation_batch(arrays)
+            batch = self.choose_evaluation_batch(arrays)
             starts = range(0, len(arrays[0]), batch)
             return np.concatenate(
                 [graph([array[at : at + batch] for array in arrays]).numpy() for at in starts]
@@ -253,15 +254,15 @@ class TensorflowProgram(KerasProgram):
         )[1]
 
     def _step(self, inputs: list[Any], targets: list[Any]) -> Any:
-        x, y, weights = self.arguments(inputs, targets)
+        x, y, weights = self.make_arguments(inputs, targets)
         with tf.GradientTape() as tape:
             loss = self.model.compute_loss(
                 x, y, self.model(x, training=True), weights, training=True
             )
             scaled = self.optimizer.scale_loss(loss)
-        gradients = tape.gradient(scaled, self.trained)
-        with self.one_rate():
-            self.optimizer.apply_gradients(zip(gradients, self.trained, strict=True))
+        gradients = tape.gradient(scaled, self.trained_variables)
+        with self.cache_learning_rate():
+            self.optimizer.apply_gradients(zip(gradients, self.trained_variables, strict=True))
         return loss
 
     def _evaluate_loop(
@@ -273,7 +274,7 @@ class TensorflowProgram(KerasProgram):
 
         def body(begin: Any, total: Any) -> tuple[Any, Any]:
             end = tf.minimum(begin + batch_size, rows)
-            x, y, _ = self.arguments(
+            x, y, _ = self.make_arguments(
                 [array[begin:end] for array in inputs], [array[begin:end] for array in targets]
             )
             predicted = self.model(x, training=False)
@@ -283,7 +284,7 @@ class TensorflowProgram(KerasProgram):
 
         start = 0, tf.zeros((), tf.float64)
         _, total = tf.while_loop(lambda begin, _: begin < rows, body, start, parallel_iterations=1)
-        return total, self.metrics.tensors()
+        return total, self.metrics.read_tensors()
 
     def _outputs(self, inputs: list[Any]) -> list[Any]:
-        return tf.nest.flatten(self.model(packed(inputs), training=False))  # type: ignore[no-any-return]
+        return tf.nest.flatten(self.model(pack(inputs), training=False))  # type: ignore[no-any-return]

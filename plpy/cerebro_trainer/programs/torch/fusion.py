@@ -64,7 +64,7 @@ class TorchFusion(Fusion):
                 self._put(place, [*member.values, *member.hyperparameters])
 
     def train(self, buffer: Buffer, orders: Orders, batch_size: int) -> list[float]:
-        inputs, targets = self._program.io_spec.fit(buffer)
+        inputs, targets = self._program.io_spec.convert(buffer)
         done = len(orders[0]) - len(orders[0]) % batch_size
         total = np.zeros(len(self._members))
         with out_of_memory(), torch.no_grad():

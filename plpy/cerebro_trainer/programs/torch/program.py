@@ -23,9 +23,10 @@ import torch
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.programs.attributions import Gradient
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member
 from cerebro_trainer.programs.keras_program import KerasProgram
-from cerebro_trainer.programs.metrics import packed
+from cerebro_trainer.programs.metrics import pack
 from cerebro_trainer.programs.program import FALLBACK, Array, Framework, PendingLoss, Sums
 from cerebro_trainer.programs.torch import keras_patches
 from cerebro_trainer.programs.torch.foreach_update import flat
@@ -80,7 +81,7 @@ class TorchProgram(KerasProgram):
 
     def __init__(self, spec: ProgramSpec) -> None:
         super().__init__(spec, "torch")
-        self._flat = flat(self.optimizer, self.trained)
+        self._flat = flat(self.optimizer, self.trained_variables)
         once = ("captured", "graph") if torch.cuda.is_available() else ("graph",)
         self.modes = ("eager",) if self._flat is None else (*once, "eager")
         # A step is traced with weights in one piece.
@@ -88,7 +89,7 @@ class TorchProgram(KerasProgram):
         self._graphs: dict[tuple[str, int, int], Any] = {}
         self._kept_lanes: dict[str, Tensors] = {}
 
-    def value(self, variable: Any) -> Array:
+    def read_variable(self, variable: Any) -> Array:
         # A copy, since the variable is changed in place.
         return np.array(variable._value.detach().cpu().numpy())
 
@@ -100,10 +101,10 @@ class TorchProgram(KerasProgram):
     ) -> PendingLoss:
         if form in self.lanes:
             return partial(float, self.train_in_lanes(buffer, order, batch_size, form))
-        inputs, targets = self.io_spec.fit(buffer)
+        inputs, targets = self.io_spec.convert(buffer)
         with out_of_memory():
             if form == FALLBACK:
-                return partial(float, self.fit(inputs, targets, order, batch_size))
+                return partial(float, self.fit_with_keras(inputs, targets, order, batch_size))
             columns = [tensor(array) for array in (*inputs, *targets)]
             full: Step = self._eager
             if form != "eager" and len(order) >= batch_size:
@@ -169,7 +170,9 @@ class TorchProgram(KerasProgram):
 
     def _hold(self, member: Member) -> None:
         self.write(member.values)
-        for variable, number in zip(self.numbers, member.hyperparameters, strict=True):
+        for variable, number in zip(
+            self.hyperparameters.variables, member.hyperparameters, strict=True
+        ):
             fill(variable._value, number)
 
     def _graph(self, form: str, columns: Tensors) -> Step:
@@ -200,74 +203,79 @@ class TorchProgram(KerasProgram):
     def tensors(self) -> Tensors:
         """All that a step may read or change; what makes up a state first, then its numbers."""
         long = [] if self._flat is None else self._flat.variables
-        known = [*self.variables, *self.numbers, *self.model.metrics_variables, *long]
+        known = [
+            *self.variables,
+            *self.hyperparameters.variables,
+            *self.model.metrics_variables,
+            *long,
+        ]
         return [variable._value for variable in known]
 
     def _eager(self, columns: Tensors) -> Any:
         """One optimizer step on one batch: the loss before it."""
         count = len(self.io_spec.inputs)
-        x, y, weights = self.arguments(columns[:count], columns[count:])
+        x, y, weights = self.make_arguments(columns[:count], columns[count:])
         with torch.enable_grad():
             loss = self.model.compute_loss(
                 x, y, self.model(x, training=True), weights, training=True
             )
             scaled = self.optimizer.scale_loss(loss)
-            trained = [variable._value for variable in self.trained]
+            trained = [variable._value for variable in self.trained_variables]
             gradients = torch.autograd.grad(scaled, trained, allow_unused=True)
         with (
             torch.no_grad(),
-            self.one_rate(self._inner_optimizer if self._flat is None else self._flat.optimizer),
+            self.cache_learning_rate(
+                self._inner_optimizer if self._flat is None else self._flat.optimizer
+            ),
         ):
             if self._flat is not None and all(gradient is not None for gradient in gradients):
                 self._flat.apply(gradients)
             else:
-                self.optimizer.apply(gradients, self.trained)
+                self.optimizer.apply(gradients, self.trained_variables)
         return loss.detach()
 
     def evaluate(self, buffer: Buffer) -> Sums:
-        inputs, targets = self.io_spec.fit(buffer)
+        inputs, targets = self.io_spec.convert(buffer)
         self.metrics.reset()
-        size, total = self.evaluation_batch(inputs), 0.0
+        size, total = self.choose_evaluation_batch(inputs), 0.0
         with out_of_memory(), torch.no_grad():
             for columns in _batches((*inputs, *targets[: len(self.io_spec.outputs)]), size):
-                x, y, _ = self.arguments(columns[: len(inputs)], columns[len(inputs) :])
+                x, y, _ = self.make_arguments(columns[: len(inputs)], columns[len(inputs) :])
                 predicted = self.model(x, training=False)
                 loss = self.model.compute_loss(x, y, predicted, training=False)
                 self.metrics.update(y, predicted)
                 total += float(loss) * len(columns[0])
-        return [[total, float(buffer.rows)], *self.metrics.sums()]
+        return [[total, float(buffer.rows)], *self.metrics.read_sums()]
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
-        fitted = self.io_spec.fit_inputs(inputs)
+        fitted = self.io_spec.convert_inputs(inputs)
         parts = [
             self._outputs(self.model, columns)
-            for columns in _batches(fitted, self.prediction_batch(fitted))
+            for columns in _batches(fitted, self.choose_prediction_batch(fitted))
         ]
         return [
             np.concatenate([part[position] for part in parts])
             for position in range(len(self.io_spec.outputs))
         ]
 
-    def forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
+    def compile_forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
         def computed(arrays: list[Array]) -> Array:
             parts = [
                 self._outputs(model, columns)
-                for columns in _batches(arrays, self.evaluation_batch(arrays))
+                for columns in _batches(arrays, self.choose_evaluation_batch(arrays))
             ]
             return np.concatenate([part[0].astype(np.float32, copy=False) for part in parts])
 
         return computed
 
-    def gradient(
-        self, model: keras.Model
-    ) -> Callable[[list[Array], list[Array], Array], list[Array]]:
+    def compile_gradient(self, model: keras.Model) -> Gradient:
         known: dict[tuple[Any, ...], Callable[[Tensors], Any]] = {}
 
         def computed(points: list[Array], beside: list[Array], select: Array) -> list[Array]:
             def step(columns: Tensors) -> Tensors:
                 with torch.enable_grad():
                     at = [column.detach().requires_grad_() for column in columns[: len(points)]]
-                    output = model(packed([*at, *columns[len(points) : -1]]), training=False)
+                    output = model(pack([*at, *columns[len(points) : -1]]), training=False)
                     chosen = (output.float().reshape(select.shape) * columns[-1]).sum()
                     return list(
                         torch.autograd.grad(chosen, at, allow_unused=True, materialize_grads=True)
@@ -286,7 +294,7 @@ class TorchProgram(KerasProgram):
 
     def _outputs(self, model: keras.Model, columns: Tensors) -> list[Array]:
         with out_of_memory(), torch.no_grad():
-            found = keras.tree.flatten(model(packed(columns), training=False))
+            found = keras.tree.flatten(model(pack(columns), training=False))
             return [keras.ops.convert_to_numpy(output) for output in found]
 
 
