@@ -1,1 +1,1 @@
-"""Pages on which runs are looked at in a browser."""
+"""Pages in the browser that show runs and models, and train."""

@@ -1,4 +1,4 @@
-"""The pages over runs and models as an application, and the command that serves them."""
+"""The application of all pages, and the function that serves it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.staticfiles import StaticFiles
 
 from cerebro_db.dashboard.base_views import Site
 from cerebro_db.dashboard.model_pages import ModelPages
-from cerebro_db.dashboard.queries import engine
+from cerebro_db.dashboard.queries import make_engine
 from cerebro_db.dashboard.run_pages import RunPages
 from cerebro_db.dashboard.train_pages import TrainPages
 from cerebro_db.dashboard.web_server import Pages
@@ -23,18 +23,18 @@ STATIC = Path(__file__).parent / "static"
 
 
 def serve(url: str, port: int, echo: Callable[[str], None], browser: bool) -> None:
-    """Serve the pages of a database on this machine until Ctrl-C, as `serving.serve` does."""
+    """Serve the pages of a database on this machine until Ctrl-C; see `web_server.serve`."""
     serve_pages(lambda: make_pages(url), port, echo, browser)
 
 
 def make_pages(url: str) -> Pages:
-    """Return the pages of a database as what is served."""
-    site = Site(engine(url))
-    return Pages(application(site), end=site.hub.end)
+    """Return the pages of a database, to be served."""
+    site = Site(make_engine(url))
+    return Pages(make_application(site), end=site.hub.close)
 
 
-def application(site: Site) -> Starlette:
-    """Return the routes of a site; at their end its sessions end."""
+def make_application(site: Site) -> Starlette:
+    """Return the application of a site, which closes the site's sessions at its end."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -42,9 +42,9 @@ def application(site: Site) -> Starlette:
         site.close()
 
     pages = (RunPages(site), TrainPages(site), ModelPages(site))
-    routes = [route for page in pages for route in page.routes()]
+    routes = [route for page in pages for route in page.list_routes()]
     return Starlette(
         routes=[*routes, Mount("/static", StaticFiles(directory=STATIC))],
-        exception_handlers={CerebroError: site.refusal},
+        exception_handlers={CerebroError: site.render_error},
         lifespan=lifespan,
     )

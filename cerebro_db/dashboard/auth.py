@@ -1,6 +1,4 @@
-"""Check every request before it reaches the pages: its host, its session, its origin and its
-text.
-"""
+"""Check the host, the session, the origin and the text of every request to the pages."""
 
 from __future__ import annotations
 
@@ -14,10 +12,9 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cerebro_db.dashboard.entrance import Entrance
-from cerebro_db.dashboard.peers import peer_user
+from cerebro_db.dashboard.peers import find_peer_user
 
-# Nothing from elsewhere, and nothing that stands in a page itself: a text of a user cannot become a
-# program.
+# Nothing from another host, and nothing inline, so that a text of a user cannot become a program.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -36,8 +33,8 @@ REFUSAL = (
     "printed: it works once.\n"
     "Press Enter where the command runs for another address, or start it again.\n"
 )
-# A navigation by this page, not a redirect: for a redirect after a link from elsewhere, such as the
-# local file that opens the browser, browsers would withhold the strict cookie.
+# A navigation by this page, not a redirect. After a link from another site, such as the local file
+# that opens the browser, browsers would withhold the strict cookie from a redirect.
 WELCOME = (
     '<!doctype html><meta charset="utf-8"><title>cerebro_db</title>'
     '<meta http-equiv="refresh" content="0;url={0}"><a href="{0}">To the page</a>\n'
@@ -47,10 +44,9 @@ WELCOME = (
 class Gate:
     """An application behind a check of every request.
 
-    * The host must be one of this machine's own names, so that no other name leads here (DNS
-      rebinding).
-    * The session cookie must have been given to this user for a one-time code.
-    * A request that changes something must have a header that pages of others cannot send.
+    * The host must be one of this machine's own names, against DNS rebinding.
+    * The session cookie must have been issued to this user for a one-time code.
+    * A request that changes something must have a header that other sites' pages cannot send.
     * The address must be text.
 
     Args:
@@ -59,7 +55,7 @@ class Gate:
         port: port of the server.
         policy: Content-Security-Policy of all responses.
         read_only: refuse every request that would change something.
-        user_of: user id of the process that sent a request; None if it is unknown.
+        find_user: returns the user id of the process that sent a request; None if it is unknown.
     """
 
     def __init__(
@@ -69,7 +65,7 @@ class Gate:
         port: int,
         policy: str = POLICY,
         read_only: bool = False,
-        user_of: Callable[[Scope], int | None] = peer_user,
+        find_user: Callable[[Scope], int | None] = find_peer_user,
     ) -> None:
         self._app = app
         self._entrance = entrance
@@ -77,17 +73,16 @@ class Gate:
         self._cookie = f"cerebro_{port}"
         self._headers = {**HEADERS, "Content-Security-Policy": policy}
         self._read_only = read_only
-        self._user_of = user_of
+        self._find_user = find_user
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or hand it on."""
+        """Refuse a request, or pass it to the application."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
-            raise RuntimeError(
-                f"a dashboard has no {scope['type']}"
-            )  # and none must pass unchecked
+            # A request of another type must not pass unchecked.
+            raise RuntimeError(f"a dashboard has no {scope['type']}")
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -104,10 +99,10 @@ class Gate:
             return PlainTextResponse("There is no such host here.\n", 421)
         if not _is_text(request.scope):
             return PlainTextResponse("The address must be text in UTF-8 without zero bytes.\n", 400)
-        user = self._user_of(request.scope)
+        user = self._find_user(request.scope)
         code = request.query_params.get(CODE)
         if code is not None and request.method == "GET":
-            session = self._entrance.begin_session(code, user)
+            session = self._entrance.start_session(code, user)
             if session is not None:
                 return self._welcome(request, session)
         if not self._entrance.admits(request.cookies.get(self._cookie), user):
@@ -121,11 +116,11 @@ class Gate:
         return None
 
     def _welcome(self, request: Request, session: str) -> Response:
-        """Give a browser its session, and lead it to the address without the code."""
+        """Return a page that sets the session cookie and opens the address without the code."""
         parameters = [
             (name, value) for name, value in request.query_params.multi_items() if name != CODE
         ]
-        address = _own_path(request.url.path)
+        address = _make_local_path(request.url.path)
         if parameters:
             address += f"?{urlencode(parameters)}"
         page = HTMLResponse(WELCOME.format(html.escape(address)))
@@ -133,20 +128,17 @@ class Gate:
         return page
 
 
-def _own_path(path: str) -> str:
-    """Return a path of this server: with two slashes in front, or a backslash, it would name
-    another one.
+def _make_local_path(path: str) -> str:
+    """Return a path without the leading slashes that would make it name another server.
 
-    >>> _own_path("//example.org/a b"), _own_path("/%5Cexample.org"), _own_path("/")
-    ('/example.org/a%20b', '/%255Cexample.org', '/')
+    >>> [_make_local_path(path) for path in ("//example.org/a b", "/%5Cexample.org", "/")]
+    ['/example.org/a%20b', '/%255Cexample.org', '/']
     """
     return "/" + quote(path.lstrip("/\\"))
 
 
 def _is_text(scope: Scope) -> bool:
-    """Return True if path and query are UTF-8 without zero bytes, behind their percent signs,
-    too.
-    """
+    """Return True if the path and the query are UTF-8 without zero bytes, also when unquoted."""
     query = scope["query_string"]
     if not query.isascii():
         return False

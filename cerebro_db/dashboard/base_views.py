@@ -1,4 +1,4 @@
-"""What every page needs: what it reads with, what it calls functions with, and how it writes."""
+"""The parts that all pages share: database sessions, templates and errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from cerebro_db.dashboard.event_hub import Hub
+from cerebro_db.dashboard.event_hub import EventHub
 from cerebro_db.dashboard.queries import Reader
 from cerebro_db.display.boards import format_duration, format_number
 from cerebro_db.errors import (
@@ -31,25 +31,24 @@ T = TypeVar("T")
 STATUS = {UndefinedObject: 404, InsufficientPrivilege: 403, ConnectionFailure: 503, ServerGone: 503}
 
 
-class Desk:
-    """A session in which functions are called, one at a time; what the server says meanwhile goes
-    with the answer.
-    """
+class SharedSession:
+    """A session that calls one function at a time, and collects the server's messages."""
 
     def __init__(self, engine: sa.Engine) -> None:
-        self._said: list[str] = []
-        self._session = connect(engine, on_notice=self._said.append)
+        self._messages: list[str] = []
+        self._session = connect(engine, on_notice=self._messages.append)
         self._lock = threading.Lock()
 
-    def ask(self, work: Callable[[Session], T]) -> tuple[T, list[str]]:
-        """What the work returns, and the server's messages."""
+    def call(self, function: Callable[[Session], T]) -> tuple[T, list[str]]:
+        """Return the result of a function, and the messages that are not of level INFO."""
         with self._lock:
-            self._said.clear()
-            found = work(self._session)
-            return found, [line for line in self._said if not line.startswith("INFO")]
+            self._messages.clear()
+            result = function(self._session)
+            notices = [line for line in self._messages if not line.startswith("INFO")]
+            return result, notices
 
     def close(self) -> None:
-        """Cancels what goes on, and ends the session."""
+        """Cancel the current call, and end the session."""
         self._session.cancel()
         self._session.close()
 
@@ -59,72 +58,78 @@ class Site:
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
-        self.acts = Desk(engine)
-        """For what is quick."""
-        self.work = Desk(engine)
-        """For what may take minutes."""
-        self.hub = Hub(engine)
+        self.quick_session = SharedSession(engine)
+        """For calls that take no time."""
+        self.slow_session = SharedSession(engine)
+        """For calls that may take minutes."""
+        self.hub = EventHub(engine)
         self.reader = Reader(engine)
-        """For what somebody asks for."""
-        self.again = Reader(engine, self.hub.pages.took)
-        """For what a page that is open reads by itself."""
-        self._pages = Environment(
-            loader=FileSystemLoader(FOLDER / "templates"), autoescape=True,
-            undefined=StrictUndefined, trim_blocks=True,
+        """For pages that a user opens."""
+        self.refresh_reader = Reader(engine, self.hub.page_throttle.add_cost)
+        """For the parts that an open page reads again by itself."""
+        self._templates = Environment(
+            loader=FileSystemLoader(FOLDER / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
             lstrip_blocks=True,
-        )  # fmt: skip
-        self._pages.filters |= {
+        )
+        self._templates.filters |= {
             "number": format_number,
-            "clock": format_duration,
-            "moment": moment,
-            "json": written,
-            "percent": percent,
+            "duration": format_duration,
+            "timestamp": format_timestamp,
+            "json": format_field,
+            "percent": format_percent,
         }
 
-    def page(self, name: str, status: int = 200, **facts: Any) -> Response:
-        """A template, filled in."""
-        return HTMLResponse(self._pages.get_template(name).render(facts), status)
+    def render(self, template: str, status: int = 200, **variables: Any) -> Response:
+        """Return a template filled with variables."""
+        return HTMLResponse(self._templates.get_template(template).render(variables), status)
 
-    async def refusal(self, request: Request, error: Exception) -> Response:
-        """What an error of the database looks like: a sentence in its place, or a page."""
+    async def render_error(self, request: Request, error: Exception) -> Response:
+        """Return an error of the database as a part of a page, or as a page."""
         assert isinstance(error, CerebroError)
         status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 400)
+        is_disconnected = status == 503
         if "hx-request" not in request.headers:
-            return self.page("error.html", status, error=error, role=None, lost=status == 503)
-        page = self.page("refusal.html", status, error=error)
-        if status == 503 and request.method == "GET":
-            page.headers["HX-Reswap"] = "none"  # the bar on top says it; what stood there stays
+            return self.render(
+                "error.html", status, error=error, role=None, is_disconnected=is_disconnected
+            )
+        page = self.render("refusal.html", status, error=error)
+        if is_disconnected and request.method == "GET":
+            # The bar on top shows the failure; the part of the page stays.
+            page.headers["HX-Reswap"] = "none"
         return page
 
     def close(self) -> None:
-        """Ends all sessions."""
-        self.acts.close()
-        self.work.close()
+        """End all sessions."""
+        self.quick_session.close()
+        self.slow_session.close()
         self.engine.dispose()
 
 
-def moment(time: datetime | None) -> str:
-    """A time to the second, in the zone of this machine.
+def format_timestamp(time: datetime | None) -> str:
+    """Return a time to the second, in the zone of this machine.
 
-    >>> moment(None)
+    >>> format_timestamp(None)
     ''
     """
     return "" if time is None else f"{time.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
-def written(value: object) -> str:
-    """A value as one types it in a form: a text as it is, everything else as JSON.
+def format_field(value: object) -> str:
+    """Return a value as a user types it in a form: text as it is, any other value as JSON.
 
-    >>> written("selu"), written([1, 2]), written(0.5)
+    >>> format_field("selu"), format_field([1, 2]), format_field(0.5)
     ('selu', '[1, 2]', '0.5')
     """
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def percent(share: float | None) -> str:
-    """A share in percent.
+def format_percent(share: float | None) -> str:
+    """Return a share in percent.
 
-    >>> percent(0.1234), percent(None)
+    >>> format_percent(0.1234), format_percent(None)
     ('12.3 %', '')
     """
     return "" if share is None else f"{100 * share:.1f} %"

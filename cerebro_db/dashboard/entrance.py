@@ -1,4 +1,4 @@
-"""One-time codes that open the pages, and the browser sessions that begin with one."""
+"""One-time codes that open the pages, and the browser sessions that start with a code."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import time
 from collections.abc import Callable
 
 CODE_SECONDS = 15 * 60
-"""Lifetime of a code that nobody has used."""
+"""Lifetime of an unused code."""
 
 
 class Entrance:
-    """The codes that are still valid, and the sessions that have begun.
+    """The valid codes, and the sessions that were started with a code.
 
-    A session belongs to the operating-system user whose browser brought the code. Browsers send
-    cookies to every port of a host; a session id that reached another user's server is refused when
-    that user sends it.
+    A session belongs to the operating-system user whose browser sent the code. Browsers send
+    cookies to every port of a host. If another user's server receives a session id, that user
+    cannot use it here.
 
     Args:
-        clock: current time in seconds.
+        clock: returns the current time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -33,7 +33,7 @@ class Entrance:
         self._expiries[_digest(code)] = self._clock() + CODE_SECONDS
         return code
 
-    def begin_session(self, code: str, user: int | None) -> str | None:
+    def start_session(self, code: str, user: int | None) -> str | None:
         """Exchange a code for a new session id; None if the code is unknown, used or expired."""
         expiry = self._expiries.pop(_digest(code), None)
         if expiry is None or expiry <= self._clock():
@@ -43,11 +43,11 @@ class Entrance:
         return session
 
     def admits(self, session: str | None, user: int | None) -> bool:
-        """Return True if the session has begun and belongs to this user."""
+        """Return True if the session exists and belongs to this user."""
         digest = _digest(session or "")
         return digest in self._users and self._users[digest] == user
 
 
 def _digest(secret: str) -> bytes:
-    """Return a key for a lookup whose duration does not depend on how much of a guess is right."""
+    """Return a key whose lookup takes the same time for good and bad guesses of the secret."""
     return hashlib.sha256(secret.encode()).digest()

@@ -1,7 +1,7 @@
-"""Looks at the database for all pages that are open, in one place, and tells them what is new.
+"""Poll the database once for all open pages, and publish the news to them.
 
-Nobody looks while no page is open. How often somebody looks follows from how long it takes: all
-looks together may have a fiftieth of a core of the database.
+Nothing is polled while no page is open. The time between two polls follows from their cost: all
+polls together may take a fiftieth of a core of the database.
 """
 
 from __future__ import annotations
@@ -13,212 +13,221 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, repeat
 from typing import TypeAlias
 
 import sqlalchemy as sa
 from starlette.concurrency import run_in_threadpool
 
 from cerebro_db.dashboard.queries import Reader
-from cerebro_db.dashboard.run_updates import DECIDED, DUE, STALE, Feed, Message
+from cerebro_db.dashboard.run_updates import DECIDED, DUE, STALE, Message, RunFeed
 from cerebro_db.errors import CerebroError
 
-SECONDS = 0.25
-"""Between two looks, at least."""
-LONGEST = 5.0
-"""Between two looks, at most."""
-KEPT_ALIVE = 15.0
-"""Seconds after which a silent connection is given a comment, so that one that is gone is noticed.
-"""
-
+POLL_SECONDS = 0.25
+"""Shortest time between two polls."""
+MAX_DELAY_SECONDS = 5.0
+"""Longest time between two polls."""
+KEEPALIVE_SECONDS = 15.0
+"""Time after which a silent connection gets a comment, so that a closed one is noticed."""
+METRICS_SHARE = 0.01
+"""Share of a core of the database for polling the metrics of a run."""
+LANES_SHARE = 0.004
+LIST_SHARE = 0.004
+PAGES_SHARE = 0.008
+"""Share for reading parts of open pages again."""
 
 Queue: TypeAlias = asyncio.Queue[list[Message]]
-Look: TypeAlias = Callable[[], list[Message]]
-"""What is new."""
+Poll: TypeAlias = Callable[[], list[Message]]
+"""A function that returns the news since its last call."""
 
 
 @dataclass
-class Pace:
-    """When something may be done again, so that the server spends no more than this share of a core
-    on it.
+class Throttle:
+    """A limit on the share of a core that the server may spend on something.
 
-    Nothing waits longer than for some seconds: what is dearer takes a larger share.
+    No delay exceeds MAX_DELAY_SECONDS: something more expensive takes a larger share.
     """
 
     share: float
-    due: float = 0.0
+    next_time: float = 0.0
 
-    def took(self, seconds: float) -> None:
-        """Puts the next time off, after the server has worked so long."""
+    def add_cost(self, seconds: float) -> None:
+        """Postpone the next time, after the server has worked for some seconds."""
         now = time.monotonic()
-        self.due = min(max(self.due, now) + seconds / self.share, now + LONGEST)
+        earliest = max(self.next_time, now) + seconds / self.share
+        self.next_time = min(earliest, now + MAX_DELAY_SECONDS)
 
     def is_due(self) -> bool:
-        """Whether the time has come."""
-        return time.monotonic() >= self.due
+        return time.monotonic() >= self.next_time
 
-    def kept(self, look: Look) -> Look:
-        """A look that finds nothing before its time. The first one, which reads all, does not put
-        the next off.
+    def limit(self, poll: Poll) -> Poll:
+        """Return a poll that returns nothing before it is due.
+
+        The first call reads everything, and does not postpone the second one.
         """
-        looks = chain([True], repeat(False))
+        is_first = True
 
-        def kept() -> list[Message]:
+        def poll_if_due() -> list[Message]:
+            nonlocal is_first
             if not self.is_due():
                 return []
-            found, first = look(), next(looks)
-            self.due = 0.0 if first else self.due
-            return found
+            messages = poll()
+            if is_first:
+                self.next_time = 0.0
+                is_first = False
+            return messages
 
-        return kept
+        return poll_if_due
 
 
 @dataclass
-class Watch:
-    """Those that watch one thing: a run, or the list of runs."""
+class Channel:
+    """The pages that show one thing: a run, or the list of runs."""
 
-    looks: Sequence[Look]
-    """What is new: each is told before the next one looks."""
-    whole: Look
-    """All that is known, for a page that has just been opened."""
-    queues: set[Queue] = field(default_factory=set)
-    opened: set[Queue] = field(default_factory=set)
-    """Those that have been told nothing yet."""
+    polls: Sequence[Poll]  # the messages of each are published before the next one is called
+    read_snapshot: Poll  # returns everything that is known, for a page that was just opened
+    subscribers: set[Queue] = field(default_factory=set)
+    new_subscribers: set[Queue] = field(default_factory=set)  # those that have no snapshot yet
 
-    def tell(self, messages: list[Message]) -> None:
-        """Sends messages to all, and all that is known to those that have just come."""
-        for queue in self.queues:
-            queue.put_nowait(self.whole() if queue in self.opened else messages)
-        self.opened.clear()
+    def publish(self, messages: list[Message]) -> None:
+        """Send messages to all subscribers; new subscribers get a snapshot instead."""
+        for queue in self.subscribers:
+            queue.put_nowait(self.read_snapshot() if queue in self.new_subscribers else messages)
+        self.new_subscribers.clear()
 
 
-class RunWatch(Watch):
-    """Those that watch one run. Its metrics come first, and are looked at oftener than what is
-    dearer.
-    """
+class RunChannel(Channel):
+    """The pages that show one run; metrics are polled first and more often than lanes."""
 
-    def __init__(self, engine: sa.Engine, run_id: int, pages: Pace) -> None:
-        feed = Feed(run_id)
-        metrics, lanes = Pace(0.01), Pace(0.004)
-        self._look = metrics.kept(partial(feed.look, Reader(engine, metrics.took)))
-        looks = (self._metrics, lanes.kept(partial(feed.lanes, Reader(engine, lanes.took))))
-        super().__init__(looks, feed.whole)
-        self._pages = pages
-        self._waiting = set[str]()
+    def __init__(self, engine: sa.Engine, run_id: int, page_throttle: Throttle) -> None:
+        feed = RunFeed(run_id)
+        metrics = Throttle(METRICS_SHARE)
+        metrics_reader = Reader(engine, metrics.add_cost)
+        self._poll_feed = metrics.limit(partial(feed.poll_metrics, metrics_reader))
+        lanes = Throttle(LANES_SHARE)
+        lanes_reader = Reader(engine, lanes.add_cost)
+        poll_lanes = lanes.limit(partial(feed.poll_lanes, lanes_reader))
+        super().__init__((self._poll_metrics, poll_lanes), feed.read_snapshot)
+        self._page_throttle = page_throttle
+        self._pending = set[str]()
 
-    def _metrics(self) -> list[Message]:
-        """What is new of metrics, and whether parts of the page should be read again, once they may
-        be.
-        """
-        found = self._look()
-        self._waiting |= {message[0] for message in found} & {DUE[0], DECIDED[0]}
-        told = [message for message in found if message not in (DUE, DECIDED, STALE)]
-        if STALE in found or (self._waiting and self._pages.is_due()):
-            told += [STALE, *([DECIDED] if DECIDED[0] in self._waiting else [])]
-            self._waiting.clear()
-        return told
+    def _poll_metrics(self) -> list[Message]:
+        """Return new metrics, and when it is due, the order to read parts of the page again."""
+        news = self._poll_feed()
+        self._pending |= {name for name, _ in news} & {DUE[0], DECIDED[0]}
+        messages = [message for message in news if message not in (DUE, DECIDED, STALE)]
+        if STALE in news or (self._pending and self._page_throttle.is_due()):
+            messages.append(STALE)
+            if DECIDED[0] in self._pending:
+                messages.append(DECIDED)
+            self._pending.clear()
+        return messages
 
 
-class ListWatch(Watch):
-    """Those that watch the list of runs."""
+class RunListChannel(Channel):
+    """The pages that show the list of runs."""
 
-    def __init__(self, engine: sa.Engine, pages: Pace) -> None:
-        pace = Pace(0.004)
-        super().__init__((pace.kept(self._list),), list)
-        self._reader = Reader(engine, pace.took)
-        self._pages = pages
-        self._mark: list[tuple[int, str]] = []
+    def __init__(self, engine: sa.Engine, page_throttle: Throttle) -> None:
+        throttle = Throttle(LIST_SHARE)
+        super().__init__((throttle.limit(self._poll_runs),), list)
+        self._reader = Reader(engine, throttle.add_cost)
+        self._page_throttle = page_throttle
+        self._statuses: list[tuple[int, str]] = []
 
-    def _list(self) -> list[Message]:
-        mark = self._reader.mark_of_runs()
-        moving = any(status == "running" for _, status in mark)
-        if mark == self._mark and not (moving and self._pages.is_due()):
+    def _poll_runs(self) -> list[Message]:
+        statuses = self._reader.read_run_statuses()
+        is_running = any(status == "running" for _, status in statuses)
+        if statuses == self._statuses and not (is_running and self._page_throttle.is_due()):
             return []
-        self._mark = mark
+        self._statuses = statuses
         return [STALE]
 
 
-class Hub:
-    """The looks that go on, by run; that of the list of runs is under None."""
+class EventHub:
+    """The channels of the open pages, by run; that of the list of runs is under None."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
-        self._watches: dict[int | None, Watch] = {}
+        self._channels: dict[int | None, Channel] = {}
         self._task: asyncio.Task[None] | None = None
-        self._opened = asyncio.Event()
+        self._has_subscriber = asyncio.Event()
         self._failure: str | None = None
-        self._ended = False
-        self.pages = Pace(0.008)
-        """When parts of pages may be read again; who reads them says how long the server took."""
+        self._is_closed = False
+        self.page_throttle = Throttle(PAGES_SHARE)
+        """Limits the reading of parts of pages; their reader adds the cost."""
 
-    async def events(self, run_id: int | None) -> AsyncIterator[str]:
-        """Server-sent events about a run, or about the list of runs, until the page is closed."""
-        watch, queue = self._join(run_id)
+    async def stream_events(self, run_id: int | None) -> AsyncIterator[str]:
+        """Yield the server-sent events of a run, or of the list of runs, until the page closes."""
+        channel, queue = self._subscribe(run_id)
         try:
-            while not self._ended:
+            while not self._is_closed:
                 try:
-                    messages = await asyncio.wait_for(queue.get(), KEPT_ALIVE)
+                    messages = await asyncio.wait_for(queue.get(), KEEPALIVE_SECONDS)
                 except TimeoutError:
                     yield ": still here\n\n"
                     continue
                 for name, data in messages:
                     yield f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
         finally:
-            watch.queues.discard(queue)
-            if not watch.queues and self._watches.get(run_id) is watch:
-                del self._watches[run_id]
+            channel.subscribers.discard(queue)
+            if not channel.subscribers and self._channels.get(run_id) is channel:
+                del self._channels[run_id]
 
-    def end(self) -> None:
-        """Lets all pages go, so that a server that ends need not wait for them."""
-        self._ended = True
-        for watch in self._watches.values():
-            for queue in watch.queues:
-                queue.put_nowait([])
+    def close(self) -> None:
+        """End all streams, so that a server that stops need not wait for them."""
+        self._is_closed = True
+        self._send_to_all([])
 
-    def _join(self, run_id: int | None) -> tuple[Watch, Queue]:
-        watch = self._watches.get(run_id)
-        if watch is None:
+    def _subscribe(self, run_id: int | None) -> tuple[Channel, Queue]:
+        channel = self._channels.get(run_id)
+        if channel is None:
             if run_id is None:
-                watch = ListWatch(self._engine, self.pages)
+                channel = RunListChannel(self._engine, self.page_throttle)
             else:
-                watch = RunWatch(self._engine, run_id, self.pages)
-            self._watches[run_id] = watch
+                channel = RunChannel(self._engine, run_id, self.page_throttle)
+            self._channels[run_id] = channel
         queue: Queue = asyncio.Queue()
         queue.put_nowait([("server", self._failure)])
-        watch.queues.add(queue)
-        watch.opened.add(queue)
-        self._opened.set()
+        channel.subscribers.add(queue)
+        channel.new_subscribers.add(queue)
+        self._has_subscriber.set()
         if self._task is None:
-            self._task = asyncio.create_task(self._go_on())
-        return watch, queue
+            self._task = asyncio.create_task(self._poll_channels())
+        return channel, queue
 
-    async def _go_on(self) -> None:
-        """Until nobody watches any more."""
+    async def _poll_channels(self) -> None:
+        """Poll until the last page closes."""
         try:
-            while self._watches:
-                self._opened.clear()
-                for watch in list(self._watches.values()):
-                    for look in watch.looks:
-                        await self._look(watch, look)
+            while self._channels:
+                self._has_subscriber.clear()
+                for channel in list(self._channels.values()):
+                    for poll in channel.polls:
+                        await self._poll(channel, poll)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._opened.wait(), SECONDS)
+                    await asyncio.wait_for(self._has_subscriber.wait(), POLL_SECONDS)
         finally:
             self._task = None
 
-    async def _look(self, watch: Watch, look: Look) -> None:
+    async def _poll(self, channel: Channel, poll: Poll) -> None:
         try:
-            found = await run_in_threadpool(look)
+            messages = await run_in_threadpool(poll)
         except CerebroError as error:
-            self._say(str(error))
+            self._set_failure(str(error))
             return
-        self._say(None)
-        if found or watch.opened:
-            watch.tell(found)
+        self._set_failure(None)
+        if messages or channel.new_subscribers:
+            channel.publish(messages)
 
-    def _say(self, failure: str | None) -> None:
-        """Tells everybody that the database is lost, or is there again."""
-        if failure != self._failure:
-            self._failure = failure
-            for watch in self._watches.values():
-                for queue in watch.queues:
-                    queue.put_nowait([("server", failure), *([] if failure else [STALE])])
+    def _set_failure(self, failure: str | None) -> None:
+        """Send a message to all pages when the database is lost or available again."""
+        if failure == self._failure:
+            return
+        self._failure = failure
+        messages: list[Message] = [("server", failure)]
+        if failure is None:
+            messages.append(STALE)
+        self._send_to_all(messages)
+
+    def _send_to_all(self, messages: list[Message]) -> None:
+        for channel in self._channels.values():
+            for queue in channel.subscribers:
+                queue.put_nowait(messages)

@@ -1,13 +1,12 @@
-"""Read and check the input of a request: fields of a form, numbers and JSON that somebody has
-typed.
+"""Read and check the fields of a form, numbers and JSON that a user has typed.
 
-Wrong input raises an error of cerebro_db.errors, which a page shows as a refusal.
+Wrong input raises an error of cerebro_db.errors, which the page shows.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -15,22 +14,22 @@ from starlette.requests import ClientDisconnect, Request
 
 from cerebro_db.errors import InvalidParameter, InvalidText
 
-LARGEST = 1_000_000
-"""Bytes of a form."""
-LARGEST_NUMBER = 2**31 - 1
-"""Largest whole number in a form, as of SQL's integer."""
-DEEPEST = 32
-"""Levels of brackets in JSON that is typed."""
+MAX_BYTES = 1_000_000
+"""Largest size of a form."""
+MAX_INTEGER = 2**31 - 1
+"""Largest whole number in a form, that of SQL's type integer."""
+MAX_DEPTH = 32
+"""Largest number of nested brackets in typed JSON."""
 
 
-async def fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form by name; those that are empty have an empty text."""
+async def read_form(request: Request) -> dict[str, str]:
+    """Return the texts of a form's fields, by name."""
     content = bytearray()
     try:
         async for part in request.stream():
             content += part
-            if len(content) > LARGEST:
-                raise InvalidParameter(f"the form is larger than {LARGEST} bytes")
+            if len(content) > MAX_BYTES:
+                raise InvalidParameter(f"the form is larger than {MAX_BYTES} bytes")
     except ClientDisconnect as error:
         raise InvalidParameter("the browser left before it had sent its form") from error
     try:
@@ -45,24 +44,25 @@ async def fields(request: Request) -> dict[str, str]:
     return form
 
 
-def text(form: Mapping[str, str], name: str) -> str:
+def read_text(form: Mapping[str, str], name: str) -> str:
     """Return the text in a field that must not be empty."""
-    if not (value := form.get(name, "").strip()):
+    value = form.get(name, "").strip()
+    if not value:
         raise InvalidParameter(f"the field {name} is empty", hint="Fill it in.")
     return value
 
 
-def whole_number(form: Mapping[str, str], name: str) -> int:
+def read_integer(form: Mapping[str, str], name: str) -> int:
     """Return the whole number in a field."""
-    value = text(form, name)
+    value = read_text(form, name)
     try:
         number = int(value)
     except ValueError:
         raise InvalidParameter(
             f"{name} is {value[:80]!r}, and a whole number is expected"
         ) from None
-    if abs(number) > LARGEST_NUMBER:
-        raise InvalidParameter(f"{name} is {value[:80]}; expected at most {LARGEST_NUMBER}")
+    if abs(number) > MAX_INTEGER:
+        raise InvalidParameter(f"{name} is {value[:80]}; expected at most {MAX_INTEGER}")
     return number
 
 
@@ -71,15 +71,15 @@ def read_json(value: str) -> Any:
 
     Raises:
         ValueError: it is not JSON.
-        InvalidText: it is JSON that PostgreSQL does not take, for its depth or its characters.
+        InvalidText: PostgreSQL does not accept the depth or the characters of the JSON.
     """
     try:
         parsed = json.loads(value)
         depth = measure_depth(parsed)
     except RecursionError:
-        depth = DEEPEST + 1
-    if depth > DEEPEST:
-        raise InvalidText(f"the JSON {value[:40]!r}… is nested more than {DEEPEST} levels deep")
+        depth = MAX_DEPTH + 1
+    if depth > MAX_DEPTH:
+        raise InvalidText(f"the JSON {value[:40]!r}… is nested more than {MAX_DEPTH} levels deep")
     if not _is_storable(parsed):
         raise InvalidText(
             f"the JSON {value[:40]!r} has a zero byte or half a character", hint="Leave it out."
@@ -88,7 +88,7 @@ def read_json(value: str) -> Any:
 
 
 def measure_depth(value: object) -> int:
-    """Return how many lists and objects stand in one another.
+    """Return the number of nested lists and objects.
 
     >>> measure_depth(1), measure_depth([]), measure_depth({"a": [1, {}]})
     (0, 1, 3)
@@ -97,15 +97,17 @@ def measure_depth(value: object) -> int:
     depth = 0
     while level := [item for item in level if isinstance(item, (dict, list))]:
         depth += 1
-        level = [
-            part for item in level for part in (item.values() if isinstance(item, dict) else item)
-        ]
+        level = [child for item in level for child in _list_children(item)]
     return depth
+
+
+def _list_children(item: dict[Any, Any] | list[Any]) -> Iterable[object]:
+    return item.values() if isinstance(item, dict) else item
 
 
 def _is_storable(value: object) -> bool:
     try:
-        written = json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:  # half of a character that takes two
+        encoded = json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
         return False
-    return b"\\u0000" not in written
+    return b"\\u0000" not in encoded

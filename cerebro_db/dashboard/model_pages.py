@@ -1,6 +1,4 @@
-"""The pages of models by name: versions, what they learned, how good they are elsewhere, a form
-that predicts.
-"""
+"""The pages of models by name: versions, columns, evaluation, drift, and a form that predicts."""
 
 from __future__ import annotations
 
@@ -17,16 +15,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from cerebro_db.dashboard.base_views import Site
-from cerebro_db.dashboard.forms import fields, read_json, text
+from cerebro_db.dashboard.forms import read_form, read_json, read_text
 from cerebro_db.dashboard.queries import Row
 from cerebro_db.errors import InvalidParameter
 
-CHOICES = 100
-"""So many categories of a column are offered."""
-AWAITED = timedelta(minutes=2)
-"""So long after a version its importances may still come."""
-CLASSES = 30
-"""A confusion matrix has at most so many rows."""
+MAX_CHOICES = 100
+"""Largest number of categories that a field of the form offers."""
+IMPORTANCE_TIMEOUT = timedelta(minutes=2)
+"""Time after a deployment in which importances may still be stored."""
+MAX_CLASSES = 30
+"""Largest number of classes in a confusion matrix."""
+VALUE_PREFIX = "value."
 
 
 @dataclass(frozen=True)
@@ -45,185 +44,198 @@ class ModelPages:
         self._site = site
         self._reader = site.reader
 
-    def routes(self) -> list[Route]:
-        """Where they are."""
+    def list_routes(self) -> list[Route]:
+        """Return the routes of these pages."""
         return [
-            Route("/models", self.models),
-            Route("/model", self.model),
-            Route("/model/columns", self.columns),
+            Route("/models", self.show_models),
+            Route("/model", self.show_model),
+            Route("/model/columns", self.show_columns),
             Route("/model/deploy", self.deploy, methods=["POST"]),
             Route("/model/predict", self.predict, methods=["POST"]),
             Route("/model/evaluate", self.evaluate, methods=["POST"]),
-            Route("/model/drift", self.drift, methods=["POST"]),
+            Route("/model/drift", self.measure_drift, methods=["POST"]),
         ]
 
-    async def models(self, request: Request) -> Response:
-        """All of them."""
-        role, models = await run_in_threadpool(lambda: (self._reader.role(), self._reader.models()))
-        return self._site.page("models.html", role=role, models=models, address=address)
+    async def show_models(self, request: Request) -> Response:
+        """Show the list of models."""
 
-    async def model(self, request: Request) -> Response:
-        """One of them."""
-        return self._site.page(
-            "model.html", **await run_in_threadpool(self._facts, *_named(request))
-        )
+        def read_variables() -> dict[str, Any]:
+            return {"role": self._reader.read_role(), "models": self._reader.read_models()}
 
-    def _facts(self, owner: str, name: str) -> dict[str, Any]:
-        reader, model = self._reader, self._reader.model(owner, name)
-        tables, learned = reader.tables(), self._learned(model)
-        outline = reader.granted(owner, name) if not learned["features"] else None
+        variables = await run_in_threadpool(read_variables)
+        return self._site.render("models.html", **variables, make_address=make_address)
+
+    async def show_model(self, request: Request) -> Response:
+        """Show one model."""
+        variables = await run_in_threadpool(self._describe_model, *_read_model_key(request))
+        return self._site.render("model.html", **variables)
+
+    def _describe_model(self, owner: str, name: str) -> dict[str, Any]:
+        reader = self._reader
+        model = reader.read_model(owner, name)
+        tables = reader.read_tables()
+        columns = self._describe_columns(model)
+        inputs = _list_inputs(columns["features"])
+        if not columns["features"]:
+            outline = reader.read_outline(owner, name)
+            if outline:
+                inputs = _list_granted_inputs(outline)
+        version = model["version"]
+        sources = (table["name"] for table in tables if table["quoted"] == model["source"])
         return {
-            **learned,
-            "role": reader.role(),
-            "versions": reader.versions(owner, name),
-            "groups": reader.groups(owner, name, model["version"]) if model["version"] else [],
-            "inputs": _granted_inputs(outline) if outline else _inputs(learned["features"]),
+            **columns,
+            "role": reader.read_role(),
+            "versions": reader.read_versions(owner, name),
+            "groups": reader.read_groups(owner, name, version) if version else [],
+            "inputs": inputs,
             "tables": tables,
-            "source": next(
-                (row["name"] for row in tables if row["quoted"] == model["source"]), None
-            ),
-            "named": lambda: _hidden(owner, name),
+            "source": next(sources, None),
+            "make_hidden_fields": lambda: _make_hidden_fields(owner, name),
         }
 
-    async def columns(self, request: Request) -> Response:
-        """What the version that predicts has learned of each column, read again while its
-        importances are computed.
-        """
-        owner, name = _named(request)
-        found = await run_in_threadpool(lambda: self._learned(self._reader.model(owner, name)))
-        return self._site.page("features.html", **found)
+    async def show_columns(self, request: Request) -> Response:
+        """Show the columns of the deployed version; the page repeats this for importances."""
+        owner, name = _read_model_key(request)
+        columns = await run_in_threadpool(
+            lambda: self._describe_columns(self._reader.read_model(owner, name))
+        )
+        return self._site.render("features.html", **columns)
 
-    def _learned(self, model: Row) -> dict[str, Any]:
-        """What was learned of columns; importances come some time after a version."""
-        owner, name, version = model["owner"], model["model"], model["version"]
-        features = self._reader.features(owner, name, version) if version else []
-        known = [row["importance"] for row in features if row["importance"] is not None]
-        deployed = model["deployed_at"]
-        recent = deployed is not None and datetime.now(UTC) - deployed < AWAITED
+    def _describe_columns(self, model: Row) -> dict[str, Any]:
+        """Return the features of the deployed version; their importances may be stored later."""
+        owner = model["owner"]
+        name = model["model"]
+        version = model["version"]
+        features = self._reader.read_features(owner, name, version) if version else []
+        importances = [row["importance"] for row in features if row["importance"] is not None]
+        deployed_at = model["deployed_at"]
+        is_new = deployed_at is not None and datetime.now(UTC) - deployed_at < IMPORTANCE_TIMEOUT
         return {
             "model": model,
             "features": features,
-            "largest": max(known, default=0) or 1,
-            "awaited": recent and not known,
-            "place": urlencode({"owner": owner, "model": name}),
+            "largest_importance": max(importances, default=0) or 1,
+            "is_computing": is_new and not importances,
+            "query": urlencode({"owner": owner, "model": name}),
         }
 
     async def deploy(self, request: Request) -> Response:
-        """Lets another version predict."""
-        form = await fields(request)
-        name = text(form, "model")
+        """Deploy another version."""
+        form = await read_form(request)
+        name = read_text(form, "model")
         version, _ = await run_in_threadpool(
-            self._site.acts.ask, lambda session: session.deploy(name, text(form, "version"))
+            self._site.quick_session.call,
+            lambda session: session.deploy(name, read_text(form, "version")),
         )
-        return self._site.page(
-            "deployed.html", version=version, address=address(form.get("owner", ""), name)
-        )
+        address = make_address(form.get("owner", ""), name)
+        return self._site.render("deployed.html", version=version, address=address)
 
     async def predict(self, request: Request) -> Response:
-        """What a model says of the row that was typed."""
-        form = await fields(request)
-        record = {name[6:]: _value(form, name[6:]) for name in form if name.startswith("value.")}
-        found, said = await run_in_threadpool(
-            self._site.work.ask,
+        """Show the prediction for the typed row."""
+        form = await read_form(request)
+        columns = [
+            field.removeprefix(VALUE_PREFIX) for field in form if field.startswith(VALUE_PREFIX)
+        ]
+        row = {column: _read_value(form, column) for column in columns}
+        prediction, notices = await run_in_threadpool(
+            self._site.slow_session.call,
             lambda session: session.predict_row(
-                text(form, "model"), record, owner=text(form, "owner")
+                read_text(form, "model"), row, owner=read_text(form, "owner")
             ),
         )
-        return self._site.page(
-            "predicted.html", found=found, said=said, target=form.get("target", "It")
+        target = form.get("target", "It")
+        return self._site.render(
+            "predicted.html", prediction=prediction, notices=notices, target=target
         )
 
     async def evaluate(self, request: Request) -> Response:
-        """How good a model is over the rows of a table."""
-        form = await fields(request)
-        source = text(form, "source")
-        rows, said = await run_in_threadpool(
-            self._site.work.ask, lambda session: session.evaluation(text(form, "model"), source)
+        """Show the metrics of a model on the rows of a table."""
+        form = await read_form(request)
+        source = read_text(form, "source")
+        rows, notices = await run_in_threadpool(
+            self._site.slow_session.call,
+            lambda session: session.evaluation(read_text(form, "model"), source),
         )
-        return self._site.page("evaluated.html", source=source, said=said, **_judged(rows))
-
-    async def drift(self, request: Request) -> Response:
-        """How far the rows of a table lie from those of training."""
-        form = await fields(request)
-        drift, said = await run_in_threadpool(
-            self._site.work.ask,
-            lambda session: session.drift(text(form, "model"), text(form, "source")),
+        return self._site.render(
+            "evaluated.html", source=source, notices=notices, **_describe_evaluation(rows)
         )
-        return self._site.page("drift.html", drift=drift, said=said)
+
+    async def measure_drift(self, request: Request) -> Response:
+        """Show the drift of the rows of a table from those of the training."""
+        form = await read_form(request)
+        drift, notices = await run_in_threadpool(
+            self._site.slow_session.call,
+            lambda session: session.drift(read_text(form, "model"), read_text(form, "source")),
+        )
+        return self._site.render("drift.html", drift=drift, notices=notices)
 
 
-def _named(request: Request) -> tuple[str, str]:
-    """The owner and the name of the model that an address is about."""
+def _read_model_key(request: Request) -> tuple[str, str]:
+    """Return the owner and the name of the model in an address."""
     return request.query_params.get("owner", ""), request.query_params.get("model", "")
 
 
-def address(owner: str, model: str) -> str:
-    """Where a model's page is.
+def make_address(owner: str, model: str) -> str:
+    """Return the address of a model's page.
 
-    >>> address("ann", "a/b&c")
+    >>> make_address("ann", "a/b&c")
     '/model?owner=ann&model=a%2Fb%26c'
     """
     return f"/model?{urlencode({'owner': owner, 'model': model})}"
 
 
-def _hidden(owner: str, model: str) -> Markup:
+def _make_hidden_fields(owner: str, model: str) -> Markup:
     field = Markup('<input type="hidden" name="{}" value="{}">')
     return field.format("owner", owner) + field.format("model", model)
 
 
-def _inputs(features: Sequence[Row]) -> list[Input]:
-    """A field for each column that a version has learned from, with its categories to choose
-    from.
-    """
-    used = (row for row in features if row["kind"] != "left out")
+def _list_inputs(features: Sequence[Row]) -> list[Input]:
+    """Return a field for each column that a version uses, with its categories."""
     return [
-        Input(row["column"], row["kind"], _choices(row["constants"].get("values"))) for row in used
+        Input(row["column"], row["kind"], _list_choices(row["constants"].get("values")))
+        for row in features
+        if row["kind"] != "left out"
     ]
 
 
-def _choices(values: object) -> list[str]:
-    return [str(value) for value in values[:CHOICES]] if isinstance(values, list) else []
+def _list_choices(values: object) -> list[str]:
+    return [str(value) for value in values[:MAX_CHOICES]] if isinstance(values, list) else []
 
 
-def _granted_inputs(outline: Mapping[str, Any]) -> list[Input]:
-    """The same of a model of another role, of which no values are told."""
+def _list_granted_inputs(outline: Mapping[str, Any]) -> list[Input]:
+    """Return the fields for another role's model, whose categories are not revealed."""
     return [
-        Input(each["column"], each["kind"])
-        for each in outline["recipe"]["features"]
-        if each["kind"] != "left out"
+        Input(feature["column"], feature["kind"])
+        for feature in outline["recipe"]["features"]
+        if feature["kind"] != "left out"
     ]
 
 
-def _value(form: Mapping[str, str], name: str) -> object:
-    """What was typed for a column: nothing is NULL."""
-    typed = form[f"value.{name}"]
-    if not typed:
+def _read_value(form: Mapping[str, str], column: str) -> object:
+    """Return the typed value of a column; an empty field is NULL."""
+    text = form[VALUE_PREFIX + column]
+    if not text:
         return None
-    if form.get(f"kind.{name}") == "text":
-        return typed
+    if form.get(f"kind.{column}") == "text":
+        return text
     try:
-        return read_json(typed)
+        return read_json(text)
     except ValueError:
         raise InvalidParameter(
-            f"{typed[:80]!r} is typed for {name}, and a number or an array is expected"
+            f"{text[:80]!r} is typed for {column}, and a number or an array is expected"
         ) from None
 
 
-def _judged(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Metrics of all rows, and of a classification with not too many classes which was taken for
-    which.
-    """
-    whole = [row for row in rows if row["group"] is None]
+def _describe_evaluation(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the metrics of all rows, and the confusion matrix unless it has too many classes."""
+    all_rows = [row for row in rows if row["group"] is None]
     confusion = {
-        (row["class"], row["predicted"]): row for row in whole if row["metric"] == "confusion"
+        (row["class"], row["predicted"]): row for row in all_rows if row["metric"] == "confusion"
     }
     classes = list(dict.fromkeys(name for pair in confusion for name in pair))
-    metrics = {row["metric"]: row["value"] for row in whole if row["class"] is None}
-    counts = [row["rows"] for row in whole if row["class"] is None]
-    few = classes if len(classes) <= CLASSES else []
+    overall = [row for row in all_rows if row["class"] is None]
     return {
-        "metrics": metrics,
-        "rows": max(counts, default=0),
-        "classes": few,
+        "metrics": {row["metric"]: row["value"] for row in overall},
+        "rows": max((row["rows"] for row in overall), default=0),
+        "classes": classes if len(classes) <= MAX_CLASSES else [],
         "confusion": confusion,
     }

@@ -1,7 +1,7 @@
-"""Optuna's dashboard over runs: the views of schema cerebro_optuna are what it takes for its own
-tables.
+"""Serve Optuna's dashboard over runs.
 
-It reads as the role of the URL, and can write nothing.
+The views of schema cerebro_optuna have the form of its own tables. It reads with the role of the
+URL, and cannot write.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from cerebro_db.dashboard.queries import add_options
 from cerebro_db.display.csv_files import rewrite_csv
-from cerebro_db.driver import parse_url
 from cerebro_db.optional_imports import import_library
 
 if TYPE_CHECKING:
@@ -24,46 +24,42 @@ if TYPE_CHECKING:
     from cerebro_db.dashboard.web_server import Pages
 
 OPTIONS = "-c search_path=cerebro_optuna -c default_transaction_read_only=on"
-# As Optuna's dashboard wants it itself: its pictures are drawn by compiled programs, its styles
-# stand in the page.
+# Optuna's dashboard draws charts with compiled programs, and has its styles in the page.
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' data: 'unsafe-inline'; "
     "img-src 'self' data: blob:; object-src 'none'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
-# What its pages ask for; to other questions it answers with an error of the server, or has nothing
-# to say here.
+# The requests of its pages; it answers others with a server error, or they have no use here.
 PATH = re.compile(
     r"/?|/dashboard(/.*)?|/favicon\.ico|/static/[\w./-]+|/incompatible-rdb-schema|/api/meta|/api/studies"
     r"|(/api/studies|/csv)/(?P<study>[0-9]{1,9})(/param_importances)?",
     re.ASCII,
 )
-# Of a study; other pages read their queries in the browser.
+# The queries about a study; other pages read their queries in the browser.
 QUERY = re.compile(
     r"((after=[0-9]{1,9}|trial_ids=[0-9,%C]{0,10000}|evaluator=\w{1,30})(&|$))*", re.ASCII
 )
 
 
 def serve(url: str, port: int, echo: Callable[[str], None], browser: bool) -> None:
-    """Serve the dashboard on this machine until Ctrl-C, behind the same gate as the pages of
-    cerebro_db.
-    """
-    serving = import_library("cerebro_db.dashboard.web_server", "dashboard")
-    serving.serve(lambda: make_pages(url), port, echo, browser)
+    """Serve the dashboard on this machine until Ctrl-C, behind the gate of cerebro_db's pages."""
+    web_server = import_library("cerebro_db.dashboard.web_server", "dashboard")
+    web_server.serve(lambda: make_pages(url), port, echo, browser)
 
 
 def make_pages(url: str) -> Pages:
     """Return Optuna's dashboard, a WSGI application, as pages to serve."""
-    serving = import_library("cerebro_db.dashboard.web_server", "dashboard")
+    web_server = import_library("cerebro_db.dashboard.web_server", "dashboard")
     adapter = import_library("a2wsgi", "dashboard")
     runs = storage(url)
-    app = Questions(import_library("optuna_dashboard", "dashboard").wsgi(runs), runs)
-    pages: Pages = serving.Pages(adapter.WSGIMiddleware(app), POLICY, read_only=True)
+    app = RequestFilter(import_library("optuna_dashboard", "dashboard").wsgi(runs), runs)
+    pages: Pages = web_server.Pages(adapter.WSGIMiddleware(app), POLICY, read_only=True)
     return pages
 
 
-class Questions:
-    """Optuna's dashboard, asked only what its pages ask, and only about studies that there are.
+class RequestFilter:
+    """A filter that passes only requests of the dashboard's own pages for existing studies.
 
     Args:
         app: the dashboard.
@@ -81,9 +77,7 @@ class Questions:
             return _refuse(start_response, "404 Not Found", b"There is no such page or study.\n")
         if path["study"] and not QUERY.fullmatch(environ["QUERY_STRING"]):
             return _refuse(start_response, "400 Bad Request", b"No page asks so about a study.\n")
-        environ.setdefault(
-            "HTTP_ACCEPT_ENCODING", ""
-        )  # it does not look whether the header is there
+        environ.setdefault("HTTP_ACCEPT_ENCODING", "")  # the dashboard requires the header
         if environ["PATH_INFO"].startswith("/csv/"):
             return self._write_csv(environ, start_response)
         return self.app(environ, start_response)
@@ -91,21 +85,23 @@ class Questions:
     def _write_csv(
         self, environ: WSGIEnvironment, start_response: StartResponse
     ) -> Iterable[bytes]:
-        """Answer with Optuna's file, but for what a spreadsheet would execute."""
-        status, headers = "", list[tuple[str, str]]()
+        """Return Optuna's file without formulas that a spreadsheet would execute."""
+        status = ""
+        headers = list[tuple[str, str]]()
 
-        def keep(
+        def receive_head(
             new_status: str, new_headers: list[tuple[str, str]], error: object = None
         ) -> Callable[[bytes], None]:
             nonlocal status, headers
-            status, headers = new_status, new_headers
+            status = new_status
+            headers = new_headers
             return lambda part: None
 
-        body = b"".join(self.app(environ, keep))
+        body = b"".join(self.app(environ, receive_head))
         if status.startswith("200 "):
             body = rewrite_csv(body.decode()).encode()
-        others = [(name, value) for name, value in headers if name.lower() != "content-length"]
-        start_response(status, [*others, ("Content-Length", str(len(body)))])
+        headers = [(name, value) for name, value in headers if name.lower() != "content-length"]
+        start_response(status, [*headers, ("Content-Length", str(len(body)))])
         return [body]
 
     def _has_study(self, study: int) -> bool:
@@ -122,15 +118,11 @@ def _refuse(start_response: StartResponse, status: str, reason: bytes) -> Iterab
 
 
 def storage(url: str | sa.URL) -> RDBStorage:
-    """Runs as a storage of Optuna, such as `optuna.load_study` takes: a study for each, named
-    `<name> #<run_id>`.
+    """Return the runs as a storage of Optuna, for functions such as `optuna.load_study`.
+
+    Each run is a study, which has the name `<name> #<run_id>`.
     """
     storages = import_library("optuna.storages", "dashboard")
-    parsed = parse_url(url)
-    options = parsed.query.get("options", "")
-    own = options if isinstance(options, str) else " ".join(options)
-    reading = parsed.update_query_dict({"options": f"{own} {OPTIONS}".strip()})
-    found: RDBStorage = storages.RDBStorage(
-        reading.render_as_string(hide_password=False), skip_table_creation=True
-    )
-    return found
+    storage_url = add_options(url, OPTIONS).render_as_string(hide_password=False)
+    runs: RDBStorage = storages.RDBStorage(storage_url, skip_table_creation=True)
+    return runs

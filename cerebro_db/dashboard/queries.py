@@ -1,6 +1,4 @@
-"""What the pages read of the database, all of it by views in which the role sees what it may
-see.
-"""
+"""Read the database for the pages, through views that show a role what it may see."""
 
 from __future__ import annotations
 
@@ -16,120 +14,131 @@ from cerebro_db.errors import ConnectionFailure, ServerGone, UndefinedObject
 from cerebro_db.records import Standing
 from cerebro_db.run_reader import RunReader, unknown_run_error
 
-# Plans of these short statements take less time than their compilation would.
+# Compiling these short statements would take longer than their plans do.
 OPTIONS = "-c jit=off -c application_name=cerebro-db-dashboard"
-RUNS = 50
-"""So many of the newest runs are listed."""
+MAX_RUNS = 50
+"""Number of runs in the list, the newest ones."""
 
 Row = Mapping[str, Any]
 
 
-def _view(name: str, columns: str, schema: str = "cerebro") -> sa.TableClause:
+def _declare_view(name: str, columns: str, schema: str = "cerebro") -> sa.TableClause:
     return sa.table(name, *map(sa.column, columns.split()), schema=schema)
 
 
-CONFIG = _view(
+CONFIG = _declare_view(
     "config",
     "run_id mst_key status reason epochs template source cloned_from warm_started_from best_epoch "
     "ended_by group_value",
 )
-PARAMETER = _view("parameter", "run_id mst_key name value")
-DECISION = _view("decision", "run_id decision_no time mst_key action epoch rule reason act_id")
-ACT = _view("act", "act_id run_id time actor action mst_key change status reason done_at")
-MODEL = _view(
+PARAMETER = _declare_view("parameter", "run_id mst_key name value")
+DECISION = _declare_view(
+    "decision", "run_id decision_no time mst_key action epoch rule reason act_id"
+)
+ACT = _declare_view("act", "act_id run_id time actor action mst_key change status reason done_at")
+MODEL = _declare_view(
     "model",
     "model owner version task target source metric value deployed_at template training_rows "
     "validation_rows versions",
 )
-VERSION = _view(
+VERSION = _declare_view(
     "model_version",
     "model owner version deployed created_at run_id mst_key template params task target source "
     "metric value training_rows validation_rows group_by",
 )
-GROUP = _view("model_group", "model owner version group_value template value training_rows")
-FEATURE = _view(
+GROUP = _declare_view("model_group", "model owner version group_value template value training_rows")
+FEATURE = _declare_view(
     "feature", "model owner version place column kind reason constants importance importance_error"
 )
-GRANT = _view("model_grant", "model owner version outline")
-RELATION = _view(
+GRANT = _declare_view("model_grant", "model owner version outline")
+RELATION = _declare_view(
     "pg_class", "oid relname relnamespace relkind relispartition reltuples", "pg_catalog"
 )
-ATTRIBUTE = _view(
+ATTRIBUTE = _declare_view(
     "pg_attribute", "attrelid attname atttypid atttypmod attnum attisdropped", "pg_catalog"
 )
-DEPENDENCY = _view("pg_depend", "objid deptype", "pg_catalog")
-OWN_SCHEMAS = ("information_schema", "cerebro", "cerebro_state", "cerebro_optuna")
+DEPENDENCY = _declare_view("pg_depend", "objid deptype", "pg_catalog")
+SYSTEM_SCHEMAS = ("information_schema", "cerebro", "cerebro_state", "cerebro_optuna")
 
 
-def _quoted(name: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
-    """The name in quotes, as the log writes all names."""
+def _quote(name: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
+    """Return SQL that quotes a name, also if it needs no quotes, as in the log."""
     return sa.literal('"').concat(sa.func.replace(name, '"', '""')).concat('"')
 
 
-def _source(spec: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    """What a run was trained on: the raw table of a model by name, else the packed one."""
-    raw = spec.op("->")("train").op("->>")("relation")
-    return sa.func.coalesce(raw, spec.op("->>")("source_table")).label("source")
+def _read_source(spec: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """Return SQL for the raw table that a run was trained on, or else for its packed table."""
+    raw_table = spec.op("->")("train").op("->>")("relation")
+    return sa.func.coalesce(raw_table, spec.op("->>")("source_table")).label("source")
 
 
-def engine(url: str) -> sa.Engine:
-    """Connections of the pages: few, for all are of one person."""
+def make_engine(url: str) -> sa.Engine:
+    """Return an engine with a few connections: all pages are those of one person."""
+    # The pages read single statements. Transactions around them would cost as much as they do.
+    return sa.create_engine(
+        add_options(url, OPTIONS), pool_size=3, max_overflow=3, isolation_level="AUTOCOMMIT"
+    )
+
+
+def add_options(url: str | sa.URL, options: str) -> sa.URL:
+    """Return a URL with more command-line options for the server session."""
     parsed = parse_url(url)
-    options = parsed.query.get("options", "")
-    own = options if isinstance(options, str) else " ".join(options)
-    reading = parsed.update_query_dict({"options": f"{own} {OPTIONS}".strip()})
-    # Nothing but single statements is read: to begin and end transactions around them would cost as
-    # much as they do.
-    return sa.create_engine(reading, pool_size=3, max_overflow=3, isolation_level="AUTOCOMMIT")
+    existing = parsed.query.get("options", "")
+    if not isinstance(existing, str):
+        existing = " ".join(existing)
+    return parsed.update_query_dict({"options": f"{existing} {options}".strip()})
 
 
 class Reader(RunReader):
-    """Rows for the pages. Every method raises a class of cerebro_db.errors when the server refuses.
+    """The queries of the pages; a refusal of the server raises a class of cerebro_db.errors.
 
-    `spent` hears how many seconds the server took for each query.
+    Args:
+        add_cost: receives the seconds that the server took for each query.
     """
 
     def __init__(
-        self, engine: sa.Engine, spent: Callable[[float], None] = lambda seconds: None
+        self, engine: sa.Engine, add_cost: Callable[[float], None] = lambda seconds: None
     ) -> None:
         super().__init__(engine)
-        self._spent = spent
+        self._add_cost = add_cost
 
-    def rows(self, query: sa.Select[Any]) -> list[Row]:  # type: ignore[override]
-        """The rows of a query by the names of its columns."""
+    def read_rows(self, query: sa.Select[Any]) -> list[Row]:
+        """Return the rows of a query as mappings from column names to values."""
         names = [column.name for column in query.selected_columns]
-        return [dict(zip(names, row, strict=True)) for row in self.tuples(query)]
+        return [dict(zip(names, row, strict=True)) for row in self.read_tuples(query)]
 
-    def tuples(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
-        """The rows of a query as tuples, of which there may be very many: those that the driver has
-        made.
+    def read_tuples(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
+        """Return the rows of a query as the driver's own tuples, because there may be very many.
 
-        A connection that the server has ended meanwhile is replaced once.
+        If the server has ended the connection, the query is repeated once on a new one.
         """
         try:
-            return self._fetched(query)
+            return self._execute(query)
         except (ConnectionFailure, ServerGone):
-            return self._fetched(query)
+            return self._execute(query)
 
-    def _fetched(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
+    def _execute(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
         with translate_errors(), self.engine.connect() as connection:
-            begun = time.monotonic()
-            found = connection.execute(query).cursor
-            self._spent(time.monotonic() - begun)
-            return [] if found is None else list(found.fetchall())
+            start = time.monotonic()
+            cursor = connection.execute(query).cursor
+            self._add_cost(time.monotonic() - start)
+            return [] if cursor is None else list(cursor.fetchall())
 
-    def advance(self, run_id: int) -> Row:
-        """How far one run is, without the best configuration, which is dear; UndefinedObject
-        without such a run.
+    def read_progress(self, run_id: int) -> Row:
+        """Return the progress of a run without the best configuration, which is expensive.
+
+        Raises:
+            UndefinedObject: there is no such run.
         """
-        progress = [column for column in records.PROGRESS.c if not column.name.startswith("best_")]
-        found = self.rows(sa.select(*progress).where(records.PROGRESS.c.run_id == run_id))
-        if not found:
+        view = records.PROGRESS
+        columns = [column for column in view.c if not column.name.startswith("best_")]
+        rows = self.read_rows(sa.select(*columns).where(view.c.run_id == run_id))
+        if not rows:
             raise unknown_run_error(run_id)
-        return found[0]
+        return rows[0]
 
-    def role(self) -> Row:
-        """Who reads, where, and whether the extension is there and may be used."""
+    def read_role(self) -> Row:
+        """Return the role and the database, and if the extension exists and may be used."""
         extension = sa.exists(
             sa.select(records.EXTENSION).where(records.EXTENSION.c.extname == "cerebro_db")
         )
@@ -146,147 +155,164 @@ class Reader(RunReader):
             extension.label("extension"),
             sa.func.coalesce(sa.func.has_schema_privilege(schema, "USAGE"), False).label("usage"),
         )
-        return self.rows(query)[0]
+        return self.read_rows(query)[0]
 
-    def runs_of(self, run_ids: Sequence[int]) -> list[Row]:
-        """What these runs have come to."""
-        run, progress = records.RUN, records.PROGRESS
+    def read_runs(self, run_ids: Sequence[int]) -> list[Row]:
+        """Return the progress of runs, with their start, error and source."""
+        if not run_ids:
+            return []
+        run = records.RUN
+        progress = records.PROGRESS
         query = (
-            sa.select(progress, run.c.started_at, run.c.error, _source(run.c.spec))
+            sa.select(progress, run.c.started_at, run.c.error, _read_source(run.c.spec))
             .join_from(progress, run, run.c.run_id == progress.c.run_id)
             .where(progress.c.run_id.in_(run_ids))
         )
-        return self.rows(query) if run_ids else []
+        return self.read_rows(query)
 
-    def mark_of_runs(self) -> list[tuple[int, str]]:
-        """What must change where the list of runs is another one."""
+    def read_run_statuses(self) -> list[tuple[int, str]]:
+        """Return the ids and the statuses of the newest runs; a change means another list."""
         run = records.RUN.c
-        query = sa.select(run.run_id, run.status).order_by(run.run_id.desc()).limit(RUNS)
-        return [(row["run_id"], row["status"]) for row in self.rows(query)]
+        query = sa.select(run.run_id, run.status).order_by(run.run_id.desc()).limit(MAX_RUNS)
+        return [(row["run_id"], row["status"]) for row in self.read_rows(query)]
 
-    def run(self, run_id: int) -> Row:
-        """When a run began, on what, which model it has made, and why it failed, if so;
-        UndefinedObject without one.
+    def read_run(self, run_id: int) -> Row:
+        """Return the status, start, error, source and model version of a run.
+
+        Raises:
+            UndefinedObject: there is no such run.
         """
-        run, version = records.RUN.c, VERSION.c
-        facts = sa.select(
-            run.status,
-            run.started_at,
-            run.error,
-            _source(run.spec),
-            version.owner,
-            version.model,
-            version.version,
-        ).outerjoin_from(records.RUN, VERSION, version.run_id == run.run_id)
-        found = self.rows(facts.where(run.run_id == run_id))
-        if not found:
-            raise unknown_run_error(run_id)
-        return found[0]
-
-    def standings(self, run_id: int) -> list[Standing]:
-        """The leaderboard without what is dear in it, the times of visits."""
-        board = records.LEADERBOARD.c
-        cheap = [column for column in board if column.name not in ("training_time", "seconds")]
-        query = sa.select(*cheap).where(board.run_id == run_id).order_by(board.rank, board.mst_key)
-        return [Standing(**row, training_time=None) for row in self.rows(query)]
-
-    def config(self, run_id: int, mst_key: int) -> Row | None:
-        """One configuration, with its parameters by name."""
-        found = self.rows(
-            sa.select(CONFIG).where(CONFIG.c.run_id == run_id, CONFIG.c.mst_key == mst_key)
+        run = records.RUN.c
+        version = VERSION.c
+        query = (
+            sa.select(
+                run.status,
+                run.started_at,
+                run.error,
+                _read_source(run.spec),
+                version.owner,
+                version.model,
+                version.version,
+            )
+            .outerjoin_from(records.RUN, VERSION, version.run_id == run.run_id)
+            .where(run.run_id == run_id)
         )
-        if not found:
+        rows = self.read_rows(query)
+        if not rows:
+            raise unknown_run_error(run_id)
+        return rows[0]
+
+    def read_standings(self, run_id: int) -> list[Standing]:
+        """Return the leaderboard without the times of visits, which are expensive."""
+        board = records.LEADERBOARD.c
+        columns = [column for column in board if column.name not in ("training_time", "seconds")]
+        query = (
+            sa.select(*columns).where(board.run_id == run_id).order_by(board.rank, board.mst_key)
+        )
+        return [Standing(**row, training_time=None) for row in self.read_rows(query)]
+
+    def read_config(self, run_id: int, mst_key: int) -> Row | None:
+        """Return one configuration with its parameters by name; None if it does not exist."""
+        config = CONFIG.c
+        query = sa.select(CONFIG).where(config.run_id == run_id, config.mst_key == mst_key)
+        rows = self.read_rows(query)
+        if not rows:
             return None
         parameter = PARAMETER.c
-        query = sa.select(parameter.name, parameter.value).where(
-            parameter.run_id == run_id, parameter.mst_key == mst_key
+        query = (
+            sa.select(parameter.name, parameter.value)
+            .where(parameter.run_id == run_id, parameter.mst_key == mst_key)
+            .order_by(parameter.name)
         )
-        return {
-            **found[0],
-            "params": {
-                row["name"]: row["value"] for row in self.rows(query.order_by(parameter.name))
-            },
-        }
+        params = {row["name"]: row["value"] for row in self.read_rows(query)}
+        return {**rows[0], "params": params}
 
-    def decisions(self, run_id: int, count: int) -> list[Row]:
-        """The newest decisions of a search, newest first."""
+    def read_decisions(self, run_id: int, count: int) -> list[Row]:
+        """Return the newest decisions of a search, newest first."""
         decision = DECISION.c
         query = (
             sa.select(DECISION)
             .where(decision.run_id == run_id)
             .order_by(decision.decision_no.desc())
+            .limit(count)
         )
-        return self.rows(query.limit(count))
+        return self.read_rows(query)
 
-    def acts(self, run_id: int, count: int) -> list[Row]:
-        """What people asked of a run last, newest first."""
-        return self.rows(
-            sa.select(ACT).where(ACT.c.run_id == run_id).order_by(ACT.c.act_id.desc()).limit(count)
-        )
+    def read_acts(self, run_id: int, count: int) -> list[Row]:
+        """Return the newest commands for a run, newest first."""
+        act = ACT.c
+        query = sa.select(ACT).where(act.run_id == run_id).order_by(act.act_id.desc())
+        return self.read_rows(query.limit(count))
 
-    def models(self) -> list[Row]:
-        """Models by name that the role may use."""
-        return self.rows(sa.select(MODEL).order_by(MODEL.c.model, MODEL.c.owner))
+    def read_models(self) -> list[Row]:
+        """Return the models by name that the role may use."""
+        return self.read_rows(sa.select(MODEL).order_by(MODEL.c.model, MODEL.c.owner))
 
-    def model(self, owner: str, model: str) -> Row:
-        """One of them; UndefinedObject where the role may not use it, or there is none such."""
-        found = self._of(MODEL, owner, model, MODEL.c.model)
-        if not found:
+    def read_model(self, owner: str, model: str) -> Row:
+        """Return one model.
+
+        Raises:
+            UndefinedObject: there is no such model, or the role may not use it.
+        """
+        rows = self.read_rows(_select_model(MODEL, owner, model))
+        if not rows:
             raise UndefinedObject(
                 f"model {model!r} of {owner!r} does not exist, or you may not use it",
                 hint="The page of models lists those that you may use.",
             )
-        return found[0]
+        return rows[0]
 
-    def versions(self, owner: str, model: str) -> list[Row]:
-        """The versions of a model, newest first; none of one that was granted."""
-        return self._of(VERSION, owner, model, VERSION.c.version.desc())
+    def read_versions(self, owner: str, model: str) -> list[Row]:
+        """Return the versions of a model, newest first; a granted model shows none."""
+        query = _select_model(VERSION, owner, model)
+        return self.read_rows(query.order_by(VERSION.c.version.desc()))
 
-    def features(self, owner: str, model: str, version: int) -> list[Row]:
-        """What a version learned of each column, in their order."""
-        query = self._chosen(FEATURE, owner, model).where(FEATURE.c.version == version)
-        return self.rows(query.order_by(FEATURE.c.place))
+    def read_features(self, owner: str, model: str, version: int) -> list[Row]:
+        """Return the features of a version in the order of their columns."""
+        query = _select_model(FEATURE, owner, model).where(FEATURE.c.version == version)
+        return self.read_rows(query.order_by(FEATURE.c.place))
 
-    def groups(self, owner: str, model: str, version: int) -> list[Row]:
-        """The models of groups of rows that a version has."""
-        query = self._chosen(GROUP, owner, model).where(GROUP.c.version == version)
-        return self.rows(query.order_by(GROUP.c.group_value))
+    def read_groups(self, owner: str, model: str, version: int) -> list[Row]:
+        """Return the models that a version has for groups of rows."""
+        query = _select_model(GROUP, owner, model).where(GROUP.c.version == version)
+        return self.read_rows(query.order_by(GROUP.c.group_value))
 
-    def granted(self, owner: str, model: str) -> Row | None:
-        """What of a granted model may be known."""
-        found = self._of(GRANT, owner, model, GRANT.c.model)
-        return found[0]["outline"] if found else None
+    def read_outline(self, owner: str, model: str) -> Row | None:
+        """Return the visible part of a granted model; None if it is not granted."""
+        rows = self.read_rows(_select_model(GRANT, owner, model))
+        return rows[0]["outline"] if rows else None
 
-    def tables(self) -> list[Row]:
-        """Tables and views that the role may read, but for those of the system and of
-        extensions.
+    def read_tables(self) -> list[Row]:
+        """Return the tables and views that the role may read, without the system's own.
+
+        Those of extensions are left out as well.
         """
-        relation, schema = RELATION.c, records.NAMESPACE.c
-        member = sa.exists().where(DEPENDENCY.c.objid == relation.oid, DEPENDENCY.c.deptype == "e")
+        relation = RELATION.c
+        schema = records.NAMESPACE.c
+        is_member = sa.exists().where(
+            DEPENDENCY.c.objid == relation.oid, DEPENDENCY.c.deptype == "e"
+        )
         query = (
             sa.select(
                 sa.func.format("%I.%I", schema.nspname, relation.relname).label("name"),
-                _quoted(schema.nspname)
-                .concat(".")
-                .concat(_quoted(relation.relname))
-                .label("quoted"),
+                _quote(schema.nspname).concat(".").concat(_quote(relation.relname)).label("quoted"),
                 sa.func.nullif(relation.reltuples, -1).label("rows"),
             )
             .join_from(RELATION, records.NAMESPACE, schema.oid == relation.relnamespace)
             .where(
                 relation.relkind.in_(("r", "p", "v", "m", "f")),
                 sa.not_(relation.relispartition),
-                schema.nspname.not_in(OWN_SCHEMAS),
+                schema.nspname.not_in(SYSTEM_SCHEMAS),
                 sa.not_(schema.nspname.startswith("pg_", autoescape=True)),
                 sa.func.has_table_privilege(relation.oid, "SELECT"),
-                sa.not_(member),
+                sa.not_(is_member),
             )
             .order_by(schema.nspname, relation.relname)
         )
-        return self.rows(query)
+        return self.read_rows(query)
 
-    def columns(self, source: str) -> list[Row]:
-        """The columns of a table in their order, with their types as PostgreSQL writes them."""
+    def read_columns(self, source: str) -> list[Row]:
+        """Return the columns of a table in their order, with the names of their types."""
         if not source:
             return []
         column = ATTRIBUTE.c
@@ -302,12 +328,8 @@ class Reader(RunReader):
             )
             .order_by(column.attnum)
         )
-        return self.rows(query)
+        return self.read_rows(query)
 
-    def _of(
-        self, view: sa.TableClause, owner: str, model: str, order: sa.ColumnElement[Any]
-    ) -> list[Row]:
-        return self.rows(self._chosen(view, owner, model).order_by(order))
 
-    def _chosen(self, view: sa.TableClause, owner: str, model: str) -> sa.Select[Any]:
-        return sa.select(view).where(view.c.owner == owner, view.c.model == model)
+def _select_model(view: sa.TableClause, owner: str, model: str) -> sa.Select[Any]:
+    return sa.select(view).where(view.c.owner == owner, view.c.model == model)

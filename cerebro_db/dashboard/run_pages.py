@@ -1,4 +1,4 @@
-"""The pages of runs: their list, and one with what is asked of it while it goes on."""
+"""The pages of runs: their list, and a page for each run with commands for a live one."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from cerebro_db.dashboard.base_views import Site
-from cerebro_db.dashboard.forms import fields, read_json, whole_number
-from cerebro_db.dashboard.model_pages import address
+from cerebro_db.dashboard.forms import read_form, read_integer, read_json
+from cerebro_db.dashboard.model_pages import make_address
 from cerebro_db.dashboard.queries import Reader, Row
 from cerebro_db.display.axes import make_axes
 from cerebro_db.display.boards import describe_differences
+from cerebro_db.display.watch import LIVE_STATUSES
 from cerebro_db.errors import InvalidParameter, UndefinedObject
 from cerebro_db.session import Session
 
-LOG_LINES = 100
-BOARD_LINES = 100
-"""So many configurations are listed, unless all are asked for."""
+MAX_LOG_LINES = 100
+MAX_BOARD_LINES = 100
+"""Number of configurations that are shown, unless the user asks for all."""
 
-LIVE = ("running", "queued", "paused")
-ACTS: Mapping[str, Callable[[Session, int, Mapping[str, str]], object]] = {
+COMMANDS: Mapping[str, Callable[[Session, int, Mapping[str, str]], object]] = {
     "stop_config": lambda session, run, form: session.stop_config(
-        run, whole_number(form, "mst_key")
+        run, read_integer(form, "mst_key")
     ),
     "continue_config": lambda session, run, form: session.continue_config(
-        run, whole_number(form, "mst_key")
+        run, read_integer(form, "mst_key")
     ),
-    "prioritise": lambda session, run, form: session.prioritise(run, whole_number(form, "mst_key")),
+    "prioritise": lambda session, run, form: session.prioritise(run, read_integer(form, "mst_key")),
     "clone_config": lambda session, run, form: session.clone_config(
-        run, whole_number(form, "mst_key"), _change(form), warm="warm" in form
+        run, read_integer(form, "mst_key"), _read_changes(form), warm="warm" in form
     ),
     "set_epochs": lambda session, run, form: session.set_epochs(
         run,
-        whole_number(form, "epochs"),
-        whole_number(form, "mst_key") if form.get("mst_key") else None,
+        read_integer(form, "epochs"),
+        read_integer(form, "mst_key") if form.get("mst_key") else None,
     ),
-    "add_configs": lambda session, run, form: session.add_configs(run, n=whole_number(form, "n")),
+    "add_configs": lambda session, run, form: session.add_configs(run, n=read_integer(form, "n")),
     "pause_run": lambda session, run, form: session.pause_run(run),
     "continue_run": lambda session, run, form: session.continue_run(run),
     "cancel": lambda session, run, form: session.cancel_run(run),
     "resume": lambda session, run, form: session.resume(run, background=True),
 }
-"""What a button of a run does, by the name of the function of SQL."""
+"""The calls of a run page's buttons, by the names of the SQL functions."""
 
 
 class KeyConvertor(IntegerConvertor):
-    """The number of a run or a configuration in an address: one that PostgreSQL has."""
+    """The id of a run or a configuration in an address, within the range of PostgreSQL."""
 
     regex = "[0-9]{1,18}"
 
@@ -59,20 +59,23 @@ class KeyConvertor(IntegerConvertor):
 register_url_convertor("key", KeyConvertor())
 
 
-def _change(form: Mapping[str, str]) -> dict[str, Any]:
-    """The parameters of a clone that are others than those of the configuration."""
-    before = {name[4:]: text for name, text in form.items() if name.startswith("was.")}
-    return {
-        name: typed(form[f"new.{name}"])
-        for name, text in before.items()
-        if form.get(f"new.{name}", text) != text
-    }
+def _read_changes(form: Mapping[str, str]) -> dict[str, Any]:
+    """Return the parameters of a clone that differ from those of the configuration."""
+    changes = {}
+    for field, old_text in form.items():
+        if not field.startswith("was."):
+            continue
+        parameter = field.removeprefix("was.")
+        new_text = form.get(f"new.{parameter}", old_text)
+        if new_text != old_text:
+            changes[parameter] = read_parameter(new_text)
+    return changes
 
 
-def typed(text: str) -> Any:
-    """What somebody has typed as a parameter: JSON where it is that, else a text.
+def read_parameter(text: str) -> Any:
+    """Return the value of a typed parameter: JSON if possible, else the text.
 
-    >>> typed("0.01"), typed("selu"), typed('[1, "a"]')
+    >>> read_parameter("0.01"), read_parameter("selu"), read_parameter('[1, "a"]')
     (0.01, 'selu', [1, 'a'])
     """
     try:
@@ -86,160 +89,177 @@ class RunPages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._reader, self._again = site.reader, site.again
-        self._ended: dict[tuple[int, str], Row] = {}
+        self._reader = site.reader
+        self._refresh_reader = site.refresh_reader
+        self._ended_runs: dict[tuple[int, str], Row] = {}  # by run_id and status
 
-    def routes(self) -> list[Route]:
-        """Where they are."""
+    def list_routes(self) -> list[Route]:
+        """Return the routes of these pages."""
         return [
-            Route("/", self.runs),
-            Route("/runs", self.list),
-            Route("/events", self.events),
-            Route("/runs/{run:key}", self.run),
-            Route("/runs/{run:key}/events", self.events),
-            Route("/runs/{run:key}/progress", self.progress),
-            Route("/runs/{run:key}/board", self.board),
-            Route("/runs/{run:key}/log", self.log),
-            Route("/runs/{run:key}/axes", self.axes),
-            Route("/runs/{run:key}/configs/{key:key}", self.config),
-            Route("/runs/{run:key}/configs/{key:key}/state", self.config_state),
-            Route("/runs/{run:key}/acts", self.act, methods=["POST"]),
+            Route("/", self.show_runs),
+            Route("/runs", self.show_run_list),
+            Route("/events", self.stream_events),
+            Route("/runs/{run:key}", self.show_run),
+            Route("/runs/{run:key}/events", self.stream_events),
+            Route("/runs/{run:key}/progress", self.show_progress),
+            Route("/runs/{run:key}/board", self.show_board),
+            Route("/runs/{run:key}/log", self.show_log),
+            Route("/runs/{run:key}/axes", self.send_axes),
+            Route("/runs/{run:key}/configs/{key:key}", self.show_config),
+            Route("/runs/{run:key}/configs/{key:key}/state", self.show_config_state),
+            Route("/runs/{run:key}/acts", self.execute_command, methods=["POST"]),
         ]
 
-    async def runs(self, request: Request) -> Response:
-        """The first page: all runs, or what is missing for one."""
-        role = await run_in_threadpool(self._reader.role)
+    async def show_runs(self, request: Request) -> Response:
+        """Show all runs, or the reason why the role cannot use the extension."""
+        role = await run_in_threadpool(self._reader.read_role)
         if not (role["extension"] and role["usage"]):
-            return self._site.page("unready.html", role=role)
-        runs = await run_in_threadpool(self._recent, self._reader)
-        return self._site.page("runs.html", role=role, runs=runs)
+            return self._site.render("unready.html", role=role)
+        runs = await run_in_threadpool(self._read_newest_runs, self._reader)
+        return self._site.render("runs.html", role=role, runs=runs)
 
-    async def list(self, request: Request) -> Response:
-        """The rows of the list of runs."""
-        return await self._part("run_list.html", lambda: {"runs": self._recent(self._again)})
+    async def show_run_list(self, request: Request) -> Response:
+        """Show the list on the page of all runs."""
+        runs = await run_in_threadpool(self._read_newest_runs, self._refresh_reader)
+        return self._site.render("run_list.html", runs=runs)
 
-    def _recent(self, reader: Reader) -> Sequence[Row]:
-        """The newest runs. What those have come to that have ended is read once."""
-        marks = reader.mark_of_runs()
-        fresh = reader.runs_of([run for run, status in marks if (run, status) not in self._ended])
-        rows = self._ended | {(row["run_id"], row["status"]): row for row in fresh}
-        self._ended = {mark: rows[mark] for mark in marks if mark in rows and mark[1] not in LIVE}
-        return [rows[mark] for mark in marks if mark in rows]
+    def _read_newest_runs(self, reader: Reader) -> Sequence[Row]:
+        """Return the newest runs; those that have ended are read once."""
+        keys = reader.read_run_statuses()
+        new_rows = reader.read_runs([key[0] for key in keys if key not in self._ended_runs])
+        rows = self._ended_runs | {(row["run_id"], row["status"]): row for row in new_rows}
+        visible_keys = [key for key in keys if key in rows]
+        self._ended_runs = {key: rows[key] for key in visible_keys if key[1] not in LIVE_STATUSES}
+        return [rows[key] for key in visible_keys]
 
-    async def events(self, request: Request) -> Response:
-        """What is new, for as long as the page is open."""
+    async def stream_events(self, request: Request) -> Response:
+        """Send the news of a run, or of the list of runs, while the page is open."""
         run = request.path_params.get("run")
         if run is not None:
-            await run_in_threadpool(self._reader.run, run)
-        events = self._site.hub.events(run)
+            await run_in_threadpool(self._reader.read_run, run)
+        events = self._site.hub.stream_events(run)
         return StreamingResponse(events, media_type="text/event-stream")
 
-    async def run(self, request: Request) -> Response:
-        """One run, whole; its curves and lanes follow as events."""
+    async def show_run(self, request: Request) -> Response:
+        """Show one run; its curves and lanes follow as events."""
         run = request.path_params["run"]
 
-        def facts() -> dict[str, Any]:
+        def read_variables() -> dict[str, Any]:
             return {
-                "role": self._reader.role(),
-                **progress_of(self._reader, run),
-                **board_of(self._reader, run, BOARD_LINES),
-                **log_of(self._reader, run),
+                "role": self._reader.read_role(),
+                **describe_progress(self._reader, run),
+                **describe_board(self._reader, run, MAX_BOARD_LINES),
+                **describe_log(self._reader, run),
             }
 
-        return self._site.page("run.html", **await run_in_threadpool(facts))
+        return self._site.render("run.html", **await run_in_threadpool(read_variables))
 
-    async def progress(self, request: Request) -> Response:
-        """How far it is."""
-        run = request.path_params["run"]
-        return await self._part("progress.html", lambda: progress_of(self._again, run))
+    async def show_progress(self, request: Request) -> Response:
+        """Show the progress of a run."""
+        return await self._render_part("progress.html", describe_progress, **request.path_params)
 
-    async def board(self, request: Request) -> Response:
-        """The leaderboard, at its full length with `?all`."""
-        run = request.path_params["run"]
-        lines = None if "all" in request.query_params else BOARD_LINES
-        return await self._part("board.html", lambda: board_of(self._again, run, lines))
-
-    async def log(self, request: Request) -> Response:
-        """What people and the search have decided last."""
-        run = request.path_params["run"]
-        return await self._part("log.html", lambda: log_of(self._again, run))
-
-    async def axes(self, request: Request) -> Response:
-        """Parallel coordinates: names, what stands at which places, and where configurations
-        cross.
-        """
-        run = request.path_params["run"]
-
-        def facts() -> list[list[object]]:
-            self._again.run(run)
-            found = make_axes(self._again.standings(run), self._again.parameters(run))
-            return [[axis.name, axis.ticks, list(axis.positions.items())] for axis in found]
-
-        return JSONResponse(await run_in_threadpool(facts))
-
-    async def config(self, request: Request) -> Response:
-        """One configuration, and what can be asked of it."""
-        return self._site.page(
-            "config.html", **await run_in_threadpool(config_of, self._reader, **request.path_params)
+    async def show_board(self, request: Request) -> Response:
+        """Show the leaderboard; with `?all` in its full length."""
+        lines = None if "all" in request.query_params else MAX_BOARD_LINES
+        return await self._render_part(
+            "board.html", describe_board, **request.path_params, lines=lines
         )
 
-    async def config_state(self, request: Request) -> Response:
-        """How a configuration stands."""
-        return await self._part(
-            "config_state.html", lambda: config_of(self._again, **request.path_params)
-        )
+    async def show_log(self, request: Request) -> Response:
+        """Show the newest commands and decisions."""
+        return await self._render_part("log.html", describe_log, **request.path_params)
 
-    async def act(self, request: Request) -> Response:
-        """Asks something of a run, and says what became of it."""
-        form, run = await fields(request), request.path_params["run"]
+    async def send_axes(self, request: Request) -> Response:
+        """Send the parallel coordinates as lists of names, ticks, and positions by mst_key."""
+        run = request.path_params["run"]
+        reader = self._refresh_reader
+
+        def read_axes() -> list[list[object]]:
+            reader.read_run(run)
+            axes = make_axes(reader.read_standings(run), reader.parameters(run))
+            return [[axis.name, axis.ticks, list(axis.positions.items())] for axis in axes]
+
+        return JSONResponse(await run_in_threadpool(read_axes))
+
+    async def show_config(self, request: Request) -> Response:
+        """Show one configuration with its commands."""
+        variables = await run_in_threadpool(describe_config, self._reader, **request.path_params)
+        return self._site.render("config.html", **variables)
+
+    async def show_config_state(self, request: Request) -> Response:
+        """Show the state of a configuration."""
+        return await self._render_part("config_state.html", describe_config, **request.path_params)
+
+    async def execute_command(self, request: Request) -> Response:
+        """Send a command to a run, and show the result."""
+        form = await read_form(request)
+        run = request.path_params["run"]
         action = form.get("action", "")
-        if action not in ACTS:
+        if action not in COMMANDS:
             raise InvalidParameter(
-                f"there is no act {action!r}", hint=f"There are {', '.join(ACTS)}."
+                f"there is no act {action!r}", hint=f"There are {', '.join(COMMANDS)}."
             )
-        desk = self._site.work if action == "resume" else self._site.acts
-        answer, said = await run_in_threadpool(
-            desk.ask, lambda session: ACTS[action](session, run, form)
+        is_slow = action == "resume"
+        shared_session = self._site.slow_session if is_slow else self._site.quick_session
+        result, notices = await run_in_threadpool(
+            shared_session.call, lambda session: COMMANDS[action](session, run, form)
         )
-        return self._site.page(
-            "acted.html", action=action, answer=answer, said=said, mst_key=form.get("mst_key")
+        return self._site.render(
+            "acted.html",
+            action=action,
+            result=result,
+            notices=notices,
+            mst_key=form.get("mst_key"),
         )
 
-    async def _part(self, template: str, facts: Callable[[], dict[str, Any]]) -> Response:
-        return self._site.page(template, **await run_in_threadpool(facts))
+    async def _render_part(
+        self, template: str, describe: Callable[..., dict[str, Any]], **arguments: Any
+    ) -> Response:
+        """Return a part of a page that the page reads again by itself."""
+        variables = await run_in_threadpool(describe, self._refresh_reader, **arguments)
+        return self._site.render(template, **variables)
 
 
-def config_of(reader: Reader, run: int, key: int) -> dict[str, Any]:
-    """What a page says of one configuration."""
-    config = reader.config(run, key)
+def describe_config(reader: Reader, run: int, key: int) -> dict[str, Any]:
+    """Return the template variables for one configuration."""
+    config = reader.read_config(run, key)
     if config is None:
         raise UndefinedObject(f"run {run} has no configuration {key}")
-    return {"run": run, "config": config, "live": reader.run(run)["status"] in LIVE}
+    is_live = reader.read_run(run)["status"] in LIVE_STATUSES
+    return {"run": run, "config": config, "is_live": is_live}
 
 
-def progress_of(reader: Reader, run: int) -> dict[str, Any]:
-    """What it says of how far a run is."""
-    advance = reader.advance(run)
+def describe_progress(reader: Reader, run: int) -> dict[str, Any]:
+    """Return the template variables for the progress of a run."""
+    progress = reader.read_progress(run)
     return {
-        "run": advance,
-        "about": reader.run(run),
-        "address": address,
-        "live": advance["status"] in LIVE,
+        "run": progress,
+        "details": reader.read_run(run),
+        "make_address": make_address,
+        "is_live": progress["status"] in LIVE_STATUSES,
     }
 
 
-def board_of(reader: Reader, run: int, lines: int | None) -> dict[str, Any]:
-    """The best so many configurations of a run, or all of them, with what tells them apart."""
-    reader.run(run)
-    standings = reader.standings(run)
-    told = describe_differences([standing.params for standing in standings])
+def describe_board(reader: Reader, run: int, lines: int | None) -> dict[str, Any]:
+    """Return the template variables for the leaderboard of a run.
+
+    Args:
+        lines: number of the best configurations to show; None for all.
+    """
+    reader.read_run(run)  # raises UndefinedObject if the run does not exist
+    standings = reader.read_standings(run)
+    texts = describe_differences([standing.params for standing in standings])
     rows = [
-        {**vars(standing), "told": text} for standing, text in zip(standings, told, strict=True)
+        {**vars(standing), "differences": text}
+        for standing, text in zip(standings, texts, strict=True)
     ]
-    return {"board": rows[:lines], "count": len(rows), "run_id": run, "whole": lines is None}
+    return {"board": rows[:lines], "count": len(rows), "run_id": run, "shows_all": lines is None}
 
 
-def log_of(reader: Reader, run: int) -> dict[str, Any]:
-    """What people and the search have decided of a run."""
-    reader.run(run)
-    return {"acts": reader.acts(run, LOG_LINES), "decisions": reader.decisions(run, LOG_LINES)}
+def describe_log(reader: Reader, run: int) -> dict[str, Any]:
+    """Return the template variables for the commands and decisions of a run."""
+    reader.read_run(run)  # raises UndefinedObject if the run does not exist
+    return {
+        "acts": reader.read_acts(run, MAX_LOG_LINES),
+        "decisions": reader.read_decisions(run, MAX_LOG_LINES),
+    }

@@ -1,144 +1,171 @@
-"""What has happened in a run since somebody looked last, found with the least that the database
-must read for it.
-"""
+"""Read the news of a run since the last poll, at the lowest cost for the database."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import sqlalchemy as sa
 
 from cerebro_db import records
 from cerebro_db.dashboard.queries import ACT, CONFIG, DECISION, VERSION, Reader
 
-Series: TypeAlias = tuple[int, str, str]
+MAX_BARS = 50_000
+"""Largest number of visits and evaluations that are shown, the newest ones."""
+MARGIN_MILLISECONDS = 5000
+"""Greatest delay with which an earlier span is committed, if all known spans have ended."""
+
+SeriesKey: TypeAlias = tuple[int, str, str]
 """A configuration, a data set and a metric."""
+Series: TypeAlias = dict[int, float | None]
+"""Values of a metric by epoch, in ascending order."""
 Message: TypeAlias = tuple[str, Any]
-"""The name of an event, and what is sent as JSON with it."""
+"""The name of an event, and its data, which are sent as JSON."""
 STALE: Message = ("stale", None)
-"""Parts of a page are to be read again."""
+"""Parts of the page must be read again."""
 DUE: Message = ("due", None)
-"""They are to be once that may be."""
+"""Parts of the page must be read again when their throttle permits it."""
 DECIDED: Message = ("decided", None)
-"""There are other acts or decisions; the page reads them when it reads the rest."""
+"""There are other commands or decisions; the page reads them with its other parts."""
 Bar: TypeAlias = tuple[int, int, str, str, int, int | None]
-"""What a segment did: segment, configuration, kind and status; from when to when, in milliseconds
-since 1970.
-"""
+"""A span: segment, configuration, kind, status, start and end in milliseconds since 1970."""
+
+
+class RunState(NamedTuple):
+    """The status of a run, and the model version that it has created."""
+
+    status: str | None
+    version: int | None
+
+
+class Observation(NamedTuple):
+    """The parts of a run that decide about reading its page again."""
+
+    state: RunState
+    statuses: tuple[tuple[int, str], ...]  # of configurations
+    acts: tuple[object, ...]  # counts of commands, of completed ones, and of reasons
+    decision: object  # the number of the newest decision of a search
 
 
 @dataclass
-class Feed:
-    """One run, as those who watch it have it: its curves and its lanes, and marks of what they read
-    by pages.
+class RunFeed:
+    """The curves and lanes of a run as its open pages know them.
 
-    Metrics are looked for by the primary key, after the newest epoch of configurations that train,
-    so that the cost does not grow with what is there already.
+    Metrics are read by the primary key, after the newest epoch of the configurations that train.
+    The cost therefore does not grow with the metrics that are already known.
     """
 
     run_id: int
-    curves: dict[Series, dict[int, float | None]] = field(default_factory=dict)
+    curves: dict[SeriesKey, Series] = field(default_factory=dict)
     bars: dict[tuple[int, int, str, int], Bar] = field(default_factory=dict)
-    statuses: dict[int, str] = field(default_factory=dict)
-    asked: tuple[Any, ...] = ()
-    mark: tuple[object, ...] = ()
-    decided: tuple[object, ...] = ()
+    statuses: dict[int, str] = field(default_factory=dict)  # of configurations, by mst_key
+    observation: Observation | None = None
 
-    def look(self, reader: Reader) -> list[Message]:
-        """What is new of metrics, and which parts of the page are not what they were."""
+    def poll_metrics(self, reader: Reader) -> list[Message]:
+        """Return new metrics, and messages on the parts of the page that have changed."""
         config = CONFIG.c
-        before = self.statuses
-        found = reader.rows(
-            sa.select(config.mst_key, config.status).where(config.run_id == self.run_id)
-        )
-        self.statuses = {row["mst_key"]: row["status"] for row in found}
-        of_run = self._state(reader)
-        ended = bool(self.asked) and of_run != self.asked[0]
-        moving = {
-            key
-            for key, status in self.statuses.items()
-            if ended or status == "running" or before.get(key) != status
+        previous = self.observation
+        previous_statuses = self.statuses
+        query = sa.select(config.mst_key, config.status).where(config.run_id == self.run_id)
+        self.statuses = {row["mst_key"]: row["status"] for row in reader.read_rows(query)}
+        state = self._read_state(reader)
+        has_changed = previous is not None and state != previous.state
+        active_configs = {
+            mst_key
+            for mst_key, status in self.statuses.items()
+            if has_changed or status == "running" or previous_statuses.get(mst_key) != status
         }
-        points = self._points(reader, moving)
-        acts, decision = self._acts(reader), self._decision(reader)
-        mark = (decision, tuple(self.statuses.items()))
-        messages: list[Message] = [("curves", points)] if points else []
-        if (acts, decision) != self.decided:
+        points = self._read_points(reader, active_configs)
+        acts = self._count_acts(reader)
+        decision = self._read_newest_decision(reader)
+        current = Observation(state, tuple(self.statuses.items()), acts, decision)
+        self.observation = current
+        messages: list[Message] = []
+        if points:
+            messages.append(("curves", points))
+        if previous is None:
+            return [*messages, DECIDED, STALE]
+        if current.acts != previous.acts or current.decision != previous.decision:
             messages.append(DECIDED)
-        # What people do is seen at once, what goes on by itself when its turn has come.
-        if (of_run, acts) != self.asked:
+        # Actions of people are shown at once, the progress of the run when it is due.
+        if current.state != previous.state or current.acts != previous.acts:
             messages.append(STALE)
-        elif points or mark != self.mark:
+        elif points or current != previous:
             messages.append(DUE)
-        self.asked, self.mark, self.decided = (of_run, acts), mark, (acts, decision)
         return messages
 
-    def _state(self, reader: Reader) -> tuple[str | None, int | None]:
-        """The status of the run, and the version that has come of it when it has ended."""
-        run, version = records.RUN.c, VERSION.c
-        statuses = [
-            row[0] for row in reader.tuples(sa.select(run.status).where(run.run_id == self.run_id))
-        ]
+    def _read_state(self, reader: Reader) -> RunState:
+        run = records.RUN.c
+        query = sa.select(run.status).where(run.run_id == self.run_id)
+        statuses = [status for (status,) in reader.read_tuples(query)]
         if statuses != ["completed"]:
-            return next(iter(statuses), None), None
-        versions = reader.tuples(sa.select(version.version).where(version.run_id == self.run_id))
-        return "completed", next((row[0] for row in versions), None)
+            return RunState(next(iter(statuses), None), None)
+        version = VERSION.c
+        query = sa.select(version.version).where(version.run_id == self.run_id)
+        versions = [number for (number,) in reader.read_tuples(query)]
+        return RunState("completed", next(iter(versions), None))
 
-    def _acts(self, reader: Reader) -> tuple[object, ...]:
+    def _count_acts(self, reader: Reader) -> tuple[object, ...]:
         act = ACT.c
         counts: list[sa.ColumnElement[Any]] = [
             sa.func.count(column).label(column.name)
             for column in (act.act_id, act.done_at, act.reason)
         ]
-        return tuple(reader.tuples(sa.select(*counts).where(act.run_id == self.run_id))[0])
+        query = sa.select(*counts).where(act.run_id == self.run_id)
+        return tuple(reader.read_tuples(query)[0])
 
-    def _decision(self, reader: Reader) -> object:
+    def _read_newest_decision(self, reader: Reader) -> object:
         decision = DECISION.c
-        newest = sa.select(sa.func.max(decision.decision_no)).where(decision.run_id == self.run_id)
-        return reader.tuples(newest)[0][0]
+        newest = sa.func.max(decision.decision_no)
+        query = sa.select(newest).where(decision.run_id == self.run_id)
+        return reader.read_tuples(query)[0][0]
 
-    def _points(self, reader: Reader, keys: set[int]) -> list[list[object]]:
-        """New values of these configurations, by series."""
+    def _read_points(self, reader: Reader, mst_keys: set[int]) -> list[list[object]]:
+        """Return new values of configurations, by series."""
+        if not mst_keys:
+            return []
+        newest_epochs = dict.fromkeys(mst_keys, 0)
+        for (mst_key, _, _), values in self.curves.items():
+            if mst_key in newest_epochs:
+                last_epoch = next(reversed(values))
+                newest_epochs[mst_key] = max(newest_epochs[mst_key], last_epoch)
+        new_curves: dict[SeriesKey, Series] = {}
+        # Configurations without values are read apart from the others. Each group is read after
+        # the oldest of its newest epochs, because all values of an epoch are committed together.
+        with_values = {mst_key for mst_key in mst_keys if newest_epochs[mst_key]}
+        for group in (mst_keys - with_values, with_values):
+            oldest = min((newest_epochs[mst_key] for mst_key in group), default=0)
+            for mst_key, epoch, dataset, metric, value in self._read_values(reader, group, oldest):
+                series_key = (mst_key, dataset, metric)
+                series = self.curves.setdefault(series_key, {})
+                if epoch not in series:
+                    series[epoch] = replace_infinite(value)
+                    new_curves.setdefault(series_key, {})[epoch] = series[epoch]
+        return format_curves(new_curves)
+
+    def _read_values(
+        self, reader: Reader, mst_keys: Iterable[int], after_epoch: int
+    ) -> Iterable[tuple[Any, ...]]:
+        keys = sorted(mst_keys)
         if not keys:
             return []
-        newest = {key: 0 for key in keys}
-        for (key, _, _), values in self.curves.items():
-            if key in newest:
-                newest[key] = max(
-                    newest[key], next(reversed(values))
-                )  # they are in the order of epochs
-        fresh: dict[Series, dict[int, float | None]] = {}
-        # Those that have no value yet, and the others: each what came after the oldest of their
-        # newest epochs. All values of a configuration after an epoch are committed together.
-        begun = {key for key in keys if newest[key]}
-        for group in (keys - begun, begun):
-            oldest = min((newest[key] for key in group), default=0)
-            for key, epoch, dataset, name, value in self._read(reader, group, oldest):
-                series = (key, dataset, name)
-                known = self.curves.setdefault(series, {})
-                if epoch not in known:
-                    fresh.setdefault(series, {})[epoch] = known[epoch] = finite(value)
-        return sent(fresh)
-
-    def _read(self, reader: Reader, keys: Iterable[int], epoch: int) -> Iterable[tuple[Any, ...]]:
         point = records.LEARNING_CURVE.c
-        wanted = sorted(keys)
-        if not wanted:
-            return []
-        columns = (point.mst_key, point.epoch, point.dataset, point.name, point.value)
-        chosen = point.mst_key == sa.any_(sa.literal(wanted, sa.ARRAY(sa.Integer)))
-        query = sa.select(*columns).where(point.run_id == self.run_id, chosen, point.epoch > epoch)
-        return reader.tuples(query.order_by(point.epoch))
+        query = (
+            sa.select(point.mst_key, point.epoch, point.dataset, point.name, point.value)
+            .where(
+                point.run_id == self.run_id,
+                point.mst_key == sa.any_(sa.literal(keys, sa.ARRAY(sa.Integer))),
+                point.epoch > after_epoch,
+            )
+            .order_by(point.epoch)
+        )
+        return reader.read_tuples(query)
 
-    def lanes(self, reader: Reader) -> list[Message]:
-        """What segments have done since, and what has ended."""
+    def poll_lanes(self, reader: Reader) -> list[Message]:
+        """Return the spans that have started or ended since the last poll."""
         span = records.TIMELINE.c
-        begun = [bar[4] for bar in self.bars.values()]
-        going_on = [bar[4] for bar in self.bars.values() if bar[5] is None]
-        since = min(going_on, default=max(begun, default=0) - MARGIN)
         times = (
             sa.cast(1000 * sa.extract("epoch", time), sa.BigInteger)
             for time in (span.started_at, span.ended_at)
@@ -146,35 +173,36 @@ class Feed:
         query = sa.select(span.segment_id, span.mst_key, span.kind, span.status, *times)
         query = query.where(span.run_id == self.run_id)
         if self.bars:
-            query = query.where(span.started_at >= sa.func.to_timestamp(since / 1000))
-        fresh: list[Bar] = []
-        for bar in reversed(reader.tuples(query.order_by(span.started_at.desc()).limit(BARS))):
-            place = bar[0], bar[1], bar[2], bar[4]
-            if self.bars.get(place) != bar:
-                self.bars[place] = bar
-                fresh.append(bar)
-        for place in list(self.bars)[: max(len(self.bars) - BARS, 0)]:
-            del self.bars[place]
-        return [("lanes", fresh)] if fresh else []
+            since = sa.func.to_timestamp(self._find_first_change() / 1000)
+            query = query.where(span.started_at >= since)
+        query = query.order_by(span.started_at.desc()).limit(MAX_BARS)
+        new_bars: list[Bar] = []
+        for bar in reversed(reader.read_tuples(query)):
+            segment_id, mst_key, kind, _, start, _ = bar
+            bar_key = (segment_id, mst_key, kind, start)
+            if self.bars.get(bar_key) != bar:
+                self.bars[bar_key] = bar
+                new_bars.append(bar)
+        for bar_key in list(self.bars)[: max(len(self.bars) - MAX_BARS, 0)]:
+            del self.bars[bar_key]
+        return [("lanes", new_bars)] if new_bars else []
 
-    def whole(self) -> list[Message]:
-        """All of it, for one who begins to watch."""
-        return [("curves", sent(self.curves)), ("lanes", list(self.bars.values()))]
+    def _find_first_change(self) -> int:
+        """Return the start of the first span that may be new or may have changed."""
+        running = [start for *_, start, end in self.bars.values() if end is None]
+        newest = max(start for *_, start, _ in self.bars.values())
+        return min(running, default=newest - MARGIN_MILLISECONDS)
 
-
-BARS = 50_000
-"""So many of the newest visits and evaluations are shown."""
-MARGIN = 5000
-"""Milliseconds: who began earlier may be committed later by at most that much, where all that began
-has ended.
-"""
-
-
-def sent(curves: dict[Series, dict[int, float | None]]) -> list[list[object]]:
-    """Curves as the page takes them: a configuration, a data set, a metric, epochs and values."""
-    return [[*series, list(values), list(values.values())] for series, values in curves.items()]
+    def read_snapshot(self) -> list[Message]:
+        """Return everything that is known, for a page that was just opened."""
+        return [("curves", format_curves(self.curves)), ("lanes", list(self.bars.values()))]
 
 
-def finite(value: float | None) -> float | None:
-    """The value, where JSON and a picture can have it."""
+def format_curves(curves: dict[SeriesKey, Series]) -> list[list[object]]:
+    """Return a list for each curve: configuration, data set, metric, epochs and values."""
+    return [[*key, list(series), list(series.values())] for key, series in curves.items()]
+
+
+def replace_infinite(value: float | None) -> float | None:
+    """Return a finite value, or None, because JSON has no other numbers."""
     return value if value is not None and math.isfinite(value) else None

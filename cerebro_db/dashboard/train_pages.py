@@ -1,4 +1,4 @@
-"""The page on which a model is trained without a line of SQL."""
+"""The page that trains a model without SQL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from cerebro_db.dashboard.base_views import Site
-from cerebro_db.dashboard.forms import fields, text, whole_number
+from cerebro_db.dashboard.forms import read_form, read_integer, read_text
 
 BUDGETS = ((1, "a minute"), (5, "5 minutes"), (15, "15 minutes"), (60, "an hour"), (480, "8 hours"))
 SEARCHES = (
@@ -23,84 +23,84 @@ SEARCHES = (
     ("pbt", "the best are cloned with other values while they train"),
     ("random", "drawn at random"),
 )
-NUMBERS = ("configs", "epochs", "seed")
-TEXTS = ("model", "columns")
+INTEGER_OPTIONS = ("configs", "epochs", "seed")
+TEXT_OPTIONS = ("model", "columns")
 
 
 class TrainPages:
-    """The form, and what comes of it."""
+    """The form that trains a model, and the requests that it sends."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
 
-    def routes(self) -> list[Route]:
-        """Where they are."""
+    def list_routes(self) -> list[Route]:
+        """Return the routes of these pages."""
         return [
-            Route("/train", self.form, methods=["GET"]),
+            Route("/train", self.show_form, methods=["GET"]),
             Route("/train", self.train, methods=["POST"]),
-            Route("/train/columns", self.columns),
-            Route("/train/plan", self.plan, methods=["POST"]),
+            Route("/train/columns", self.show_columns),
+            Route("/train/plan", self.show_plan, methods=["POST"]),
         ]
 
-    async def form(self, request: Request) -> Response:
-        """Which table, which column; with `?source=` a table is chosen already."""
+    async def show_form(self, request: Request) -> Response:
+        """Show the form; `?source=` selects a table."""
         source = request.query_params.get("source", "")
         reader = self._site.reader
 
-        def facts() -> dict[str, Any]:
+        def read_variables() -> dict[str, Any]:
             return {
-                "role": reader.role(),
-                "tables": reader.tables(),
-                "columns": reader.columns(source),
+                "role": reader.read_role(),
+                "tables": reader.read_tables(),
+                "columns": reader.read_columns(source),
             }
 
-        found = await run_in_threadpool(facts)
-        return self._site.page(
-            "train.html", **found, source=source, budgets=BUDGETS, searches=SEARCHES
+        variables = await run_in_threadpool(read_variables)
+        return self._site.render(
+            "train.html", **variables, source=source, budgets=BUDGETS, searches=SEARCHES
         )
 
-    async def columns(self, request: Request) -> Response:
-        """The columns of the table that was chosen."""
+    async def show_columns(self, request: Request) -> Response:
+        """Show the columns of the selected table."""
         source = request.query_params.get("source", "")
-        columns = await run_in_threadpool(self._site.reader.columns, source)
-        return self._site.page("columns.html", columns=columns)
+        columns = await run_in_threadpool(self._site.reader.read_columns, source)
+        return self._site.render("columns.html", columns=columns)
 
-    async def plan(self, request: Request) -> Response:
-        """What would be done."""
-        form = await fields(request)
-        plan, said = await run_in_threadpool(
-            self._site.work.ask,
+    async def show_plan(self, request: Request) -> Response:
+        """Show the plan of a training."""
+        form = await read_form(request)
+        plan, notices = await run_in_threadpool(
+            self._site.slow_session.call,
             lambda session: session.plan(
-                text(form, "source"), text(form, "target"), **_options(form)
+                read_text(form, "source"), read_text(form, "target"), **_read_options(form)
             ),
         )
-        return self._site.page("plan.html", plan=plan, said=said)
+        return self._site.render("plan.html", plan=plan, notices=notices)
 
     async def train(self, request: Request) -> Response:
-        """Begins a run in the background, and goes on to its page."""
-        form = await fields(request)
+        """Start a run in the background, and redirect to its page."""
+        form = await read_form(request)
         board, _ = await run_in_threadpool(
-            self._site.work.ask,
+            self._site.slow_session.call,
             lambda session: session.train(
-                text(form, "source"),
-                text(form, "target"),
+                read_text(form, "source"),
+                read_text(form, "target"),
                 progress=False,
                 background=True,
-                **_options(form),
+                **_read_options(form),
             ),
         )
         return Response(headers={"HX-Redirect": f"/runs/{board[0].run_id}"})
 
 
-def _options(form: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments of cerebro.train; what was left empty has its default.
+def _read_options(form: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of cerebro.train; an empty field means the default.
 
-    >>> _options({"budget": "5", "search": "asha", "configs": "", "model": "m"})
+    >>> _read_options({"budget": "5", "search": "asha", "configs": "", "model": "m"})
     {'budget': datetime.timedelta(seconds=300), 'search': 'asha', 'model': 'm'}
     """
     return {
-        "budget": timedelta(minutes=whole_number(form, "budget")),
-        "search": text(form, "search"),
-        **{name: text(form, name) for name in TEXTS if form.get(name)},
-        **{name: whole_number(form, name) for name in NUMBERS if form.get(name)},
+        "budget": timedelta(minutes=read_integer(form, "budget")),
+        "search": read_text(form, "search"),
+        **{name: read_text(form, name) for name in TEXT_OPTIONS if form.get(name)},
+        **{name: read_integer(form, name) for name in INTEGER_OPTIONS if form.get(name)},
     }

@@ -1,5 +1,6 @@
-"""Serve an application to the one who starts it. No other module listens, so that all pages stand
-behind the gate.
+"""Serve an application to the user who starts it.
+
+No other module listens, so that all pages are behind the gate.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from cerebro_db.dashboard.entrance import CODE_SECONDS, Entrance
 from cerebro_db.errors import ObjectInUse
 
 HOST = "127.0.0.1"
-GOODBYE_SECONDS = 1
-"""Time that open pages get to hear of the end."""
+SHUTDOWN_SECONDS = 1
+"""Time that open pages get for their last events."""
 ADVICE = f"The address works once, within {CODE_SECONDS // 60} minutes; Enter prints another."
 OPENER = (
     '<!doctype html><meta charset="utf-8"><meta name="referrer" '
@@ -40,10 +41,9 @@ class Pages:
 
     app: ASGIApp
     policy: str = POLICY  # Content-Security-Policy of its responses
-    read_only: bool = False  # it changes nothing
-    end: Callable[[], None] = lambda: (
-        None
-    )  # lets go of requests that would last as long as the server
+    read_only: bool = False  # its pages change nothing
+    # Ends requests that would last as long as the server.
+    end: Callable[[], None] = lambda: None
 
 
 def serve(
@@ -55,37 +55,36 @@ def serve(
         make_pages: called once the port is taken.
         port: port on 127.0.0.1; 0 takes any that is free.
         echo: receives the address to open, whose code works once.
-        browser: open the browser, too.
+        browser: open the address in the browser.
 
     Raises:
-        ObjectInUse: another program has the port.
+        ObjectInUse: another program uses the port.
     """
     with _listen(port) as listener, TemporaryDirectory(prefix="cerebro-db-") as folder:
         port = listener.getsockname()[1]
         entrance = Entrance()
 
         def print_address() -> None:
-            echo(_address(entrance, port))
+            echo(_make_address(entrance, port))
 
         def begin() -> None:
             print_address()
             if browser:
-                open_browser(_address(entrance, port), Path(folder))
+                open_browser(_make_address(entrance, port), Path(folder))
             if _has_keyboard():
                 echo(ADVICE)
-                _on_enter(print_address)
+                _call_on_enter(print_address)
 
-        with suppress(KeyboardInterrupt):  # which is how it ends
+        with suppress(KeyboardInterrupt):  # the way to stop the server
             pages = make_pages()
             gate = Gate(pages.app, entrance, port, pages.policy, pages.read_only)
             Server(gate, begin, pages.end).run([listener])
 
 
 def open_browser(address: str, folder: Path) -> None:
-    """Open an address in the browser by a file that only this user may read.
+    """Open an address in the browser, through a file that only this user may read.
 
-    All users of a machine see the arguments of programs, so the address with its code must not be
-    one.
+    All users of a machine see the arguments of programs, which must not contain the code.
     """
     file = folder / "open.html"
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -94,7 +93,7 @@ def open_browser(address: str, folder: Path) -> None:
     webbrowser.open(file.as_uri())
 
 
-def _address(entrance: Entrance, port: int) -> str:
+def _make_address(entrance: Entrance, port: int) -> str:
     return f"http://{HOST}:{port}/?{CODE}={entrance.issue_code()}"
 
 
@@ -109,14 +108,14 @@ def _listen(port: int) -> socket.socket:
 
 
 def _has_keyboard() -> bool:
-    """Return True if somebody can press Enter: a terminal in whose foreground this process is."""
+    """Return True if this process is in the foreground of a terminal."""
     if sys.stdin is None or not sys.stdin.isatty():
         return False
     return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
 
 
-def _on_enter(act: Callable[[], None]) -> None:
-    """Call `act` for each line that is typed."""
+def _call_on_enter(function: Callable[[], None]) -> None:
+    """Call a function for each line that is typed."""
     loop = asyncio.get_running_loop()
     keyboard = sys.stdin.fileno()
 
@@ -125,7 +124,7 @@ def _on_enter(act: Callable[[], None]) -> None:
         if not _has_keyboard() or not os.read(keyboard, 1024):
             loop.remove_reader(keyboard)
             return
-        act()
+        function()
 
     loop.add_reader(keyboard, read_line)
 
@@ -139,9 +138,9 @@ class Server(uvicorn.Server):
             log_level="warning",
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # else a header would decide who has sent a request
+            proxy_headers=False,  # a header must not decide about the user of a request
             ws="none",
-            timeout_graceful_shutdown=GOODBYE_SECONDS,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
         super().__init__(config)
         self._begin = begin

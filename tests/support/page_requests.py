@@ -22,8 +22,8 @@ from starlette.types import ASGIApp
 import cerebro_db
 from cerebro_db.dashboard.auth import Gate
 from cerebro_db.dashboard.entrance import Entrance
-from cerebro_db.dashboard.forms import LARGEST
-from cerebro_db.dashboard.run_pages import ACTS
+from cerebro_db.dashboard.forms import MAX_BYTES
+from cerebro_db.dashboard.run_pages import COMMANDS
 from cerebro_db.dashboard.web_server import Pages
 
 TEMPLATES = Path(cerebro_db.__file__).parent / "dashboard" / "templates"
@@ -101,7 +101,7 @@ METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
 
 values = st.sampled_from(HOSTILE) | st.binary(max_size=20)
 fields = st.dictionaries(st.sampled_from(FIELDS) | values, values, max_size=4)
-actions = st.sampled_from([*ACTS, "drop_run", "%00"]).map(str.encode)
+actions = st.sampled_from([*COMMANDS, "drop_run", "%00"]).map(str.encode)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def behind_gate(
     """What a command would serve."""
     entrance = Entrance()
     gate = Gate(pages.app, entrance, PORT, pages.policy, pages.read_only, lambda scope: None)
-    session = entrance.begin_session(entrance.issue_code(), None)
+    session = entrance.start_session(entrance.issue_code(), None)
     return Target(gate, f"cerebro_{PORT}={session}", paths, run, loop)
 
 
@@ -154,7 +154,10 @@ def requests(draw: Callable[[Any], Any], target: Target) -> tuple[str, str, byte
     form = {**FORM, b"action": draw(actions), **(draw(fields) if hostile == "form" else {})}
     method, body = draw(st.sampled_from([("GET", b""), ("POST", encode(form))]))
     if hostile == "body":
-        method, body = "POST", draw(st.binary(max_size=50) | st.just(encode(form) + b"x" * LARGEST))
+        method, body = (
+            "POST",
+            draw(st.binary(max_size=50) | st.just(encode(form) + b"x" * MAX_BYTES)),
+        )
     elif hostile == "method":
         method = draw(st.sampled_from(METHODS))
     query = quote(encode(draw(fields)), safe="%&=") if hostile == "query" else ""
@@ -200,7 +203,7 @@ def check_each_value(target: Target, hostile: Sequence[bytes] = HOSTILE) -> None
 
 def check_acts(target: Target) -> None:
     """Check that no act fails by a hostile value of what it takes."""
-    for action, value in product(ACTS, HOSTILE):
+    for action, value in product(COMMANDS, HOSTILE):
         if action in WITHOUT_VALUES and value != HOSTILE[0]:
             continue
         form = {

@@ -23,9 +23,9 @@ from roles import another_role
 from workbench import Workbench, compile_text
 
 from cerebro_db.dashboard import optuna
-from cerebro_db.dashboard.application import application
+from cerebro_db.dashboard.application import make_application
 from cerebro_db.dashboard.base_views import Site
-from cerebro_db.dashboard.queries import engine
+from cerebro_db.dashboard.queries import make_engine
 from cerebro_db.dashboard.web_server import Pages
 
 pytestmark = pytest.mark.postgresql("who is answered does not depend on the platform")
@@ -234,8 +234,8 @@ def loop() -> Iterator[asyncio.Runner]:
 @pytest.fixture(scope="module")
 def pages(bench: Workbench, run: int, loop: asyncio.Runner) -> Iterator[Target]:
     """The routes of the page, in this process."""
-    site = Site(engine(bench.url))
-    app = application(site)
+    site = Site(make_engine(bench.url))
+    app = make_application(site)
     paths = paths_of(app.routes)
     assert "/runs/{run}/configs/{key}" in paths and "/model/predict" in paths
     yield behind_gate(Pages(app), paths, run, loop)

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import cerebro_db
-from cerebro_db.dashboard.optuna import Questions
+from cerebro_db.dashboard.optuna import RequestFilter
 from cerebro_db.display.csv_files import MARK, NUMBER, rewrite_csv, write_csv
 
 CLIENT = Path(cerebro_db.__file__).parent
@@ -95,7 +95,7 @@ def test_the_file_of_optunas_dashboard_has_no_formula() -> None:
 
     def ask(path: str) -> tuple[str, bytes]:
         answers = list[Any]()
-        app: Any = Questions(optunas, cast(Any, Studies()))
+        app: Any = RequestFilter(optunas, cast(Any, Studies()))
         body = b"".join(
             app({"PATH_INFO": path, "QUERY_STRING": ""}, lambda *answer: answers.append(answer))
         )

@@ -26,7 +26,7 @@ LAST: Message = ("last", None)
 @pytest.fixture(autouse=True, scope="module")
 def no_pause() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(event_hub, "SECONDS", 0.001)
+        patch.setattr(event_hub, "POLL_SECONDS", 0.001)
         yield
 
 
@@ -42,19 +42,19 @@ class Dashboard:
         self._look = look
         self._is_open = False
         self._pages = pages
-        self.hub = event_hub.Hub(sa.create_engine("sqlite://"))
+        self.hub = event_hub.EventHub(sa.create_engine("sqlite://"))
 
-    def _watch(self, *about: object) -> event_hub.Watch:
-        return event_hub.Watch((lambda: self._look() if self._is_open else [],), list)
+    def _make_channel(self, *about: object) -> event_hub.Channel:
+        return event_hub.Channel((lambda: self._look() if self._is_open else [],), list)
 
     async def open(self) -> list[AsyncIterator[str]]:
         """Open all pages, each of which is told at once that the database is there."""
         opened = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(event_hub, "RunWatch", self._watch)
-            patch.setattr(event_hub, "ListWatch", self._watch)
+            patch.setattr(event_hub, "RunChannel", self._make_channel)
+            patch.setattr(event_hub, "RunListChannel", self._make_channel)
             for page in self._pages:
-                opened.append(self.hub.events(page))
+                opened.append(self.hub.stream_events(page))
                 assert parse(await anext(opened[-1])) == ("server", None)
         self._is_open = True
         return opened
@@ -93,7 +93,7 @@ def test_every_page_hears_once_that_the_database_is_lost_or_back(
         dashboard = Dashboard(look, pages)
         opened = await dashboard.open()
         messages = [await read_until_last(page) for page in opened]
-        dashboard.hub.end()
+        dashboard.hub.close()
         for page in opened:
             assert {parse(event) async for event in page} <= {LAST}
         return messages
@@ -118,8 +118,8 @@ def test_a_server_that_ends_lets_all_pages_go(pages: list[int | None]) -> None:
         dashboard = Dashboard(look, pages)
         waiting = asyncio.gather(*(read_rest(page) for page in await dashboard.open()))
         while len(looks) <= 2 * len(pages):  # by then, each page has been told all that is known
-            await asyncio.sleep(event_hub.SECONDS)
-        dashboard.hub.end()
+            await asyncio.sleep(event_hub.POLL_SECONDS)
+        dashboard.hub.close()
         return await waiting
 
     assert asyncio.run(end()) == [[]] * len(pages)

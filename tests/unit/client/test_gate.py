@@ -22,7 +22,7 @@ from starlette.types import Scope
 from cerebro_db.dashboard import web_server
 from cerebro_db.dashboard.auth import POLICY, Gate
 from cerebro_db.dashboard.entrance import CODE_SECONDS, Entrance
-from cerebro_db.dashboard.peers import peer_user
+from cerebro_db.dashboard.peers import find_peer_user
 
 ORIGIN = f"http://{HOST}"
 ANN, EVE = 1000, 1001
@@ -50,7 +50,7 @@ def entrance() -> Entrance:
 
 @pytest.fixture
 def gate(entrance: Entrance, users: Users) -> Gate:
-    return Gate(PlainTextResponse("the page"), entrance, PORT, user_of=users)
+    return Gate(PlainTextResponse("the page"), entrance, PORT, find_user=users)
 
 
 def enter(gate: Gate, entrance: Entrance, path: str = "/") -> Answer:
@@ -98,9 +98,9 @@ def test_a_code_expires() -> None:
     entrance = Entrance(lambda: now[0])
     in_time, too_late = entrance.issue_code(), entrance.issue_code()
     now[0] = CODE_SECONDS - 1
-    assert entrance.begin_session(in_time, ANN) is not None
+    assert entrance.start_session(in_time, ANN) is not None
     now[0] = CODE_SECONDS
-    assert entrance.begin_session(too_late, ANN) is None
+    assert entrance.start_session(too_late, ANN) is None
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "DELETE"])
@@ -132,7 +132,7 @@ def test_a_session_is_worth_nothing_to_another_user(
 )
 def test_nothing_else_is_a_session_or_a_code(guess: str, name: str) -> None:
     entrance = Entrance()
-    gate = Gate(PlainTextResponse("the page"), entrance, PORT, user_of=lambda scope: ANN)
+    gate = Gate(PlainTextResponse("the page"), entrance, PORT, find_user=lambda scope: ANN)
     code = entrance.issue_code()
     for cookie in (
         guess,
@@ -153,7 +153,7 @@ def test_nothing_else_is_a_session_or_a_code(guess: str, name: str) -> None:
 )
 def test_no_address_leads_elsewhere(path: list[str]) -> None:
     entrance = Entrance()
-    gate = Gate(PlainTextResponse("the page"), entrance, PORT, user_of=lambda scope: ANN)
+    gate = Gate(PlainTextResponse("the page"), entrance, PORT, find_user=lambda scope: ANN)
     answer = enter(gate, entrance, "/" + quote("".join(path), safe="/%\\;:@'\""))
     address = link(answer)
     assert address.startswith("/") and not re.match(r"/[/\\]", address)
@@ -181,7 +181,7 @@ def test_what_changes_something_comes_from_a_page(gate: Gate, entrance: Entrance
 
 def test_what_changes_nothing_takes_nothing_else(entrance: Entrance) -> None:
     gate = Gate(
-        PlainTextResponse("the page"), entrance, PORT, read_only=True, user_of=lambda scope: ANN
+        PlainTextResponse("the page"), entrance, PORT, read_only=True, find_user=lambda scope: ANN
     )
     cookie = enter(gate, entrance).cookie
     assert ask(gate, "/", "POST", cookie=cookie, hx_request="true").status == 405
@@ -278,7 +278,7 @@ def test_whatever_is_served_stands_behind_the_gate(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system lists the users of sockets")
-def test_the_user_of_a_socket_is_found_while_it_is_open() -> None:
+def test_the_find_user_a_socket_is_found_while_it_is_open() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         for family in (socket.AF_INET, socket.AF_INET6):
             host = "127.0.0.1" if family == socket.AF_INET else "::ffff:127.0.0.1"
@@ -286,14 +286,14 @@ def test_the_user_of_a_socket_is_found_while_it_is_open() -> None:
                 client.connect((host, listener.getsockname()[1]))
                 server, address = listener.accept()
                 scope = {"client": address, "server": server.getsockname()}
-                assert peer_user(scope) == os.getuid()
+                assert find_peer_user(scope) == os.getuid()
             with server:
-                assert peer_user(scope) is None  # nobody's, who has closed it
+                assert find_peer_user(scope) is None  # nobody's, who has closed it
 
 
 def test_without_a_list_of_sockets_no_user_is_known(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("cerebro_db.dashboard.peers.SOCKETS", (tmp_path / "none",))
-    assert peer_user(http_scope("/")) is None
-    assert peer_user({"client": None, "server": None}) is None
+    assert find_peer_user(http_scope("/")) is None
+    assert find_peer_user({"client": None, "server": None}) is None
