@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeGuard
 
+from cerebro_db.display.boards import name_metric
 from cerebro_db.records import Parameter, Standing
 
 MIN_LOG_RATIO = 100
@@ -70,9 +71,8 @@ def make_axes(standings: Sequence[Standing], parameters: Iterable[Parameter]) ->
         name: values for name, values in columns.items() if len(set(map(repr, values.values()))) > 1
     }
     axes = [make_axis(name, values) for name, values in (differing or columns).items()]
-    metric = f"{standings[0].dataset} {standings[0].metric}" if standings else "metric"
     scores = {standing.mst_key: standing.value for standing in standings}
-    return [*axes, make_axis(metric, scores)]
+    return [*axes, make_axis(name_metric(standings), scores)]
 
 
 def _is_missing(value: object) -> bool:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from cerebro_db.display.boards import describe_differences, format_number, format_seconds
+from cerebro_db.display.boards import (
+    describe_differences,
+    format_number,
+    format_seconds,
+    name_metric,
+)
 from cerebro_db.records import Standing
 from cerebro_db.result_set import Records
 
@@ -23,8 +28,7 @@ class Board(Records[Standing]):
 
         Parameters that all configs share are left out.
         """
-        metric = f"{self[0].dataset} {self[0].metric}" if self else "metric"
-        headings = ("rank", "mst_key", "params", metric, "status", "epochs", "seconds")
+        headings = ("rank", "mst_key", "params", name_metric(self), "status", "epochs", "seconds")
         texts = describe_differences([standing.params for standing in self])
         rows = [
             _make_row(standing, text) for standing, text in zip(self[:count], texts, strict=False)

@@ -124,6 +124,13 @@ def make_leaderboard_table(
     return table
 
 
+def name_metric(standings: Sequence[Standing]) -> str:
+    """Return the data set and the metric that rank a leaderboard."""
+    if not standings:
+        return "metric"
+    return f"{standings[0].dataset} {standings[0].metric}"
+
+
 def format_seconds(standing: Standing) -> str:
     """Return the duration of a config's visits in seconds, to a tenth."""
     if standing.training_time is None:
