@@ -26,7 +26,7 @@ from bench.seeds.contest import AVERAGE, JAX, MOP, SERVER, SYNCHRONOUS, TASKS, W
 from bench.seeds.curves import AT_REST, Point
 from bench.tests.bench_job import JOB as ANY_JOB
 from bench.workloads import REPORT, SMALL
-from cerebro_plpy.scheduling.planning import simulation
+from cerebro_plpy.scheduling.planning import run_duration, simulation
 from cerebro_plpy.scheduling.schedule.schedule import Plan
 
 JOB = replace(ANY_JOB, classes=10, epochs=2, configs=workload.WORKLOAD.configs, processes=2)
@@ -41,11 +41,11 @@ def test_the_schedule_in_arrays_takes_as_long_as_the_schedule(
     everywhere = tuple(range(segments))
     plan = Plan(1, everywhere, {segment: segment for segment in everywhere})
     case = simulation.Case(
-        plan, {key: simulation.Cost("a", cost) for key, cost in enumerate(costs)}
+        plan, {key: simulation.ConfigCost("a", cost) for key, cost in enumerate(costs)}
     )
     found = scale.makespan(costs, segments)
     assert found == simulation.simulate(case).seconds
-    assert scale.bound(costs, segments) == pytest.approx(simulation.least(case))
+    assert scale.bound(costs, segments) == pytest.approx(run_duration.lower_bound(case))
     assert found >= scale.bound(costs, segments) * (1 - 1e-9)
 
 

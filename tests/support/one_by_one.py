@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from cerebro_plpy.scheduling.quota.fair_share import PATIENCE_SECONDS, Entry, Limit, Role
+from cerebro_plpy.scheduling.quota.fair_share import PATIENCE_SECONDS, Demand, Quota, Role
 
 
 class Step(NamedTuple):
@@ -22,18 +22,20 @@ class Step(NamedTuple):
 
 
 def shares_one_by_one(
-    entries: Sequence[Entry], roles: Mapping[int, Role], server: Limit
+    entries: Sequence[Demand], roles: Mapping[int, Role], server: Quota
 ) -> list[int]:
     """Return the places of each entry, in the order of their arrival."""
     taken = _Division(entries, roles, server).made()
-    held = [entry._replace(held=places) for entry, places in zip(entries, taken, strict=True)]
+    held = [
+        entry._replace(current_slots=places) for entry, places in zip(entries, taken, strict=True)
+    ]
     return _Division(held, roles, server).made()  # nobody is preferred for places that are not kept
 
 
 class _Part:
     """What a role has by now, or all have together, of what it may have."""
 
-    def __init__(self, limit: Limit) -> None:
+    def __init__(self, limit: Quota) -> None:
         self._limit = limit
         self.places = self._configs = 0
 
@@ -52,19 +54,19 @@ class _Part:
 class _Division:
     """One division of the places, while it is made."""
 
-    def __init__(self, entries: Sequence[Entry], roles: Mapping[int, Role], server: Limit) -> None:
+    def __init__(self, entries: Sequence[Demand], roles: Mapping[int, Role], server: Quota) -> None:
         self._entries, self._roles, self._server = entries, roles, server
-        self._all, self._parts = _Part(server), {role: _Part(roles[role].limit) for role in roles}
+        self._all, self._parts = _Part(server), {role: _Part(roles[role].quota) for role in roles}
         self._queues: dict[int, list[int]] = {role: [] for role in roles}
         self._held = dict.fromkeys(roles, 0)
         self._taken = [0] * len(entries)
         for index, entry in enumerate(entries):
-            keeps = entry.steady and entry.held
+            keeps = entry.is_static and entry.current_slots
             if keeps or self._possible(entry):
                 self._queues[entry.role].append(index)
-                self._held[entry.role] += entry.held
+                self._held[entry.role] += entry.current_slots
             if keeps:
-                self._take(Step(index, entry.held, entry.configs))
+                self._take(Step(index, entry.current_slots, entry.configs))
 
     def made(self) -> list[int]:
         """The places of each, when nobody takes any more."""
@@ -80,11 +82,11 @@ class _Division:
                 break  # not one more place is left
         return self._taken
 
-    def _possible(self, entry: Entry) -> bool:
+    def _possible(self, entry: Demand) -> bool:
         """Whether it could work if it were alone."""
-        step = Step(0, entry.least, entry.configs)
+        step = Step(0, entry.min_slots, entry.configs)
         return all(
-            _Part(limit).fits(step) for limit in (self._server, self._roles[entry.role].limit)
+            _Part(limit).fits(step) for limit in (self._server, self._roles[entry.role].quota)
         )
 
     def _take(self, step: Step) -> None:
@@ -93,15 +95,15 @@ class _Division:
             part.take(step)
 
     def _next(self, role: int, begins: bool) -> Step | None:
-        if self._roles[role].rests:
+        if self._roles[role].is_paused:
             return None
         for index in self._queues[role]:
             entry, taken = self._entries[index], self._taken[index]
-            if taken >= entry.most or (taken and entry.steady):
+            if taken >= entry.max_slots or (taken and entry.is_static):
                 continue
             if not (taken or begins):
                 return None
-            step = Step(index, 1, 0) if taken else Step(index, entry.least, entry.configs)
+            step = Step(index, 1, 0) if taken else Step(index, entry.min_slots, entry.configs)
             return step if self._parts[role].fits(step) else None
         return None
 

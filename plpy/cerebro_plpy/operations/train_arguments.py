@@ -31,7 +31,7 @@ from cerebro_plpy.errors import (
 from cerebro_plpy.operations.fit.cost_limits import allowance
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.scheduling.quota.cost_limits import Allowance
+from cerebro_plpy.scheduling.quota.cost_limits import CostLimits
 from cerebro_plpy.tables import architectures
 from cerebro_plpy.trainer_client import settings
 
@@ -90,7 +90,7 @@ class Wanted(NamedTuple):
     templates: tuple[Template, ...]
     space: Mapping[str, object]
     rule: SearchRule | None
-    allowance: Allowance | None
+    allowance: CostLimits | None
 
 
 def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Wanted:

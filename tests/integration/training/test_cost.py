@@ -18,7 +18,7 @@ from models import NOISY
 from processes import eventually, trainers
 from workbench import Row, Workbench, compile_text, setting, several
 
-from cerebro_plpy.scheduling.quota.cost_limits import Prices, Spent
+from cerebro_plpy.scheduling.quota.cost_limits import Prices, Usage
 
 FIT_WORKERS = 1
 SEGMENTS, EPOCHS = 2, 3
@@ -296,7 +296,7 @@ def test_prices_and_watts_make_money_and_energy(
         rows = bench.rows(RATED, rated)
     core, gpu, disk = (chosen.get(name, 0.0) for name in PRICES)
     for cores, gpus, stored, money, kwh in rows:
-        expected = Prices(core, gpu, disk).of(Spent(cores, gpus, stored))
+        expected = Prices(core, gpu, disk).cost_of(Usage(cores, gpus, stored))
         assert money == (pytest.approx(expected) if set(chosen) & set(PRICES) else None)
         used = (
             cores * chosen.get("watts_per_core", 0.0) + gpus * chosen.get("watts_per_gpu", 0.0)

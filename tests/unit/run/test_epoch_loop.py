@@ -72,7 +72,7 @@ from cerebro_plpy.run.state.config_state import Kept, Past
 from cerebro_plpy.run.workers.admission import Places
 from cerebro_plpy.run.workers.tasks import PASSING, Step, Surroundings
 from cerebro_plpy.scheduling.planning import replanning
-from cerebro_plpy.scheduling.planning.replanning import Change, Replan
+from cerebro_plpy.scheduling.planning.replanning import Replan, StrategyChange
 from cerebro_plpy.scheduling.planning.run_plan import (
     MOP,
     TASK,
@@ -83,7 +83,7 @@ from cerebro_plpy.scheduling.planning.run_plan import (
     Strategy,
     Work,
 )
-from cerebro_plpy.scheduling.quota.cost_limits import Allowance, Spent
+from cerebro_plpy.scheduling.quota.cost_limits import CostLimits, Usage
 from cerebro_plpy.scheduling.schedule.schedule import Visit
 from cerebro_plpy.scheduling.search import search_state
 from cerebro_plpy.scheduling.search.early_stopping_rule import EarlyStoppingRule
@@ -273,9 +273,9 @@ class Unreliable:
             yield Statement("work")
             self._fail(worker, tour, next(self.faults))
 
-    def spent(self) -> Spent:
+    def spent(self) -> Usage:
         """A second for each visit that was stored."""
-        return Spent(cpu_seconds=float(sum(self.visits.values())))
+        return Usage(cpu_seconds=float(sum(self.visits.values())))
 
     @contextmanager
     def _in_vain(self, worker: Worker, tour: Sequence[TourVisit]) -> Iterator[None]:
@@ -1037,17 +1037,17 @@ def test_a_run_may_change_its_strategy_at_the_end_of_each_epoch(
 
     def change(
         work: Work, programs: object, compiled: object, now: Strategy, pace: float
-    ) -> Change | None:
+    ) -> StrategyChange | None:
         assert (
             work.rows.keys() <= {config.mst_key for config in request.configs} and work.epochs >= 1
         )
         asked.append(now.name)
         other = replace(now, seconds=1.0, name=MOP if now.name == TASK else TASK)
-        return Change(replace(now, seconds=2.0), other) if next(answers) else None
+        return StrategyChange(replace(now, seconds=2.0), other) if next(answers) else None
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replanning, "change", change)
-        patch.setattr(replanning, "surprising", lambda plan, programs: True)
+        patch.setattr(replanning, "propose_change", change)
+        patch.setattr(replanning, "is_surprising", lambda plan, programs: True)
         request = replace(request, plan=planned(request, begun, workers))
         trial = tried(request, workers, chain(faults, repeat(None)), looks)
     trained, alive = trial.platform.trained, trial.alive
@@ -2015,14 +2015,14 @@ BUDGETS = st.builds(
 DEADLINES = st.tuples(
     st.integers(0, 60), st.integers(0, 30) | st.just(math.inf), st.integers(0, 30)
 ).map(lambda given: Deadline(float(given[0]), given[0] + given[1], sum(given)))
-ALLOWANCES = st.builds(Allowance, max_cpu=st.integers(1, 30).map(float), max_cost=st.none())
+ALLOWANCES = st.builds(CostLimits, max_cpu=st.integers(1, 30).map(float), max_cost=st.none())
 LIMITS = (
     st.tuples(DEADLINES, ALLOWANCES)
     | st.tuples(DEADLINES, st.none())
     | st.tuples(st.none(), ALLOWANCES)
 )
 """By the clock, or by what it costs, or by either."""
-Limits = tuple[Deadline | None, Allowance | None]
+Limits = tuple[Deadline | None, CostLimits | None]
 LOSSES = st.dictionaries(
     st.tuples(st.integers(0, 3), st.integers(1, 4)), st.sampled_from([0.0, 1.0, 2.0])
 )
@@ -2207,7 +2207,7 @@ def test_a_run_with_a_budget_goes_on_from_what_is_logged(
     request: FitRequest,
     workers: int,
     deadlines: list[Deadline | None],
-    allowance: Allowance,
+    allowance: CostLimits,
     pauses: list[int],
     looks: list[int],
     losses: Mapping[tuple[int, int], float],
@@ -2238,7 +2238,7 @@ AT_ONCE = requested(1, 3, 3, {1, 2, 3, 4}, "longest", KEEPING.format(patience=1)
 
 @given(BUDGETS, WORKERS, WORKERS, LIMITS, LOOKS, LOOKS, LOSSES, st.booleans())
 @example(
-    AT_ONCE, 1, 1, (Deadline(9.0, math.inf, math.inf), Allowance(6.0, None)), [1], [2], {}, False
+    AT_ONCE, 1, 1, (Deadline(9.0, math.inf, math.inf), CostLimits(6.0, None)), [1], [2], {}, False
 )
 @trials(120)
 def test_a_replay_ends_where_the_budget_did(

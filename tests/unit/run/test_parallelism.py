@@ -28,9 +28,9 @@ from cerebro_plpy.scheduling.planning.run_plan import (
     TASK,
     TIMED,
     WIDE,
-    WORTH,
+    WORTHWHILE_RATIO,
+    PlanInputs,
     Program,
-    Settled,
     Strategy,
 )
 from cerebro_plpy.scheduling.schedule.placement import assign_segments
@@ -274,7 +274,7 @@ def test_the_number_of_workers_is_the_best_of_all(
         for number, width in widths.items()
     }
     best, expected = min(seconds.values()), seconds[usual]
-    if expected <= SHORT or best > WORTH * expected:
+    if expected <= SHORT or best > WORTHWHILE_RATIO * expected:
         assert found.workers == usual
     else:
         assert math.isclose(seconds[found.workers], best)
@@ -301,16 +301,18 @@ def test_fewer_workers_are_compared_with_what_the_usual_number_would_follow() ->
         known: Any = Known({key: {2: 2.0, 4: 9.0, 8: wide} for key in range(1, 5)}, MEASURED)
         wanted = asked(dict.fromkeys(range(1, 5)), 3, segments=(0, 1, 2))
         mop, task, single = (
-            run_plan.priced(
-                Settled(work_of(wanted)),
+            run_plan.estimate_strategy(
+                PlanInputs(work_of(wanted)),
                 [*known.timed(threads, {})],
                 Strategy(name, workers, threads),
             )
             for name, workers, threads in ((MOP, 3, 2), (TASK, 3, 2), (WIDE, 1, 8))
         )
         took = [each.seconds or 0.0 for each in (mop, task, single)]
-        assert took[2] <= WORTH * took[1], "it is much sooner than where configurations stay"
-        assert (took[2] <= WORTH * took[0]) == (number == 1)
+        assert took[2] <= WORTHWHILE_RATIO * took[1], (
+            "it is much sooner than where configurations stay"
+        )
+        assert (took[2] <= WORTHWHILE_RATIO * took[0]) == (number == 1)
         assert decided(known, wanted, widths).workers == number
 
 
@@ -321,7 +323,7 @@ def comparison(
     known: Any = Known(speeds, source)
     wanted = asked(speeds, 3, **more)
     widths = {number: WIDTHS[number] for number in (1, 2, 3)}
-    settled = Settled(work_of(wanted))
+    settled = PlanInputs(work_of(wanted))
     return Comparison(
         wanted, Trainers(3, WIDTHS[3], {}, widths), settled, known._programs(2), known
     )
@@ -332,7 +334,7 @@ def test_configurations_hop_where_that_is_much_sooner(speeds: dict[int, dict[int
     chosen, others = compared(comparison(speeds), every=True)
     found = {each.name: each for each in (chosen, *others) if each.workers == 3}
     mop, task = found[MOP].seconds or 0.0, found[TASK].seconds or 0.0
-    assert chosen is (found[MOP] if mop <= WORTH * task else found[TASK])
+    assert chosen is (found[MOP] if mop <= WORTHWHILE_RATIO * task else found[TASK])
     assert {(each.name, each.workers) for each in others} >= {(WIDE, 1)}, (
         "it is said what it was compared with"
     )

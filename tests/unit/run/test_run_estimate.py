@@ -23,13 +23,13 @@ from cerebro_plpy.scheduling.planning.run_plan import (
     UNKNOWN,
     WIDE,
     Data,
+    PlanInputs,
     Program,
     RunPlan,
-    Settled,
     StoredLayer,
     Strategy,
     Work,
-    priced,
+    estimate_strategy,
 )
 from cerebro_plpy.scheduling.quota.cost_limits import HOUR, Prices
 
@@ -55,7 +55,7 @@ def plans(draw: st.DrawFn) -> RunPlan:
         rows={key: draw(st.integers(1, 1000)) for key in range(1, configs + 1)},
         evaluated_rows=draw(st.floats(0, 1000)),
         schedule="longest",
-        sooner=draw(st.booleans()),
+        may_end_early=draw(st.booleans()),
     )
     programs = tuple(
         Program(
@@ -75,11 +75,17 @@ def plans(draw: st.DrawFn) -> RunPlan:
         draw(st.sampled_from([MOP, TASK, WIDE])), draw(st.integers(1, 2)), draw(st.integers(1, 8))
     )
     compiled: dict[int, tuple[str, ...]] = draw(st.sampled_from(COMPILED))
-    chosen = priced(Settled(work, {}, compiled), programs, way)
+    chosen = estimate_strategy(PlanInputs(work, {}, compiled), programs, way)
     stored = draw(st.sampled_from([(), (StoredLayer("front", (1, 2), 30, 720, draw(SECONDS)),)]))
     others = (Strategy(MOP, 1, 1),)
     return RunPlan(
-        work, programs, chosen, others, Data(10, 20, 30, 40), compiled=compiled, stored=stored
+        work,
+        programs,
+        chosen,
+        others,
+        Data(10, 20, 30, 40),
+        compiled=compiled,
+        stored_layers=stored,
     )
 
 
@@ -113,13 +119,16 @@ def test_a_run_is_expected_to_take_what_the_same_run_took(
     """Whatever the simulation says: of several the median, and the time that it has taken by
     then.
     """
-    earlier = [Earlier(1, replace(plan, begun=begun), begun + plan.storing + each) for each in took]
-    found = corrected(replace(plan, begun=1.0), earlier)
-    if plan.chosen.seconds is None:
+    earlier = [
+        Earlier(1, replace(plan, startup_seconds=begun), begun + plan.storing_seconds + each)
+        for each in took
+    ]
+    found = corrected(replace(plan, startup_seconds=1.0), earlier)
+    if plan.strategy.seconds is None:
         assert found.seconds is None
         return
     assert found.seconds is not None
-    assert math.isclose(found.seconds, 1.0 + plan.storing + median_low(took), rel_tol=1e-6)
+    assert math.isclose(found.seconds, 1.0 + plan.storing_seconds + median_low(took), rel_tol=1e-6)
     assert found.error is not None
     assert found.error >= 0
 
@@ -133,7 +142,7 @@ def test_a_plan_reads_alike_as_text_and_as_json(plan: RunPlan) -> None:
     assert lines[0].startswith("Fit  (strategy=")
     assert [part["Node Type"] for part in whole["Plan"]["Plans"]] == [
         *["Workers", "States"],
-        *["Features"] * len(plan.stored),
+        *["Features"] * len(plan.stored_layers),
         *["Program"] * 2,
     ]
     assert sum(line.startswith("  ->  ") for line in lines) == len(whole["Plan"]["Plans"])
@@ -148,7 +157,7 @@ def test_a_plan_reads_alike_as_text_and_as_json(plan: RunPlan) -> None:
     assert sum("->  Shard" in line for line in lines) == sum(
         len(program.shards) for program in plan.programs
     )
-    assert whole["Plan"]["Compared"][0]["seconds"] == plan.chosen.seconds
+    assert whole["Plan"]["Compared"][0]["seconds"] == plan.strategy.seconds
 
 
 @given(plans())
@@ -158,16 +167,16 @@ def test_a_plan_costs_what_its_workers_do(plan: RunPlan) -> None:
     """
     found = tree(plan, Known(prices=Prices(core_hour=HOUR))).facts
     assert not tree(plan, Known()).facts.keys() & {"Most Cost", "Expected Cost"}
-    if plan.chosen.seconds is None:
+    if plan.strategy.seconds is None:
         assert not found.keys() & {"Most Cost", "Expected Cost"}
         return
-    cost = found["Most Cost" if plan.work.sooner else "Expected Cost"]
+    cost = found["Most Cost" if plan.work.may_end_early else "Expected Cost"]
     assert isinstance(cost, Amount)
-    cores = plan.chosen.workers * plan.chosen.threads
+    cores = plan.strategy.workers * plan.strategy.threads
     assert (
-        cores * plan.storing
+        cores * plan.storing_seconds
         < cost.value
-        <= cores * (plan.chosen.seconds + plan.storing) * (1 + 1e-9)
+        <= cores * (plan.strategy.seconds + plan.storing_seconds) * (1 + 1e-9)
     )
 
 
@@ -203,8 +212,10 @@ def test_costs_add_up_to_what_was_measured(
     )
     log = Log({"a/8": found}, {"a/8": Evaluations("a/8", 1, 10.0, 5.0)}, {})
     program = measured(Program("a/8", (1,), "jax", 8, UNKNOWN), log)
-    assert program.row is not None
-    again = program.row * found.rows + program.hop * (moves + firsts) + program.compile * firsts
+    assert program.row_seconds is not None
+    again = (
+        program.row_seconds * found.rows + program.hop * (moves + firsts) + program.compile * firsts
+    )
     assert math.isclose(again, found.training + found.around + found.beginning, rel_tol=1e-6)
-    assert program.evaluated_row == 0.5
+    assert program.evaluation_row_seconds == 0.5
     assert program.store == 2.0

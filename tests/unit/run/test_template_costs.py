@@ -16,7 +16,7 @@ from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.run.planning.template_costs import Goal, Kind, Measured, completed, measured
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.scheduling.planning.run_plan import (
-    LIKE,
+    SAME_TEMPLATE,
     TASK,
     UNKNOWN,
     Data,
@@ -64,7 +64,9 @@ def plan(**programs: tuple[int, ...]) -> str:
     work = Work(2, (2,), (0, 1), dict.fromkeys(keys, 1), 5.0, "longest")
     made = tuple(Program(name, configs, "jax", 32, UNKNOWN) for name, configs in programs.items())
     return json.dumps(
-        RunPlan(work, made, Strategy(TASK, 2, 1), (), Data(10, 20, 30, 40), begun=1.5).to_json()
+        RunPlan(
+            work, made, Strategy(TASK, 2, 1), (), Data(10, 20, 30, 40), startup_seconds=1.5
+        ).to_json()
     )
 
 
@@ -75,10 +77,10 @@ def known(session: Logged, *wanted: Kind) -> Measured:
 def test_a_template_costs_the_mean_of_its_configurations() -> None:
     session = Logged((plan(a=(1,), b=(2, 3), c=(4,)), {"a": 0.1, "b": 0.2, "c": 0.8}))
     found = known(session, LINEAR, DENSE)
-    assert found.programs[LINEAR].row == pytest.approx(0.1)
+    assert found.programs[LINEAR].row_seconds == pytest.approx(0.1)
     dense = found.programs[DENSE]
-    assert dense.row == pytest.approx(0.4)
-    assert (dense.source, dense.state_bytes) == (LIKE, 8)
+    assert dense.row_seconds == pytest.approx(0.4)
+    assert (dense.source, dense.state_bytes) == (SAME_TEMPLATE, 8)
     assert found.networks == {LINEAR: 1.0, DENSE: pytest.approx(2 / 3)}
     assert found.begun == 1.5 and 0 < found.beside < 12.0
 
@@ -92,7 +94,7 @@ def test_the_newest_run_that_had_a_template_tells_of_it() -> None:
     ]
     session = Logged(*runs)
     found = known(session, LINEAR, DENSE).programs
-    assert [found[kind].row for kind in (LINEAR, DENSE)] == pytest.approx([0.1, 0.2])
+    assert [found[kind].row_seconds for kind in (LINEAR, DENSE)] == pytest.approx([0.1, 0.2])
     assert session.asked == [0, 2], "what older ones tell is not needed"
     assert known(Logged(), LINEAR) == Measured({})
 
@@ -101,7 +103,7 @@ def test_only_what_nobody_has_timed_is_expected_to_cost_what_others_do() -> None
     like = known(Logged((plan(b=(2,)), {"b": 0.2})), DENSE)
     spec = SimpleNamespace(train=SimpleNamespace(templates=TEMPLATES))
     programs = [
-        Program("own", (2,), "jax", 32, UNKNOWN, row=0.7),
+        Program("own", (2,), "jax", 32, UNKNOWN, row_seconds=0.7),
         Program("new", (3, 4), "jax", 32, UNKNOWN),
         Program("other framework", (3,), "torch", 32, UNKNOWN),
         Program("other batch", (4,), "jax", 64, UNKNOWN),
@@ -109,7 +111,7 @@ def test_only_what_nobody_has_timed_is_expected_to_cost_what_others_do() -> None
     ]
     found = completed(cast(FitRequest, SimpleNamespace(spec=spec)), programs, like)
     assert (found[1].name, found[1].configs) == ("new", (3, 4))
-    assert found[1].row == pytest.approx(0.2)
+    assert found[1].row_seconds == pytest.approx(0.2)
     assert [found[0], *found[2:]] == [programs[0], *programs[2:]]
     without = cast(FitRequest, SimpleNamespace(spec=SimpleNamespace(train=None)))
     assert completed(without, programs, like) == programs

@@ -11,18 +11,24 @@ from hypothesis import strategies as st
 from one_by_one import shares_one_by_one
 from trials import trials
 
-from cerebro_plpy.scheduling.quota.fair_share import PATIENCE_SECONDS, Entry, Limit, Role, shares
+from cerebro_plpy.scheduling.quota.fair_share import (
+    PATIENCE_SECONDS,
+    Demand,
+    Quota,
+    Role,
+    divide_slots,
+)
 
 ROLES = 4
-limits = st.builds(Limit, st.none() | st.integers(1, 12), st.none() | st.integers(5, 40))
+limits = st.builds(Quota, st.none() | st.integers(1, 12), st.none() | st.integers(5, 40))
 
 
 @st.composite
-def an_entry(draw: st.DrawFn) -> Entry:
+def an_entry(draw: st.DrawFn) -> Demand:
     least = draw(st.integers(1, 3))
     most = least + draw(st.integers(0, 4))
     held = draw(st.sampled_from([0, least, most]))
-    return Entry(draw(st.integers(0, ROLES - 1)), least, most, draw(st.integers(1, 5)), held)
+    return Demand(draw(st.integers(0, ROLES - 1)), least, most, draw(st.integers(1, 5)), held)
 
 
 entries = st.lists(an_entry(), max_size=12)
@@ -31,7 +37,7 @@ standings = st.fixed_dictionaries(
 )
 
 
-def within(limit: Limit, found: list[Entry], taken: list[int]) -> bool:
+def within(limit: Quota, found: list[Demand], taken: list[int]) -> bool:
     """Whether these places keep to a limit."""
     configs = sum(entry.configs for entry, places in zip(found, taken, strict=True) if places)
     return (limit.trainers is None or sum(taken) <= limit.trainers) and (
@@ -39,16 +45,16 @@ def within(limit: Limit, found: list[Entry], taken: list[int]) -> bool:
     )
 
 
-def possible(entry: Entry, limit: Limit) -> bool:
+def possible(entry: Demand, limit: Quota) -> bool:
     """Whether it could work if it were alone."""
-    return within(limit, [entry], [entry.least])
+    return within(limit, [entry], [entry.min_slots])
 
 
 @given(entries, standings, limits)
 def test_nothing_is_given_beyond_the_limits(
-    found: list[Entry], roles: dict[int, Role], server: Limit
+    found: list[Demand], roles: dict[int, Role], server: Quota
 ) -> None:
-    taken = shares(found, roles, server)
+    taken = divide_slots(found, roles, server)
     assert within(server, found, taken)
     for number, role in roles.items():
         own = [
@@ -56,20 +62,20 @@ def test_nothing_is_given_beyond_the_limits(
             for entry, places in zip(found, taken, strict=True)
             if entry.role == number
         ]
-        assert within(role.limit, [entry for entry, _ in own], [places for _, places in own])
-        assert not (role.rests and any(places for _, places in own))
+        assert within(role.quota, [entry for entry, _ in own], [places for _, places in own])
+        assert not (role.is_paused and any(places for _, places in own))
     assert all(
-        places in (0, *range(entry.least, entry.most + 1))
+        places in (0, *range(entry.min_slots, entry.max_slots + 1))
         for entry, places in zip(found, taken, strict=True)
     )
 
 
 @given(entries, standings)
 def test_without_limits_everybody_has_what_is_of_use(
-    found: list[Entry], roles: dict[int, Role]
+    found: list[Demand], roles: dict[int, Role]
 ) -> None:
     free = {number: Role(used=role.used) for number, role in roles.items()}
-    assert shares(found, free, Limit()) == [entry.most for entry in found]
+    assert divide_slots(found, free, Quota()) == [entry.max_slots for entry in found]
 
 
 @given(
@@ -81,22 +87,24 @@ def test_without_limits_everybody_has_what_is_of_use(
 def test_equal_demands_get_shares_that_differ_by_one_at_most(
     roles: int, capacity: int, most: int, used: list[float]
 ) -> None:
-    found = [Entry(role, 1, most, 1) for role in range(roles)]
-    taken = shares(found, {role: Role(used=used[role]) for role in range(roles)}, Limit(capacity))
+    found = [Demand(role, 1, most, 1) for role in range(roles)]
+    taken = divide_slots(
+        found, {role: Role(used=used[role]) for role in range(roles)}, Quota(capacity)
+    )
     assert max(taken) - min(taken) <= 1
     assert sum(taken) == min(capacity, roles * most), "nothing lies idle"
 
 
 @given(entries, standings, limits)
 def test_within_a_role_who_came_first_is_served_first(
-    found: list[Entry], roles: dict[int, Role], server: Limit
+    found: list[Demand], roles: dict[int, Role], server: Quota
 ) -> None:
-    taken = shares(found, roles, server)
+    taken = divide_slots(found, roles, server)
     for number, role in roles.items():
         own = [
             (entry, places)
             for entry, places in zip(found, taken, strict=True)
-            if entry.role == number and possible(entry, role.limit) and possible(entry, server)
+            if entry.role == number and possible(entry, role.quota) and possible(entry, server)
         ]
         waits = [not places for _, places in own]
         assert waits == sorted(waits), "nobody is passed by one that came later"
@@ -104,51 +112,56 @@ def test_within_a_role_who_came_first_is_served_first(
 
 @given(entries, standings, limits)
 def test_who_cannot_give_places_back_keeps_them(
-    found: list[Entry], roles: dict[int, Role], server: Limit
+    found: list[Demand], roles: dict[int, Role], server: Quota
 ) -> None:
-    steady = [entry._replace(steady=True) for entry in found]
-    taken = shares(steady, roles, server)
+    steady = [entry._replace(is_static=True) for entry in found]
+    taken = divide_slots(steady, roles, server)
     assert all(
-        not entry.held or places == entry.held for entry, places in zip(steady, taken, strict=True)
+        not entry.current_slots or places == entry.current_slots
+        for entry, places in zip(steady, taken, strict=True)
     )
 
 
 @given(entries, standings, limits)
 def test_who_could_not_even_work_alone_is_not_waited_for(
-    found: list[Entry], roles: dict[int, Role], server: Limit
+    found: list[Demand], roles: dict[int, Role], server: Quota
 ) -> None:
     """Such a run is one of before a limit was lowered."""
-    able = [possible(entry, roles[entry.role].limit) and possible(entry, server) for entry in found]
-    taken = shares(found, roles, server)
-    others = shares(
+    able = [possible(entry, roles[entry.role].quota) and possible(entry, server) for entry in found]
+    taken = divide_slots(found, roles, server)
+    others = divide_slots(
         [entry for entry, works in zip(found, able, strict=True) if works], roles, server
     )
     assert taken == [others.pop(0) if works else 0 for works in able]
 
 
 @example(
-    [Entry(0, 1, 1, 1), Entry(0, 1, 1, 1), Entry(1, 2, 2, 1, 2)], {0: Role(), 1: Role()}, Limit(1)
+    [Demand(0, 1, 1, 1), Demand(0, 1, 1, 1), Demand(1, 2, 2, 1, 2)],
+    {0: Role(), 1: Role()},
+    Quota(1),
 )
 @example(
     [
-        Entry(1, 1, 1, 1),
-        Entry(2, 2, 3, 1),
-        Entry(0, 2, 2, 1),
-        Entry(0, 1, 1, 1, 1),
-        Entry(2, 1, 1, 1, 1),
+        Demand(1, 1, 1, 1),
+        Demand(2, 2, 3, 1),
+        Demand(0, 2, 2, 1),
+        Demand(0, 1, 1, 1, 1),
+        Demand(2, 1, 1, 1, 1),
     ],
     {0: Role(), 1: Role(), 2: Role()},
-    Limit(3),
+    Quota(3),
 )
 @given(entries, standings, limits)
 def test_what_was_divided_stays_as_it_is(
-    found: list[Entry], roles: dict[int, Role], server: Limit
+    found: list[Demand], roles: dict[int, Role], server: Quota
 ) -> None:
     """Who has a place is preferred to who is in no other way better off."""
     level = {number: role._replace(used=0.0) for number, role in roles.items()}
-    taken = shares(found, level, server)
-    held = [entry._replace(held=places) for entry, places in zip(found, taken, strict=True)]
-    assert shares(held, level, server) == taken
+    taken = divide_slots(found, level, server)
+    held = [
+        entry._replace(current_slots=places) for entry, places in zip(found, taken, strict=True)
+    ]
+    assert divide_slots(held, level, server) == taken
 
 
 @given(st.integers(2, 9), st.integers(1, 4), st.integers(1, 3))
@@ -157,12 +170,16 @@ def test_roles_take_turns_where_there_are_fewer_places(
     roles: int, capacity: int, runs: int
 ) -> None:
     """Simulated with steps of a second: all get the same, in slices that are longer than a step."""
-    found = [Entry(role, 1, 2, 1) for role in range(roles) for _ in range(runs)]
+    found = [Demand(role, 1, 2, 1) for role in range(roles) for _ in range(runs)]
     used, changes, steps = Counter[int](), 0, 600
     held = [0] * len(found)
     for _ in range(steps):
-        now = [entry._replace(held=places) for entry, places in zip(found, held, strict=True)]
-        taken = shares(now, {role: Role(used=used[role]) for role in range(roles)}, Limit(capacity))
+        now = [
+            entry._replace(current_slots=places) for entry, places in zip(found, held, strict=True)
+        ]
+        taken = divide_slots(
+            now, {role: Role(used=used[role]) for role in range(roles)}, Quota(capacity)
+        )
         changes += sum(1 for before, after in zip(held, taken, strict=True) if after < before)
         held = taken
         for entry, places in zip(found, held, strict=True):
@@ -177,11 +194,11 @@ SMALL = st.integers(0, 7)
 
 
 @st.composite
-def any_entry(draw: st.DrawFn) -> Entry:
+def any_entry(draw: st.DrawFn) -> Demand:
     """An entry with any small numbers, also those that no run of ours writes."""
     configs, held = draw(st.integers(1, 4)), draw(SMALL)
     least = draw(st.integers(1, 4))
-    return Entry(
+    return Demand(
         draw(st.integers(0, ROLES - 1)), least, draw(SMALL), configs, held, draw(st.booleans())
     )
 
@@ -198,9 +215,9 @@ any_standings = st.fixed_dictionaries(
 @given(st.lists(any_entry(), max_size=10), any_standings, limits)
 @trials(100)
 def test_places_are_divided_as_if_one_after_another_were_given(
-    found: list[Entry], roles: dict[int, Role], server: Limit
+    found: list[Demand], roles: dict[int, Role], server: Quota
 ) -> None:
-    assert shares(found, roles, server) == shares_one_by_one(found, roles, server)
+    assert divide_slots(found, roles, server) == shares_one_by_one(found, roles, server)
 
 
 MOST = 2**31 - 1
@@ -208,16 +225,16 @@ MOST = 2**31 - 1
 
 def test_no_number_of_a_run_makes_the_division_longer() -> None:
     """One place after another, these would take hours."""
-    own = Entry(0, 1, 4, 2)
-    greedy = Entry(1, 1, MOST, 1)
+    own = Demand(0, 1, 4, 2)
+    greedy = Demand(1, 1, MOST, 1)
     roles = {0: Role(), 1: Role(), 2: Role()}
-    assert shares([own, greedy], roles, Limit()) == [4, MOST]
-    assert shares([own, greedy], roles, Limit(trainers=MOST)) == [4, MOST - 4]
+    assert divide_slots([own, greedy], roles, Quota()) == [4, MOST]
+    assert divide_slots([own, greedy], roles, Quota(trainers=MOST)) == [4, MOST - 4]
     other = greedy._replace(role=2)
-    assert shares([own, greedy, other], roles, Limit(trainers=MOST)) == [
+    assert divide_slots([own, greedy, other], roles, Quota(trainers=MOST)) == [
         4,
         MOST // 2 - 1,
         MOST // 2 - 2,
     ]
-    steady = Entry(1, 1, MOST, 1, MOST, steady=True)
-    assert shares([own, steady], roles, Limit()) == [4, MOST]
+    steady = Demand(1, 1, MOST, 1, MOST, is_static=True)
+    assert divide_slots([own, steady], roles, Quota()) == [4, MOST]

@@ -11,20 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.records import replace
-from cerebro_plpy.scheduling.planning.replanning import change, left, surprising
+from cerebro_plpy.scheduling.planning.replanning import (
+    is_surprising,
+    propose_change,
+    remaining_work,
+)
 from cerebro_plpy.scheduling.planning.run_plan import (
     MEASURED,
     MOP,
     TASK,
     UNKNOWN,
-    WORTH,
+    WORTHWHILE_RATIO,
     Data,
+    PlanInputs,
     Program,
     RunPlan,
-    Settled,
     Strategy,
     Work,
-    priced,
+    estimate_strategy,
 )
 
 UNITS = (2, 1, 1, 1, 2)
@@ -57,7 +61,7 @@ def programs_of(
             "jax",
             1,
             MEASURED,
-            row=row,
+            row_seconds=row,
             spread=0.05,
             compile=compile,
             hop=hop,
@@ -71,12 +75,12 @@ def test_the_toy_case_of_the_paper_goes_over_to_hopping() -> None:
     """It stays for the first epoch, for nobody knows then how long visits take; the second one
     takes 7 and not 9.
     """
-    rest = left(work_of(5, 2), 1, dict.fromkeys(range(1, 6), WORKERS))
+    rest = remaining_work(work_of(5, 2), 1, dict.fromkeys(range(1, 6), WORKERS))
     now, programs = Strategy(TASK, WORKERS, 1), programs_of([*map(float, UNITS)])
-    found = change(rest, programs, {}, now)
+    found = propose_change(rest, programs, {}, now)
     assert found is not None
     assert [(each.name, each.seconds) for each in found] == [(TASK, 9.0), (MOP, 7.0)]
-    assert change(rest, programs, {}, now, pace=7.0) is None, "there is nothing to gain"
+    assert propose_change(rest, programs, {}, now, pace=7.0) is None, "there is nothing to gain"
 
 
 @given(
@@ -95,7 +99,7 @@ def test_a_run_changes_where_and_only_where_the_other_strategy_is_much_sooner(
         worker: frozenset(data.draw(st.sets(st.sampled_from([each.name for each in programs]))))
         for worker in (0, 1)
     }
-    rest = left(
+    rest = remaining_work(
         work_of(len(rows), epochs, (1, epochs)),
         done,
         dict.fromkeys(alive, (epochs - done) * WORKERS),
@@ -107,14 +111,17 @@ def test_a_run_changes_where_and_only_where_the_other_strategy_is_much_sooner(
     )
     own = [each for each in programs if alive.intersection(each.configs)]
     took = {
-        each: priced(Settled(rest, {}, compiled), own, Strategy(each, WORKERS, 1)).seconds or 0.0
+        each: estimate_strategy(
+            PlanInputs(rest, {}, compiled), own, Strategy(each, WORKERS, 1)
+        ).seconds
+        or 0.0
         for each in (MOP, TASK)
     }
     other = MOP if name == TASK else TASK
-    found = change(rest, programs, compiled, Strategy(name, WORKERS, 1))
-    if took[other] <= WORTH * took[name]:
+    found = propose_change(rest, programs, compiled, Strategy(name, WORKERS, 1))
+    if took[other] <= WORTHWHILE_RATIO * took[name]:
         assert found is not None
-        assert (found.after.name, found.after.seconds, found.before.seconds) == (
+        assert (found.proposed.name, found.proposed.seconds, found.current.seconds) == (
             other,
             took[other],
             took[name],
@@ -134,25 +141,25 @@ def test_what_was_expected_is_no_surprise(rows: list[float], error: float, off: 
         Data(1, 1, 1, 1),
         error=error,
     )
-    assert not surprising(plan, programs)
+    assert not is_surprising(plan, programs)
     if 1 + off > 0 and not math.isclose(abs(off), error, abs_tol=1e-9):
-        assert surprising(plan, [replace(programs[0], row=rows[0] * (1 + off)), *programs[1:]]) == (
-            abs(off) > error
-        )
+        assert is_surprising(
+            plan, [replace(programs[0], row_seconds=rows[0] * (1 + off)), *programs[1:]]
+        ) == (abs(off) > error)
     unknown = replace(
-        plan, programs=tuple(replace(each, row=None, source=UNKNOWN) for each in programs)
+        plan, programs=tuple(replace(each, row_seconds=None, source=UNKNOWN) for each in programs)
     )
-    assert surprising(unknown, programs), "nobody knew anything"
-    assert not surprising(unknown, unknown.programs), "and nobody knows yet"
+    assert is_surprising(unknown, programs), "nobody knew anything"
+    assert not is_surprising(unknown, unknown.programs), "and nobody knows yet"
 
 
 def test_what_nobody_has_measured_changes_nothing() -> None:
-    rest = left(work_of(5, 3), 1, dict.fromkeys(range(1, 6), 2 * WORKERS))
-    assert change(rest, programs_of([None] * 5), {}, Strategy(TASK, WORKERS, 1)) is None
+    rest = remaining_work(work_of(5, 3), 1, dict.fromkeys(range(1, 6), 2 * WORKERS))
+    assert propose_change(rest, programs_of([None] * 5), {}, Strategy(TASK, WORKERS, 1)) is None
 
 
 def test_who_is_ahead_has_less_to_do() -> None:
     work = replace(work_of(2, 4), rows={1: 100, 2: 100})
-    assert left(work, 1, {1: 9, 2: 3}).rows == {1: 100, 2: 33}
-    assert left(replace(work, own={1: (0, 2)}), 1, {1: 6}).rows == {1: 100}
-    assert left(work, 3, {2: 1}).rows == {2: 33}
+    assert remaining_work(work, 1, {1: 9, 2: 3}).rows == {1: 100, 2: 33}
+    assert remaining_work(replace(work, segment_subsets={1: (0, 2)}), 1, {1: 6}).rows == {1: 100}
+    assert remaining_work(work, 3, {2: 1}).rows == {2: 33}

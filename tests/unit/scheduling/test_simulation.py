@@ -14,19 +14,20 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.records import replace
 from cerebro_plpy.scheduling.planning import run_plan
+from cerebro_plpy.scheduling.planning.run_duration import estimate_run, lower_bound
 from cerebro_plpy.scheduling.planning.run_plan import (
     AVERAGE,
     MOP,
     TASK,
     UNKNOWN,
+    PlanInputs,
     Program,
-    Settled,
     Strategy,
     Work,
-    cheapest,
-    priced,
+    choose_strategy,
+    estimate_strategy,
 )
-from cerebro_plpy.scheduling.planning.simulation import Case, Cost, foreseen, least, simulate
+from cerebro_plpy.scheduling.planning.simulation import Case, ConfigCost, simulate
 from cerebro_plpy.scheduling.schedule.placement import assign_segments, divide_segments
 from cerebro_plpy.scheduling.schedule.schedule import AVERAGING, Plan
 
@@ -84,35 +85,42 @@ def optimum(units: Sequence[int], workers: int) -> int:
 def epoch(units: Sequence[int], workers: int) -> Case:
     """One epoch of configs that take so long on each segment, of which each worker has one."""
     segments = tuple(range(workers))
-    costs = {key: Cost(key, float(each)) for key, each in enumerate(units, 1)}
+    costs = {key: ConfigCost(key, float(each)) for key, each in enumerate(units, 1)}
     return Case(Plan(1, segments, {segment: segment for segment in segments}), costs)
 
 
 def test_the_toy_case_of_the_paper_is_solved() -> None:
     rows = dict(enumerate(UNITS, 1))
     work = Work(1, (), (0, 1, 2), rows, 0.0, "longest")
-    programs = [Program(str(key), (key,), "jax", 1, UNKNOWN, row=1.0) for key in rows]
-    mop, task = (priced(Settled(work), programs, Strategy(name, 3, 1)) for name in (MOP, TASK))
+    programs = [Program(str(key), (key,), "jax", 1, UNKNOWN, row_seconds=1.0) for key in rows]
+    mop, task = (
+        estimate_strategy(PlanInputs(work), programs, Strategy(name, 3, 1)) for name in (MOP, TASK)
+    )
     assert (optimum(UNITS, 3), mop.seconds, task.seconds) == (7, 7.0, 9.0)
-    assert cheapest(task, [mop]) is mop
+    assert choose_strategy(task, [mop]) is mop
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=3), st.integers(1, 3))
 def test_no_small_run_takes_twice_the_least(units: list[int], workers: int) -> None:
     """As the schedule lets no worker wait that could serve a config."""
     best, case = optimum(units, workers), epoch(units, workers)
-    assert least(case) <= best <= simulate(case).seconds < 2 * best
+    assert lower_bound(case) <= best <= simulate(case).seconds < 2 * best
 
 
 COSTS = st.dictionaries(
     st.integers(1, 6),
-    st.builds(Cost, st.sampled_from("ab"), SECONDS, SECONDS, SECONDS, SECONDS, SECONDS),
+    st.builds(ConfigCost, st.sampled_from("ab"), SECONDS, SECONDS, SECONDS, SECONDS, SECONDS),
     min_size=1,
 )
 
 
 def case_of(
-    costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int], schedule: str, *, stays: bool
+    costs: Mapping[int, ConfigCost],
+    epochs: int,
+    shape: tuple[int, int],
+    schedule: str,
+    *,
+    stays: bool,
 ) -> Case:
     """A run over so many segments with so many workers that is evaluated in the end."""
     segments, workers = shape
@@ -129,24 +137,24 @@ SCHEDULES = st.sampled_from(["longest", "rotation", "foremost"])
 
 @given(COSTS, st.integers(1, 4), SHAPES, SCHEDULES, st.booleans())
 def test_everything_is_done_once_and_no_sooner_than_it_can_be(
-    costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int], schedule: str, stays: bool
+    costs: Mapping[int, ConfigCost], epochs: int, shape: tuple[int, int], schedule: str, stays: bool
 ) -> None:
     case = case_of(costs, epochs, shape, schedule, stays=stays and schedule != "rotation")
     found = simulate(case)
     segments, workers = shape
     assert found.visits == epochs * segments * len(costs)
-    assert found.seconds >= least(case) * (1 - 1e-9)
+    assert found.seconds >= lower_bound(case) * (1 - 1e-9)
     assert found.stores <= found.visits
     assert found.compilations <= workers * len({cost.program for cost in costs.values()})
-    assert 0 <= found.idle < 1
+    assert 0 <= found.idle_share < 1
     done = sum(segments * (epochs * cost.train + cost.evaluate) for cost in costs.values())
-    assert sum(found.work.values()) >= done * (1 - 1e-9)
+    assert sum(found.busy_seconds.values()) >= done * (1 - 1e-9)
 
 
 @given(COSTS, st.integers(1, 4), SHAPES)
-@example({1: Cost("a", 9.0), 2: Cost("a", 1.0)}, 1, (2, 2))
+@example({1: ConfigCost("a", 9.0), 2: ConfigCost("a", 1.0)}, 1, (2, 2))
 def test_a_run_is_bound_by_its_longest_configuration_or_by_all_work(
-    costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int]
+    costs: Mapping[int, ConfigCost], epochs: int, shape: tuple[int, int]
 ) -> None:
     case, (segments, workers) = case_of(costs, epochs, shape, "longest", stays=False), shape
     trained = {key: segments * epochs * cost.train for key, cost in costs.items()}
@@ -157,14 +165,14 @@ def test_a_run_is_bound_by_its_longest_configuration_or_by_all_work(
         )
     else:
         expected = "the work of all configurations together"
-    assert run_plan.bound(case) == expected
+    assert run_plan.describe_bottleneck(case) == expected
 
 
 @given(COSTS, st.integers(1, 4), st.integers(1, 4))
 def test_a_single_worker_does_all_one_after_another(
-    costs: Mapping[int, Cost], epochs: int, segments: int
+    costs: Mapping[int, ConfigCost], epochs: int, segments: int
 ) -> None:
-    free = {key: Cost(cost.program, cost.train, cost.evaluate) for key, cost in costs.items()}
+    free = {key: ConfigCost(cost.program, cost.train, cost.evaluate) for key, cost in costs.items()}
     case = case_of(free, epochs, (segments, 1), "longest", stays=False)
     done = sum(segments * (epochs * cost.train + cost.evaluate) for cost in free.values())
     assert math.isclose(simulate(case).seconds, done)
@@ -172,21 +180,21 @@ def test_a_single_worker_does_all_one_after_another(
 
 @given(COSTS, st.integers(3, 40), st.integers(1, 3))
 def test_of_a_long_run_the_first_epochs_tell_the_rest(
-    costs: Mapping[int, Cost], epochs: int, segments: int
+    costs: Mapping[int, ConfigCost], epochs: int, segments: int
 ) -> None:
     free = {
-        key: Cost(cost.program, cost.train, cost.evaluate, compile=cost.compile)
+        key: ConfigCost(cost.program, cost.train, cost.evaluate, compile=cost.compile)
         for key, cost in costs.items()
     }
     case = case_of(free, epochs, (segments, 1), "rotation", stays=False)
-    short, long = foreseen(case, 1), simulate(case)
+    short, long = estimate_run(case, 1), simulate(case)
     assert math.isclose(short.seconds, long.seconds)
     assert short.visits == long.visits
-    assert foreseen(case, 10**6) == long
+    assert estimate_run(case, 10**6) == long
 
 
 def averaged(
-    costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int], copies: int | None = None
+    costs: Mapping[int, ConfigCost], epochs: int, shape: tuple[int, int], copies: int | None = None
 ) -> Case:
     """A run of which each config is the mean of copies, one for each segment where nobody says how
     many.
@@ -200,23 +208,23 @@ def averaged(
 
 @given(COSTS, st.integers(1, 4), SHAPES, st.integers(1, 4))
 def test_what_averages_stores_a_copy_for_each_visit_and_a_mean_for_each_epoch(
-    costs: Mapping[int, Cost], epochs: int, shape: tuple[int, int], copies: int
+    costs: Mapping[int, ConfigCost], epochs: int, shape: tuple[int, int], copies: int
 ) -> None:
     case = averaged(costs, epochs, shape, min(copies, shape[0]))
     found, segments = simulate(case), shape[0]
     assert found.visits == epochs * segments * len(costs)
     assert found.stores == found.visits + epochs * len(costs)
-    assert found.seconds >= least(case) * (1 - 1e-9)
-    assert sum(found.work.values()) <= found.seconds * shape[1] * (1 + 1e-9)
+    assert found.seconds >= lower_bound(case) * (1 - 1e-9)
+    assert sum(found.busy_seconds.values()) <= found.seconds * shape[1] * (1 + 1e-9)
 
 
 @given(
-    st.builds(Cost, st.just("a"), SECONDS, SECONDS, SECONDS, SECONDS, SECONDS),
+    st.builds(ConfigCost, st.just("a"), SECONDS, SECONDS, SECONDS, SECONDS, SECONDS),
     st.integers(1, 9),
     st.integers(2, 4),
 )
 def test_copies_of_one_config_are_trained_at_once_and_wait_for_their_mean(
-    cost: Cost, epochs: int, workers: int
+    cost: ConfigCost, epochs: int, workers: int
 ) -> None:
     """From the second epoch on most workers read the mean; in the end they read it to evaluate
     it.
@@ -231,7 +239,7 @@ def test_fewer_copies_take_longer_and_read_fewer_states() -> None:
     """Of eight segments at eight workers: each copy goes through two of them, and hops once, before
     there is a mean.
     """
-    cost = {1: Cost("a", 10.0, hop=1.0, store=1.0)}
+    cost = {1: ConfigCost("a", 10.0, hop=1.0, store=1.0)}
     eight, four = (simulate(averaged(cost, 1, (8, 8), copies)) for copies in (8, 4))
     assert (eight.visits, eight.stores) == (four.visits, four.stores)
     evaluated = 1
@@ -242,9 +250,9 @@ def test_fewer_copies_take_longer_and_read_fewer_states() -> None:
 @pytest.mark.parametrize("copies", [2, 4])
 def test_of_many_configs_that_average_means_are_counted_too(copies: int) -> None:
     case = averaged(
-        {key: Cost("a", 1.0, hop=0.1, store=0.1) for key in range(1, 66)}, 2, (4, 2), copies
+        {key: ConfigCost("a", 1.0, hop=0.1, store=0.1) for key in range(1, 66)}, 2, (4, 2), copies
     )
-    crowded, found = foreseen(case), simulate(case)
+    crowded, found = estimate_run(case), simulate(case)
     assert (crowded.visits, crowded.stores) == (found.visits, found.stores)
     assert math.isclose(crowded.seconds, found.seconds, rel_tol=0.05)
 
@@ -252,8 +260,8 @@ def test_of_many_configs_that_average_means_are_counted_too(copies: int) -> None
 def test_a_run_that_averages_is_foreseen() -> None:
     rows = {1: 100, 2: 100}
     work = Work(40, (40,), (0, 1), rows, 10.0, AVERAGING, copies=2)
-    programs = [Program("a", (1, 2), "jax", 1, UNKNOWN, row=0.01, store=0.1)]
-    found = priced(Settled(work), programs, Strategy(AVERAGE, 2, 1))
+    programs = [Program("a", (1, 2), "jax", 1, UNKNOWN, row_seconds=0.01, store=0.1)]
+    found = estimate_strategy(PlanInputs(work), programs, Strategy(AVERAGE, 2, 1))
     assert found.seconds is not None and math.isclose(
         found.seconds, 40 * 2 * (1.0 + 0.1 + 0.1 / 2), rel_tol=0.1
     )

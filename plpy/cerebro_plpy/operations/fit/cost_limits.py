@@ -9,7 +9,7 @@ import math
 from cerebro_plpy.configs.run_spec import Spec
 from cerebro_plpy.configs.search_space.search_rules import SearchRule
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
-from cerebro_plpy.scheduling.quota.cost_limits import Allowance, Prices
+from cerebro_plpy.scheduling.quota.cost_limits import CostLimits, Prices
 from cerebro_plpy.trainer_client.settings import Settings
 
 
@@ -21,7 +21,7 @@ def prices_of(settings: Settings) -> Prices | None:
 
 def allowance(
     module: str, settings: Settings, max_cpu: float | None, max_cost: float | None
-) -> Allowance | None:
+) -> CostLimits | None:
     """What a run may cost, by the prices of now; None where it may cost whatever it does."""
     for name, value in (("max_cpu", max_cpu), ("max_cost", max_cost)):
         if value is not None and not 0 < value < math.inf:
@@ -36,12 +36,12 @@ def allowance(
             "('price_per_core_hour', '0.05'); or say max_cpu.",
         )
     limited = max_cpu is not None or max_cost is not None
-    return Allowance(max_cpu, max_cost, prices or Prices()) if limited else None
+    return CostLimits(max_cpu, max_cost, prices or Prices()) if limited else None
 
 
 def allowance_of(
     module: str, settings: Settings, spec: Spec, rule: SearchRule | None
-) -> Allowance | None:
+) -> CostLimits | None:
     """That of a run: a replay goes as far as the run did that it repeats, whatever that costs
     now.
     """

@@ -22,9 +22,9 @@ from cerebro_plpy.scheduling.planning.run_plan import (
     TASK,
     UNKNOWN,
     Data,
+    PlanInputs,
     Program,
     RunPlan,
-    Settled,
     Strategy,
     Work,
 )
@@ -43,7 +43,9 @@ def plan_of(db: Database, run_id: int | None, form: str | None) -> list[str]:
     if not rows:
         raise UndefinedObject(f"{MODULE} error: there is no run {run_id} of yours.", hint=LIST_RUNS)
     plan = _planned(rows[0]) or _unplanned(db, rows[0])
-    plan = replace(plan, others=plan.others or tuple(_compared(plan, plan.programs)[1:]))
+    plan = replace(
+        plan, alternatives=plan.alternatives or tuple(_compared(plan, plan.programs)[1:])
+    )
     return explain_output.written(
         explain_output.tree(
             plan, Known(prices=prices_of(settings.read(db))), happened(db, rows[0], plan)
@@ -112,13 +114,13 @@ def _change(epoch: int, rule: str, reason: str) -> str:
 
 def _compared(plan: RunPlan, programs: Sequence[Program]) -> Sequence[Strategy]:
     """What strategies for the same trainers would have taken, by the times that were measured."""
-    found = [plan.chosen]
-    if plan.chosen.name in (MOP, TASK) and plan.data.bytes <= plan.data.room:
-        found.append(replace(plan.chosen, name=TASK if plan.chosen.name == MOP else MOP))
-    settled = Settled(plan.work, {}, plan.compiled)
+    found = [plan.strategy]
+    if plan.strategy.name in (MOP, TASK) and plan.data.bytes <= plan.data.capacity_bytes:
+        found.append(replace(plan.strategy, name=TASK if plan.strategy.name == MOP else MOP))
+    settled = PlanInputs(plan.work, {}, plan.compiled)
     return (
-        [run_plan.priced(settled, programs, each) for each in found]
-        if plan.chosen.seconds is not None
+        [run_plan.estimate_strategy(settled, programs, each) for each in found]
+        if plan.strategy.seconds is not None
         else []
     )
 

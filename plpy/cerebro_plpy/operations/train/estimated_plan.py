@@ -35,9 +35,9 @@ from cerebro_plpy.scheduling.planning.run_plan import (
     TASK,
     WIDE,
     Data,
+    PlanInputs,
     Program,
     RunPlan,
-    Settled,
     Strategy,
     Work,
 )
@@ -65,7 +65,7 @@ def guessed(
         rows=dict.fromkeys(keys, -(-load.training_rows // load.segments)),
         evaluated_rows=load.validation_rows / load.segments,
         schedule=FOREMOST,
-        sooner=True,
+        may_end_early=True,
     )
     row = (table.recipe.table.elements + table.target.head.units) * FLOAT_BYTES
     rows = load.training_rows + load.validation_rows
@@ -79,8 +79,10 @@ def guessed(
     goal = Goal(aim.source.quoted, table.target.column.name)
     known = measured(LocalSession(db, **SETTINGS), goal, usual.threads, kinds)
     programs = tuple(_programs(aim, table, load, keys, known))
-    chosen = run_plan.priced(Settled(work), programs, usual)
-    return RunPlan(work, programs, chosen, (), data, begun=known.begun, beside=known.beside)
+    chosen = run_plan.estimate_strategy(PlanInputs(work), programs, usual)
+    return RunPlan(
+        work, programs, chosen, (), data, startup_seconds=known.begun, extra_seconds=known.beside
+    )
 
 
 def kind_of(proposal: Proposal) -> Kind:
@@ -123,8 +125,8 @@ def _programs(
             backend=aim.arguments.backend or "fastest",
             batch_size=kind.batch_size,
             source=GUESSED,
-            row=row,
-            evaluated_row=row * EVALUATION_SHARE,
+            row_seconds=row,
+            evaluation_row_seconds=row * EVALUATION_SHARE,
             compile=BEGIN_SECONDS * networks / load.share,
             hop=hop,
             store=hop,

@@ -21,7 +21,7 @@ from cerebro_plpy.run.request import visit_jobs
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.state.config_state import ConfigTraining, Past
 from cerebro_plpy.run.workers.workers import Crew
-from cerebro_plpy.scheduling.planning.activation_cuts import Cut, Means, Wish, choose
+from cerebro_plpy.scheduling.planning.activation_cuts import ConfigCuts, Cut, Storage, choose_cuts
 
 T = TypeVar("T")
 FROZEN = re.compile(r'"trainable"\s*:\s*false')
@@ -182,7 +182,7 @@ def side_by_side(site: Site, steps: Mapping[Worker, Steps[T]]) -> list[T]:
     return found
 
 
-def means_of(request: FitRequest) -> Means:
+def means_of(request: FitRequest) -> Storage:
     """The rows of a run, and what features of them may take."""
     budget, rows = (
         request.spec.arguments.feature_budget,
@@ -190,8 +190,8 @@ def means_of(request: FitRequest) -> Means:
     )
     decoded = sum(table.decoded_bytes for table in request.row_tables)
     if budget is None:
-        return Means(rows, decoded // rows, decoded)
-    return Means(
+        return Storage(rows, decoded // rows, decoded)
+    return Storage(
         rows, decoded // rows, budget * MEGABYTE, overhead=0
     )  # who names one says that it is worth a moment
 
@@ -203,11 +203,13 @@ def _chosen(
     most = LARGEST_VALUE // max(table.buffer_size for table in request.row_tables)
     evaluations = len(request.spec.evaluate_epochs)
     wishes = [
-        Wish(each.config.mst_key, cuts, request.spec.epochs * each.config.fit.passes + evaluations)
+        ConfigCuts(
+            each.config.mst_key, cuts, request.spec.epochs * each.config.fit.passes + evaluations
+        )
         for each in found
         if (cuts := tuple(cut for cut in each.cuts if cut.nbytes <= most))
     ]
-    return choose(wishes, means_of(request)._replace(kept=kept))
+    return choose_cuts(wishes, means_of(request)._replace(existing=kept))
 
 
 def _repeated(

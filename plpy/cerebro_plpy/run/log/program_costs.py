@@ -137,8 +137,8 @@ def measured(program: Program, log: Log) -> Program:
     return replace(
         program,
         source=MEASURED,
-        row=row,
-        evaluated_row=evaluated.seconds / evaluated.rows
+        row_seconds=row,
+        evaluation_row_seconds=evaluated.seconds / evaluated.rows
         if evaluated and evaluated.rows
         else row * EVALUATION_SHARE,
         compile=log.compile(program),
@@ -164,8 +164,8 @@ def timed(program: Program, forms: Mapping[str, Mapping[str, Any]], source: str)
         program,
         source=source,
         form=form,
-        row=row,
-        evaluated_row=row * EVALUATION_SHARE,
+        row_seconds=row,
+        evaluation_row_seconds=row * EVALUATION_SHARE,
         compile=float(known[form]["compile_seconds"]),
         hop=state,
         store=state,

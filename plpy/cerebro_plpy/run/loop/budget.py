@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from cerebro_plpy.errors import ConfigFailure, QueryCanceled
 from cerebro_plpy.run.request.run_request import Deadline, FitRequest
 from cerebro_plpy.run.state.config_state import ConfigTraining
-from cerebro_plpy.scheduling.quota.cost_limits import Excess, Spent
+from cerebro_plpy.scheduling.quota.cost_limits import ExceededLimit, Usage
 from cerebro_plpy.scheduling.schedule import schedule
 from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan
 
@@ -31,10 +31,10 @@ class BudgetOver(QueryCanceled):
 class Budget:
     """The time of a run, which begins now, and what it may cost; by now it has `spent` so much."""
 
-    def __init__(self, request: FitRequest, spent: Callable[[], Spent]) -> None:
+    def __init__(self, request: FitRequest, spent: Callable[[], Usage]) -> None:
         began, deadline = time.monotonic(), request.deadline
         self._allowance, self._spent = request.allowance, spent
-        self.excess: Excess | None = None
+        self.excess: ExceededLimit | None = None
         self._endings, self._limited = request.repeat.endings, bool(deadline or request.allowance)
         never = Deadline(math.inf, math.inf, math.inf)
         self._last_visit, self._cancel, self._over = (
@@ -51,7 +51,7 @@ class Budget:
     def look(self) -> None:
         """See whether the run has cost as much as it may: what that was once stays so."""
         if self._allowance and not self.excess:
-            self.excess = self._allowance.excess(self._spent())
+            self.excess = self._allowance.find_exceeded(self._spent())
 
     @property
     def next_moment(self) -> float:
@@ -126,7 +126,7 @@ class Budget:
         """Raises ConfigFailure where there is no state to make a model of."""
         if self._limited and not states:
             over = (
-                f"{BUDGET_OVER} ({self.excess.limit}: {self.excess.why})"
+                f"{BUDGET_OVER} ({self.excess.limit}: {self.excess.reason})"
                 if self.excess
                 else BUDGET_OVER
             )

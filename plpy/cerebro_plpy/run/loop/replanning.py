@@ -17,8 +17,8 @@ from cerebro_plpy.run.state.run_state import Roster
 from cerebro_plpy.run.state.runtime_stats import Measurements
 from cerebro_plpy.run.workers.workers import compiled, may_stay
 from cerebro_plpy.scheduling.planning import replanning
-from cerebro_plpy.scheduling.planning.replanning import Change, Replan
-from cerebro_plpy.scheduling.planning.run_plan import MEANINGS, MOP, TASK, RunPlan, Strategy
+from cerebro_plpy.scheduling.planning.replanning import Replan, StrategyChange
+from cerebro_plpy.scheduling.planning.run_plan import MOP, STRATEGY_TEXTS, TASK, RunPlan, Strategy
 from cerebro_plpy.scheduling.schedule.scheduling_policies import LONGEST, count_remaining_visits
 from cerebro_plpy.scheduling.schedule.worker_affinity import make_affinity
 
@@ -61,7 +61,7 @@ class Introspection:
     def look(self, workers: int) -> None:
         """Hear that visits were stored; so many workers are there."""
         plan, committed = self._plan, self._roster.positions.committed
-        if plan is None or not committed or plan.chosen.name not in (MOP, TASK):
+        if plan is None or not committed or plan.strategy.name not in (MOP, TASK):
             return
         completed = min(
             each.epoch - 1 if not each.finished else self._last for each in committed.values()
@@ -87,12 +87,16 @@ class Introspection:
     def _compare(self, plan: RunPlan, visits: Mapping[int, int], workers: int, pace: float) -> None:
         log = self._roster.log.costs_of(plan)
         programs = [program_costs.measured(program, log) for program in plan.programs]
-        if not replanning.surprising(plan, programs):
+        if not replanning.is_surprising(plan, programs):
             return
-        work = replanning.left(replace(plan.work, epochs=self._last), self._completed, visits)
-        now = Strategy(plan.chosen.name, workers, plan.chosen.threads)
-        change = replanning.change(work, programs, self._known(), now, pace)
-        self._plan = replace(plan, programs=tuple(programs), chosen=change.after if change else now)
+        work = replanning.remaining_work(
+            replace(plan.work, epochs=self._last), self._completed, visits
+        )
+        now = Strategy(plan.strategy.name, workers, plan.strategy.threads)
+        change = replanning.propose_change(work, programs, self._known(), now, pace)
+        self._plan = replace(
+            plan, programs=tuple(programs), strategy=change.proposed if change else now
+        )
         self._plan = replace(
             self._plan, error=max((each.spread or 0.0 for each in programs), default=0.0)
         )
@@ -107,22 +111,22 @@ class Introspection:
             for worker in self._compiled.keys() | here.keys()
         }
 
-    def _follow(self, change: Change) -> None:
+    def _follow(self, change: StrategyChange) -> None:
         request, log, positions, training = self._roster[:4]
         log.last_decision += 1
         visits = sum(each.visits for each in training.values())
         why = (
-            f"the rest is expected to take {change.after.seconds:.3g} s instead of "
-            f"{change.before.seconds:.3g} s, by what visits have taken in {self._completed} "
+            f"the rest is expected to take {change.proposed.seconds:.3g} s instead of "
+            f"{change.current.seconds:.3g} s, by what visits have taken in {self._completed} "
             "iterations"
         )
-        after = change.after.name
+        after = change.proposed.name
         log.replanned(Replan(log.last_decision, after, self._completed, visits, self._last, why))
         programs = {key: each.compilation for key, each in training.items()}
         stays = (
             make_affinity(request.spec.schedule, programs, self._known())
-            if change.after.stays
+            if change.proposed.is_stationary
             else None
         )
         positions.residence = stays
-        self._tell(f"from now on {MEANINGS[after]}: {why}")
+        self._tell(f"from now on {STRATEGY_TEXTS[after]}: {why}")

@@ -17,7 +17,7 @@ from cerebro_plpy.run.loop.added_configs import Recruits
 from cerebro_plpy.run.request.run_request import Evaluation, Searching
 from cerebro_plpy.run.state.run_state import Roster
 from cerebro_plpy.run.workers.tasks import Decided
-from cerebro_plpy.scheduling.quota.cost_limits import Excess
+from cerebro_plpy.scheduling.quota.cost_limits import ExceededLimit
 from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress
 from cerebro_plpy.scheduling.schedule.scheduling_policies import LONGEST
 from cerebro_plpy.scheduling.search.grouped_search import trials_of_group
@@ -266,9 +266,9 @@ class Search:
         if self._course:
             self._course.report_end(mst_key, f"it failed: {why}", failed=True)
 
-    def exhausted(self, ended: Sequence[ConfigProgress], excess: Excess) -> None:
+    def exhausted(self, ended: Sequence[ConfigProgress], excess: ExceededLimit) -> None:
         """Configurations are trained no further, for the run has cost as much as it may."""
-        made = [Decision(each.mst_key, "stop", self._limit(each), excess.why) for each in ended]
+        made = [Decision(each.mst_key, "stop", self._limit(each), excess.reason) for each in ended]
         rows = self._rows(DecisionBatch(None, tuple(made)))
         self._log.decided(excess.limit, rows)
         if rows:

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.records import asdict, dataclass, field
-from cerebro_plpy.scheduling.planning import run_plan, simulation
+from cerebro_plpy.scheduling.planning import run_duration, run_plan
 from cerebro_plpy.scheduling.planning.run_plan import (
     AVERAGES,
-    SOURCES,
+    SOURCE_TEXTS,
+    PlanInputs,
     Program,
     RunPlan,
-    Settled,
     StoredLayer,
     Strategy,
 )
@@ -114,15 +114,15 @@ class Known(NamedTuple):
 
 def tree(plan: RunPlan, known: Known, happened: Happened | None = None) -> Node:
     """The tree of a plan."""
-    settled = Settled(plan.work, known.orders, plan.compiled)
-    outcome = run_plan.outcome(settled, plan.programs, plan.chosen)
+    settled = PlanInputs(plan.work, known.orders, plan.compiled)
+    outcome = run_plan.estimate_outcome(settled, plan.programs, plan.strategy)
     parts = [_workers(plan, outcome, happened), _states(plan, outcome, happened)]
     parts += [
-        *map(_stored, plan.stored),
+        *map(_stored, plan.stored_layers),
         *(_program(plan, each, happened) for each in plan.programs),
     ]
     head = {
-        "strategy": plan.chosen.name,
+        "strategy": plan.strategy.name,
         "configs": len(plan.work.rows),
         "epochs": plan.work.epochs,
     }
@@ -138,15 +138,15 @@ def tree(plan: RunPlan, known: Known, happened: Happened | None = None) -> Node:
 def _expected(plan: RunPlan) -> dict[str, object]:
     if plan.seconds is None:
         return {"expected": "unknown"}
-    return {"at most" if plan.limits else "expected": Measure(plan.seconds)}
+    return {"at most" if plan.is_upper_bound else "expected": Measure(plan.seconds)}
 
 
 def _money(
     plan: RunPlan, outcome: Outcome | None, prices: Prices | None, happened: Happened | None
 ) -> Iterator[tuple[str, object]]:
     if prices and outcome:
-        spent = run_plan.spent(plan, outcome, _tables(plan))
-        yield "Most Cost" if plan.limits else "Expected Cost", Amount(prices.of(spent))
+        spent = run_plan.estimate_usage(plan, outcome, _tables(plan))
+        yield "Most Cost" if plan.is_upper_bound else "Expected Cost", Amount(prices.cost_of(spent))
     if happened and happened.money is not None:
         yield "Actual Cost", Amount(happened.money)
 
@@ -159,26 +159,26 @@ def _stored(each: StoredLayer) -> Node:
         "Rows": each.rows,
         "Stored": Measure(each.bytes, "B"),
         "Time": Measure(each.seconds),
-        "From": "an earlier run" if each.kept else "this run",
+        "From": "an earlier run" if each.exists else "this run",
     }
     return Node("Features", head, facts)
 
 
 def _run(
-    plan: RunPlan, settled: Settled, happened: Happened | None
+    plan: RunPlan, settled: PlanInputs, happened: Happened | None
 ) -> Iterator[tuple[str, object]]:
-    yield "Execution", run_plan.MEANINGS[plan.chosen.name]
-    yield "Compared", Ways((plan.chosen, *plan.others))
+    yield "Execution", run_plan.STRATEGY_TEXTS[plan.strategy.name]
+    yield "Compared", Ways((plan.strategy, *plan.alternatives))
     if plan.seconds is not None and plan.error is not None:
         yield "Error", Measure(plan.error * plan.seconds)
-    found = run_plan.case(settled, plan.programs, plan.chosen)
+    found = run_plan.make_case(settled, plan.programs, plan.strategy)
     if found is not None:
-        yield "Lower Bound", Measure(simulation.least(found))
-        yield "Bound By", run_plan.bound(found)
-    if plan.begun:
-        yield "Start-up", Measure(plan.begun)
-    if plan.beside:
-        yield "Correction", Measure(plan.beside)
+        yield "Lower Bound", Measure(run_duration.lower_bound(found))
+        yield "Bound By", run_plan.describe_bottleneck(found)
+    if plan.startup_seconds:
+        yield "Start-up", Measure(plan.startup_seconds)
+    if plan.extra_seconds:
+        yield "Correction", Measure(plan.extra_seconds)
     if happened:
         yield "Status", happened.status
         if happened.changes:
@@ -196,13 +196,13 @@ def _strategy(each: Strategy) -> str:
 
 
 def _workers(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) -> Node:
-    data, chosen = plan.data, plan.chosen
+    data, chosen = plan.data, plan.strategy
     shared = (
         1
-        if chosen.stays
+        if chosen.is_stationary
         else -(-len(plan.work.segments) // chosen.workers) / len(plan.work.segments)
     )
-    kept = min(data.room, int(data.bytes * shared))
+    kept = min(data.capacity_bytes, int(data.bytes * shared))
     states = max(
         (HOPPING * (each.state_bytes or 0) for each in plan.programs if not each.shards), default=0
     )
@@ -215,10 +215,10 @@ def _workers(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) 
             host_resources.TRAINER_BYTES + kept + max([states, *shards]), "B"
         ),
     }
-    if data.bytes * shared > data.room:
+    if data.bytes * shared > data.capacity_bytes:
         facts["Rows Read Again"] = "in each visit: a trainer has no room for them"
     if outcome:
-        facts["Idle"] = Measure(100 * outcome.idle, "%")
+        facts["Idle"] = Measure(100 * outcome.idle_share, "%")
     if happened:
         facts["Actual Idle"] = Measure(100 * happened.idle, "%")
     return Node(
@@ -249,7 +249,7 @@ def _states(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) -
 
 def _tables(plan: RunPlan) -> int:
     """How many tables hold the states of each configuration in turn."""
-    return len(plan.work.segments) + 1 if plan.chosen.name in AVERAGES else HOPPING
+    return len(plan.work.segments) + 1 if plan.strategy.name in AVERAGES else HOPPING
 
 
 def _sum(happened: Happened, name: str) -> float:
@@ -260,15 +260,17 @@ def _program(plan: RunPlan, program: Program, happened: Happened | None) -> Node
     rows = [plan.work.rows[key] for key in program.configs]
     facts: dict[str, object] = {"Configurations": _keys(program.configs)}
     if program.lanes is not None:
-        facts["Fused"] = _fused(program.lanes, program.gained)
+        facts["Fused"] = _fused(program.lanes, program.lane_gain)
     if program.form:
         facts["Form"] = program.form
-    if program.row is not None:
-        facts["Visit Time"] = Measure(program.row * sum(rows) / len(rows))
-        facts["Evaluation Time"] = Measure(program.evaluated_row * plan.work.evaluated_rows)
+    if program.row_seconds is not None:
+        facts["Visit Time"] = Measure(program.row_seconds * sum(rows) / len(rows))
+        facts["Evaluation Time"] = Measure(
+            program.evaluation_row_seconds * plan.work.evaluated_rows
+        )
         facts["Hop Time"] = Measure(program.hop + program.store)
         facts["Compile Time"] = Measure(program.compile)
-    facts["Known"] = SOURCES[program.source]
+    facts["Known"] = SOURCE_TEXTS[program.source]
     if program.state_bytes is not None:
         facts["State"] = Measure(program.state_bytes, "B")
     if happened:
@@ -308,14 +310,14 @@ def _shard(shard: Mapping[str, Any]) -> Node:
 def _actual(happened: Happened, program: Program, rows: float) -> Iterator[tuple[str, object]]:
     found = next((each for each in happened.programs if each.name == program.name), None)
     sums = happened.sums.get(program.name)
-    if found is None or found.row is None or sums is None:
+    if found is None or found.row_seconds is None or sums is None:
         return
     yield "Actual Visits", int(sums["visits"])
     if sums["fused"]:
         yield "Actual Fused", f"{int(sums['fused'])} of these visits"
-    yield "Actual Visit Time", Measure(found.row * rows)
-    if program.row:
-        yield "Estimate Off By", Measure(100 * (program.row / found.row - 1), "%")
+    yield "Actual Visit Time", Measure(found.row_seconds * rows)
+    if program.row_seconds:
+        yield "Estimate Off By", Measure(100 * (program.row_seconds / found.row_seconds - 1), "%")
     yield "Actual Hop Time", Measure(found.hop + found.store)
     yield "Actual Compile Time", Measure(sums["compiling"])
 

@@ -23,8 +23,8 @@ from cerebro_plpy.scheduling.planning.run_plan import (
     MOP,
     TASK,
     WIDE,
+    PlanInputs,
     Program,
-    Settled,
     Strategy,
 )
 from cerebro_plpy.scheduling.schedule.schedule import AVERAGING
@@ -41,7 +41,7 @@ class Comparison(NamedTuple):
 
     request: FitRequest
     trainers: Trainers
-    settled: Settled
+    settled: PlanInputs
     programs: Sequence[Program]
     knowledge: Knowledge
 
@@ -51,7 +51,7 @@ class Comparison(NamedTuple):
         they do.
         """
         trainers = self.trainers
-        return run_plan.priced(
+        return run_plan.estimate_strategy(
             self.settled,
             self.programs,
             way(self.request, trainers, trainers.number, trainers.width),
@@ -63,11 +63,11 @@ class Comparison(NamedTuple):
         request, trainers = self.request, self.trainers
         if usual.name in (MOP, TASK) and may_stay(request, trainers, trainers.width):
             other = replace(usual, name=MOP if usual.name == TASK else TASK)
-            yield run_plan.priced(self.settled, self.programs, other)
+            yield run_plan.estimate_strategy(self.settled, self.programs, other)
         for number, width in self._widths().items():
             there = self.knowledge.at_width(self.programs, trainers.width.threads, width.threads)
             other = way(request, trainers, number, width)
-            priced = run_plan.priced(self.settled._replace(compiled={}), there, other)
+            priced = run_plan.estimate_strategy(self.settled._replace(compiled={}), there, other)
             if priced.seconds is not None or number in (1, max(trainers.widths)):
                 yield priced
 
@@ -142,7 +142,7 @@ def decided(knowledge: Knowledge, request: FitRequest, widths: Mapping[int, Widt
     another one.
     """
     usual = widths[request.workers]
-    trainers, settled = Trainers(request.workers, usual, {}, widths), Settled(work_of(request))
+    trainers, settled = Trainers(request.workers, usual, {}, widths), PlanInputs(work_of(request))
     programs: Sequence[Program] = [*knowledge.timed(usual.threads, {})]
     others = {width.threads for width in widths.values()} - {usual.threads}
     if not any(_known(knowledge, programs, usual.threads, threads) for threads in others):
@@ -151,12 +151,16 @@ def decided(knowledge: Knowledge, request: FitRequest, widths: Mapping[int, Widt
     here, found = compared(Comparison(request, trainers, settled, programs, knowledge), every=True)
     if here.seconds is None or here.seconds <= SHORT:
         return here
-    return run_plan.cheapest(here, [each for each in found if each.workers != request.workers])
+    return run_plan.choose_strategy(
+        here, [each for each in found if each.workers != request.workers]
+    )
 
 
 def _known(knowledge: Knowledge, programs: Sequence[Program], here: int, there: int) -> bool:
     """Whether anything may be told of another number of threads."""
-    timed = all(program.row is not None for program in knowledge.at_width(programs, here, there))
+    timed = all(
+        program.row_seconds is not None for program in knowledge.at_width(programs, here, there)
+    )
     return timed or bool(knowledge.earlier(programs, there))
 
 
@@ -181,11 +185,11 @@ def compared(comparison: Comparison, *, every: bool) -> tuple[Strategy, Sequence
         and not (request.search or request.spec.train or request.strategy)
     )
     every = every or (usual.seconds or 0.0) > SHORT
-    if not every and not (undecided and run_plan.improvable(settled, programs, usual)):
+    if not every and not (undecided and run_plan.may_improve(settled, programs, usual)):
         return usual, ()
     others = list(comparison.alternatives(usual))
     hopping = [each for each in others if each.name == MOP and each.workers == usual.workers]
-    chosen = run_plan.cheapest(usual, hopping if undecided else ())
+    chosen = run_plan.choose_strategy(usual, hopping if undecided else ())
     return chosen, [each for each in (usual, *others) if each is not chosen]
 
 
@@ -209,7 +213,7 @@ def may_stay(request: FitRequest, trainers: Trainers, width: Width) -> bool:
 
 def unfollowed(request: FitRequest, trainers: Trainers) -> str | None:
     """Return why a strategy that was asked for is not followed, or None if it is."""
-    if request.strategy != TASK or request.plan is None or request.plan.chosen.stays:
+    if request.strategy != TASK or request.plan is None or request.plan.strategy.is_stationary:
         return None
     why = (
         "each trainer has the rows of its own segment"

@@ -26,7 +26,7 @@ from cerebro_plpy.run.planning.workload import (
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.workers import workers
 from cerebro_plpy.scheduling.planning import run_plan
-from cerebro_plpy.scheduling.planning.run_plan import RunPlan, Settled
+from cerebro_plpy.scheduling.planning.run_plan import PlanInputs, RunPlan
 from cerebro_plpy.scheduling.schedule.visit_batches import MIN_VISIT_SECONDS
 
 
@@ -66,40 +66,41 @@ def foresee(
     programs = knowledge.measured([*knowledge.timed(threads, probed or {})], threads)
     like = template_costs.of_run(control, request, programs, threads)
     programs = template_costs.completed(request, programs, like)
-    settled = Settled(work_of(request), request.repeat.orders, trainers.compiled)
+    settled = PlanInputs(work_of(request), request.repeat.orders, trainers.compiled)
     comparison = Comparison(request, trainers, settled, programs, knowledge)
     chosen, others = compared(comparison, every=probed is not None)
     plan = RunPlan(
         work=settled.work,
         programs=tuple(knowledge.fused(each, chosen) for each in programs),
-        chosen=chosen,
-        others=tuple(others),
+        strategy=chosen,
+        alternatives=tuple(others),
         data=data_of(request, trainers.width.room),
-        begun=begun,
+        startup_seconds=begun,
         compiled={worker: tuple(sorted(found)) for worker, found in settled.compiled.items()},
-        stored=tuple(stored_layers(request, trainers.number * threads)),
+        stored_layers=tuple(stored_layers(request, trainers.number * threads)),
     )
     plan = corrected(plan, knowledge.earlier(programs, threads))
-    return plan if plan.error is not None else replace(plan, beside=like.beside)
+    return plan if plan.error is not None else replace(plan, extra_seconds=like.beside)
 
 
 def corrected(plan: RunPlan, earlier: Sequence[Earlier]) -> RunPlan:
     """The plan with what runs of the same work took beside what is known of their visits, and how
     far their times lie apart. Of two the lower: what is odd takes longer."""
-    if plan.chosen.seconds is None:
+    if plan.strategy.seconds is None:
         return plan
     kept = [each for each in earlier if not each.changed]
     alike = [
         each
         for each in kept
-        if each.plan.work == plan.work and each.plan.chosen.name == plan.chosen.name
+        if each.plan.work == plan.work and each.plan.strategy.name == plan.strategy.name
     ]
     rests = [rest(plan, each) for each in alike]
     if not rests:
         return plan
-    plan = replace(plan, beside=median_low(rests))
+    plan = replace(plan, extra_seconds=median_low(rests))
     apart = [
-        abs(each - plan.beside) / max(plan.seconds or 0.0, MIN_VISIT_SECONDS) for each in rests
+        abs(each - plan.extra_seconds) / max(plan.seconds or 0.0, MIN_VISIT_SECONDS)
+        for each in rests
     ]
     known = [each.spread for each in plan.programs if each.spread is not None]
     return replace(plan, error=median(apart) if len(apart) > 2 else max([*known, *apart]))
@@ -115,16 +116,16 @@ def rest(plan: RunPlan, earlier: Earlier) -> float:
     """What an earlier run took beside its visits; where it was over sooner than these are expected
     to be, what part of them they took."""
     again, took = (
-        plan.chosen.seconds or 0.0,
-        earlier.seconds - earlier.plan.begun - earlier.plan.storing,
+        plan.strategy.seconds or 0.0,
+        earlier.seconds - earlier.plan.startup_seconds - earlier.plan.storing_seconds,
     )
     if ready(earlier.plan) != ready(plan):
-        found = run_plan.outcome(
-            Settled(earlier.plan.work, {}, earlier.plan.compiled),
+        found = run_plan.estimate_outcome(
+            PlanInputs(earlier.plan.work, {}, earlier.plan.compiled),
             plan.programs,
-            earlier.plan.chosen,
+            earlier.plan.strategy,
         )
         again = found.seconds if found else again
     if took >= again:
         return took - again
-    return (plan.chosen.seconds or 0.0) * (took / again - 1)
+    return (plan.strategy.seconds or 0.0) * (took / again - 1)

@@ -15,7 +15,13 @@ from cerebro_plpy.run.log import program_costs
 from cerebro_plpy.run.planning.workload import MALFORMED
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.scheduling.planning import run_plan
-from cerebro_plpy.scheduling.planning.run_plan import LIKE, MEASURED, Program, RunPlan, Settled
+from cerebro_plpy.scheduling.planning.run_plan import (
+    MEASURED,
+    SAME_TEMPLATE,
+    PlanInputs,
+    Program,
+    RunPlan,
+)
 
 
 class Goal(NamedTuple):
@@ -70,7 +76,9 @@ def measured(session: Session, goal: Goal, threads: int, wanted: Collection[Kind
                 programs={**found, **known.programs}, networks={**networks, **known.networks}
             )
         else:
-            known = Measured(found, networks, plan.begun, _beside(plan, programs, seconds))
+            known = Measured(
+                found, networks, plan.startup_seconds, _beside(plan, programs, seconds)
+            )
         if known.programs.keys() >= set(wanted):
             break
     return known or Measured({})
@@ -80,8 +88,10 @@ def _beside(plan: RunPlan, programs: Sequence[Program], seconds: float) -> float
     """What a run took beside its visits. One that was over before it had made all of them tells
     nothing of that.
     """
-    again = run_plan.outcome(Settled(plan.work, {}, plan.compiled), programs, plan.chosen)
-    return max(0.0, seconds - plan.begun - again.seconds) if again else 0.0
+    again = run_plan.estimate_outcome(
+        PlanInputs(plan.work, {}, plan.compiled), programs, plan.strategy
+    )
+    return max(0.0, seconds - plan.startup_seconds - again.seconds) if again else 0.0
 
 
 def _usual(programs: Sequence[Program]) -> Program:
@@ -97,9 +107,9 @@ def _usual(programs: Sequence[Program]) -> Program:
     return replace(
         programs[0],
         configs=configs,
-        source=LIKE,
-        row=mean("row"),
-        evaluated_row=mean("evaluated_row"),
+        source=SAME_TEMPLATE,
+        row_seconds=mean("row_seconds"),
+        evaluation_row_seconds=mean("evaluation_row_seconds"),
         compile=mean("compile"),
         hop=mean("hop"),
         store=mean("store"),
@@ -107,7 +117,7 @@ def _usual(programs: Sequence[Program]) -> Program:
         state_bytes=max(each.state_bytes or 0 for each in programs),
         spread=None,
         lanes=None,
-        gained=None,
+        lane_gain=None,
     )
 
 
@@ -120,7 +130,7 @@ def of_run(
     train = request.spec.train
     if train is None:
         return Measured({})
-    wanted = {_kind(train, program) for program in programs if program.row is None}
+    wanted = {_kind(train, program) for program in programs if program.row_seconds is None}
     return measured(session, Goal(train.relation, train.target), threads, wanted)
 
 
@@ -132,7 +142,7 @@ def completed(request: FitRequest, programs: Sequence[Program], known: Measured)
 
     def expected(program: Program) -> Program:
         like = known.programs.get(_kind(train, program)) if train else None
-        if program.row is not None or like is None or like.backend != program.backend:
+        if program.row_seconds is not None or like is None or like.backend != program.backend:
             return program
         return replace(like, name=program.name, configs=program.configs)
 

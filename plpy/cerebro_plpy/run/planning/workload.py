@@ -32,7 +32,7 @@ from cerebro_plpy.scheduling.planning.run_plan import (
     PROBED,
     TIMED,
     UNKNOWN,
-    WHOLE,
+    UPPER_BOUND,
     Data,
     Program,
     RunPlan,
@@ -124,7 +124,7 @@ class Knowledge:
                 program = replace(
                     program, state_bytes=done["state_bytes"], shards=tuple(done["shards"])
                 )
-            probed_as = WHOLE if configs[0] in request.features else PROBED
+            probed_as = UPPER_BOUND if configs[0] in request.features else PROBED
             yield program_costs.timed(program, forms, probed_as if done else TIMED)
 
     def fused(self, program: Program, chosen: Strategy) -> Program:
@@ -145,7 +145,7 @@ class Knowledge:
         return replace(
             program,
             lanes=lanes,
-            gained=saving(known, lanes) / alone(known) if alone(known) else None,
+            lane_gain=saving(known, lanes) / alone(known) if alone(known) else None,
         )
 
     def _alike(self, program: Program, chosen: Strategy) -> int:
@@ -155,7 +155,7 @@ class Knowledge:
         able = [
             each.fit for each in configs if each.group is None and each.fit.callbacks.board is None
         ]
-        if not able or program.shards or not chosen.stays:
+        if not able or program.shards or not chosen.is_stationary:
             return 1
         most = max(sum(fit == other for other in able) for fit in able)
         return min(most_lanes(request.gpus), -(-most // chosen.workers))
@@ -164,7 +164,7 @@ class Knowledge:
         """The newest runs with any of these programs, whose trainers had as many threads."""
         if self._like is None:
             self._like = list(_like_runs(self._control, programs))
-        return [each for each in self._like if each.plan.chosen.threads == threads]
+        return [each for each in self._like if each.plan.strategy.threads == threads]
 
     def measured(self, programs: Sequence[Program], threads: int) -> list[Program]:
         """The programs with what the newest run that had each has measured. What its own plan knew
@@ -201,11 +201,13 @@ class Knowledge:
         speeds = self._timings.speeds(machine, name, program.batch_size)
         one, other = speeds.get(here, {}), speeds.get(there, {})
         both = one.keys() & other.keys()
-        if not both or program.row is None:
-            return replace(program, row=None)
+        if not both or program.row_seconds is None:
+            return replace(program, row_seconds=None)
         factor = min(other[form] for form in both) / min(one[form] for form in both)
         return replace(
-            program, row=program.row * factor, evaluated_row=program.evaluated_row * factor
+            program,
+            row_seconds=program.row_seconds * factor,
+            evaluation_row_seconds=program.evaluation_row_seconds * factor,
         )
 
 
@@ -234,8 +236,8 @@ def work_of(request: FitRequest) -> Work:
         evaluated_rows=evaluated / len(segments),
         schedule=spec.schedule,
         commit_seconds=request.commit_seconds,
-        own={key: tuple(sorted(own)) for key, own in request.own_segments.items()},
-        sooner=request.search is not None,
+        segment_subsets={key: tuple(sorted(own)) for key, own in request.own_segments.items()},
+        may_end_early=request.search is not None,
         copies=len(request.spec.averaged),
     )
 
@@ -266,5 +268,5 @@ def stored_layers(request: FitRequest, cores: int) -> Iterator[StoredLayer]:
     for keys in users.values():
         features, means = request.features[keys[0]], means_of(request)
         cut, kept = features.cut, features.kept
-        seconds = 0.0 if kept else means.seconds(cut) / cores
-        yield StoredLayer(cut.layer, tuple(keys), means.rows, means.bytes_of(cut), seconds, kept)
+        seconds = 0.0 if kept else means.store_seconds(cut) / cores
+        yield StoredLayer(cut.layer, tuple(keys), means.rows, means.size_of(cut), seconds, kept)

@@ -16,7 +16,7 @@ from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.records import dataclass, field, replace
 from cerebro_plpy.scheduling.planning.activation_cuts import Cut
 from cerebro_plpy.scheduling.planning.run_plan import RunPlan
-from cerebro_plpy.scheduling.quota.cost_limits import Allowance
+from cerebro_plpy.scheduling.quota.cost_limits import CostLimits
 from cerebro_plpy.scheduling.search.promotion_rules import Rule
 from cerebro_plpy.scheduling.search.search_state import DecisionBatch
 from cerebro_plpy.tables.architectures import BuiltConfigs, StoredModel
@@ -211,7 +211,7 @@ class FitRequest:
     block_rows: int | None = None
     plan: RunPlan | None = None
     epochs: int | None = None
-    allowance: Allowance | None = None
+    allowance: CostLimits | None = None
     features: Mapping[int, Features] = field(default_factory=dict)
     strategy: str | None = None
     replans: int = 0

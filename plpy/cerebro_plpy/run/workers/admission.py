@@ -25,7 +25,7 @@ from cerebro_plpy.platform.session_pool import NOT_OPENED, Workplace
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request.run_request import FitRequest
-from cerebro_plpy.scheduling.quota.fair_share import Entry, Limit, Role, shares
+from cerebro_plpy.scheduling.quota.fair_share import Demand, Quota, Role, divide_slots
 
 WAIT_SECONDS = 0.5
 LOOK_SECONDS = 1.0
@@ -58,15 +58,15 @@ class Queue(NamedTuple):
     """
 
     rows: Sequence[Row]
-    entries: Sequence[Entry]
+    entries: Sequence[Demand]
     roles: Mapping[int, Role]
-    server: Limit
+    server: Quota
 
     @property
     def limited(self) -> bool:
         """Whether any quota is in force."""
-        return self.server != Limit() or any(
-            role.rests or role.limit != Limit() for role in self.roles.values()
+        return self.server != Quota() or any(
+            role.is_paused or role.quota != Quota() for role in self.roles.values()
         )
 
     def place_of(self, run_id: int) -> int | None:
@@ -75,18 +75,18 @@ class Queue(NamedTuple):
 
     def shares(self) -> Sequence[int]:
         """The places of each."""
-        return shares(self.entries, self.roles, self.server)
+        return divide_slots(self.entries, self.roles, self.server)
 
     def asking(self, index: int, most: int) -> Queue:
         """The same where that run can use so many places."""
         entries = [*self.entries]
-        entries[index] = entries[index]._replace(most=most)
+        entries[index] = entries[index]._replace(max_slots=most)
         return self._replace(entries=entries)
 
-    def joined(self, wish: Wish, limit: Limit) -> Queue:
+    def joined(self, wish: Wish, limit: Quota) -> Queue:
         """The same with one more run of the caller's role, which has that limit."""
         own = next((row["role"] for row in self.rows if row["own"]), max(self.roles, default=0) + 1)
-        entry = Entry(own, wish.least, wish.most, wish.configs, 0, wish.steady)
+        entry = Demand(own, wish.least, wish.most, wish.configs, 0, wish.steady)
         return self._replace(entries=[*self.entries, entry], roles={own: Role(limit), **self.roles})
 
 
@@ -119,20 +119,20 @@ def read(db: Database) -> Queue:
         (row["role"], row["fewest"], row["most"], row["configs"], row["places"], row["steady"])
         for row in rows
     ]
-    limits = {row["role"]: Limit(row["role_trainers"], row["role_configs"]) for row in rows}
+    limits = {row["role"]: Quota(row["role_trainers"], row["role_configs"]) for row in rows}
     roles = {
         row["role"]: Role(limits[row["role"]], float(row["role_used"] or 0.0), row["rests"])
         for row in rows
     }
-    return Queue(rows, [Entry(*each) for each in asked], roles, _limit(_quotas(db).get(None)))
+    return Queue(rows, [Demand(*each) for each in asked], roles, _limit(_quotas(db).get(None)))
 
 
 def _quotas(db: Database) -> Mapping[str | None, Row]:
     return {row["role"]: row for row in db.peek(sql("queue.quotas"))}
 
 
-def _limit(quota: Row | None) -> Limit:
-    return Limit(quota["trainers"], quota["configs"]) if quota else Limit()
+def _limit(quota: Row | None) -> Quota:
+    return Quota(quota["trainers"], quota["configs"]) if quota else Quota()
 
 
 def refuse(db: Database, wish: Wish) -> None:

@@ -15,7 +15,7 @@ from cerebro_plpy.platform.resource_usage import Cost, total
 from cerebro_plpy.platform.session_pool import Workplace
 from cerebro_plpy.platform.visit_protocol import Visits
 from cerebro_plpy.run.log.run_log import RunLog
-from cerebro_plpy.scheduling.quota.cost_limits import Allowance, Spent
+from cerebro_plpy.scheduling.quota.cost_limits import CostLimits, Usage
 
 COUNT_SECONDS = 5.0
 """So often a run counts, for the quota of its role, the processor seconds that it has used."""
@@ -31,10 +31,10 @@ class Spending:
     def __init__(self, workplace: Workplace, log: RunLog) -> None:
         self.workplace, self.log = workplace, log
         self._own = self._logged = Cost()
-        self._before, self._stored, self._look_again = Spent(), 0.0, math.inf
+        self._before, self._stored, self._look_again = Usage(), 0.0, math.inf
         self._counted, self._count_again = 0.0, 0.0
 
-    def recall(self, allowance: Allowance) -> None:
+    def recall(self, allowance: CostLimits) -> None:
         """Take up what the log has of the run; it is asked again for its states where these are
         paid for.
         """
@@ -43,7 +43,7 @@ class Spending:
         if allowance.max_cost is not None and allowance.prices.gb_month:
             self._look_again = 0.0
 
-    def spent(self) -> Spent:
+    def spent(self) -> Usage:
         """All that the run has cost, before it was resumed, too; of states as of a second or more
         ago.
         """
@@ -54,7 +54,7 @@ class Spending:
             self._look_again = began + max(LOOK_SECONDS, took / LOOK_SHARE)
         now = self.now()
         cpu = self._before.cpu_seconds + now.trainer_seconds + now.backend_seconds
-        return Spent(cpu, self._before.gpu_seconds + now.gpu_seconds, self._stored)
+        return Usage(cpu, self._before.gpu_seconds + now.gpu_seconds, self._stored)
 
     def count_now_and_then(self) -> None:
         """Count what the run has used, unless it was counted a moment ago."""
@@ -75,8 +75,8 @@ class Spending:
         self._counted = used
         self._count_again = time.monotonic() + COUNT_SECONDS
 
-    def _logged_cost(self) -> Spent:
-        return Spent(*self.workplace.control.run(sql("run.cost"), (self.log.run_id,))[0])
+    def _logged_cost(self) -> Usage:
+        return Usage(*self.workplace.control.run(sql("run.cost"), (self.log.run_id,))[0])
 
     def now(self) -> Cost:
         """All of it."""

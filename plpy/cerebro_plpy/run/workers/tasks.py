@@ -13,7 +13,7 @@ from cerebro_plpy.run.log.run_log import DecisionRow
 from cerebro_plpy.run.request.run_request import Evaluation
 from cerebro_plpy.run.workers.admission import Places
 from cerebro_plpy.run.workers.sampler import Suggest, nothing
-from cerebro_plpy.scheduling.quota.cost_limits import Spent
+from cerebro_plpy.scheduling.quota.cost_limits import Usage
 from cerebro_plpy.scheduling.schedule.schedule import Visit, VisitBatch
 
 # Errors after which the same task may succeed with a new trainer or session.
@@ -78,7 +78,7 @@ class Surroundings:
     beside: Beside = Nothing()
     decided: Decided = unheard
     suggest: Suggest = nothing
-    spent: Callable[[], Spent] = Spent
+    spent: Callable[[], Usage] = Usage
     count: Callable[[], object] = bool
     places: Places | None = None
 

@@ -179,7 +179,7 @@ def residence(
 ) -> WorkerAffinity | None:
     """How configurations stay with workers, where they may and the plan of the run does not say
     otherwise; None where they hop. `programs` are what is compiled for each."""
-    if not may_stay(request, workers) or (request.plan and not request.plan.chosen.stays):
+    if not may_stay(request, workers) or (request.plan and not request.plan.strategy.is_stationary):
         return None
     return make_affinity(request.spec.schedule, programs, compiled(workers))
 

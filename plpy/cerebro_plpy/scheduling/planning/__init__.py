@@ -1,1 +1,1 @@
-"""The plan of a run, from estimates by simulation."""
+"""The plan of a run, estimated by simulation."""

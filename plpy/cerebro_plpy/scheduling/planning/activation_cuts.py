@@ -1,9 +1,11 @@
-"""Which outputs of frozen layers a run stores, so that they are computed once and not in every
-epoch of every config.
+"""The choice of the activations of frozen layers that a run stores.
 
-A pure choice. Configurations can be cut at layers in front of which nothing changes; those whose
-cuts give the same share what is stored. Chosen are the cuts by which the run takes least in all,
-within a budget of bytes: exactly, by branch and bound, since the cuts that matter are few.
+Stored activations are computed once, and not in every epoch of every config. A network can be cut
+at layers before which no weight changes; configurations share stored activations if their cuts
+have the same output. The pure choice minimizes the total cost of the run within a budget of bytes.
+It is exact, by branch and bound, because few cuts matter.
+
+Costs are in operations of a core.
 """
 
 from __future__ import annotations
@@ -13,155 +15,152 @@ from math import prod
 from typing import NamedTuple
 
 ELEMENT_BYTES = 4
-# operations in the time in which a trainer gets a byte of a row that it keeps in memory, or reads
-# at times
-LOADED = 20
-WRITTEN = 200  # operations in the time in which a byte is stored
-SPEED = 2 * 10**10  # operations a second of a core
-OVERHEAD = (
-    2 * SPEED
-)  # operations in the time in which a table is made, and a front compiled: two seconds of a core
-MOST_STEPS = 20_000
+LOAD_OPS = 20
+"""Cost of loading a byte of a row, which is mostly in the trainer's memory."""
+WRITE_OPS = 200
+"""Cost of storing a byte."""
+OPS_PER_SECOND = 2 * 10**10
+"""Speed of a core."""
+TABLE_OPS = 2 * OPS_PER_SECOND
+"""Cost of creating a table and compiling the frozen prefix."""
+MAX_STEPS = 20_000
+"""Number of steps of the search; afterwards it takes the best choice so far."""
 
 
 class Cut(NamedTuple):
-    """A layer at which a network can be cut: what it gives for a row, and what it takes to come
-    there.
-
-    Those of equal digests give the same for the same rows, whatever their layers are called.
-    """
+    """A layer at which a network can be cut."""
 
     layer: str
-    digest: str
-    shape: tuple[int, ...]
-    flops: int
+    digest: str  # cuts with equal digests have equal outputs for equal rows
+    shape: tuple[int, ...]  # of the output for a row
+    flops: int  # operations that compute the output for a row
 
     @property
     def nbytes(self) -> int:
-        """Of a row."""
+        """Return the bytes of the output for a row."""
         return ELEMENT_BYTES * prod(self.shape)
 
 
-class Wish(NamedTuple):
-    """A configuration that could train on what is stored: its cuts, and how often it goes through a
-    row in all.
-    """
+class ConfigCuts(NamedTuple):
+    """A configuration that could train on stored activations."""
 
     mst_key: int
     cuts: tuple[Cut, ...]
-    passes: int
+    passes: int  # number of times that it processes each row
 
     def cost(self, cut: Cut | None, row_bytes: int) -> int:
-        """What all passes of a row take, as far as it depends on where it is cut, if it is."""
-        deepest = max((each.flops for each in self.cuts), default=0)
+        """Return the cost of all passes of a row, as far as it depends on the cut."""
+        deepest = max((other.flops for other in self.cuts), default=0)
         if cut is None:
-            return self.passes * (LOADED * row_bytes + deepest)
-        return self.passes * (LOADED * cut.nbytes + deepest - cut.flops)
+            return self.passes * (LOAD_OPS * row_bytes + deepest)
+        return self.passes * (LOAD_OPS * cut.nbytes + deepest - cut.flops)
 
 
-class Means(NamedTuple):
-    """The rows that there are and the bytes of one, the bytes that may be stored, and what each cut
-    takes beside. Those that are `kept`, by their digests, are there already."""
+class Storage(NamedTuple):
+    """The rows of a run, and the storage for activations."""
 
     rows: int
     row_bytes: int
-    budget: int
-    overhead: int = OVERHEAD
-    kept: frozenset[str] = frozenset()
+    budget: int  # bytes
+    overhead: int = TABLE_OPS  # cost of each cut beside its rows
+    existing: frozenset[str] = frozenset()  # digests of cuts that are stored already
 
-    def stored(self, cut: Cut) -> int:
-        """What it takes to store a cut."""
-        if cut.digest in self.kept:
+    def store_cost(self, cut: Cut) -> int:
+        """Return the cost of storing a cut."""
+        if cut.digest in self.existing:
             return 0
-        return self.overhead + self.rows * (cut.flops + WRITTEN * cut.nbytes)
+        return self.overhead + self.rows * (cut.flops + WRITE_OPS * cut.nbytes)
 
-    def bytes_of(self, cut: Cut) -> int:
-        """What a cut takes on disk."""
+    def size_of(self, cut: Cut) -> int:
+        """Return the bytes of a cut on disk."""
         return self.rows * cut.nbytes
 
-    def seconds(self, cut: Cut) -> float:
-        """Seconds of a core that it takes to fill tables with a cut."""
-        return self.rows * (cut.flops + WRITTEN * cut.nbytes) / SPEED
+    def store_seconds(self, cut: Cut) -> float:
+        """Return the seconds of a core that filling tables with a cut takes."""
+        return self.rows * (cut.flops + WRITE_OPS * cut.nbytes) / OPS_PER_SECOND
 
 
-def cost(wishes: Iterable[Wish], chosen: Collection[Cut], means: Means) -> int:
-    """What a run takes with these cuts, as far as it depends on them."""
-    digests = {cut.digest for cut in chosen}
-    passes = sum(wish.cost(best_cut(wish, digests, means), means.row_bytes) for wish in wishes)
-    return sum(map(means.stored, chosen)) + means.rows * passes
+def total_cost(configs: Iterable[ConfigCuts], cuts: Collection[Cut], storage: Storage) -> int:
+    """Return the cost of a run that stores cuts, as far as it depends on them."""
+    digests = {cut.digest for cut in cuts}
+    row_cost = sum(
+        config.cost(choose_cut(config, digests, storage), storage.row_bytes) for config in configs
+    )
+    return sum(map(storage.store_cost, cuts)) + storage.rows * row_cost
 
 
-def best_cut(wish: Wish, stored: Collection[str], means: Means) -> Cut | None:
-    """At which of the cuts that are stored a configuration is cut; None where it trains on the rows
-    themselves.
-    """
-    usable: list[Cut | None] = [None, *(cut for cut in wish.cuts if cut.digest in stored)]
-    return min(usable, key=lambda cut: wish.cost(cut, means.row_bytes))
+def choose_cut(config: ConfigCuts, digests: Collection[str], storage: Storage) -> Cut | None:
+    """Return the best of the stored cuts for a configuration; None to train on the rows."""
+    usable: list[Cut | None] = [None, *(cut for cut in config.cuts if cut.digest in digests)]
+    return min(usable, key=lambda cut: config.cost(cut, storage.row_bytes))
 
 
-def choose(wishes: Sequence[Wish], means: Means) -> dict[int, Cut]:
-    """The cut of each configuration that is to have one, by mst_key."""
-    stored = _Search(wishes, means).best
-    found = {wish.mst_key: best_cut(wish, {cut.digest for cut in stored}, means) for wish in wishes}
-    return {key: cut for key, cut in found.items() if cut is not None}
+def choose_cuts(configs: Sequence[ConfigCuts], storage: Storage) -> dict[int, Cut]:
+    """Return by mst_key the cut of each configuration that should have one."""
+    digests = {cut.digest for cut in _Search(configs, storage).best}
+    cuts = {config.mst_key: choose_cut(config, digests, storage) for config in configs}
+    return {key: cut for key, cut in cuts.items() if cut is not None}
 
 
-def worthwhile(wishes: Sequence[Wish], means: Means) -> list[Cut]:
-    """Each cut that could be worth its place, the most useful first, but where another one does in
-    all respects.
+def list_useful_cuts(configs: Sequence[ConfigCuts], storage: Storage) -> list[Cut]:
+    """Return the cuts that could be worth their storage, the most useful first.
+
+    A cut that another one dominates is left out.
     """
     users: dict[str, frozenset[int]] = {}
     cuts: dict[str, Cut] = {}
-    for number, wish in enumerate(wishes):
-        for cut in wish.cuts:
+    for number, config in enumerate(configs):
+        for cut in config.cuts:
             cuts.setdefault(cut.digest, cut)
             users[cut.digest] = users.get(cut.digest, frozenset()) | {number}
-    nothing = cost(wishes, (), means)
-    gains = {digest: nothing - cost(wishes, (cut,), means) for digest, cut in cuts.items()}
+    cost_without = total_cost(configs, (), storage)
+    gains = {
+        digest: cost_without - total_cost(configs, (cut,), storage) for digest, cut in cuts.items()
+    }
     useful = [
         cut
         for digest, cut in cuts.items()
-        if gains[digest] > 0 and means.bytes_of(cut) <= means.budget
+        if gains[digest] > 0 and storage.size_of(cut) <= storage.budget
     ]
     useful.sort(key=lambda cut: (-gains[cut.digest], cut.digest))
-    return [cut for place, cut in enumerate(useful) if not _outdone(cut, useful[:place], users)]
+    return [cut for rank, cut in enumerate(useful) if not _is_dominated(cut, useful[:rank], users)]
 
 
-def _outdone(cut: Cut, others: Iterable[Cut], users: Mapping[str, frozenset[int]]) -> bool:
-    """Whether one of others, which gain as much at least, has the same users and takes no more
-    bytes.
-    """
+def _is_dominated(cut: Cut, better: Iterable[Cut], users: Mapping[str, frozenset[int]]) -> bool:
+    """Return True if a better cut has the same users and is not larger."""
     return any(
-        other.nbytes <= cut.nbytes and users[other.digest] == users[cut.digest] for other in others
+        other.nbytes <= cut.nbytes and users[other.digest] == users[cut.digest] for other in better
     )
 
 
 class _Search:
-    """Branch and bound over cuts that are stored or not; `best` are those of the cheapest way that
-    was found.
-    """
+    """Branch and bound over cuts that are stored or not; `best` are the cheapest ones so far."""
 
-    def __init__(self, wishes: Sequence[Wish], means: Means) -> None:
-        self._wishes = wishes
-        self._means = means
+    def __init__(self, configs: Sequence[ConfigCuts], storage: Storage) -> None:
+        self._configs = configs
+        self._storage = storage
         self._steps = 0
         self.best: tuple[Cut, ...] = ()
-        self._least = cost(wishes, (), means)
-        self._go((), worthwhile(wishes, means), means.budget)
+        self._lowest_cost = total_cost(configs, (), storage)
+        self._search((), list_useful_cuts(configs, storage), storage.budget)
 
-    def _go(self, chosen: tuple[Cut, ...], open_: Sequence[Cut], left: int) -> None:
+    def _search(self, stored: tuple[Cut, ...], undecided: Sequence[Cut], budget: int) -> None:
         self._steps += 1
-        found = cost(self._wishes, chosen, self._means)
-        if found < self._least:
-            self._least, self.best = found, chosen
-        if self._steps > MOST_STEPS or not open_ or self._bound(chosen, open_) >= self._least:
+        cost = total_cost(self._configs, stored, self._storage)
+        if cost < self._lowest_cost:
+            self._lowest_cost = cost
+            self.best = stored
+        if self._steps > MAX_STEPS or not undecided:
             return
-        first, rest = open_[0], open_[1:]
-        if self._means.bytes_of(first) <= left:
-            self._go((*chosen, first), rest, left - self._means.bytes_of(first))
-        self._go(chosen, rest, left)
+        if self._lower_bound(stored, undecided) >= self._lowest_cost:
+            return
+        first = undecided[0]
+        remaining_budget = budget - self._storage.size_of(first)
+        if remaining_budget >= 0:
+            self._search((*stored, first), undecided[1:], remaining_budget)
+        self._search(stored, undecided[1:], budget)
 
-    def _bound(self, chosen: Sequence[Cut], open_: Sequence[Cut]) -> int:
-        """Less than any way takes that goes on from here: whatever else is stored costs nothing."""
-        free = sum(map(self._means.stored, open_))
-        return cost(self._wishes, (*chosen, *open_), self._means) - free
+    def _lower_bound(self, stored: Sequence[Cut], undecided: Sequence[Cut]) -> int:
+        """Return the cost if all undecided cuts were stored for free."""
+        store_cost = sum(map(self._storage.store_cost, undecided))
+        return total_cost(self._configs, (*stored, *undecided), self._storage) - store_cost

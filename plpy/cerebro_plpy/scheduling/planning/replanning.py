@@ -1,9 +1,9 @@
-"""A plan made again while its run goes on, by what visits have taken by then.
+"""Replanning: the plan of a live run is revised with the times of its visits so far.
 
-What Saturn calls introspection (Nagrecha and Kumar, VLDB 2024): at intervals the rest of the work
-is planned again, and that plan is adopted where it is better by a threshold. Here that is done at
-the borders of epochs, and what may change is whether configs hop or stay: the number of workers and
-their width are given by trainers that have started, and bits depend on the width.
+Saturn (Nagrecha and Kumar, VLDB 2024) calls this introspection: at intervals the remaining work is
+planned again, and the new plan is adopted if it is better by a threshold. Here, the run is
+replanned between epochs, and configs may change between hopping and staying. The number of workers
+and their threads cannot change: their trainers have started, and the bits depend on the threads.
 """
 
 from __future__ import annotations
@@ -13,106 +13,113 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.records import replace
-from cerebro_plpy.scheduling.planning import run_plan, simulation
+from cerebro_plpy.scheduling.planning import run_duration, run_plan
 from cerebro_plpy.scheduling.planning.run_plan import (
     MOP,
     TASK,
-    WORTH,
+    WORTHWHILE_RATIO,
+    PlanInputs,
     Program,
     RunPlan,
-    Settled,
     Strategy,
     Work,
 )
 
 
-class Change(NamedTuple):
-    """From one strategy to another, each with the seconds that the rest of the run is expected to
-    take by it.
-    """
+class StrategyChange(NamedTuple):
+    """A change of strategy; `seconds` of both are those expected for the remaining work."""
 
-    before: Strategy
-    after: Strategy
+    current: Strategy
+    proposed: Strategy
 
 
 class Replan(NamedTuple):
-    """A change as it is logged: which decision of the run it is, to which strategy, after which
-    epoch of all configs and how many visits, of how many epochs, and why."""
+    """A row of the log: a change of strategy."""
 
-    decision_no: int
+    decision_no: int  # number of the decision in the run
     strategy: str
-    epoch: int
+    epoch: int  # completed by all configs
     visits: int
     last_epoch: int
     reason: str
 
 
-def surprising(plan: RunPlan, programs: Sequence[Program]) -> bool:
-    """Whether visits of any program have taken other times than a plan has expected, beyond the
-    error of its estimate.
+def is_surprising(plan: RunPlan, programs: Sequence[Program]) -> bool:
+    """Return True if a program's measured times differ from the plan by more than its error.
 
-    >>> program = Program("a", (1,), "jax", 8, run_plan.MEASURED, row=1.0)
+    >>> program = Program("a", (1,), "jax", 8, run_plan.MEASURED, row_seconds=1.0)
     >>> work = Work(1, (), (0,), {1: 1}, 0.0, "longest")
-    >>> way, data = Strategy(TASK, 1, 1), run_plan.Data(1, 1, 1, 1)
-    >>> plan = RunPlan(work, (program,), way, (), data, error=0.1)
-    >>> [surprising(plan, [replace(program, row=row)]) for row in (1.05, 1.2, 0.8, None)]
+    >>> strategy, data = Strategy(TASK, 1, 1), run_plan.Data(1, 1, 1, 1)
+    >>> plan = RunPlan(work, (program,), strategy, (), data, error=0.1)
+    >>> [is_surprising(plan, [replace(program, row_seconds=row)]) for row in (1.05, 1.2, 0.8, None)]
     [False, True, True, False]
     """
-    expected = {program.name: program.row for program in plan.programs}
+    expected = {program.name: program.row_seconds for program in plan.programs}
     return any(
-        program.row is not None
-        and _apart(expected.get(program.name), program.row) > (plan.error or 0.0)
+        program.row_seconds is not None
+        and _relative_error(expected.get(program.name), program.row_seconds) > (plan.error or 0.0)
         for program in programs
     )
 
 
-def _apart(expected: float | None, found: float) -> float:
-    return abs(found / expected - 1) if expected else float("inf")
+def _relative_error(expected: float | None, actual: float) -> float:
+    return abs(actual / expected - 1) if expected else math.inf
 
 
-def left(work: Work, epochs: int, visits: Mapping[int, int]) -> Work:
-    """What is still to be done when all configs have completed so many epochs, and each has so many
-    `visits` to train.
+def remaining_work(work: Work, epochs: int, visits: Mapping[int, int]) -> Work:
+    """Return the work after all configs have completed some epochs.
 
-    Some are ahead: theirs are as many as the others', and so much shorter.
+    Some configs are ahead. They keep as many visits as the others, but shorter ones.
+
+    Args:
+        epochs: completed by all configs.
+        visits: number of remaining training visits, by mst_key.
     """
-    ahead = work.epochs - epochs
-    found = {key: ahead * len(work.own.get(key, work.segments)) for key in visits}
+    remaining_epochs = work.epochs - epochs
+
+    def scale_rows(mst_key: int, count: int) -> int:
+        segments = work.segment_subsets.get(mst_key, work.segments)
+        return max(1, work.rows[mst_key] * count // (remaining_epochs * len(segments)))
+
     return replace(
         work,
-        epochs=ahead,
+        epochs=remaining_epochs,
         evaluate_epochs=tuple(epoch - epochs for epoch in work.evaluate_epochs if epoch > epochs),
-        rows={key: max(1, work.rows[key] * count // found[key]) for key, count in visits.items()},
-        own={key: own for key, own in work.own.items() if key in visits},
+        rows={key: scale_rows(key, count) for key, count in visits.items()},
+        segment_subsets={
+            key: segments for key, segments in work.segment_subsets.items() if key in visits
+        },
     )
 
 
-def change(
+def propose_change(
     work: Work,
     programs: Sequence[Program],
     compiled: Mapping[int, Collection[str]],
     strategy: Strategy,
     pace: float = math.inf,
-) -> Change | None:
-    """To which strategy a run is to change that has this still to do; None where it goes on as it
-    does.
+) -> StrategyChange | None:
+    """Return the change of strategy that pays off for the remaining work, if any.
 
-    `compiled` is what each worker has compiled by then. At its `pace`, in seconds for an epoch, it
-    may be done nearly as soon as by any strategy: then nothing is simulated.
+    Args:
+        work: the remaining work.
+        compiled: programs that each worker has compiled, by worker.
+        strategy: the current strategy.
+        pace: seconds of an epoch. Nothing is simulated if the run, at this pace, ends nearly as
+            soon as with any strategy.
     """
-    own = [
-        replace(each, configs=tuple(key for key in each.configs if key in work.rows))
-        for each in programs
+    active = [
+        replace(program, configs=tuple(key for key in program.configs if key in work.rows))
+        for program in programs
     ]
-    settled = Settled(work, {}, compiled)
-    case = run_plan.case(settled, own, strategy)
-    if case is None or simulation.least(case) > WORTH * pace * work.epochs:
+    inputs = PlanInputs(work, {}, compiled)
+    case = run_plan.make_case(inputs, active, strategy)
+    if case is None or run_duration.lower_bound(case) > WORTHWHILE_RATIO * pace * work.epochs:
         return None
-    now = run_plan.priced(settled, own, strategy)
-    if not run_plan.improvable(settled, own, now):
+    current = run_plan.estimate_strategy(inputs, active, strategy)
+    if not run_plan.may_improve(inputs, active, current):
         return None
-    other = run_plan.priced(
-        settled, own, replace(strategy, name=MOP if strategy.name == TASK else TASK)
-    )
-    best = run_plan.cheapest(now, [other])
-    return None if best is now else Change(now, best)
+    other_name = MOP if strategy.name == TASK else TASK
+    other = run_plan.estimate_strategy(inputs, active, replace(strategy, name=other_name))
+    best = run_plan.choose_strategy(current, [other])
+    return None if best is current else StrategyChange(current, best)

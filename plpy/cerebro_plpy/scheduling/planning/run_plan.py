@@ -1,9 +1,8 @@
-"""The plan of a run: how its work may be divided among workers, what each way is expected to take,
-and which it has.
+"""The plan of a run: strategies to divide its work among workers, their expected times, a choice.
 
-All ways that are compared are sequential SGD for each config, so that none of them changes what is
-learned. One that averages is another way to learn: it is followed where somebody asks for it, and
-no other way is compared with it.
+All compared strategies are sequential SGD for each config, so the choice does not change what is
+learned. Model averaging does; a run averages only if a user requests it, and then no other strategy
+is compared.
 """
 
 from __future__ import annotations
@@ -12,322 +11,362 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cerebro_plpy.records import asdict, dataclass, fields, replace
-from cerebro_plpy.scheduling.planning import simulation
-from cerebro_plpy.scheduling.planning.simulation import Case, Cost, Outcome
-from cerebro_plpy.scheduling.quota.cost_limits import Spent
+from cerebro_plpy.records import dataclass, field, fields, replace
+from cerebro_plpy.scheduling.planning import run_duration
+from cerebro_plpy.scheduling.planning.simulation import Case, ConfigCost, Outcome
+from cerebro_plpy.scheduling.quota.cost_limits import Usage
 from cerebro_plpy.scheduling.schedule.placement import assign_segments, divide_segments
 from cerebro_plpy.scheduling.schedule.schedule import Plan
 from cerebro_plpy.scheduling.schedule.scheduling_policies import REPLAY
 
-MOP, TASK, WIDE, AVERAGE, LATE = "mop", "task", "wide", "average", "late_average"
+# Names of strategies.
+MOP = "mop"
+TASK = "task"
+WIDE = "wide"
+AVERAGE = "average"
+LATE = "late_average"
 AVERAGES = (AVERAGE, LATE)
-WORTH = 0.9
-"""The part of the time of the usual strategy that another one must promise."""
-MEANINGS = {
+STRATEGY_TEXTS = {
     MOP: "configurations hop, each worker has segments",
     TASK: "configurations stay, segments come to them",
     WIDE: "one trainer has all cores",
     AVERAGE: "each segment trains a copy of a configuration, and the mean of them goes on",
     LATE: "copies of a configuration hop among segments of their own, and the mean of them goes on",
 }
-MEASURED, TIMED, PROBED, GUESSED, UNKNOWN = "measured", "timed", "probed", "guessed", "unknown"
-WHOLE, LIKE = "whole", "like"
-SOURCES = {
+WORTHWHILE_RATIO = 0.9
+"""A strategy replaces the usual one only if it takes at most this part of the time."""
+
+# Sources of the times of a program.
+MEASURED = "measured"
+TIMED = "timed"
+PROBED = "probed"
+UPPER_BOUND = "whole"
+SAME_TEMPLATE = "like"
+GUESSED = "guessed"
+UNKNOWN = "unknown"
+SOURCE_TEXTS = {
     MEASURED: "measured in an earlier run",
     TIMED: "timed in an earlier run",
     PROBED: "probed now",
-    WHOLE: "probed now with the layers whose outputs are stored: at most",
-    LIKE: "measured in an earlier run of the template over the table",
+    UPPER_BOUND: "probed now with the layers whose outputs are stored: at most",
+    SAME_TEMPLATE: "measured in an earlier run of the template over the table",
     GUESSED: "guessed by the number of weights",
     UNKNOWN: "unknown: nobody has timed it yet",
 }
 
+KEY = "key"
+"""Metadata of a field: its name in the log, if that is another one."""
+
 
 @dataclass(frozen=True)
 class Program:
-    """What is compiled for configs, and what it costs: seconds for a row to train and for one to
-    evaluate, for compilation, to read a state and to store one. Where nobody knows how long a row
-    takes, `row` is None.
-
-    `spread` is the standard deviation of its visits, as a part of their mean. Of its configs
-    `lanes` may be trained side by side, which saves `gained` of each second; None where that is not
-    known. `shards` take turns in the memory of a trainer that has no room for all of it: the layers
-    of each, and bytes.
-    """
+    """A program that is compiled for configs, and its costs."""
 
     name: str
     configs: tuple[int, ...]
     backend: str
     batch_size: int
-    source: str
-    row: float | None = None
-    evaluated_row: float = 0.0
-    compile: float = 0.0
-    hop: float = 0.0
-    store: float = 0.0
+    source: str  # of the times
+    row_seconds: float | None = field(default=None, metadata={KEY: "row"})  # None if unknown
+    evaluation_row_seconds: float = field(default=0.0, metadata={KEY: "evaluated_row"})
+    compile: float = 0.0  # seconds
+    hop: float = 0.0  # seconds to read a state
+    store: float = 0.0  # seconds to store a state
     form: str | None = None
     state_bytes: int | None = None
-    spread: float | None = None
-    lanes: int | None = None
-    gained: float | None = None
+    spread: float | None = None  # standard deviation of the visits' seconds, relative to the mean
+    lanes: int | None = None  # number of its configs that can train in one call
+    lane_gain: float | None = field(default=None, metadata={KEY: "gained"})
+    """Part of the time that lanes save; None if unknown."""
     shards: tuple[Mapping[str, Any], ...] = ()
+    """Layers and bytes of the shards that share the memory of a trainer in turn."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What there is to do, whoever does it: `rows` are those of a visit, by mst_key;
-    `evaluated_rows` those of a visit that evaluates. Configs that do not visit all segments have
-    `own` ones; those that average have so many `copies`. A search may end `sooner`."""
+    """The work of a run, whatever the strategy."""
 
     epochs: int
     evaluate_epochs: tuple[int, ...]
     segments: tuple[int, ...]
-    rows: Mapping[int, int]
-    evaluated_rows: float
+    rows: Mapping[int, int]  # of a training visit, by mst_key
+    evaluated_rows: float  # of an evaluating visit
     schedule: str
     commit_seconds: float = 0.0
-    own: Mapping[int, tuple[int, ...]] = {}
-    sooner: bool = False
-    copies: int = 0
+    segment_subsets: Mapping[int, tuple[int, ...]] = field(
+        default_factory=dict, metadata={KEY: "own"}
+    )
+    """Segments by mst_key, of configs that do not visit all segments."""
+    may_end_early: bool = field(default=False, metadata={KEY: "sooner"})  # as a search may
+    copies: int = 0  # number of averaged copies; 0 without averaging
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to do it: so many workers of so many threads. `seconds` is None where that cannot be
-    told.
-    """
+    """A way to divide the work among workers."""
 
     name: str
     workers: int
-    threads: int
-    seconds: float | None = None
+    threads: int  # of each worker
+    seconds: float | None = None  # expected; None if unknown
 
     @property
-    def stays(self) -> bool:
-        """Whether every worker may serve all segments."""
+    def is_stationary(self) -> bool:
+        """Return True if every worker may serve all segments."""
         return self.name not in (MOP, *AVERAGES)
 
 
 @dataclass(frozen=True)
 class Data:
-    """Sizes: rows to train on; all rows, and their bytes in a trainer; the `room` for rows that
-    each trainer has.
-    """
+    """The sizes of the data."""
 
     training_rows: int
     rows: int
-    bytes: int
-    room: int
+    bytes: int  # of all rows in a trainer
+    capacity_bytes: int = field(metadata={KEY: "room"})  # for rows, in each trainer
     gpus: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class StoredLayer:
-    """What a frozen layer gives, as it is stored for configs: the bytes that it takes for all rows,
-    and the seconds that all workers together are expected to take to compute it; none where an
-    earlier run has left it."""
+    """Activations of a frozen layer that are stored for configs."""
 
     layer: str
     configs: tuple[int, ...]
     rows: int
-    bytes: int
-    seconds: float
-    kept: bool = False
+    bytes: int  # of all rows
+    seconds: float  # expected for all workers together; 0 if an earlier run has stored them
+    exists: bool = field(default=False, metadata={KEY: "kept"})
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """A run as it is expected to go. `begun` are the seconds from its first line in the log to this
-    estimate, and `beside` those that are neither begun by then nor known of any visit. `error` is a
-    part of all seconds. Workers have `compiled` programs before."""
+    """The expected course of a run."""
 
     work: Work
     programs: tuple[Program, ...]
-    chosen: Strategy
-    others: tuple[Strategy, ...]
+    strategy: Strategy = field(metadata={KEY: "chosen"})
+    alternatives: tuple[Strategy, ...] = field(metadata={KEY: "others"})
     data: Data
-    begun: float = 0.0
-    beside: float = 0.0
-    error: float | None = None
-    compiled: Mapping[int, tuple[str, ...]] = {}
-    stored: tuple[StoredLayer, ...] = ()
+    startup_seconds: float = field(default=0.0, metadata={KEY: "begun"})
+    """Seconds from the run's first line in the log to this estimate."""
+    extra_seconds: float = field(default=0.0, metadata={KEY: "beside"})
+    """Further seconds that do not belong to visits."""
+    error: float | None = None  # expected relative error of the seconds
+    compiled: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Programs that workers have before the run, by worker."""
+    stored_layers: tuple[StoredLayer, ...] = field(default=(), metadata={KEY: "stored"})
 
     @property
     def seconds(self) -> float | None:
-        """How long the run is expected to take in all."""
-        known = self.chosen.seconds
-        return None if known is None else self.begun + self.storing + known + self.beside
+        """Return the expected seconds of the whole run; None if unknown."""
+        if self.strategy.seconds is None:
+            return None
+        before = self.startup_seconds + self.storing_seconds
+        return before + self.strategy.seconds + self.extra_seconds
 
     @property
-    def storing(self) -> float:
-        """Seconds that it takes to store what frozen layers give."""
-        return sum(each.seconds for each in self.stored)
+    def storing_seconds(self) -> float:
+        """Return the seconds that storing activations takes."""
+        return sum(layer.seconds for layer in self.stored_layers)
 
     @property
-    def limits(self) -> bool:
-        """Whether `seconds` are an upper bound."""
-        return self.work.sooner or any(program.source == WHOLE for program in self.programs)
+    def is_upper_bound(self) -> bool:
+        """Return True if the run may take less than `seconds`."""
+        return self.work.may_end_early or any(
+            program.source == UPPER_BOUND for program in self.programs
+        )
 
     @property
     def visit_seconds(self) -> dict[int, float]:
-        """How long visits of each config are expected to take, as far as that is known."""
-        known = ((program.row, program.configs) for program in self.programs)
+        """Return the expected seconds of a training visit by mst_key, as far as they are known."""
         return {
-            key: row * self.work.rows[key]
-            for row, configs in known
-            if row is not None
-            for key in configs
+            key: program.row_seconds * self.work.rows[key]
+            for program in self.programs
+            if program.row_seconds is not None
+            for key in program.configs
         }
 
     def to_json(self) -> dict[str, Any]:
-        """What the log keeps."""
-        return dict(asdict(self))
+        """Return the plan as the log stores it."""
+        return _record_to_json(self)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> RunPlan:
-        """What `to_json` gave; raises TypeError, KeyError, ValueError or AttributeError for
-        anything else.
+        """Read a plan that `to_json` has returned.
+
+        Raises:
+            TypeError, KeyError, ValueError, AttributeError: the values are malformed.
         """
-        work = _record(Work, values["work"])
-        rows = {int(key): int(count) for key, count in work.rows.items()}
-        own = {int(key): tuple(segments) for key, segments in work.own.items()}
+        work = _read_record(Work, values["work"])
         if work.copies > len(work.segments):
             raise ValueError(
                 f"{work.copies} copies of a configuration train on {len(work.segments)} segments"
             )
+        work = replace(
+            work,
+            rows={int(key): int(count) for key, count in work.rows.items()},
+            segment_subsets={
+                int(key): tuple(segments) for key, segments in work.segment_subsets.items()
+            },
+        )
         return cls(
-            work=replace(work, rows=rows, own=own),
-            programs=tuple(_record(Program, each) for each in values["programs"]),
-            chosen=_record(Strategy, values["chosen"]),
-            others=tuple(_record(Strategy, each) for each in values["others"]),
-            data=_record(Data, values["data"]),
-            begun=float(values["begun"]),
-            beside=float(values["beside"]),
+            work=work,
+            programs=tuple(_read_record(Program, each) for each in values["programs"]),
+            strategy=_read_record(Strategy, values["chosen"]),
+            alternatives=tuple(_read_record(Strategy, each) for each in values["others"]),
+            data=_read_record(Data, values["data"]),
+            startup_seconds=float(values["begun"]),
+            extra_seconds=float(values["beside"]),
             error=values["error"],
             compiled={int(worker): tuple(names) for worker, names in values["compiled"].items()},
-            stored=tuple(_record(StoredLayer, each) for each in values.get("stored", ())),
+            stored_layers=tuple(
+                _read_record(StoredLayer, each) for each in values.get("stored", ())
+            ),
         )
 
 
-def _record(kind: Any, values: Mapping[str, Any]) -> Any:
-    known = {each.name: values[each.name] for each in fields(kind) if each.name in values}
-    return kind(
-        **{name: tuple(each) if isinstance(each, list) else each for name, each in known.items()}
-    )
+def _record_to_json(record: Any) -> dict[str, Any]:
+    return {
+        attribute.metadata.get(KEY, attribute.name): _value_to_json(getattr(record, attribute.name))
+        for attribute in fields(record)
+    }
 
 
-class Settled(NamedTuple):
-    """What is the same for all strategies of a run: its work, the `orders` that it repeats, and
-    what workers have compiled."""
+def _value_to_json(value: Any) -> Any:
+    if isinstance(value, (Work, Program, Strategy, Data, StoredLayer)):
+        return _record_to_json(value)
+    if isinstance(value, tuple):
+        return tuple(map(_value_to_json, value))
+    return value
+
+
+def _read_record(kind: Any, values: Mapping[str, Any]) -> Any:
+    arguments = {}
+    for attribute in fields(kind):
+        key = attribute.metadata.get(KEY, attribute.name)
+        if key in values:
+            value = values[key]
+            arguments[attribute.name] = tuple(value) if isinstance(value, list) else value
+    return kind(**arguments)
+
+
+class PlanInputs(NamedTuple):
+    """The inputs of planning that are the same for all strategies."""
 
     work: Work
-    orders: Mapping[tuple[int, int], Sequence[int]] = {}
-    compiled: Mapping[int, Collection[str]] = {}
+    orders: Mapping[tuple[int, int], Sequence[int]] = {}  # of a replay, by mst_key and epoch
+    compiled: Mapping[int, Collection[str]] = {}  # programs by worker
 
 
-def case(settled: Settled, programs: Sequence[Program], strategy: Strategy) -> Case | None:
-    """The run by a strategy, to be simulated; None where it is not known how long something takes,
-    or which orders are repeated."""
-    work = settled.work
-    if work.schedule == REPLAY and not settled.orders:
+def make_case(inputs: PlanInputs, programs: Sequence[Program], strategy: Strategy) -> Case | None:
+    """Return the simulation case of a strategy; None if times or logged orders are unknown."""
+    work = inputs.work
+    if work.schedule == REPLAY and not inputs.orders:
         return None
     costs = {
-        key: Cost(
-            program.name,
-            program.row * work.rows[key],
-            program.evaluated_row * work.evaluated_rows,
-            program.hop,
-            program.store,
-            program.compile,
+        key: ConfigCost(
+            program=program.name,
+            train=program.row_seconds * work.rows[key],
+            evaluate=program.evaluation_row_seconds * work.evaluated_rows,
+            hop=program.hop,
+            store=program.store,
+            compile=program.compile,
         )
         for program in programs
-        if program.row is not None
+        if program.row_seconds is not None
         for key in program.configs
     }
     if len(costs) < len(work.rows) or not costs:
         return None
-    shared = assign_segments(work.segments, range(strategy.workers))
-    own = {key: frozenset(segments) for key, segments in work.own.items()}
-    copies = divide_segments(work.segments, work.copies) if work.copies else ()
-    plan = Plan(work.epochs, work.segments, shared, frozenset(work.evaluate_epochs), copies, own)
-    compiled = {
-        worker: names for worker, names in settled.compiled.items() if worker < strategy.workers
-    }
-    certain = 1 if work.sooner else sys.maxsize
+    plan = Plan(
+        epochs=work.epochs,
+        segments=work.segments,
+        workers=assign_segments(work.segments, range(strategy.workers)),
+        evaluate_epochs=frozenset(work.evaluate_epochs),
+        copies=divide_segments(work.segments, work.copies) if work.copies else (),
+        segment_subsets={
+            key: frozenset(segments) for key, segments in work.segment_subsets.items()
+        },
+    )
     return Case(
-        plan,
-        costs,
-        work.schedule,
-        strategy.stays,
-        settled.orders,
-        compiled,
-        work.commit_seconds,
-        certain,
+        plan=plan,
+        costs=costs,
+        schedule=work.schedule,
+        is_stationary=strategy.is_stationary,
+        orders=inputs.orders,
+        compiled={
+            worker: names for worker, names in inputs.compiled.items() if worker < strategy.workers
+        },
+        commit_seconds=work.commit_seconds,
+        max_evaluations=1 if work.may_end_early else sys.maxsize,
     )
 
 
-def outcome(settled: Settled, programs: Sequence[Program], strategy: Strategy) -> Outcome | None:
-    """What a strategy is expected to come to."""
-    found = case(settled, programs, strategy)
-    return simulation.foreseen(found) if found else None
+def estimate_outcome(
+    inputs: PlanInputs, programs: Sequence[Program], strategy: Strategy
+) -> Outcome | None:
+    """Return the expected outcome of a strategy; None if it is unknown."""
+    case = make_case(inputs, programs, strategy)
+    return run_duration.estimate_run(case) if case else None
 
 
-def priced(settled: Settled, programs: Sequence[Program], strategy: Strategy) -> Strategy:
-    """The strategy with the seconds that it is expected to take."""
-    found = outcome(settled, programs, strategy)
-    return replace(strategy, seconds=found.seconds if found else None)
+def estimate_strategy(
+    inputs: PlanInputs, programs: Sequence[Program], strategy: Strategy
+) -> Strategy:
+    """Return the strategy with its expected seconds."""
+    outcome = estimate_outcome(inputs, programs, strategy)
+    return replace(strategy, seconds=outcome.seconds if outcome else None)
 
 
-def spent(plan: RunPlan, found: Outcome, tables: int) -> Spent:
-    """What a run is expected to use that has so many state tables for each config, all as large as
-    they become.
+def estimate_usage(plan: RunPlan, outcome: Outcome, tables: int) -> Usage:
+    """Return the resources that a run is expected to use.
+
+    Args:
+        tables: number of state tables of each config, all at their final size.
     """
-    # The work of a long run is told by its first epochs, and may come to more than its workers
-    # have.
-    seconds = (1 - found.idle) * found.seconds * len(
-        found.work
-    ) + plan.chosen.workers * plan.storing
-    sizes = sum((program.state_bytes or 0) * len(program.configs) for program in plan.programs)
-    return Spent(
-        seconds * plan.chosen.threads,
-        seconds * bool(plan.data.gpus),
-        tables * sizes * found.seconds,
+    # The work of a long run is extrapolated from its first epochs, and may exceed its workers'.
+    busy_seconds = (1 - outcome.idle_share) * outcome.seconds * len(outcome.busy_seconds)
+    worker_seconds = busy_seconds + plan.strategy.workers * plan.storing_seconds
+    state_bytes = sum(
+        (program.state_bytes or 0) * len(program.configs) for program in plan.programs
+    )
+    return Usage(
+        cpu_seconds=worker_seconds * plan.strategy.threads,
+        gpu_seconds=worker_seconds * bool(plan.data.gpus),
+        byte_seconds=tables * state_bytes * outcome.seconds,
     )
 
 
-def cheapest(usual: Strategy, others: Sequence[Strategy]) -> Strategy:
-    """The strategy that is expected to be done first: the usual one, unless another one promises
-    much more.
+def choose_strategy(usual: Strategy, others: Sequence[Strategy]) -> Strategy:
+    """Return the fastest strategy: the usual one, unless another one is expected to save enough.
 
     >>> mop, task = Strategy(MOP, 3, 1, 7.0), Strategy(TASK, 3, 1, 9.0)
-    >>> (cheapest(task, [mop]).name, cheapest(mop, [task]).name,
-    ...  cheapest(replace(task, seconds=None), [mop]).name)
-    ('mop', 'mop', 'task')
+    >>> choose_strategy(task, [mop]).name, choose_strategy(mop, [task]).name
+    ('mop', 'mop')
+    >>> choose_strategy(replace(task, seconds=None), [mop]).name
+    'task'
     """
-    known = [(each.seconds, each) for each in others if each.seconds is not None]
-    seconds, best = min(known, key=lambda pair: pair[0], default=(usual.seconds, usual))
-    if seconds is None or usual.seconds is None or seconds > WORTH * usual.seconds:
+    timed = [(other.seconds, other) for other in others if other.seconds is not None]
+    if not timed or usual.seconds is None:
         return usual
-    return best
+    seconds, fastest = min(timed, key=lambda pair: pair[0])
+    return usual if seconds > WORTHWHILE_RATIO * usual.seconds else fastest
 
 
-def improvable(settled: Settled, programs: Sequence[Program], usual: Strategy) -> bool:
-    """Whether another strategy for as many workers might promise much more."""
-    found = case(settled, programs, usual)
-    return (
-        found is not None
-        and usual.seconds is not None
-        and simulation.least(found) <= WORTH * usual.seconds
-    )
+def may_improve(inputs: PlanInputs, programs: Sequence[Program], usual: Strategy) -> bool:
+    """Return True if another strategy with as many workers might save enough."""
+    case = make_case(inputs, programs, usual)
+    if case is None or usual.seconds is None:
+        return False
+    return run_duration.lower_bound(case) <= WORTHWHILE_RATIO * usual.seconds
 
 
-def bound(found: Case) -> str:
-    """What keeps a run from being over sooner."""
-    longest, shared = simulation.longest(found), simulation.shared(found)
-    if longest > shared:
-        visits = {
-            key: cost.train * len(found.plan.segments_of(key)) for key, cost in found.costs.items()
-        }
-        return f"the longest configuration, mst_key={max(visits, key=lambda key: visits[key])}"
-    return "the work of all configurations together"
+def describe_bottleneck(case: Case) -> str:
+    """Return a text on what determines the shortest possible time of a run."""
+    if run_duration.longest_config_seconds(case) <= run_duration.balanced_seconds(case):
+        return "the work of all configurations together"
+    seconds = {
+        key: cost.train * len(case.plan.segments_of(key)) for key, cost in case.costs.items()
+    }
+    return f"the longest configuration, mst_key={max(seconds, key=lambda key: seconds[key])}"

@@ -1,15 +1,16 @@
-"""Fair shares: how many places, each for one trainer, a run has when all runs together want more
-than there are.
+"""Fair shares: the slots of each run, if all runs together want more slots than there are.
 
-Each run computes the shares by itself from data that all runs can read, and gets the same result.
+A slot is for one trainer. Each run computes the shares by itself from data that all runs can read,
+and gets the same result.
 
-Places go one at a time to the role that has the fewest. Among roles with equally many, the one that
-has used the least lately comes first, so roles take turns when there are fewer places than roles.
-Within a role, the run that arrived first is served first. A run that needs more than the limits
-allow anybody delays nobody.
+Slots are granted one at a time to the role that has the fewest. Of roles with equally many, the one
+with the least recent use comes first, so that roles take turns if there are fewer slots than roles.
+Within a role, the run that arrived first is served first. A run that needs more than any limit
+allows does not delay other runs.
 
-Runs write the numbers of this computation, so its cost depends on the number of runs alone: places
-that go round several roles in whole layers are computed, not counted out.
+Users choose the numbers of this computation, so its cost must depend on the number of runs only.
+Slots that are granted to several roles in turn are therefore computed in whole layers, not counted
+one by one.
 """
 
 from __future__ import annotations
@@ -20,180 +21,190 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 PATIENCE_SECONDS = 6.0
-"""A role with a place keeps it until it has used this much more than others: each change compiles a
-program again.
+"""A role keeps its slots until it has used this much more than others, because each change compiles
+a program again.
 """
 
 
-class Entry(NamedTuple):
-    """A run that is at work or waits for places."""
+class Demand(NamedTuple):
+    """The slots that a running or waiting run can use."""
 
-    role: int  # the number of its role
-    least: int  # with fewer places it cannot work
-    most: int  # more places are of no use to it
-    configs: int  # how many configurations it trains
-    held: int = 0  # the places that it has
-    steady: bool = False  # whether it keeps what it has to its end, and takes no more later
+    role: int  # number of its role
+    min_slots: int  # the run cannot work with fewer
+    max_slots: int  # the run cannot use more
+    configs: int  # number of configurations that it trains
+    current_slots: int = 0
+    is_static: bool = False  # keeps its slots until it ends, and takes no further ones
 
 
-class Limit(NamedTuple):
+class Quota(NamedTuple):
     """A quota; None means no limit."""
 
-    trainers: int | None = None  # how many trainers may work at a time
-    configs: int | None = None  # how many configurations the runs with trainers may have together
+    trainers: int | None = None  # number of trainers that may work at a time
+    configs: int | None = None  # number of configurations of all runs with trainers together
 
 
 class Role(NamedTuple):
-    """A role with runs that are alive."""
+    """A role with active runs."""
 
-    limit: Limit = Limit()
-    used: float = 0.0  # seconds of places that it has used lately
-    rests: bool = False  # whether none of its runs may continue
-
-
-class Step(NamedTuple):
-    """A number of places for one entry, and the configurations that begin with them."""
-
-    entry: int
-    places: int
-    configs: int = 0
+    quota: Quota = Quota()
+    used: float = 0.0  # seconds of slots that it has used recently
+    is_paused: bool = False  # all of its runs are paused
 
 
-def shares(entries: Sequence[Entry], roles: Mapping[int, Role], server: Limit) -> list[int]:
-    """Return the places of each entry, in the order of their arrival.
+class Grant(NamedTuple):
+    """Further slots for one run."""
 
-    >>> shares([Entry(0, 1, 4, 9), Entry(1, 1, 4, 9)], {0: Role(used=5.0), 1: Role()},
-    ...     Limit(trainers=3))
+    demand: int  # position of the run's demand
+    slots: int
+    configs: int = 0  # number of configurations that begin with the slots
+
+
+def divide_slots(demands: Sequence[Demand], roles: Mapping[int, Role], server: Quota) -> list[int]:
+    """Return the slots of each run.
+
+    Args:
+        demands: in the order of arrival.
+        server: quota of all roles together.
+
+    >>> divide_slots([Demand(0, 1, 4, 9), Demand(1, 1, 4, 9)], {0: Role(used=5.0), 1: Role()},
+    ...     Quota(trainers=3))
     [1, 2]
-    >>> shares([Entry(0, 1, 2, 9), Entry(0, 1, 2, 9)], {0: Role(Limit(trainers=3))}, Limit())
+    >>> divide_slots([Demand(0, 1, 2, 9), Demand(0, 1, 2, 9)], {0: Role(Quota(trainers=3))},
+    ...     Quota())
     [2, 1]
     """
-    places = _Division(entries, roles, server).divide()
-    held = [entry._replace(held=count) for entry, count in zip(entries, places)]
-    return _Division(
-        held, roles, server
-    ).divide()  # nobody is preferred for places that are not kept
+    slots = _Division(demands, roles, server).divide()
+    # Divide again, so that roles are not preferred for slots that they will not keep.
+    settled = [demand._replace(current_slots=count) for demand, count in zip(demands, slots)]
+    return _Division(settled, roles, server).divide()
 
 
-class _Part:
-    """The places and configurations taken so far under one limit."""
+class _Tally:
+    """The slots and configurations granted so far under one quota."""
 
-    def __init__(self, limit: Limit) -> None:
-        self._most_places = sys.maxsize if limit.trainers is None else limit.trainers
-        self._most_configs = sys.maxsize if limit.configs is None else limit.configs
-        self.places = self._configs = 0
+    def __init__(self, quota: Quota) -> None:
+        self._max_slots = sys.maxsize if quota.trainers is None else quota.trainers
+        self._max_configs = sys.maxsize if quota.configs is None else quota.configs
+        self.slots = 0
+        self._configs = 0
 
     @property
-    def free(self) -> int:
-        """The places that are left."""
-        return self._most_places - self.places
+    def free_slots(self) -> int:
+        return self._max_slots - self.slots
 
-    def fits(self, step: Step) -> bool:
-        """Return whether the limit allows a step."""
-        enough = not step.configs or self._configs + step.configs <= self._most_configs
-        return enough and step.places <= self.free
+    def fits(self, grant: Grant) -> bool:
+        """Return True if the quota allows a grant."""
+        if grant.configs and self._configs + grant.configs > self._max_configs:
+            return False
+        return grant.slots <= self.free_slots
 
-    def take(self, step: Step) -> None:
-        """Count a step."""
-        self.places += step.places
-        self._configs += step.configs
+    def add(self, grant: Grant) -> None:
+        """Count a grant."""
+        self.slots += grant.slots
+        self._configs += grant.configs
 
 
 class _Division:
-    """One division of the places while it is computed."""
+    """One division of the slots while it is computed."""
 
-    def __init__(self, entries: Sequence[Entry], roles: Mapping[int, Role], server: Limit) -> None:
-        self._entries = entries
+    def __init__(self, demands: Sequence[Demand], roles: Mapping[int, Role], server: Quota) -> None:
+        self._demands = demands
         self._roles = roles
         self._server = server
-        self._all = _Part(server)
-        self._parts = {role: _Part(roles[role].limit) for role in roles}
+        self._total = _Tally(server)
+        self._tallies = {number: _Tally(role.quota) for number, role in roles.items()}
         self._queues: dict[int, deque[int]] = {role: deque() for role in roles}
-        self._held = dict.fromkeys(roles, 0)
-        self._taken = [0] * len(entries)
-        for index, entry in enumerate(entries):
-            keeps = entry.steady and entry.held
-            if keeps or self._is_possible(entry):
-                self._queues[entry.role].append(index)
-                self._held[entry.role] += entry.held
-            if keeps:
-                self._take(Step(index, entry.held, entry.configs))
+        self._current_slots = dict.fromkeys(roles, 0)
+        self._granted = [0] * len(demands)
+        for index, demand in enumerate(demands):
+            keeps_slots = demand.is_static and demand.current_slots
+            if keeps_slots or self._is_possible(demand):
+                self._queues[demand.role].append(index)
+                self._current_slots[demand.role] += demand.current_slots
+            if keeps_slots:
+                self._grant(Grant(index, demand.current_slots, demand.configs))
 
     def divide(self) -> list[int]:
-        """Return the places of each entry when no role takes any more."""
-        begins = True  # False once an entry did not fit: later ones must not pass it
-        while steps := [step for role in self._queues if (step := self._next(role, begins))]:
-            step = min(steps, key=self._rank)
-            if self._all.fits(step):
-                self._take_layers(step, steps)
-            elif step.configs:
-                begins = False
+        """Return the slots of each run when no role takes further ones."""
+        may_begin = True  # False once a run did not fit: later ones must not overtake it
+        while grants := self._next_grants(may_begin):
+            grant = min(grants, key=self._rank)
+            if self._total.fits(grant):
+                self._grant_layers(grant, grants)
+            elif grant.configs:
+                may_begin = False
             else:
-                break  # not one more place is left
-        return self._taken
+                break  # all slots are granted
+        return self._granted
 
-    def _is_possible(self, entry: Entry) -> bool:
-        """Return whether the entry could work if it were alone."""
-        step = Step(0, entry.least, entry.configs)
-        return all(
-            _Part(limit).fits(step) for limit in (self._server, self._roles[entry.role].limit)
-        )
+    def _is_possible(self, demand: Demand) -> bool:
+        """Return True if the run could work without other runs."""
+        grant = Grant(0, demand.min_slots, demand.configs)
+        quotas = (self._server, self._roles[demand.role].quota)
+        return all(_Tally(quota).fits(grant) for quota in quotas)
 
-    def _take(self, step: Step) -> None:
-        self._taken[step.entry] += step.places
-        self._all.take(step)
-        self._parts[self._entries[step.entry].role].take(step)
+    def _grant(self, grant: Grant) -> None:
+        self._granted[grant.demand] += grant.slots
+        self._total.add(grant)
+        self._tallies[self._demands[grant.demand].role].add(grant)
 
-    def _take_layers(self, first: Step, steps: Sequence[Step]) -> None:
-        """Take the first step; if others at its level also add single places, as many whole rounds
-        of them at once as nothing else comes between."""
+    def _grant_layers(self, first: Grant, grants: Sequence[Grant]) -> None:
+        """Make the first grant, or as many layers of single slots as possible at once.
+
+        A layer is one slot for each role at the lowest level. It must not change the order of
+        grants.
+        """
         level = self._level(first)
-        lowest = [step for step in steps if self._level(step) == level]
-        if any(step.configs for step in lowest):
-            return self._take(first)
-        height = min(self._growth(step) for step in lowest)
-        height = min(
-            [height, *(self._level(step) - level for step in steps if self._level(step) > level)]
-        )
-        layers = min(height, self._all.free // len(lowest))
+        lowest = [grant for grant in grants if self._level(grant) == level]
+        layers = 0
+        if not any(grant.configs for grant in lowest):
+            limits = [self._count_growth(grant) for grant in lowest]
+            limits += [self._level(grant) - level for grant in grants if self._level(grant) > level]
+            layers = min(*limits, self._total.free_slots // len(lowest))
         if not layers:
-            return self._take(first)
-        for step in lowest:
-            self._take(step._replace(places=layers))
-        return None
+            self._grant(first)
+            return
+        for grant in lowest:
+            self._grant(grant._replace(slots=layers))
 
-    def _level(self, step: Step) -> int:
-        return self._parts[self._entries[step.entry].role].places
+    def _level(self, grant: Grant) -> int:
+        return self._tallies[self._demands[grant.demand].role].slots
 
-    def _growth(self, step: Step) -> int:
-        """Return how many single places the entry can take until it, or its role, has all that it
-        may have.
-        """
-        entry = self._entries[step.entry]
-        return min(entry.most - self._taken[step.entry], self._parts[entry.role].free)
+    def _count_growth(self, grant: Grant) -> int:
+        """Return how many single slots the run can take until it, or its role, is full."""
+        demand = self._demands[grant.demand]
+        own = demand.max_slots - self._granted[grant.demand]
+        return min(own, self._tallies[demand.role].free_slots)
 
-    def _next(self, role: int, begins: bool) -> Step | None:
-        """Return what a role takes next: the begin of an entry, or one more place for the entry
-        that began last.
-        """
+    def _next_grants(self, may_begin: bool) -> list[Grant]:
+        grants = (self._next_grant(role, may_begin) for role in self._queues)
+        return [grant for grant in grants if grant is not None]
+
+    def _next_grant(self, role: int, may_begin: bool) -> Grant | None:
+        """Return the next grant of a role: the first slots of a run, or one more for the last."""
         queue = self._queues[role]
         while queue and self._is_full(queue[0]):
             queue.popleft()
-        if self._roles[role].rests or not queue:
+        if self._roles[role].is_paused or not queue:
             return None
         index = queue[0]
-        entry = self._entries[index]
-        if not (self._taken[index] or begins):
+        if self._granted[index]:
+            grant = Grant(index, 1)
+        elif may_begin:
+            demand = self._demands[index]
+            grant = Grant(index, demand.min_slots, demand.configs)
+        else:
             return None
-        step = Step(index, 1) if self._taken[index] else Step(index, entry.least, entry.configs)
-        return step if self._parts[role].fits(step) else None
+        return grant if self._tallies[role].fits(grant) else None
 
     def _is_full(self, index: int) -> bool:
-        entry = self._entries[index]
-        return self._taken[index] >= entry.most or bool(self._taken[index] and entry.steady)
+        demand = self._demands[index]
+        granted = self._granted[index]
+        return granted >= demand.max_slots or bool(granted and demand.is_static)
 
-    def _rank(self, step: Step) -> tuple[int, float, int]:
-        role = self._entries[step.entry].role
-        taken = self._parts[role].places
-        kept = PATIENCE_SECONDS if self._held[role] > taken else 0.0
-        return taken, self._roles[role].used - kept, step.entry
+    def _rank(self, grant: Grant) -> tuple[int, float, int]:
+        role = self._demands[grant.demand].role
+        slots = self._tallies[role].slots
+        patience = PATIENCE_SECONDS if self._current_slots[role] > slots else 0.0
+        return slots, self._roles[role].used - patience, grant.demand
