@@ -21,8 +21,8 @@ class Fit:
     epochs: int
     shuffle: bool
     class_weight: row_weights.ClassWeight | None
-    steps: row_order.Steps | None
-    place: row_order.Place
+    steps: row_order.StepWindow | None
+    place: row_order.VisitKey
     wanted: ModeRequest
     block_rows: int | None
 
@@ -66,11 +66,11 @@ class Fit:
             batch_size=batch_size,
             epochs=passes,
             shuffle=typed(fit, "shuffle", bool),
-            class_weight=row_weights.from_fit(fit),
+            class_weight=row_weights.parse_class_weight(fit),
             steps=None
             if steps is None
-            else row_order.Steps(steps=steps, total=total, passes=passes),
-            place=row_order.Place(
+            else row_order.StepWindow(steps=steps, total=total, passes=passes),
+            place=row_order.VisitKey(
                 **{
                     name: integer(place, name)
                     for name in ("seed", "mst_key", "epoch", "segment_id")

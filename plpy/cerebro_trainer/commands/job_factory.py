@@ -42,7 +42,7 @@ class JobMaker:
         chosen = record(header, "buffers") if "buffers" in header else {}
         job.chosen = {key: frozenset(integers(chosen, key)) for key in chosen}
         # The rows for a sealed job come when it has begun: who begins it must find none here.
-        job.streamed = {key for key in keys if sealed or not self._datasets[key].complete}
+        job.streamed = {key for key in keys if sealed or not self._datasets[key].is_complete}
         return job
 
     def trainee(self, program: Program, spec: ProgramSpec, header: Header) -> Trainee:
@@ -68,7 +68,7 @@ class JobMaker:
     def _fusion(self, program: Program, header: Header) -> FusionJob:
         keys = [text(visit, "dataset") for visit in items(header, "visits")]
         self._check(keys)
-        if not keys or not all(self._datasets[key].complete for key in keys):
+        if not keys or not all(self._datasets[key].is_complete for key in keys):
             raise RequestError(
                 "a job of several states visits datasets that are kept, at least one"
             )

@@ -25,9 +25,9 @@ from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.commands.row_outputs import Lines, OutputsJob
 from cerebro_trainer.commands.state_snapshots import Held, Loading, Snapshot, not_held
 from cerebro_trainer.data import raw_rows
-from cerebro_trainer.data.arrays import literal
-from cerebro_trainer.data.buffers import Buffer, Dataset, from_frame
-from cerebro_trainer.data.recipe_values import RecipeValues
+from cerebro_trainer.data.arrays import format_literal
+from cerebro_trainer.data.buffers import Buffer, Dataset, parse_buffer
+from cerebro_trainer.data.recipe_values import RecipeEncoder
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.program import Array, Program
@@ -70,7 +70,7 @@ class Work:
         self._result_key = ""
         self._origin = Origin(0, is_complete=False)
         self._sealed = False
-        self._recipe: RecipeValues | None = None
+        self._recipe: RecipeEncoder | None = None
 
     def begin(self, header: Header, payload: Bytes) -> Messages:
         """Open a job on a state; where that comes in chunks, they follow and go straight into the
@@ -86,7 +86,7 @@ class Work:
         self.private |= self._sealed
         recipe = header.get("recipe")
         self._recipe = (
-            None if recipe is None else RecipeValues.from_header(record(header, "recipe"))
+            None if recipe is None else RecipeEncoder.from_header(record(header, "recipe"))
         )
         spec = self._spec(header)
         with self._boundary():
@@ -225,7 +225,7 @@ class Work:
                     :300
                 ]
             )
-        inputs = raw_rows.inputs(header, payload)
+        inputs = raw_rows.decode_inputs(header, payload)
         with self._boundary():
             found = tabulate(job.program.predict(inputs), counts, Want.from_header(header))
         return (Message({"ok": found.as_header()}),)
@@ -238,7 +238,7 @@ class Work:
                 "the state of this job is sealed: what its layers give would tell it",
                 sqlstate="42501",
             )
-        buffer = from_frame(header, payload)
+        buffer = parse_buffer(header, payload)
         with self._boundary():
             found = job.program.compute_features(text(header, "layer"), buffer.inputs)
         return (Message({"ok": {"shape": list(found.shape)}}, bytes_of(found)),)
@@ -256,7 +256,7 @@ class Work:
         """
         job = self._open_job()
         telling = Telling.from_header(header)
-        inputs = (self._recipe.inputs if self._recipe else raw_rows.inputs)(header, payload)
+        inputs = (self._recipe.encode if self._recipe else raw_rows.decode_inputs)(header, payload)
         with self._boundary():
             (output,) = job.program.predict(inputs)
             return as_columns(telling.columns(output))
@@ -269,7 +269,9 @@ class Work:
         with self._boundary():
             inputs, target = rows_and_target(header, payload, self._datasets)
             asked = Shuffling.from_header(header, inputs)
-            found = [literal(losses) for losses in asked.losses(self._output(job), inputs, target)]
+            found = [
+                format_literal(losses) for losses in asked.losses(self._output(job), inputs, target)
+            ]
         return as_columns(found)
 
     def attribute(self, header: Header, payload: Bytes) -> Messages:
@@ -277,7 +279,7 @@ class Work:
         and each patch.
         """
         job = self._open_to_inputs()
-        inputs = raw_rows.inputs(header, payload)
+        inputs = raw_rows.decode_inputs(header, payload)
         columns, patches = places(header, "columns", inputs), places(header, "patches", inputs)
         with self._boundary():
             found = job.program.attribute(inputs, columns, patches)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from cerebro_trainer.commands.fit_options import Fit
 from cerebro_trainer.data import row_order, row_weights
-from cerebro_trainer.data.buffer_merge import Blocks
+from cerebro_trainer.data.buffer_merge import BufferMerger
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.execution_modes import ModeSelector
@@ -99,7 +99,7 @@ class TrainJob(Job):
         self._forms = forms
         self._form: str | None = None
         self._threads = threads
-        self._blocks = Blocks(fit.block_rows)
+        self._blocks = BufferMerger(fit.block_rows)
         self._rows = self._batches = 0
         self._passed = (0, 0)
         """A pass, and how many of its batches went by."""
@@ -112,12 +112,12 @@ class TrainJob(Job):
         return self._fit.place.epoch
 
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        for block, of_pass in self._blocks.taken(buffer, pass_no):
+        for block, of_pass in self._blocks.add(buffer, pass_no):
             self._train(block, of_pass)
 
     def end(self) -> None:
         """All buffers were taken: train on those that are no block yet."""
-        for block, of_pass in self._blocks.rest():
+        for block, of_pass in self._blocks.flush():
             self._train(block, of_pass)
         self._wait(self._dispatched, time.perf_counter())
 
@@ -159,7 +159,7 @@ class TrainJob(Job):
 
     def weighted(self, buffer: Buffer) -> Buffer:
         """The buffer with the weights that its rows have in the loss."""
-        return row_weights.weighted(buffer, self._fit.class_weight)
+        return row_weights.add_weights(buffer, self._fit.class_weight)
 
     def form_for(
         self, forms: ModeSelector, weighted: Buffer, rows: npt.NDArray[np.int32], states: int
@@ -192,15 +192,15 @@ class TrainJob(Job):
         """Positions of the rows that this pass trains on, in order."""
         place, steps = self._fit.place, self._fit.steps
         rows = (
-            row_order.permutation(place, buffer.buffer_id, pass_no, buffer.rows)
+            row_order.shuffle_buffer(place, buffer.buffer_id, pass_no, buffer.rows)
             if self._fit.shuffle
-            else row_order.natural(buffer.rows)
+            else row_order.list_rows(buffer.rows)
         )
         if steps is None:
             return rows
         current, first = self._passed if self._passed[0] == pass_no else (pass_no, 0)
         self._passed = (current, first + math.ceil(buffer.rows / self._fit.batch_size))
-        return steps.taken(rows, self._fit.batch_size, first, (place.epoch, pass_no))
+        return steps.select(rows, self._fit.batch_size, first, place.epoch, pass_no)
 
     def show(self, callbacks: Callbacks) -> None:
         board, step = self.program.open_board(callbacks.folder), self.program.step
@@ -245,8 +245,8 @@ class TimeJob(Job):
 
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         if self._form is None and buffer.rows:
-            fit, rows = self._fit, row_order.natural(buffer.rows)
-            weighted = row_weights.weighted(buffer, fit.class_weight)
+            fit, rows = self._fit, row_order.list_rows(buffer.rows)
+            weighted = row_weights.add_weights(buffer, fit.class_weight)
             self._form = self._forms.choose(
                 self.program, fit.wanted, weighted, rows, fit.batch_size
             )

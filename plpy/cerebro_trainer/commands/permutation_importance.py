@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.data import raw_rows
-from cerebro_trainer.data.buffer_merge import joined
-from cerebro_trainer.data.buffers import Dataset, single_target
+from cerebro_trainer.data.buffer_merge import merge_buffers
+from cerebro_trainer.data.buffers import Dataset, get_single_target
 from cerebro_trainer.data.prediction_metrics import LOSSES
-from cerebro_trainer.data.row_order import shuffled
+from cerebro_trainer.data.row_order import shuffle
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.program import Attributions, ColumnPositions
 from cerebro_trainer.wire.fields import integer, number, text, typed
@@ -67,7 +67,7 @@ class Shuffling:
         for place, column in enumerate(self.columns):
             losses: list[float] = []
             while len(losses) < self.repeats and time.monotonic() < ends:
-                order = shuffled((self.seed, place, len(losses)), len(target))
+                order = shuffle((self.seed, place, len(losses)), len(target))
                 losses.append(self._loss(predict(_moved(inputs, column, order)), target) - before)
             yield losses if len(losses) == self.repeats else []
 
@@ -89,14 +89,14 @@ def rows_and_target(
     rows that came.
     """
     if "dataset" not in header:
-        return raw_rows.inputs_and_target(header, payload)
+        return raw_rows.decode_inputs_and_target(header, payload)
     dataset = datasets.get(text(header, "dataset"))
-    if dataset is None or not dataset.complete or not dataset.buffers:
+    if dataset is None or not dataset.is_complete or not dataset.buffers:
         raise RequestError(
             f"dataset {header['dataset']!r} has no rows that are kept", sqlstate="55000"
         )
-    buffer = joined(dataset.buffers)
-    return buffer.inputs, single_target(buffer)
+    buffer = merge_buffers(dataset.buffers)
+    return buffer.inputs, get_single_target(buffer)
 
 
 def attribution_columns(found: Attributions) -> Iterator[str]:

@@ -53,11 +53,11 @@ class Table:
     def as_header(self) -> dict[str, str]:
         """The columns as PostgreSQL array literals."""
         return {
-            "row": arrays.literal(self.row.tolist()),
-            "output": arrays.literal(self.output.tolist()),
-            "class": arrays.literal(self.label.tolist()),
-            "value": arrays.literal(self.value.tolist()),
-            "rank": arrays.literal(self.rank.tolist()),
+            "row": arrays.format_literal(self.row.tolist()),
+            "output": arrays.format_literal(self.output.tolist()),
+            "class": arrays.format_literal(self.label.tolist()),
+            "value": arrays.format_literal(self.value.tolist()),
+            "rank": arrays.format_literal(self.rank.tolist()),
         }
 
 

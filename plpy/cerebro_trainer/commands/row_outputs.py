@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.commands.jobs import Job
-from cerebro_trainer.data.buffers import Buffer, single_target
+from cerebro_trainer.data.buffers import Buffer, get_single_target
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.program import Array, Program
 from cerebro_trainer.state.serialization import bytes_of
@@ -37,7 +37,7 @@ class OutputsJob(Job):
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         if buffer.rows:
             self._lines[dataset].append(
-                _lines(single_target(buffer), self.program.predict(buffer.inputs))
+                _lines(get_single_target(buffer), self.program.predict(buffer.inputs))
             )
 
     def result(self) -> dict[str, object]:

@@ -14,8 +14,8 @@ from cerebro_trainer.commands import gpus, prediction_columns
 from cerebro_trainer.commands.job_handler import Work
 from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.data import recipe_values
-from cerebro_trainer.data.buffers import Dataset, from_frame
-from cerebro_trainer.data.packing import Packing
+from cerebro_trainer.data.buffers import Dataset, parse_buffer
+from cerebro_trainer.data.packing import BufferPacker
 from cerebro_trainer.errors import OutOfMemory, RequestError, TrainerError
 from cerebro_trainer.wire.fields import integer, number, text
 from cerebro_trainer.wire.frames import Bytes, Connection, Frame, Message, Messages, PeerGone
@@ -42,7 +42,7 @@ class Trainer:
         self._datasets: dict[str, Dataset] = {}
         self._gpus = workshop.framework.describe_gpus if workshop else gpus.listed
         self._work = Work(workshop, self._datasets, connection.check_peer) if workshop else None
-        self._packing = Packing()
+        self._packing = BufferPacker()
         self._deferred: TrainerError | None = None
         self._failed = False
         self._idle: float | None = None
@@ -87,7 +87,7 @@ class Trainer:
             except PeerGone as gone:
                 if gone.is_idle or not self._reusable:
                     raise
-                recipe_values.read.cache_clear()
+                recipe_values.parse_recipe.cache_clear()
                 prediction_columns.texts.cache_clear()
                 return
             else:
@@ -150,7 +150,7 @@ class Trainer:
         """Keep the error for the next reply. It ends the job that is open, whose state is lost."""
         self._deferred = error
         self._failed = True
-        self._packing = Packing()
+        self._packing = BufferPacker()
         if self._work is not None:
             self._work.abandon()
 
@@ -160,7 +160,7 @@ class Trainer:
         """
         self._idle = _seconds(header)
         self._datasets.clear()
-        self._packing = Packing()
+        self._packing = BufferPacker()
         if self._work is not None:
             self._work.reset()
         return ()
@@ -178,20 +178,20 @@ class Trainer:
         """A dataset may be kept in what the others leave of the trainer's cache."""
         key = text(header, "dataset")
         self._datasets.pop(key, None)
-        others = sum(dataset.kept_bytes for dataset in self._datasets.values())
+        others = sum(dataset.cached_bytes for dataset in self._datasets.values())
         self._datasets[key] = Dataset(max(0, integer(header, "cache_bytes", minimum=0) - others))
         return ()
 
     def _buffer(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
-        key, buffer = text(header, "dataset"), from_frame(header, payload)
+        key, buffer = text(header, "dataset"), parse_buffer(header, payload)
         if self._work is None or not self._work.stream(key, buffer, header):
             self._dataset(key).add(buffer)
         return ()
 
     def _close(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
         dataset = self._dataset(text(header, "dataset"))
-        dataset.closed = True
-        return (Message({"ok": dataset.summary()}),)
+        dataset.is_closed = True
+        return (Message({"ok": dataset.summarize()}),)
 
     def _block(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
         self._packing.add(header, payload)
@@ -199,9 +199,9 @@ class Trainer:
 
     def _pack(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
         """What came since the last one; then another buffer begins."""
-        packing, self._packing = self._packing, Packing()
-        shapes = packing.shapes()
-        told = [] if header.get("shapes_only") is True else list(packing.columns(header))
+        packing, self._packing = self._packing, BufferPacker()
+        shapes = packing.get_shapes()
+        told = [] if header.get("shapes_only") is True else list(packing.take_columns(header))
         reply = {"shapes": shapes, "lengths": [column.nbytes for column in told]}
         return (Message({"ok": reply}, *(column.data for column in told)),)
 

@@ -1,1 +1,1 @@
-"""A segment's rows as arrays: decoded, kept, ordered, weighted."""
+"""Data in the trainer: decoding of what SQL sends, cached datasets, and the order of rows."""

@@ -1,8 +1,8 @@
-"""Neighbouring buffers as one, for jobs over tables whose buffers hold one group of rows each.
+"""Merging of consecutive buffers, for tables whose buffers contain one group of rows each.
 
-A config that sees all groups is to mix them in its batches, as it would if rows lay anywhere. Which
-buffers become one block follows from their sizes alone, so that it does not matter whether they are
-kept here or come off the wire.
+A config that trains on all groups should mix them in its batches, as if the rows were in any order.
+The sizes of the buffers alone decide which ones are merged. It does therefore not matter whether
+they come from the cache or from the wire.
 """
 
 from __future__ import annotations
@@ -16,52 +16,57 @@ import numpy.typing as npt
 from cerebro_trainer.data.buffers import Buffer
 
 
-class Blocks:
-    """Buffers on their way into blocks of at least so many rows, pass by pass; without a number
-    each is a block.
+class BufferMerger:
+    """Merges the buffers of a pass into blocks.
+
+    Args:
+        min_rows: a block ends when it has this many rows; None makes each buffer a block.
     """
 
-    def __init__(self, rows: int | None) -> None:
-        self._rows = rows
-        self._waiting: list[Buffer] = []
-        self._pass = 0
+    def __init__(self, min_rows: int | None) -> None:
+        self._min_rows = min_rows
+        self._pending: list[Buffer] = []
+        self._pass_no = 0
 
-    def taken(self, buffer: Buffer, pass_no: int) -> Iterator[tuple[Buffer, int]]:
-        """What is a block now that another buffer has come, with its pass."""
-        if self._rows is None:
+    def add(self, buffer: Buffer, pass_no: int) -> Iterator[tuple[Buffer, int]]:
+        """Add a buffer; yield each complete block with the number of its pass."""
+        if self._min_rows is None:
             yield buffer, pass_no
             return
-        if pass_no != self._pass:
-            yield from self.rest()
-        self._pass = pass_no
-        self._waiting.append(buffer)
-        if sum(each.rows for each in self._waiting) >= self._rows:
-            yield from self.rest()
+        if pass_no != self._pass_no:
+            yield from self.flush()
+        self._pass_no = pass_no
+        self._pending.append(buffer)
+        if sum(pending.rows for pending in self._pending) >= self._min_rows:
+            yield from self.flush()
 
-    def rest(self) -> Iterator[tuple[Buffer, int]]:
-        """What is left, when no other buffer comes in its pass."""
-        if self._waiting:
-            block, self._waiting = joined(self._waiting), []
-            yield block, self._pass
+    def flush(self) -> Iterator[tuple[Buffer, int]]:
+        """Yield the buffers that are not in a block yet as the last block of their pass."""
+        if self._pending:
+            block = merge_buffers(self._pending)
+            self._pending = []
+            yield block, self._pass_no
 
 
-def joined(buffers: Sequence[Buffer]) -> Buffer:
-    """The rows of buffers one after another, under the number of the first."""
+def merge_buffers(buffers: Sequence[Buffer]) -> Buffer:
+    """Concatenate the rows of buffers; the result has the id of the first one."""
     first = buffers[0]
     if len(buffers) == 1:
         return first
-    weights = (
-        None if first.sample_weights is None else _rows([each.sample_weights for each in buffers])
-    )
+    sample_weights = None
+    if first.sample_weights is not None:
+        sample_weights = _concatenate([buffer.sample_weights for buffer in buffers])
+    inputs = zip(*(buffer.inputs for buffer in buffers), strict=True)
+    targets = zip(*(buffer.targets for buffer in buffers), strict=True)
     return Buffer(
-        first.buffer_id,
-        sum(each.rows for each in buffers),
-        tuple(_rows(parts) for parts in zip(*(each.inputs for each in buffers), strict=True)),
-        tuple(_rows(parts) for parts in zip(*(each.targets for each in buffers), strict=True)),
-        sum(each.nbytes for each in buffers),
-        weights,
+        buffer_id=first.buffer_id,
+        rows=sum(buffer.rows for buffer in buffers),
+        inputs=tuple(map(_concatenate, inputs)),
+        targets=tuple(map(_concatenate, targets)),
+        nbytes=sum(buffer.nbytes for buffer in buffers),
+        sample_weights=sample_weights,
     )
 
 
-def _rows(parts: Sequence[Any]) -> npt.NDArray[Any]:
-    return np.concatenate(parts)
+def _concatenate(arrays: Sequence[Any]) -> npt.NDArray[Any]:
+    return np.concatenate(arrays)

@@ -1,7 +1,7 @@
-"""The segment's data in the trainer: decoded buffers, kept while they fit.
+"""The data of a segment in the trainer: decoded buffers, which are cached if they fit.
 
-Whether a dataset is kept or streamed again for every visit must not show in any result, so a job
-sees the same `Buffer` objects either way.
+A job sees the same `Buffer` objects whether a dataset is cached or streamed again for each visit,
+because that must not influence any result.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from cerebro_trainer.wire.frames import Bytes
 
 MAX_DIMENSIONS = 32
 DTYPES: dict[str, np.dtype[Any]] = {"float32": np.dtype("<f4"), "int16": np.dtype("<i2")}
+ROLES = ("x", "y", "w")
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """One row of a packed table: `rows` examples; each array has shape (rows, ...)."""
+    """One row of a packed table, which contains `rows` examples; arrays have shape (rows, ...)."""
 
     buffer_id: int
     rows: int
@@ -32,33 +33,40 @@ class Buffer:
     targets: tuple[npt.NDArray[Any], ...]
     nbytes: int
     sample_weights: npt.NDArray[np.float32] | None = None
-    """Those of the rows as the table has them, shape (rows,); None where it has none."""
+    """Weights of the rows in the table, shape (rows,); None if the table has none."""
     weights: npt.NDArray[np.float32] | None = None
-    """Of the rows in the training loss, shape (rows,); None for a job that has none."""
+    """Weights of the rows in the training loss, shape (rows,); None if the job has none."""
 
 
-def from_frame(header: Mapping[str, Any], payload: Bytes) -> Buffer:
-    """Cut a `buffer` frame into arrays, without copying: they are views of the payload."""
-    found: dict[str, list[npt.NDArray[Any]]] = {"x": [], "y": [], "w": []}
+def parse_buffer(header: Mapping[str, Any], payload: Bytes) -> Buffer:
+    """Return the buffer in a `buffer` frame; its arrays are views of the payload."""
+    arrays: dict[str, list[npt.NDArray[Any]]] = {role: [] for role in ROLES}
     offset = 0
     for entry in items(header, "arrays"):
-        array, offset = _cut(entry, payload, offset)
-        found[text(entry, "role", choices=("x", "y", "w"))].append(array)
+        array, offset = _parse_array(entry, payload, offset)
+        arrays[text(entry, "role", choices=ROLES)].append(array)
     if offset != payload.nbytes:
         raise RequestError(f"the arrays take {offset} bytes, but the payload has {payload.nbytes}")
-    lengths = {len(array) for arrays in found.values() for array in arrays}
+    lengths = {len(array) for role in ROLES for array in arrays[role]}
     if len(lengths) != 1:
         raise RequestError(
             f"the arrays of one buffer must have equal lengths, received {sorted(lengths)}"
         )
-    rows, inputs, targets = lengths.pop(), tuple(found["x"]), tuple(found["y"])
-    weights = [_weights(array, rows) for array in found["w"]]
+    rows = lengths.pop()
+    weights = [_check_weights(array, rows) for array in arrays["w"]]
     if len(weights) > 1:
         raise RequestError(f"rows have one weight each, received {len(weights)}")
-    return Buffer(integer(header, "buffer_id"), rows, inputs, targets, payload.nbytes, *weights)
+    return Buffer(
+        buffer_id=integer(header, "buffer_id"),
+        rows=rows,
+        inputs=tuple(arrays["x"]),
+        targets=tuple(arrays["y"]),
+        nbytes=payload.nbytes,
+        sample_weights=weights[0] if weights else None,
+    )
 
 
-def _weights(array: npt.NDArray[Any], rows: int) -> npt.NDArray[np.float32]:
+def _check_weights(array: npt.NDArray[Any], rows: int) -> npt.NDArray[np.float32]:
     if array.size != rows or array.dtype != np.float32:
         raise RequestError(
             f"{rows} rows came with weights of shape {list(array.shape)} and type {array.dtype}"
@@ -66,7 +74,10 @@ def _weights(array: npt.NDArray[Any], rows: int) -> npt.NDArray[np.float32]:
     return array.reshape(rows)
 
 
-def _cut(entry: Mapping[str, Any], payload: Bytes, offset: int) -> tuple[npt.NDArray[Any], int]:
+def _parse_array(
+    entry: Mapping[str, Any], payload: Bytes, offset: int
+) -> tuple[npt.NDArray[Any], int]:
+    """Return the array that an entry describes, and the offset of its end."""
     dtype = DTYPES[text(entry, "dtype", choices=tuple(DTYPES))]
     shape = entry.get("shape")
     if not (isinstance(shape, list) and shape and all(type(n) is int and n >= 0 for n in shape)):
@@ -83,58 +94,57 @@ def _cut(entry: Mapping[str, Any], payload: Bytes, offset: int) -> tuple[npt.NDA
     return payload[offset:end].view(dtype).reshape(shape), end
 
 
-def single_target(buffer: Buffer) -> npt.NDArray[Any]:
-    """Return the one target of each row: a number, or the place of the class that its columns
-    encode.
+def get_single_target(buffer: Buffer) -> npt.NDArray[Any]:
+    """Return the target of each row: a number, or the index of its one-hot encoded class.
+
+    Raises:
+        RequestError: the rows have several targets, or another kind of target.
     """
     if len(buffer.targets) != 1 or buffer.rows < 1:
         raise RequestError(
             f"rows have one target each, received {len(buffer.targets)} of {buffer.rows} rows"
         )
     values = buffer.targets[0].reshape(buffer.rows, -1)
-    encoded = values.dtype == DTYPES["int16"]
-    if values.shape[1] < 1 or (values.shape[1] > 1 and not encoded):
+    is_one_hot = values.dtype == DTYPES["int16"]
+    if values.shape[1] < 1 or (values.shape[1] > 1 and not is_one_hot):
         raise RequestError(
             "a target must be a number or an encoded class, received "
             f"{list(buffer.targets[0].shape)}"
         )
-    return values.argmax(axis=1) if encoded else values[:, 0]
+    return values.argmax(axis=1) if is_one_hot else values[:, 0]
 
 
 @dataclass
 class Dataset:
-    """The buffers of one packed table on one segment, in the order they came."""
+    """The buffers of one packed table on one segment, in the order of their arrival."""
 
-    limit: int
-    buffers: list[Buffer] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-    """Rows of each buffer that came, whether or not it is kept."""
-    count: int = 0
+    limit: int  # bytes that may be cached
+    buffers: list[Buffer] = field(default_factory=list)  # all of them, or none
+    sizes: list[int] = field(default_factory=list)  # rows of each buffer, cached or not
+    buffer_count: int = 0
     rows: int = 0
     nbytes: int = 0
-    closed: bool = False
+    is_closed: bool = False
 
     @property
-    def cached(self) -> bool:
-        """Whether all buffers that came so far are here."""
-        return len(self.buffers) == self.count
+    def is_cached(self) -> bool:
+        """True if all buffers so far are cached."""
+        return len(self.buffers) == self.buffer_count
 
     @property
-    def complete(self) -> bool:
-        """Whether a job can run over it without its being streamed again."""
-        return self.closed and self.cached
+    def is_complete(self) -> bool:
+        """True if a job can read the dataset without streaming it again."""
+        return self.is_closed and self.is_cached
 
     @property
-    def kept_bytes(self) -> int:
-        """What its buffers take in memory."""
-        return self.nbytes if self.cached else 0
+    def cached_bytes(self) -> int:
+        """The memory of the cached buffers."""
+        return self.nbytes if self.is_cached else 0
 
     def add(self, buffer: Buffer) -> None:
-        """Keep the buffer; once the limit is passed keep none at all, as part of a dataset is of no
-        use.
-        """
-        fits = self.cached and self.nbytes + buffer.nbytes <= self.limit
-        self.count += 1
+        """Add a buffer; above the limit cache none at all, because a part is of no use."""
+        fits = self.is_cached and self.nbytes + buffer.nbytes <= self.limit
+        self.buffer_count += 1
         self.sizes.append(buffer.rows)
         self.rows += buffer.rows
         self.nbytes += buffer.nbytes
@@ -143,12 +153,12 @@ class Dataset:
         else:
             self.buffers.clear()
 
-    def summary(self) -> dict[str, object]:
-        """The reply to `close`."""
+    def summarize(self) -> dict[str, object]:
+        """Return the reply to `close`."""
         return {
-            "buffers": self.count,
+            "buffers": self.buffer_count,
             "rows": self.rows,
             "bytes": self.nbytes,
-            "cached": self.cached,
+            "cached": self.is_cached,
             "limit": self.limit,
         }

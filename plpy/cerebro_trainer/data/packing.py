@@ -1,7 +1,6 @@
-"""A buffer in the making: its rows come in blocks, each decoded as it comes, and are put into one
-order at the end.
+"""Packing of a buffer, whose rows arrive in blocks and are put into one order at the end.
 
-So whoever sends them, and whoever decodes them, holds a block at a time, however large a buffer is.
+The sender and this trainer handle one block at a time, however large the buffer is.
 """
 
 from __future__ import annotations
@@ -19,109 +18,111 @@ from cerebro_trainer.wire.fields import integer, items, text
 from cerebro_trainer.wire.frames import Bytes
 
 ROW_NUMBER = np.dtype(">i8")
-MOST_BYTES = (1 << 30) - (1 << 20)
-"""Of all arrays together: a row of PostgreSQL has less than 1 GB."""
+MAX_BYTES = (1 << 30) - (1 << 20)
+"""Limit for all arrays of a buffer: a row of PostgreSQL has less than 1 GB."""
 
 
-class Packing:
-    """The rows of one buffer that have come so far."""
+class BufferPacker:
+    """The rows of one buffer that have arrived so far."""
 
     def __init__(self) -> None:
-        self._entries: list[dict[str, Any]] = []
-        self._numbers: list[npt.NDArray[np.int64]] = []
-        self._blocks: list[list[Array]] = []
-        """Of each column the values of each block, shape (rows, ...)."""
-        self._bytes = 0
+        self._row_numbers: list[npt.NDArray[np.int64]] = []
+        """By block, shape (rows,)."""
+        self._columns: list[list[Array]] = []
+        """By column and block, shape (rows, ...)."""
+        self._nbytes = 0
+
+    @property
+    def _row_count(self) -> int:
+        return sum(map(len, self._row_numbers))
 
     def add(self, header: Mapping[str, Any], payload: Bytes) -> None:
-        """Decode a block of rows; the payload's first part are their numbers, the others the
-        columns.
-        """
-        entries, rows = items(header, "arrays"), integer(header, "rows", minimum=1)
-        numbers, *parts = raw_rows.split(header, payload, len(entries) + 1)
-        if numbers.nbytes != rows * ROW_NUMBER.itemsize:
+        """Decode a block; the payload contains the numbers of the rows, then their columns."""
+        entries = items(header, "arrays")
+        rows = integer(header, "rows", minimum=1)
+        row_numbers, *parts = raw_rows.split_payload(header, payload, len(entries) + 1)
+        if row_numbers.nbytes != rows * ROW_NUMBER.itemsize:
             raise RequestError(
-                f'"rows" is {rows}, but there are {numbers.nbytes} bytes of row numbers'
+                f'"rows" is {rows}, but there are {row_numbers.nbytes} bytes of row numbers'
             )
-        if self._numbers and len(entries) != len(self._blocks):
+        if self._row_numbers and len(entries) != len(self._columns):
             raise RequestError(
-                f"received {len(entries)} columns after a block of {len(self._blocks)}"
+                f"received {len(entries)} columns after a block of {len(self._columns)}"
             )
-        columns = [_column(entry, part, rows) for entry, part in zip(entries, parts, strict=True)]
-        for entry, values, blocks in zip(entries, columns, self._blocks, strict=False):
-            with raw_rows.told(entry):
-                _check_alike(values, blocks[0])
-        self._blocks = self._blocks or [[] for _ in entries]
-        for values, blocks in zip(columns, self._blocks, strict=True):
-            blocks.append(values)
-            self._bytes += values.nbytes
-        self._numbers.append(numbers.view(ROW_NUMBER).astype(np.int64))
+        arrays = [
+            _decode_column(entry, part, rows) for entry, part in zip(entries, parts, strict=True)
+        ]
+        for entry, array, blocks in zip(entries, arrays, self._columns, strict=False):
+            with raw_rows.name_column_in_errors(entry):
+                _check_same_type(array, blocks[0])
+        if not self._columns:
+            self._columns = [[] for _ in entries]
+        for array, blocks in zip(arrays, self._columns, strict=True):
+            blocks.append(array)
+            self._nbytes += array.nbytes
+        self._row_numbers.append(row_numbers.view(ROW_NUMBER).astype(np.int64))
         self._check_size()
 
     def _check_size(self) -> None:
-        if self._bytes > MOST_BYTES:
+        if self._nbytes > MAX_BYTES:
             raise RequestError(
-                f"{sum(map(len, self._numbers))} rows of a buffer take {self._bytes >> 20} MB; "
-                f"expected at most {MOST_BYTES >> 20} MB",
+                f"{self._row_count} rows of a buffer take {self._nbytes >> 20} MB; "
+                f"expected at most {MAX_BYTES >> 20} MB",
                 hint="Pack them with a smaller buffer_size.",
             )
 
-    def shapes(self) -> list[tuple[int, ...]]:
-        """Of each column, with its rows."""
-        if not self._numbers:
+    def get_shapes(self) -> list[tuple[int, ...]]:
+        """Return the shape (rows, ...) of each column."""
+        if not self._row_numbers:
             raise RequestError("no rows have come that could be packed", sqlstate="55000")
-        rows = sum(map(len, self._numbers))
-        return [(rows, *blocks[0].shape[1:]) for blocks in self._blocks]
+        return [(self._row_count, *blocks[0].shape[1:]) for blocks in self._columns]
 
-    def columns(self, header: Mapping[str, Any]) -> Iterator[Array]:
-        """Each column, of shape (rows, ...), whose blocks are let go.
+    def take_columns(self, header: Mapping[str, Any]) -> Iterator[Array]:
+        """Yield each column, shape (rows, ...), and release its blocks.
 
-        The rows come as it suits the database. Their order in the buffer follows from their
-        numbers: by a hash under "seed" and "buffer_id", or as they are where the seed is null.
+        The database sends the rows in any order. Their order in the buffer depends on their
+        numbers: shuffled with "seed" and "buffer_id", or sorted if the seed is null.
         """
-        placed = np.argsort(np.concatenate(self._numbers), kind="stable")
+        order = np.argsort(np.concatenate(self._row_numbers), kind="stable")
         if header.get("seed") is not None:
-            placed = placed[
-                row_order.shuffled(
-                    (integer(header, "seed"), integer(header, "buffer_id")), len(placed)
-                )
-            ]
-        places = np.empty_like(placed)
-        places[placed] = np.arange(len(placed))
-        for blocks in self._blocks:
-            yield _joined(blocks, places)
+            key = (integer(header, "seed"), integer(header, "buffer_id"))
+            order = order[row_order.shuffle(key, len(order))]
+        positions = np.empty_like(order)
+        positions[order] = np.arange(len(order))
+        for blocks in self._columns:
+            yield _merge_blocks(blocks, positions)
 
 
-def _column(entry: dict[str, Any], part: Bytes, rows: int) -> Array:
-    """The values of a column, by its recipe if it has one."""
+def _decode_column(entry: dict[str, Any], part: Bytes, rows: int) -> Array:
+    """Decode the values of a column, with its recipe if it has one."""
     if "recipe" not in entry:
-        return raw_rows.columns([entry], [part], rows)[0]
-    with raw_rows.told(entry):
-        found = recipe_values.read(text(entry, "recipe")).inputs(
-            {"rows": rows, "arrays": [entry]}, part
-        )
-        if len(found) != 1:
-            raise RequestError(f'"recipe" is for {len(found)} columns; expected one')
-        return found[0]
+        return raw_rows.decode_columns([entry], [part], rows)[0]
+    with raw_rows.name_column_in_errors(entry):
+        recipe = recipe_values.parse_recipe(text(entry, "recipe"))
+        arrays = recipe.encode({"rows": rows, "arrays": [entry]}, part)
+        if len(arrays) != 1:
+            raise RequestError(f'"recipe" is for {len(arrays)} columns; expected one')
+        return arrays[0]
 
 
-def _joined(blocks: list[Array], places: npt.NDArray[np.intp]) -> Array:
-    """The rows of all blocks, each at its place; no block stays."""
-    joined, begin = np.empty((len(places), *blocks[0].shape[1:]), blocks[0].dtype), 0
+def _merge_blocks(blocks: list[Array], positions: npt.NDArray[np.intp]) -> Array:
+    """Merge blocks into one array, each row at its position, and empty the list of blocks."""
+    merged = np.empty((len(positions), *blocks[0].shape[1:]), blocks[0].dtype)
+    begin = 0
     blocks.reverse()
     while blocks:
         block = blocks.pop()
-        joined[places[begin : begin + len(block)]] = block
+        merged[positions[begin : begin + len(block)]] = block
         begin += len(block)
-    return joined
+    return merged
 
 
-def _check_alike(values: Array, before: Array) -> None:
-    """Whether the rows of a block have the shape, and the type, of those before."""
-    if values.shape[1:] != before.shape[1:] or values.dtype != before.dtype:
-        shapes = ["x".join(map(str, each.shape[1:])) for each in (values, before)]
+def _check_same_type(values: Array, earlier: Array) -> None:
+    """Check that the rows of a block have the shape and the type of earlier rows."""
+    if values.shape[1:] != earlier.shape[1:] or values.dtype != earlier.dtype:
+        shape, earlier_shape = ("x".join(map(str, a.shape[1:])) for a in (values, earlier))
         raise RequestError(
-            f"a row has shape {shapes[0]}, but others have shape {shapes[1]}",
+            f"a row has shape {shape}, but others have shape {earlier_shape}",
             hint="All values of a column must have the same dimensions: leave the others out, or "
             "change them.",
         )

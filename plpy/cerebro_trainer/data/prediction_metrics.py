@@ -1,8 +1,11 @@
-"""How much worse predictions of the same rows are than others: the metrics that models are compared
-by, as losses.
+"""Metrics that compare models, as losses: the lower, the better.
 
-The backend has the same metrics for rows that come one by one; here they are of whole arrays, for
-they are wanted for one block of rows again and again. Tests compare both.
+The backend computes the same metrics from single rows. Here they are computed from whole arrays,
+because they are needed repeatedly for the same block of rows. Tests compare both.
+
+Args of all metrics:
+    outputs: probabilities, shape (rows, classes), or numbers, shape (rows, 1).
+    target: class indices, -1 for an unknown class, or numbers, shape (rows,).
 """
 
 from __future__ import annotations
@@ -14,60 +17,67 @@ import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[np.float64]
-LEAST = 1e-7
-"""No probability counts as less, as in Keras."""
+MIN_PROBABILITY = 1e-7
+"""Smaller probabilities count as this one, as in Keras."""
 
 
-def inaccuracy(outputs: Array, target: Array) -> float:
-    """The share of rows whose class is not the most probable one; a class that is not known is
-    -1.
-    """
+def compute_error_rate(outputs: Array, target: Array) -> float:
+    """Return the share of rows whose class is not the most probable one."""
     return float((outputs.argmax(axis=1) != target).mean())
 
 
-def log_loss(outputs: Array, target: Array) -> float:
-    """The mean of -log of the probability of the right class; one that is not known has none."""
-    place = np.maximum(target, 0).astype(np.int64)[:, np.newaxis]
-    right = np.where(target < 0, 0.0, np.take_along_axis(outputs, place, axis=1)[:, 0])
-    return float(-np.log(np.maximum(right, LEAST)).mean())
+def compute_log_loss(outputs: Array, target: Array) -> float:
+    """Return the mean of -log of the target's probability, which is 0 for an unknown class."""
+    classes = np.maximum(target, 0).astype(np.int64)[:, np.newaxis]
+    probabilities = np.take_along_axis(outputs, classes, axis=1)[:, 0]
+    probabilities = np.where(target < 0, 0.0, probabilities)
+    return float(-np.log(np.maximum(probabilities, MIN_PROBABILITY)).mean())
 
 
-def outside_curve(outputs: Array, target: Array) -> float:
-    """1 less the mean area under the ROC curves of the classes of which there are rows, and rows of
-    others.
+def compute_auc_loss(outputs: Array, target: Array) -> float:
+    """Return 1 minus the mean area under the ROC curves of the classes.
+
+    Classes without rows, and classes of all rows, do not count.
     """
-    areas = [*_areas(outputs, target)]
+    areas = list(_compute_areas(outputs, target))
     return 1.0 - float(np.mean(areas)) if areas else float("nan")
 
 
-def _areas(outputs: Array, target: Array) -> Iterator[float]:
-    for place in range(outputs.shape[1]):
-        inside = target == place
-        count, others = int(inside.sum()), int((~inside).sum())
-        if count and others:
-            _, order, equal = np.unique(outputs[:, place], return_inverse=True, return_counts=True)
-            ranks = (np.cumsum(equal) - (equal - 1) / 2)[order]
-            yield (float(ranks[inside].sum()) - count * (count + 1) / 2) / (count * others)
+def _compute_areas(outputs: Array, target: Array) -> Iterator[float]:
+    for index in range(outputs.shape[1]):
+        is_positive = target == index
+        positives = int(is_positive.sum())
+        negatives = int((~is_positive).sum())
+        if not positives or not negatives:
+            continue
+        _, inverse, counts = np.unique(outputs[:, index], return_inverse=True, return_counts=True)
+        ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+        rank_sum = float(ranks[is_positive].sum())
+        yield (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
 
 
-def rmse(outputs: Array, target: Array) -> float:
-    """The root of the mean square of the distances."""
+def compute_rmse(outputs: Array, target: Array) -> float:
+    """Return the root of the mean squared error."""
     return float(np.sqrt(np.square(outputs[:, 0] - target).mean()))
 
 
-def mae(outputs: Array, target: Array) -> float:
-    """The mean of the distances."""
+def compute_mae(outputs: Array, target: Array) -> float:
+    """Return the mean absolute error."""
     return float(np.abs(outputs[:, 0] - target).mean())
 
 
-def unexplained(outputs: Array, target: Array) -> float:
-    """The share of the variance that is not explained."""
-    spread = float(np.square(target - target.mean()).sum())
-    return float(np.square(outputs[:, 0] - target).sum()) / spread if spread else float("nan")
+def compute_unexplained_variance(outputs: Array, target: Array) -> float:
+    """Return the share of the target's variance that the outputs do not explain."""
+    total = float(np.square(target - target.mean()).sum())
+    return float(np.square(outputs[:, 0] - target).sum()) / total if total else float("nan")
 
 
 LOSSES: Mapping[str, Callable[[Array, Array], float]] = {
-    "accuracy": inaccuracy, "log_loss": log_loss, "auc": outside_curve, "rmse": rmse, "mae": mae,
-    "r2": unexplained,
-}  # fmt: skip
-"""By the names that the backend has for the metrics."""
+    "accuracy": compute_error_rate,
+    "log_loss": compute_log_loss,
+    "auc": compute_auc_loss,
+    "rmse": compute_rmse,
+    "mae": compute_mae,
+    "r2": compute_unexplained_variance,
+}
+"""By the names of the metrics in the backend."""

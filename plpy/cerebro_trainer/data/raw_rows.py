@@ -1,7 +1,6 @@
-"""Columns of raw rows, as SQL sends them, to arrays: those that a packed table stores, and a
-model's inputs.
+"""Decoding of raw rows, which SQL sends by column, for packing and for prediction.
 
-It needs numpy only, so a trainer without a framework serves it.
+The module needs numpy only, so that a trainer without a framework can use it.
 """
 
 from __future__ import annotations
@@ -21,32 +20,32 @@ from cerebro_trainer.wire.frames import Bytes
 Array = npt.NDArray[Any]
 
 FLOATS = {"float32": arrays.FLOAT4, "float64": arrays.FLOAT8}
-WHOLE = {"int32": arrays.INT4, "int64": arrays.INT8}
-INPUTS = (*FLOATS, *WHOLE, "image")
-FINDING = {
+INTEGERS = {"int32": arrays.INT4, "int64": arrays.INT8}
+INPUT_KINDS = (*FLOATS, *INTEGERS, "image")
+SEARCH_HINTS = {
     "22003": "Such rows are found by WHERE EXISTS (SELECT FROM unnest({array}) AS e WHERE e IN "
     "('NaN', 'Infinity', '-Infinity') OR abs(e) > 3.4e38).",
     "22004": "Such rows are found by WHERE EXISTS (SELECT FROM unnest({array}) AS e WHERE e IS "
     "NULL).",
     "22023": "The dimensions that there are: SELECT array_dims({array}), count(*) … GROUP BY 1.",
 }
-"""How to find the rows that caused an error, by its SQLSTATE."""
+"""Ways to find the rows that caused an error, by its SQLSTATE."""
 
 
-def columns(entries: list[dict[str, Any]], parts: list[Bytes], rows: int) -> list[Array]:
-    """The values of each column, of shape (rows, ...)."""
-    found = []
+def decode_columns(entries: list[dict[str, Any]], parts: list[Bytes], rows: int) -> list[Array]:
+    """Decode the values of each column, shape (rows, ...)."""
+    columns = []
     for entry, part in zip(entries, parts, strict=True):
-        with told(entry):
-            found.append(_decoded(entry, part, rows))
-    return found
+        with name_column_in_errors(entry):
+            columns.append(_decode_column(entry, part, rows))
+    return columns
 
 
 @contextmanager
-def told(entry: Mapping[str, Any]) -> Iterator[None]:
-    """An error of a column names it where its table is known.
+def name_column_in_errors(entry: Mapping[str, Any]) -> Iterator[None]:
+    """Add the column and its table to the errors of a block, with a way to find such rows.
 
-    It says how such rows are found, where "array" is the column in SQL.
+    The field `array` of the entry is the column as an SQL expression.
     """
     try:
         yield
@@ -57,17 +56,15 @@ def told(entry: Mapping[str, Any]) -> Iterator[None]:
             error.message += f" (column {text(entry, 'column')})" if "column" in entry else ""
             raise
         error.message += f" (column {text(entry, 'column')} of table {text(entry, 'source')})"
-        whole = (
-            str(entry.get("kind")) in WHOLE and error.sqlstate == "22003"
-        )  # it names the number itself
-        if "array" in entry and error.sqlstate in FINDING and not whole:
-            found = FINDING[error.sqlstate].format(array=text(entry, "array"))
-            error.detail = f"Rows are counted within a block, not in the table. {found}"
+        names_number = error.sqlstate == "22003" and str(entry.get("kind")) in INTEGERS
+        if "array" in entry and error.sqlstate in SEARCH_HINTS and not names_number:
+            search_hint = SEARCH_HINTS[error.sqlstate].format(array=text(entry, "array"))
+            error.detail = f"Rows are counted within a block, not in the table. {search_hint}"
         raise
 
 
-def split(header: Mapping[str, Any], payload: Bytes, count: int) -> list[Bytes]:
-    """The payload's parts by "lengths" in bytes; the whole payload where there is one array."""
+def split_payload(header: Mapping[str, Any], payload: Bytes, count: int) -> list[Bytes]:
+    """Split a payload by "lengths", in bytes, which a payload of one array may lack."""
     if count == 1 and "lengths" not in header:
         return [payload]
     lengths = typed(header, "lengths", list)
@@ -77,64 +74,76 @@ def split(header: Mapping[str, Any], payload: Bytes, count: int) -> list[Bytes]:
         raise RequestError(
             f'"lengths" add up to {sum(lengths)} bytes, but the payload has {payload.nbytes}'
         )
-    parts, offset = [], 0
+    parts = []
+    offset = 0
     for length in lengths:
         parts.append(payload[offset : offset + length])
         offset += length
     return parts
 
 
-def inputs(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
-    """The independent columns of raw rows, for prediction: float32 of shape (rows, ...)."""
+def decode_inputs(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
+    """Decode the independent columns of rows: float32 of shape (rows, ...)."""
     entries = items(header, "arrays")
-    for entry in entries:
-        text(entry, "kind", choices=INPUTS)
-    return columns(
-        entries, split(header, payload, len(entries)), integer(header, "rows", minimum=1)
-    )
+    _check_kinds(entries)
+    parts = split_payload(header, payload, len(entries))
+    return decode_columns(entries, parts, integer(header, "rows", minimum=1))
 
 
-def inputs_and_target(header: Mapping[str, Any], payload: Bytes) -> tuple[list[Array], Array]:
-    """The same with a number of each row behind them, float64: what a model should give for it, or
-    a class.
+def decode_inputs_and_target(
+    header: Mapping[str, Any], payload: Bytes
+) -> tuple[list[Array], Array]:
+    """Decode the independent columns of rows, and their targets.
+
+    Returns:
+        The inputs, and the target of each row: a number or a class index, float64, shape (rows,).
     """
-    entries, target = items(header, "arrays"), record(header, "target")
+    entries = items(header, "arrays")
+    target = record(header, "target")
     text(target, "kind", choices=tuple(FLOATS))
-    for entry in entries:
-        text(entry, "kind", choices=INPUTS)
+    _check_kinds(entries)
     rows = integer(header, "rows", minimum=1)
-    *found, last = columns([*entries, target], split(header, payload, len(entries) + 1), rows)
-    return found, last.reshape(rows, -1)[:, 0].astype(np.float64)
+    parts = split_payload(header, payload, len(entries) + 1)
+    *inputs, target_values = decode_columns([*entries, target], parts, rows)
+    return inputs, target_values.reshape(rows, -1)[:, 0].astype(np.float64)
 
 
-def _decoded(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
-    kind = text(entry, "kind", choices=(*INPUTS, "int16", "onehot"))
-    if kind in WHOLE:
-        return arrays.whole_numbers(payload, rows, WHOLE[kind], _divisor(entry))
+def _check_kinds(entries: list[dict[str, Any]]) -> None:
+    for entry in entries:
+        text(entry, "kind", choices=INPUT_KINDS)
+
+
+def _decode_column(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
+    kind = text(entry, "kind", choices=(*INPUT_KINDS, "int16", "onehot"))
+    if kind in INTEGERS:
+        return arrays.decode_integers(payload, rows, INTEGERS[kind], _read_divisor(entry))
     if kind == "image":
-        from cerebro_trainer.data import (
-            images,
-            thumbnails,  # their library is needed where there are images only
-        )
-
-        files = arrays.variable_length(payload, rows)
-        if thumbnails.asked(files):
-            return thumbnails.decode(files)
-        return images.decode(files, _divisor(entry), str(entry.get("column")))
+        return _decode_images(entry, payload, rows)
     if kind in FLOATS:
-        return _finite(arrays.floats(payload, rows, _divisor(entry), FLOATS[kind]))
+        divisor = _read_divisor(entry)
+        return _check_finite(arrays.decode_floats(payload, rows, divisor, FLOATS[kind]))
     if kind == "int16":
-        return arrays.small_integers(payload, rows)
-    return arrays.one_hot(payload, rows, integer(entry, "classes", minimum=1))
+        return arrays.decode_small_integers(payload, rows)
+    return arrays.encode_one_hot(payload, rows, integer(entry, "classes", minimum=1))
 
 
-def _finite(values: Array) -> Array:
-    """The values, which must be numbers: relu turns a NaN into 0, and nobody would notice."""
+def _decode_images(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
+    # Imported here, because their library is needed for images only.
+    from cerebro_trainer.data import images, thumbnails
+
+    files = arrays.split_byteas(payload, rows)
+    if thumbnails.have_headers(files):
+        return thumbnails.decode(files)
+    return images.decode(files, _read_divisor(entry), str(entry.get("column")))
+
+
+def _check_finite(values: Array) -> Array:
+    """Check that all values are numbers: relu would silently turn a NaN into 0."""
     rows = len(values)
-    bad = rows - int(np.isfinite(values.reshape(rows, -1)).all(axis=1).sum())
-    if bad:
+    invalid = rows - int(np.isfinite(values.reshape(rows, -1)).all(axis=1).sum())
+    if invalid:
         raise RequestError(
-            f"{bad} of a block of {rows} rows have a value that is NaN, infinite or beyond the "
+            f"{invalid} of a block of {rows} rows have a value that is NaN, infinite or beyond the "
             "range of float32",
             sqlstate="22003",
             hint="Leave these rows out, or replace the values; normalizing_const makes large "
@@ -143,13 +152,13 @@ def _finite(values: Array) -> Array:
     return values
 
 
-def _divisor(entry: Mapping[str, Any]) -> float | None:
+def _read_divisor(entry: Mapping[str, Any]) -> float | None:
     if entry.get("divide") is None:
         return None
     divisor = number(entry, "divide")
     with np.errstate(over="ignore", under="ignore"):
-        divided_by = abs(np.float32(divisor))
-    if not 0 < divided_by < np.inf:
+        rounded = abs(np.float32(divisor))
+    if not 0 < rounded < np.inf:
         raise RequestError(
             f'"divide" must be a number that float32 has, and not 0; received {divisor}',
             sqlstate="22012",

@@ -1,14 +1,13 @@
-"""What was learned of columns, applied to raw values of blocks of rows, as they are packed or
-predicted.
+"""Preprocessing of raw values with the constants of a recipe, for packing and for prediction.
 
-The same steps in the same order as the expressions that a backend makes of a recipe, and so the
-same bits.
+The steps and their order are those of the SQL expressions that a backend derives from a recipe, so
+that the bits are the same.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -23,197 +22,200 @@ from cerebro_trainer.wire.frames import Bytes
 
 Array = npt.NDArray[Any]
 CONSTANTS = 5
-"""Of each number: its bounds, center and width, and what is added and taken away so that nothing is
-too near to 0.
-"""
-
-
-class Kind(NamedTuple):
-    """How a part of a payload is declared, and what it is an array of."""
-
-    name: str
-    element: arrays.ElementType
-
-
-VALUES, MARKS = Kind("float64", arrays.FLOAT8), Kind("int64", arrays.INT8)
+"""Constants of a number: two bounds, center, width, and padding, which removes tiny numbers."""
+NUMBER_KIND = "float64"
 
 
 @dataclass(frozen=True)
-class Codes:
-    """The values of a category by their hashes: `first` is sorted, `second` and the codes lie
-    beside it.
-    """
+class CategoryCodes:
+    """The codes of a category's values, by two hashes of each value."""
 
-    first: npt.NDArray[np.int64]
-    second: npt.NDArray[np.int64]
+    first_hashes: npt.NDArray[np.int64]  # sorted
+    second_hashes: npt.NDArray[np.int64]
     codes: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, hashes: Sequence[int]) -> Codes:
-        """From the first hashes of all values, and then the second ones, in the order of their
-        codes.
-        """
+    def from_hashes(cls, hashes: Sequence[int]) -> CategoryCodes:
+        """Create the codes from the first hashes of all values, followed by the second ones."""
         first, second = np.array(hashes, np.int64).reshape(2, -1)
         order = first.argsort(kind="stable")
         return cls(first[order], second[order], order + 1)
 
-    def find(self, marks: npt.NDArray[np.int64]) -> Array:
-        """The codes of rows, of shape (rows, 2) by both hashes; 0 for any value that is not
-        known.
+    def look_up(self, hashes: npt.NDArray[np.int64]) -> Array:
+        """Return the codes of rows; 0 for an unknown value.
+
+        Args:
+            hashes: both hashes of each row's value, shape (rows, 2).
         """
-        place = np.minimum(self.first.searchsorted(marks[:, 0]), len(self.first) - 1)
-        known = (self.first[place] == marks[:, 0]) & (self.second[place] == marks[:, 1])
-        return np.where(known, self.codes[place], 0)
+        indices = self.first_hashes.searchsorted(hashes[:, 0])
+        indices = np.minimum(indices, len(self.first_hashes) - 1)
+        has_first_hash = self.first_hashes[indices] == hashes[:, 0]
+        has_second_hash = self.second_hashes[indices] == hashes[:, 1]
+        return np.where(has_first_hash & has_second_hash, self.codes[indices], 0)
 
 
 @dataclass(frozen=True)
-class Wide:
-    """A column that is an input of its own: how it is sent; of arrays the five constants of each
-    channel, else none.
-    """
+class WideColumn:
+    """A column that is an input of its own."""
 
-    kind: str
-    scales: npt.NDArray[np.float64]
+    kind: str  # its type in a payload
+    scales: npt.NDArray[np.float64]  # shape (channels, CONSTANTS); no channels for other columns
 
     @classmethod
-    def of(cls, told: object) -> Wide:
+    def from_json(cls, entry: object) -> WideColumn:
         """Read an object of "wide"."""
-        if not isinstance(told, dict):
-            raise RequestError(f'"wide" must be objects; received {told!r}'[:300])
-        kind = text(told, "kind", choices=raw_rows.INPUTS)
-        scales = _scales(told)
-        if len(scales) and kind != VALUES.name:
-            raise RequestError(f'"scales" are for {VALUES.name}; received kind {kind}')
+        if not isinstance(entry, dict):
+            raise RequestError(f'"wide" must be objects; received {entry!r}'[:300])
+        kind = text(entry, "kind", choices=raw_rows.INPUT_KINDS)
+        scales = _read_scales(entry)
+        if len(scales) and kind != NUMBER_KIND:
+            raise RequestError(f'"scales" are for {NUMBER_KIND}; received kind {kind}')
         return cls(kind, scales)
 
-    def values(self, entry: dict[str, Any], part: Bytes, rows: int) -> Array:
-        """The values of rows, float32; of scaled arrays NaN is what is missing, and others may be
-        infinite.
-        """
+    def encode(self, entry: dict[str, Any], part: Bytes, rows: int) -> Array:
+        """Return the values as float32; missing elements (NaN) of scaled arrays become 0."""
         if not len(self.scales):
-            return raw_rows.columns([entry], [part], rows)[0]
-        values = arrays.decode(part, rows, VALUES.element)
+            return raw_rows.decode_columns([entry], [part], rows)[0]
+        values = arrays.decode(part, rows, arrays.FLOAT8)
         if values.ndim != 2 or values.shape[1] % len(self.scales):
             raise RequestError(f"the arrays have shape {values.shape[1:]}", sqlstate="42804")
         channels = values.reshape(rows, -1, len(self.scales))
-        return scaled(channels, self.scales, np.isnan(channels)).reshape(values.shape)
+        return scale(channels, self.scales, np.isnan(channels)).reshape(values.shape)
 
 
-def scaled(
-    values: npt.NDArray[np.float64], scales: npt.NDArray[np.float64], unknown: Array
+def scale(
+    values: npt.NDArray[np.float64], scales: npt.NDArray[np.float64], is_missing: Array
 ) -> Array:
-    """Values by the constants of the last dimension, as float32; 0 where they are unknown."""
+    """Scale values with the constants of their last dimension; missing ones become 0."""
     low, high, center, width, padding = scales.T
-    bounded = np.minimum(np.maximum(np.where(unknown, 0.0, values), low), high)
-    found = (bounded - center + padding - padding) / width
-    return np.where(unknown, 0.0, found).astype(np.float32)
+    bounded = np.minimum(np.maximum(np.where(is_missing, 0.0, values), low), high)
+    scaled = (bounded - center + padding - padding) / width
+    return np.where(is_missing, 0.0, scaled).astype(np.float32)
 
 
-def _scales(told: Mapping[str, Any]) -> npt.NDArray[np.float64]:
-    scales = typed(told, "scales", list)
+def _read_scales(entry: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+    scales = typed(entry, "scales", list)
     if not all(isinstance(row, list) and len(row) == CONSTANTS for row in scales):
         raise RequestError(f'"scales" must be lists of {CONSTANTS} numbers')
     return np.array(scales, np.float64).reshape(-1, CONSTANTS)
 
 
+class ArrayEncoder(NamedTuple):
+    """The encoding of an array that contains several columns."""
+
+    kind: str  # its type in a payload
+    element: arrays.ElementType
+    width: int  # elements of a row
+    encode: Callable[[Array], Array]
+
+
 @dataclass(frozen=True)
-class RecipeValues:
-    """The constants of a recipe: of each number its five, numbers of which it is told if none is
-    there, categories.
+class RecipeEncoder:
+    """Computes the inputs of a network from raw values, with the constants of a recipe."""
 
-    `parts` are what becomes of each raw number, in the order of the scales. Columns that are inputs
-    of their own are sent as `wide` says.
-    """
-
-    scales: npt.NDArray[np.float64]
-    parts: tuple[tuple[str, ...], ...]
-    missing: tuple[list[int], ...]
-    categories: tuple[Codes, ...]
-    wide: tuple[Wide, ...]
+    scales: npt.NDArray[np.float64]  # shape (numbers, CONSTANTS)
+    parts: tuple[tuple[str, ...], ...]  # numbers derived from each raw number, see `timestamps`
+    missing: tuple[list[int], ...]  # raw numbers that an indicator of missing values depends on
+    categories: tuple[CategoryCodes, ...]
+    wide: tuple[WideColumn, ...]
 
     @classmethod
-    def from_header(cls, told: Mapping[str, Any]) -> RecipeValues:
+    def from_header(cls, recipe: Mapping[str, Any]) -> RecipeEncoder:
         """Read the object `recipe` of a request."""
-        numbers = _scales(told)
-        parts = _parts(told, len(numbers))
+        scales = _read_scales(recipe)
+        parts = _read_parts(recipe, len(scales))
         missing = tuple(
-            integers({"missing": places}, "missing") for places in typed(told, "missing", list)
+            integers({"missing": positions}, "missing")
+            for positions in typed(recipe, "missing", list)
         )
-        if not all(
-            places and all(0 <= place < len(parts) for place in places) for places in missing
-        ):
-            raise RequestError(f'"missing" must be lists of places of {len(parts)} numbers')
-        categories = typed(told, "categories", list)
-        lists = [integers({"categories": hashes}, "categories") for hashes in categories]
-        if not all(hashes and len(hashes) % 2 == 0 for hashes in lists):
+        for positions in missing:
+            if not positions or not all(0 <= position < len(parts) for position in positions):
+                raise RequestError(f'"missing" must be lists of places of {len(parts)} numbers')
+        hash_lists = [
+            integers({"categories": hashes}, "categories")
+            for hashes in typed(recipe, "categories", list)
+        ]
+        if not all(hashes and len(hashes) % 2 == 0 for hashes in hash_lists):
             raise RequestError('"categories" must have two hashes of each value')
-        wide = map(Wide.of, typed(told, "wide", list))
-        return cls(numbers, parts, missing, tuple(map(Codes.of, lists)), tuple(wide))
+        wide = tuple(WideColumn.from_json(entry) for entry in typed(recipe, "wide", list))
+        categories = tuple(CategoryCodes.from_hashes(hashes) for hashes in hash_lists)
+        return cls(scales, parts, missing, categories, wide)
 
-    def inputs(self, header: Mapping[str, Any], payload: Bytes) -> list[Array]:
-        """The inputs of a model of the values of rows: float32, of shape (rows, ...)."""
-        rows, entries = integer(header, "rows", minimum=1), items(header, "arrays")
-        kinds = [text(each, "kind") for each in entries]
-        steps = (
-            (VALUES, len(self.parts), self._scaled),
-            (MARKS, 2 * len(self.categories), self._codes),
-        )
-        wanted = [step for step in steps if step[1]]
-        expected = [*(kind.name for kind, _, _ in wanted), *(each.kind for each in self.wide)]
+    def encode(self, header: Mapping[str, Any], payload: Bytes) -> list[Array]:
+        """Return the inputs of a network for raw rows: float32 of shape (rows, ...)."""
+        rows = integer(header, "rows", minimum=1)
+        entries = items(header, "arrays")
+        encoders = self._array_encoders()
+        kinds = [text(entry, "kind") for entry in entries]
+        expected = [encoder.kind for encoder in encoders] + [column.kind for column in self.wide]
         if kinds != expected:
             raise RequestError(f'"arrays" must be {expected}; received {kinds!r}'[:300])
-        parts = raw_rows.split(header, payload, len(expected))
-        found = [
-            step(_decoded(part, rows, kind.element, width))
-            for part, (kind, width, step) in zip(parts, wanted, strict=False)
-        ]
-        rest = zip(self.wide, entries[len(wanted) :], parts[len(wanted) :], strict=True)
-        return [*found, *(each.values(entry, part, rows) for each, entry, part in rest)]
+        parts = raw_rows.split_payload(header, payload, len(expected))
+        inputs = []
+        for encoder, part in zip(encoders, parts, strict=False):
+            inputs.append(encoder.encode(_decode(part, rows, encoder)))
+        begin = len(encoders)
+        for column, entry, part in zip(self.wide, entries[begin:], parts[begin:], strict=True):
+            inputs.append(column.encode(entry, part, rows))
+        return inputs
 
-    def _scaled(self, values: npt.NDArray[np.float64]) -> Array:
-        unknown = np.isnan(values)
-        numbers = timestamps.numbers(values, self.parts)
-        missing = [
-            unknown[:, places].all(axis=1, keepdims=True).astype(np.float32)
-            for places in self.missing
-        ]
-        return np.concatenate([scaled(numbers, self.scales, np.isnan(numbers)), *missing], axis=1)
+    def _array_encoders(self) -> list[ArrayEncoder]:
+        encoders = []
+        if self.parts:
+            width = len(self.parts)
+            encoders.append(ArrayEncoder(NUMBER_KIND, arrays.FLOAT8, width, self._encode_numbers))
+        if self.categories:
+            width = 2 * len(self.categories)
+            encoders.append(ArrayEncoder("int64", arrays.INT8, width, self._encode_categories))
+        return encoders
 
-    def _codes(self, marks: npt.NDArray[np.int64]) -> Array:
-        pairs = marks.reshape(len(marks), -1, 2)
-        found = [codes.find(pairs[:, place]) for place, codes in enumerate(self.categories)]
-        return np.stack(found, axis=1).astype(np.float32)
+    def _encode_numbers(self, values: npt.NDArray[np.float64]) -> Array:
+        numbers = timestamps.extract_parts(values, self.parts)
+        is_missing = np.isnan(values)
+        indicators = [
+            is_missing[:, positions].all(axis=1, keepdims=True).astype(np.float32)
+            for positions in self.missing
+        ]
+        scaled = scale(numbers, self.scales, np.isnan(numbers))
+        return np.concatenate([scaled, *indicators], axis=1)
+
+    def _encode_categories(self, hashes: npt.NDArray[np.int64]) -> Array:
+        pairs = hashes.reshape(len(hashes), -1, 2)
+        codes = [
+            category.look_up(pairs[:, index]) for index, category in enumerate(self.categories)
+        ]
+        return np.stack(codes, axis=1).astype(np.float32)
 
 
 @lru_cache(64)
-def read(told: str) -> RecipeValues:
-    """The constants that a text of JSON has, which comes again with each block."""
+def parse_recipe(recipe_json: str) -> RecipeEncoder:
+    """Return the encoder of a recipe, which each block of rows repeats as JSON."""
     try:
-        found = json.loads(told)
+        recipe = json.loads(recipe_json)
     except (ValueError, RecursionError) as error:
         raise RequestError('"recipe" must be JSON') from error
-    if not isinstance(found, dict):
+    if not isinstance(recipe, dict):
         raise RequestError('"recipe" must be an object')
-    return RecipeValues.from_header(found)
+    return RecipeEncoder.from_header(recipe)
 
 
-def _parts(told: Mapping[str, Any], scales: int) -> tuple[tuple[str, ...], ...]:
-    """What becomes of each raw number; of all together there are so many scales."""
-    lists = typed(told, "parts", list)
-    if not all(isinstance(names, list) and timestamps.known(names) for names in lists):
+def _read_parts(recipe: Mapping[str, Any], scale_count: int) -> tuple[tuple[str, ...], ...]:
+    """Read the numbers derived from each raw number; all together have `scale_count` scales."""
+    parts = typed(recipe, "parts", list)
+    if not all(isinstance(names, list) and timestamps.are_parts(names) for names in parts):
         raise RequestError(f'"parts" must be lists of {", ".join(timestamps.PARTS)}')
-    if sum(map(len, lists)) != scales:
+    if sum(map(len, parts)) != scale_count:
         raise RequestError(
-            f'"parts" are {sum(map(len, lists))} numbers, but there are {scales} scales'
+            f'"parts" are {sum(map(len, parts))} numbers, but there are {scale_count} scales'
         )
-    return tuple(map(tuple, lists))
+    return tuple(map(tuple, parts))
 
 
-def _decoded(part: Bytes, rows: int, element: arrays.ElementType, wanted: int) -> Array:
-    values = arrays.decode(part, rows, element)
-    if values.shape != (rows, wanted):
+def _decode(part: Bytes, rows: int, encoder: ArrayEncoder) -> Array:
+    values = arrays.decode(part, rows, encoder.element)
+    if values.shape != (rows, encoder.width):
         raise RequestError(
-            f"the values of a row have shape {values.shape[1:]}; expected {wanted}",
+            f"the values of a row have shape {values.shape[1:]}; expected {encoder.width}",
             sqlstate="42804",
         )
     return values

@@ -1,6 +1,4 @@
-"""The order of a buffer's rows in one pass: a function of place and time, so that visits can be
-replayed.
-"""
+"""The order of a buffer's rows in one pass: a pure function, so that visits can be replayed."""
 
 from __future__ import annotations
 
@@ -16,8 +14,8 @@ Rows: TypeAlias = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a visit stands in its run; with buffer and pass it decides every permutation."""
+class VisitKey:
+    """The identity of a visit in its run; with a buffer and a pass it decides a permutation."""
 
     seed: int
     mst_key: int
@@ -26,54 +24,53 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
-    """Which batches a pass takes where a number of steps is given: it begins where the pass before
-    it ended.
+class StepWindow:
+    """The batches of a pass with a limited number of steps.
 
-    So the passes go round the partition, as those of Keras' `fit` do. Within a pass batches keep
-    their order.
+    A pass begins after the last batch of the previous one, and continues with the first batch after
+    the end of the partition, like the epochs of Keras' `fit`. Batches keep their order in a pass.
     """
 
-    steps: int
-    total: int
-    """Batches of the whole partition."""
-    passes: int
-    """In each visit."""
+    steps: int  # batches of a pass
+    total: int  # batches of the whole partition
+    passes: int  # passes of each visit
 
-    def taken(self, rows: Rows, batch_size: int, first: int, when: tuple[int, int]) -> Rows:
-        """Those of a buffer's rows in order that the pass takes; `first` is the number of its first
-        batch.
+    def select(
+        self, rows: Rows, batch_size: int, first_batch: int, epoch: int, pass_no: int
+    ) -> Rows:
+        """Return the rows of a buffer that belong to a pass.
 
-        `when` is the epoch, from 1, and the pass, from 0.
+        Args:
+            rows: all rows of the buffer, in order.
+            first_batch: number of the buffer's first batch in the partition.
+            epoch: counted from 1.
+            pass_no: counted from 0 in the epoch.
         """
         if self.steps >= self.total:
             return rows
-        epoch, pass_no = when
         begin = ((epoch - 1) * self.passes + pass_no) * self.steps
-        batches = first + np.arange(len(rows)) // batch_size
+        batches = first_batch + np.arange(len(rows)) // batch_size
         return rows[(batches - begin) % self.total < self.steps]
 
 
-def natural(rows: int) -> Rows:
-    """Row positions as they are stored."""
+def list_rows(rows: int) -> Rows:
+    """Return all row positions in their stored order."""
     return np.arange(rows, dtype=np.int32)
 
 
-def permutation(place: Place, buffer_id: int, pass_no: int, rows: int) -> Rows:
-    """Row positions of one pass over one buffer, shuffled."""
-    return shuffled(
-        (place.seed, place.mst_key, place.epoch, place.segment_id, buffer_id, pass_no), rows
-    )
+def shuffle_buffer(visit: VisitKey, buffer_id: int, pass_no: int, rows: int) -> Rows:
+    """Return all row positions of a buffer in the order of one pass."""
+    key = (visit.seed, visit.mst_key, visit.epoch, visit.segment_id, buffer_id, pass_no)
+    return shuffle(key, rows)
 
 
-def shuffled(name: tuple[int, ...], rows: int) -> Rows:
-    """Row positions in an order that follows from `name`; equal arguments give equal orders on any
-    machine.
+def shuffle(key: tuple[int, ...], rows: int) -> Rows:
+    """Return row positions in an order that depends on `key` only, on any machine.
 
-    Raw Philox output is sorted instead of calling `Generator.permutation`, because numpy promises
-    that the bits of a bit generator never change between versions but not those of its
+    The raw output of Philox is sorted instead of calling `Generator.permutation`. Numpy promises
+    that the bits of a bit generator never change between versions, but not those of its
     distributions (NEP 19).
     """
-    digest = hashlib.sha256(repr(name).encode()).digest()
+    digest = hashlib.sha256(repr(key).encode()).digest()
     raw = np.random.Philox(key=int.from_bytes(digest[:16], "little")).random_raw(rows)
     return np.argsort(raw, kind="stable").astype(np.int32)

@@ -1,7 +1,7 @@
-"""Weights of rows in the training loss: those of the table, times those of classes; so no program
-knows of either.
+"""Weights of rows in the training loss: those of the table, multiplied by those of classes.
 
-The rules are those of Keras' `fit(sample_weight=…, class_weight=…)`.
+Programs see the product only. The rules are those of Keras' `fit(sample_weight=…,
+class_weight=…)`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.wire.fields import typed
 
 ClassWeight: TypeAlias = npt.NDArray[np.float32]
-"""By class, from 0; classes beyond its end have weight 1."""
+"""By class index; further classes have weight 1."""
 
 
-def from_fit(fit: Mapping[str, Any]) -> ClassWeight | None:
-    """The field `class_weight` of fit parameters, a list of numbers; None where there is none."""
+def parse_class_weight(fit: Mapping[str, Any]) -> ClassWeight | None:
+    """Read the optional field `class_weight` of fit parameters, a list of numbers."""
     if fit.get("class_weight") is None:
         return None
     values = typed(fit, "class_weight", list)
@@ -31,23 +31,28 @@ def from_fit(fit: Mapping[str, Any]) -> ClassWeight | None:
     return np.array(values, np.float32)
 
 
-def weighted(buffer: Buffer, weights: ClassWeight | None) -> Buffer:
-    """The buffer with the weights of its rows; ConfigError where its rows have no class."""
-    if weights is None:
+def add_weights(buffer: Buffer, class_weight: ClassWeight | None) -> Buffer:
+    """Return the buffer with the weights of its rows in the loss.
+
+    Raises:
+        ConfigError: there are class weights, but rows do not have one class each.
+    """
+    if class_weight is None:
         return replace(buffer, weights=buffer.sample_weights)
     if len(buffer.targets) != 1:
         raise ConfigError("class_weight is for models with one output", sqlstate="0A000")
-    found = of_rows(buffer.targets[0], weights)
-    return replace(
-        buffer, weights=found if buffer.sample_weights is None else found * buffer.sample_weights
-    )
+    weights = look_up_weights(buffer.targets[0], class_weight)
+    if buffer.sample_weights is not None:
+        weights = weights * buffer.sample_weights
+    return replace(buffer, weights=weights)
 
 
-def of_rows(target: npt.NDArray[Any], weights: ClassWeight) -> npt.NDArray[np.float32]:
-    """The weight of each row, by its class: the largest of several columns, else the number itself,
-    rounded.
+def look_up_weights(target: npt.NDArray[Any], class_weight: ClassWeight) -> npt.NDArray[np.float32]:
+    """Return the weight of each row's class.
 
-    >>> of_rows(np.array([[0, 1], [1, 0]]), np.array([1, 5], np.float32)).tolist()
+    The class is the index of the largest of several columns, or the rounded number.
+
+    >>> look_up_weights(np.array([[0, 1], [1, 0]]), np.array([1, 5], np.float32)).tolist()
     [5.0, 1.0]
     """
     if target.ndim > 2:
@@ -55,9 +60,11 @@ def of_rows(target: npt.NDArray[Any], weights: ClassWeight) -> npt.NDArray[np.fl
             "class_weight needs one class per row, but rows of the targets have several",
             sqlstate="0A000",
         )
-    wide = target.ndim == 2 and target.shape[1] != 1
-    classes = target.argmax(axis=1) if wide else np.round(target.reshape(len(target)))
-    known = (classes >= 0) & (classes < len(weights))
-    found = np.ones(len(target), np.float32)
-    found[known] = weights[classes[known].astype(np.intp)]
-    return found
+    if target.ndim == 2 and target.shape[1] != 1:
+        classes = target.argmax(axis=1)
+    else:
+        classes = np.round(target.reshape(len(target)))
+    has_weight = (classes >= 0) & (classes < len(class_weight))
+    weights = np.ones(len(target), np.float32)
+    weights[has_weight] = class_weight[classes[has_weight].astype(np.intp)]
+    return weights

@@ -1,9 +1,8 @@
-"""Images of any sizes as thumbnails of one size: what a recipe makes of a column of PNG or JPEG
-files.
+"""Thumbnails of one size, into which a recipe converts the PNG or JPEG files of a column.
 
-Each file comes behind a head that says what is wanted of it (docs/wire.md). So whoever packs rows,
-and whoever predicts them, says it in SQL, and both get the same numbers; of an image that is not
-there, which has a head only, zeros.
+Each file has a header that describes its thumbnail (docs/wire.md). Packing and prediction send the
+same header from SQL, and receive the same numbers. A missing image, a header without a file,
+becomes zeros.
 """
 
 from __future__ import annotations
@@ -20,67 +19,66 @@ from cerebro_trainer.data import images
 from cerebro_trainer.data.images import Shape
 from cerebro_trainer.errors import RequestError, RowError
 
-MARK = b"cerebro thumbnail\0"
-"""How a head begins; no PNG and no JPEG does."""
+MAGIC = b"cerebro thumbnail\0"
+"""First bytes of a header; PNG and JPEG files have others."""
 SIZES = struct.Struct(">HHHH")
-"""Height, width, channels, and the bytes of the name of the column, which follows."""
-CENTER, WIDTH = np.float32(127.5), np.float32(63.75)
-"""A channel becomes a number from -2 to 2, so that 0 is in the middle."""
-UNKNOWN = "An image that is not known may be NULL."
+"""Height, width, channels, and the bytes of the column's name, which follows."""
+CENTER = np.float32(127.5)
+WIDTH = np.float32(63.75)
+"""A channel is scaled to a number from -2 to 2 with 0 in the middle."""
+NULL_HINT = "An image that is not known may be NULL."
 
 
-class _Head(NamedTuple):
+class ThumbnailHeader(NamedTuple):
+    """The header of a file."""
+
     shape: Shape
     column: str
-    size: int
+    nbytes: int
 
 
-def asked(values: Sequence[memoryview]) -> bool:
-    """Whether these are files behind heads."""
-    return values[0][: len(MARK)] == MARK
+def have_headers(values: Sequence[memoryview]) -> bool:
+    """Return whether values of a column are files with headers."""
+    return values[0][: len(MAGIC)] == MAGIC
 
 
 def decode(values: Sequence[memoryview]) -> npt.NDArray[np.float32]:
-    """The numbers of the thumbnail of each file, of shape (rows, numbers)."""
-    heads = list(map(_head, values))
-    shape, column, _ = heads[0]
-    if any(head.shape != shape for head in heads):
+    """Return the numbers of each file's thumbnail, shape (rows, numbers)."""
+    headers = [_read_header(value) for value in values]
+    shape, column, _ = headers[0]
+    if any(header.shape != shape for header in headers):
         raise RequestError(f"thumbnails of column {column} are wanted of several shapes")
-    images.check_block(len(values), shape, column)
-    found = np.zeros((len(values), prod(shape)), np.float32)
-    for row, (value, head) in enumerate(zip(values, heads, strict=True)):
-        if file := value[head.size :]:
-            found[row] = (_pixels(file, head).reshape(-1) - CENTER) / WIDTH
-    return found
+    images.check_block_size(len(values), shape, column)
+    numbers = np.zeros((len(values), prod(shape)), np.float32)
+    for row, (value, header) in enumerate(zip(values, headers, strict=True)):
+        file = value[header.nbytes :]
+        if file:
+            numbers[row] = (_make_thumbnail(file, header).reshape(-1) - CENTER) / WIDTH
+    return numbers
 
 
-def _head(value: memoryview) -> _Head:
-    begin = len(MARK)
-    if value[:begin] != MARK or len(value) < begin + SIZES.size:
+def _read_header(value: memoryview) -> ThumbnailHeader:
+    sizes_offset = len(MAGIC)
+    name_offset = sizes_offset + SIZES.size
+    if value[:sizes_offset] != MAGIC or len(value) < name_offset:
         raise RequestError("a file has no head that says what its thumbnail is to be")
-    *shape, length = SIZES.unpack_from(value, begin)
-    name = begin + SIZES.size
+    *shape, name_bytes = SIZES.unpack_from(value, sizes_offset)
     height, width, channels = shape
-    if (
-        min(height, width) < 1
-        or channels not in images.THUMBNAIL_MODES
-        or len(value) < name + length
-    ):
+    end = name_offset + name_bytes
+    has_valid_shape = min(height, width) >= 1 and channels in images.THUMBNAIL_MODES
+    if not has_valid_shape or len(value) < end:
         raise RequestError(
             f"a thumbnail of shape {shape} is wanted; expected a height, a width, and 1 or 3 "
             "channels"
         )
-    return _Head(
-        (height, width, channels),
-        str(value[name : name + length], "utf-8", "replace"),
-        name + length,
-    )
+    column = str(value[name_offset:end], "utf-8", "replace")
+    return ThumbnailHeader((height, width, channels), column, end)
 
 
-def _pixels(file: memoryview, head: _Head) -> npt.NDArray[np.uint8]:
+def _make_thumbnail(file: memoryview, header: ThumbnailHeader) -> npt.NDArray[np.uint8]:
     try:
-        return images.thumbnail(file, head.column, head.shape)
+        return images.make_thumbnail(file, header.column, header.shape)
     except RequestError as error:
         raise RowError(
-            error.message, sqlstate=error.sqlstate, hint=f"{error.hint} {UNKNOWN}"
+            error.message, sqlstate=error.sqlstate, hint=f"{error.hint} {NULL_HINT}"
         ) from error

@@ -1,8 +1,7 @@
-"""Points of time that come as seconds since 1970, and their parts: those that PostgreSQL's
-date_part tells.
+"""Timestamps as seconds since 1970, and their parts, as in PostgreSQL's date_part.
 
-Seconds are rounded to a double, which has no millionth of a second in the year 9999. Where they are
-told with the millionths since the minute began, both together are exact.
+Seconds are rounded to a double, which does not have microseconds in the year 9999. If they are sent
+together with the microseconds since the minute began, both together are exact.
 """
 
 from __future__ import annotations
@@ -14,72 +13,81 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.float64]
-Days = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
 
-VALUE, EPOCH = "value", "epoch"
+VALUE = "value"
+"""The raw number itself."""
+EPOCH = "epoch"
 PARTS = (VALUE, EPOCH, "year", "month", "day", "dow", "hour")
-FARTHEST = 1e14
-"""Seconds: beyond is no date of PostgreSQL's."""
-MINUTE, HOUR, DAY = 60, 3600, 86400
+MAX_SECONDS = 1e14
+"""Beyond all dates of PostgreSQL."""
+MINUTE = 60
+HOUR = 3600
+DAY = 86400
 
 
-def known(names: Sequence[Any]) -> bool:
-    """Whether a number may become these: itself, or parts of time, or nothing."""
+def are_parts(names: Sequence[Any]) -> bool:
+    """Return whether names are valid for one raw number: VALUE alone, or parts of a timestamp."""
     return names == [VALUE] or all(name in PARTS[1:] for name in names)
 
 
-def numbers(values: Numbers, parts: Sequence[Sequence[str]]) -> Numbers:
-    """What becomes of raw numbers, of shape (rows, raw numbers); of one that nothing becomes of,
-    see `_whole`.
+def extract_parts(values: Numbers, parts: Sequence[Sequence[str]]) -> Numbers:
+    """Return the numbers derived from raw numbers.
+
+    A raw number without parts, behind one with parts, contains the microseconds of that timestamp.
+
+    Args:
+        values: shape (rows, raw numbers).
+        parts: names of the parts of each raw number.
     """
-    plain = [place for place, names in enumerate(parts) if names == (VALUE,)]
+    plain = [index for index, names in enumerate(parts) if names == (VALUE,)]
     if len(plain) == len(parts):
         return values
-    found = np.empty((len(values), sum(map(len, parts))))
+    numbers = np.empty((len(values), sum(map(len, parts))))
     ends = np.cumsum([len(names) for names in parts])
-    found[:, ends[plain] - 1] = values[:, plain]
-    for place, names in enumerate(parts):
-        if names and names != (VALUE,):
-            begin = ends[place] - len(names)
-            beside = place + 1 < len(parts) and not parts[place + 1]
-            told = _told(values[:, place], values[:, place + 1] if beside else None, names)
-            for column, part in enumerate(told, begin):
-                found[:, column] = part
-    return found
+    numbers[:, ends[plain] - 1] = values[:, plain]
+    for index, names in enumerate(parts):
+        if not names or names == (VALUE,):
+            continue
+        has_microseconds = index + 1 < len(parts) and not parts[index + 1]
+        microseconds = values[:, index + 1] if has_microseconds else None
+        columns = _extract_timestamp_parts(values[:, index], microseconds, names)
+        for column, numbers_of_part in enumerate(columns, ends[index] - len(names)):
+            numbers[:, column] = numbers_of_part
+    return numbers
 
 
-def _told(seconds: Numbers, fraction: Numbers | None, names: Sequence[str]) -> list[Numbers]:
-    """The parts of points of time; of infinite ones none, but for the year."""
-    finite = np.isfinite(seconds)
-    whole = _whole(
-        np.where(finite, seconds, 0.0),
-        None if fraction is None else np.where(finite, fraction, 0.0),
-    )
-    days = whole // DAY
-    return [
-        seconds
-        if name == EPOCH
-        else np.where(finite, _part(name, whole, days), _of_infinite(name, seconds))
-        for name in names
-    ]
+def _extract_timestamp_parts(
+    seconds: Numbers, microseconds: Numbers | None, names: Sequence[str]
+) -> list[Numbers]:
+    """Return parts of timestamps; an infinite one has a year and an epoch only."""
+    is_finite = np.isfinite(seconds)
+    finite_microseconds = None
+    if microseconds is not None:
+        finite_microseconds = np.where(is_finite, microseconds, 0.0)
+    whole_seconds = _round_down(np.where(is_finite, seconds, 0.0), finite_microseconds)
+    days = whole_seconds // DAY
+    parts = []
+    for name in names:
+        if name == EPOCH:
+            parts.append(seconds)
+            continue
+        if_infinite = seconds if name == "year" else np.full_like(seconds, np.nan)
+        parts.append(np.where(is_finite, _extract_part(name, whole_seconds, days), if_infinite))
+    return parts
 
 
-def _whole(seconds: Numbers, fraction: Numbers | None) -> Days:
-    """Seconds, rounded down; what follows the minute is told by millionths, if it is."""
-    bounded = np.clip(seconds, -FARTHEST, FARTHEST)
-    if fraction is None:
+def _round_down(seconds: Numbers, microseconds: Numbers | None) -> Integers:
+    """Round seconds down, exactly if the microseconds since the minute began are given."""
+    bounded = np.clip(seconds, -MAX_SECONDS, MAX_SECONDS)
+    if microseconds is None:
         return np.floor(bounded).astype(np.int64)
-    rest = np.clip(fraction / 1e6, 0, MINUTE)
-    return np.rint((bounded - rest) / MINUTE).astype(np.int64) * MINUTE + np.floor(rest).astype(
-        np.int64
-    )
+    minute_seconds = np.clip(microseconds / 1e6, 0, MINUTE)
+    minutes = np.rint((bounded - minute_seconds) / MINUTE).astype(np.int64)
+    return minutes * MINUTE + np.floor(minute_seconds).astype(np.int64)
 
 
-def _of_infinite(name: str, seconds: Numbers) -> Numbers:
-    return seconds if name == "year" else np.full_like(seconds, np.nan)
-
-
-def _part(name: str, seconds: Days, days: Days) -> Days:
+def _extract_part(name: str, seconds: Integers, days: Integers) -> Integers:
     if name == "hour":
         return seconds // HOUR % 24
     if name == "dow":

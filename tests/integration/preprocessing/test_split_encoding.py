@@ -35,7 +35,7 @@ from cerebro_plpy.preprocessing.values.families import MOMENTS
 from cerebro_plpy.preprocessing.values.scale import Scale
 from cerebro_plpy.records import replace
 from cerebro_trainer.data import raw_rows
-from cerebro_trainer.data.recipe_values import RecipeValues
+from cerebro_trainer.data.recipe_values import RecipeEncoder
 from cerebro_trainer.wire.frames import Bytes
 
 SCALES = st.builds(
@@ -71,7 +71,7 @@ def sent(
 
 def check(session: Session, recipe: Recipe, source: str, *values: object) -> None:
     """Both halves say of all rows what the whole says."""
-    whole = raw_rows.inputs(*sent(session, network_inputs(recipe), source, values))
+    whole = raw_rows.decode_inputs(*sent(session, network_inputs(recipe), source, values))
     marks = [
         Marks(
             *session.run(
@@ -84,8 +84,8 @@ def check(session: Session, recipe: Recipe, source: str, *values: object) -> Non
         for each in recipe.inputs
         if isinstance(each, Category)
     ]
-    second = RecipeValues.from_header(json.loads(json.dumps(constants(recipe, marks))))
-    halves = second.inputs(*sent(session, raw_inputs(outline(recipe)), source, values))
+    second = RecipeEncoder.from_header(json.loads(json.dumps(constants(recipe, marks))))
+    halves = second.encode(*sent(session, raw_inputs(outline(recipe)), source, values))
     assert [(each.dtype, each.shape) for each in halves] == [
         (each.dtype, each.shape) for each in whole
     ]

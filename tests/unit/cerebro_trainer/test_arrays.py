@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cerebro_trainer.data import arrays
-from cerebro_trainer.data.packing import MOST_BYTES, Packing
+from cerebro_trainer.data.packing import MAX_BYTES, BufferPacker
 from cerebro_trainer.errors import RequestError
 
 FORMATS = {700: "f", 701: "d", 21: "h", 23: "i", 20: "q"}
@@ -53,14 +53,14 @@ shapes = hnp.array_shapes(min_dims=2, max_dims=5, min_side=1, max_side=4)
 
 @given(hnp.arrays(np.float32, shapes, elements=st.floats(width=32)))
 def test_floats_come_back_with_every_bit(values: np.ndarray) -> None:
-    found = arrays.floats(column(values, 700), len(values))
+    found = arrays.decode_floats(column(values, 700), len(values))
     assert found.dtype == np.float32 and found.flags.c_contiguous
     np.testing.assert_array_equal(found, values)
 
 
 @given(hnp.arrays(np.int16, shapes))
 def test_small_integers_come_back(values: np.ndarray) -> None:
-    found = arrays.small_integers(column(values, 21), len(values))
+    found = arrays.decode_small_integers(column(values, 21), len(values))
     assert found.dtype == np.int16
     np.testing.assert_array_equal(found, values)
 
@@ -72,7 +72,9 @@ def test_small_integers_come_back(values: np.ndarray) -> None:
 )
 def test_one_hot_has_its_one_at_the_index(case: tuple[int, list[int]]) -> None:
     classes, indices = case
-    found = arrays.one_hot(payload(np.array(indices, ">i4").tobytes()), len(indices), classes)
+    found = arrays.encode_one_hot(
+        payload(np.array(indices, ">i4").tobytes()), len(indices), classes
+    )
     assert found.shape == (len(indices), classes)
     assert found.sum(axis=1).tolist() == [1] * len(indices)
     assert found.argmax(axis=1).tolist() == indices
@@ -83,7 +85,7 @@ def test_one_hot_has_its_one_at_the_index(case: tuple[int, list[int]]) -> None:
 )
 def test_division_is_in_float32(divisor: float, values: np.ndarray) -> None:
     np.testing.assert_array_equal(
-        arrays.floats(column(values, 700), 3, divisor), values / np.float32(divisor)
+        arrays.decode_floats(column(values, 700), 3, divisor), values / np.float32(divisor)
     )
 
 
@@ -100,7 +102,7 @@ def test_first_null_element_is_named_with_its_row(data: st.DataObject) -> None:
         )
     )
     with pytest.raises(RequestError, match=rf"row {row + 1} has a NULL element") as refused:
-        arrays.floats(sent, rows)
+        arrays.decode_floats(sent, rows)
     assert refused.value.sqlstate == "22004"
 
 
@@ -117,19 +119,19 @@ def test_first_row_of_another_shape_is_named(data: st.DataObject) -> None:
     with pytest.raises(
         RequestError, match=rf"row {row + 1} has shape .* row 1 has shape"
     ) as refused:
-        arrays.floats(sent, rows)
+        arrays.decode_floats(sent, rows)
     assert refused.value.sqlstate == "22023"
 
 
 def test_a_bitmap_without_a_null_is_no_error() -> None:
     """PostgreSQL keeps the bitmap of an array whose NULL was overwritten."""
     sent = payload(in_memory(np.ones(2), 700) + in_memory(np.ones(2), 700, bitmap=True))
-    assert arrays.floats(sent, 2).tolist() == [[1, 1], [1, 1]]
+    assert arrays.decode_floats(sent, 2).tolist() == [[1, 1], [1, 1]]
 
 
 def test_lower_bounds_do_not_matter() -> None:
     sent = payload(in_memory(np.ones(2), 700) + in_memory(np.ones(2), 700, lower=0))
-    assert arrays.floats(sent, 2).tolist() == [[1, 1], [1, 1]]
+    assert arrays.decode_floats(sent, 2).tolist() == [[1, 1], [1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -146,19 +148,19 @@ def test_lower_bounds_do_not_matter() -> None:
 )
 def test_what_is_no_such_column_is_refused(sent: bytes, rows: int, sqlstate: str) -> None:
     with pytest.raises(RequestError) as refused:
-        arrays.floats(payload(sent), rows)
+        arrays.decode_floats(payload(sent), rows)
     assert refused.value.sqlstate == sqlstate
 
 
 @pytest.mark.parametrize("index", [-1, 3])
 def test_class_index_out_of_range_is_named_with_its_row(index: int) -> None:
     with pytest.raises(RequestError, match=f"row 2: class index {index}"):
-        arrays.one_hot(payload(np.array([0, index], ">i4").tobytes()), 2, 3)
+        arrays.encode_one_hot(payload(np.array([0, index], ">i4").tobytes()), 2, 3)
 
 
 @given(st.lists(st.floats(allow_nan=False)))
 def test_literals_keep_every_digit(values: list[float]) -> None:
-    inside = arrays.literal(values)[1:-1]
+    inside = arrays.format_literal(values)[1:-1]
     assert [float(part) for part in inside.split(",") if part] == values
 
 
@@ -173,9 +175,9 @@ def test_several_columns_are_cut_by_their_lengths() -> None:
         "lengths": [len(numbers), len(floats), len(small)],
         "arrays": [{"kind": "float32"}, {"kind": "int16"}],
     }
-    packing = Packing()
+    packing = BufferPacker()
     packing.add(header, np.concatenate([numbers, floats, small]))
-    first, second = packing.columns({})
+    first, second = packing.take_columns({})
     assert first.tolist() == [[1, 1, 1], [1, 1, 1]]
     assert second.tolist() == [[7], [7]]
     with pytest.raises(RequestError, match="add up"):
@@ -186,7 +188,7 @@ def row_numbers(numbers: Sequence[int]) -> np.ndarray:
     return payload(np.array(numbers, ">i8").tobytes())
 
 
-def add(packing: Packing, numbers: Sequence[int], shape: Sequence[int] = (1,)) -> None:
+def add(packing: BufferPacker, numbers: Sequence[int], shape: Sequence[int] = (1,)) -> None:
     """A block of rows, their numbers packed as their only column."""
     values = np.repeat(np.array(numbers, float), np.prod(shape)).reshape(-1, *shape)
     sent = [row_numbers(numbers), column(values, 701)]
@@ -201,11 +203,11 @@ def packed(
     """The numbers of rows, packed as their only column; they come in blocks that begin at the
     cuts.
     """
-    packing = Packing()
+    packing = BufferPacker()
     for begin, end in pairwise([0, *sorted(cuts), len(numbers)]):
         add(packing, numbers[begin:end])
-    assert packing.shapes() == [(len(numbers), 1)]
-    (found,) = packing.columns({"seed": seed, "buffer_id": buffer_id})
+    assert packing.get_shapes() == [(len(numbers), 1)]
+    (found,) = packing.take_columns({"seed": seed, "buffer_id": buffer_id})
     return [int(value) for value in found[:, 0]]
 
 
@@ -231,7 +233,7 @@ def test_the_seed_and_the_buffer_decide_the_order() -> None:
 
 
 def test_a_block_of_another_shape_is_refused_with_its_column() -> None:
-    packing = Packing()
+    packing = BufferPacker()
     add(packing, [1, 2], (2, 3))
     with pytest.raises(RequestError, match="shape 3x2, but others have shape 2x3") as refused:
         add(packing, [3], (3, 2))
@@ -243,9 +245,9 @@ def test_a_buffer_that_no_row_of_a_table_can_hold_is_refused_as_it_grows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With a lower limit, so that the test takes little memory."""
-    assert MOST_BYTES < 1 << 30
-    monkeypatch.setattr("cerebro_trainer.data.packing.MOST_BYTES", 1 << 20)
-    packing = Packing()
+    assert MAX_BYTES < 1 << 30
+    monkeypatch.setattr("cerebro_trainer.data.packing.MAX_BYTES", 1 << 20)
+    packing = BufferPacker()
     add(packing, [1], (1 << 18,))
     with pytest.raises(RequestError, match="expected at most 1 MB") as refused:
         add(packing, [2], (1 << 18,))
@@ -254,4 +256,4 @@ def test_a_buffer_that_no_row_of_a_table_can_hold_is_refused_as_it_grows(
 
 def test_a_buffer_without_rows_is_refused() -> None:
     with pytest.raises(RequestError, match="no rows"):
-        Packing().shapes()
+        BufferPacker().get_shapes()

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_trainer.data.buffer_merge import Blocks
+from cerebro_trainer.data.buffer_merge import BufferMerger
 from cerebro_trainer.data.buffers import Buffer
 
 
@@ -28,11 +28,11 @@ def test_blocks_have_all_rows_in_their_order(
 ) -> None:
     starts = np.cumsum([0, *sizes])
     buffers = [buffer(n, rows, int(starts[n]), weighted=weighted) for n, rows in enumerate(sizes)]
-    blocks, found = Blocks(least), list[tuple[Buffer, int]]()
+    blocks, found = BufferMerger(least), list[tuple[Buffer, int]]()
     for pass_no in range(passes):
         for each in buffers:
-            found += blocks.taken(each, pass_no)
-    found += blocks.rest()
+            found += blocks.add(each, pass_no)
+    found += blocks.flush()
     for pass_no in range(passes):
         own = [block for block, of_pass in found if of_pass == pass_no]
         assert np.concatenate([block.inputs[0] for block in own])[:, 0].tolist() == list(
@@ -48,4 +48,4 @@ def test_blocks_have_all_rows_in_their_order(
 
 def test_without_a_number_each_buffer_is_a_block() -> None:
     one = buffer(3, 4, 0, weighted=False)
-    assert list(Blocks(None).taken(one, 2)) == [(one, 2)]
+    assert list(BufferMerger(None).add(one, 2)) == [(one, 2)]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_trainer.data.buffers import Buffer, Dataset, from_frame
+from cerebro_trainer.data.buffers import Buffer, Dataset, parse_buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
 
 
@@ -22,17 +22,17 @@ def test_kept_whole_or_not_at_all(sizes: list[int], limit: int) -> None:
     dataset = Dataset(limit)
     for size in sizes:
         dataset.add(buffer(size))
-    dataset.closed = True
-    assert dataset.complete == (sum(sizes) <= limit)
-    assert len(dataset.buffers) == (len(sizes) if dataset.complete else 0)
-    assert dataset.summary() == {
+    dataset.is_closed = True
+    assert dataset.is_complete == (sum(sizes) <= limit)
+    assert len(dataset.buffers) == (len(sizes) if dataset.is_complete else 0)
+    assert dataset.summarize() == {
         "buffers": len(sizes),
         "rows": len(sizes),
         "bytes": sum(sizes),
-        "cached": dataset.complete,
+        "cached": dataset.is_complete,
         "limit": limit,
     }
-    assert dataset.kept_bytes <= limit
+    assert dataset.cached_bytes <= limit
 
 
 def test_arrays_are_views_of_the_payload() -> None:
@@ -44,7 +44,7 @@ def test_arrays_are_views_of_the_payload() -> None:
             {"role": "x", "dtype": "float32", "shape": [2, 2]},
         ],
     }
-    found = from_frame(header, payload)
+    found = parse_buffer(header, payload)
     assert (found.buffer_id, found.rows, found.nbytes) == (7, 2, 32)
     assert found.inputs[0].shape == (2, 2) and found.targets[0].shape == (2, 4)
     assert all(np.shares_memory(array, payload) for array in (*found.inputs, *found.targets))

@@ -146,7 +146,7 @@ def bytea_array(value: bytes | None) -> bytes:
 
 def packed(rows: int, *values: bytes | None) -> list[np.ndarray]:
     payload = np.frombuffer(b"".join(map(bytea_array, values)), np.uint8)
-    return raw_rows.inputs(
+    return raw_rows.decode_inputs(
         {"rows": rows, "arrays": [{"kind": "image", "column": "picture", "divide": 255.0}]}, payload
     )
 
@@ -191,12 +191,12 @@ def test_integers_are_packed_exactly_or_not_at_all(
     exact = [int(np.float32(value)) == value for value in values]
     payload = np.frombuffer(sent, np.uint8)
     if all(exact):
-        assert arrays.whole_numbers(payload, 1, element)[0].tolist() == values
+        assert arrays.decode_integers(payload, 1, element)[0].tolist() == values
     else:
         with pytest.raises(
             RequestError, match=f"the integer {values[exact.index(False)]}:"
         ) as refused:
-            arrays.whole_numbers(payload, 1, element)
+            arrays.decode_integers(payload, 1, element)
         assert refused.value.sqlstate == "22003"
-    divided = arrays.whole_numbers(payload, 1, element, 3.0)[0]
+    divided = arrays.decode_integers(payload, 1, element, 3.0)[0]
     np.testing.assert_array_equal(divided, np.array(values).astype(np.float32) / np.float32(3))

@@ -41,13 +41,13 @@ PARTS = ("epoch", "year", "month", "day", "dow", "hour")
 )
 def test_what_is_no_recipe_is_refused(told: object) -> None:
     with pytest.raises(RequestError):
-        recipe_values.read(json.dumps(told))
+        recipe_values.parse_recipe(json.dumps(told))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "1", "[" * 100_000])
 def test_what_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(RequestError):
-        recipe_values.read(text)
+        recipe_values.parse_recipe(text)
 
 
 @given(st.lists(st.datetimes(), min_size=1, max_size=9), st.booleans())
@@ -58,7 +58,7 @@ def test_parts_of_points_of_time(points: list[datetime], exact: bool) -> None:
     seconds = np.array(micros) / 1e6
     fraction = np.array([point.second * 1e6 + point.microsecond for point in told])
     raw = np.stack([seconds, fraction] if exact else [seconds], axis=1)
-    found = timestamps.numbers(raw, [PARTS, *[()] * exact])
+    found = timestamps.extract_parts(raw, [PARTS, *[()] * exact])
     days = [[p.year, p.month, p.day, p.isoweekday() % 7, p.hour] for p in told]
     assert found[:, 1:].tolist() == days
     assert found[:, 0].tolist() == seconds.tolist()
@@ -66,7 +66,7 @@ def test_parts_of_points_of_time(points: list[datetime], exact: bool) -> None:
 
 def test_what_is_infinite_or_missing() -> None:
     raw = np.array([[np.inf, np.nan, 7.0], [-np.inf, np.nan, np.nan], [np.nan, np.nan, np.inf]])
-    found = timestamps.numbers(raw, [("epoch", "year", "dow"), (), ("value",)])
+    found = timestamps.extract_parts(raw, [("epoch", "year", "dow"), (), ("value",)])
     expected = [
         [np.inf, np.inf, np.nan, 7.0],
         [-np.inf, -np.inf, np.nan, np.nan],

@@ -29,7 +29,7 @@ def sent(*files: bytes, shape: tuple[int, int, int] = SMALL, column: str = COLUM
     parts = [struct.pack(">iiIiii", 1, 0, BYTEA, 1, 1, len(value)) + value for value in values]
     payload = np.frombuffer(b"".join(parts), np.uint8)
     entry = {"kind": "image", "column": "wide_1", "source": "pg_temp.encoded", "divide": 1.0}
-    (found,) = raw_rows.columns([entry], [payload], len(files))
+    (found,) = raw_rows.decode_columns([entry], [payload], len(files))
     return found
 
 

@@ -93,4 +93,4 @@ def test_the_trainer_reads_every_input() -> None:
             recipe = Recipe((feature,))
             inputs = (*network_inputs(recipe), *raw_inputs(recipe))
             sent |= {each.kind for each in inputs}
-    assert sent == set(raw_rows.INPUTS)
+    assert sent == set(raw_rows.INPUT_KINDS)
