@@ -16,7 +16,7 @@ NONE = "none"
 MODULES = {
     "tensorflow": "cerebro_trainer.programs.tensorflow.framework",
     "jax": "cerebro_trainer.programs.jax.framework",
-    "torch": "cerebro_trainer.programs.torch.program",
+    "torch": "cerebro_trainer.programs.torch.framework",
 }
 DOWNLOADS = ("kagglehub", "huggingface_hub", "sentencepiece", "tensorflow_text")
 """Libraries with which keras_hub downloads presets and reads texts.

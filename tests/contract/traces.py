@@ -60,7 +60,7 @@ def torch() -> int:
     from cerebro_trainer.programs.torch import graph
 
     with mock.patch(
-        "cerebro_trainer.programs.torch.program.traced", side_effect=graph.traced
+        "cerebro_trainer.programs.torch.program.trace_step", side_effect=graph.trace_step
     ) as counted:
         made = _program("torch")
         for rows, batch_size, rate in ((20, 4, 0.1), (33, 4, 0.2), (33, 7, 0.3), (5, 64, 0.4)):

@@ -1,12 +1,10 @@
-"""Several states of one program trained as one by PyTorch: each operation is done for all of them
-at once.
+"""Fusion on PyTorch: several states of one program trained at once, each operation done for all.
 
-A small network's step is mostly what is around its arithmetic, which so many states share. Which
-operations may be done for all, so that what becomes of a state depends on how many lanes there are
-alone, is known to `torch_lanes`. States that are fewer are filled up with copies of the first.
+Most of a small network's step is call overhead, which the states share. `vmap_lanes` decides which
+operations may be called once for all states, so that a state depends on the number of lanes alone.
+Unused lanes are copies of the first state.
 
-The last, smaller batch of a buffer is left to the program, state by state, as it is in its other
-forms.
+The program trains the last, smaller batch of a buffer state by state, as in its other modes.
 """
 
 from __future__ import annotations
@@ -19,127 +17,133 @@ import numpy.typing as npt
 import torch
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.programs.fusion import Fusion, Member
+from cerebro_trainer.programs.fusion import Fusion, Member, Orders
 from cerebro_trainer.programs.io_spec import IoSpec
 from cerebro_trainer.programs.program import Array
-from cerebro_trainer.programs.torch.graph import Tensors
-from cerebro_trainer.programs.torch.tensors import fill, out_of_memory, tensor
-from cerebro_trainer.programs.torch.vmap_lanes import ALIGNED, Fused
+from cerebro_trainer.programs.torch.tensors import (
+    Tensors,
+    convert_memory_errors,
+    fill_tensor,
+    to_tensor,
+)
+from cerebro_trainer.programs.torch.vmap_lanes import ALIGNMENT, FusedStep
 
-Orders = Sequence[npt.NDArray[np.int32]]
 
-
-class Fusible(Protocol):
-    """What a program offers beside."""
+class FusibleProgram(Protocol):
+    """The features of a program that a fusion uses."""
 
     io_spec: IoSpec
 
-    def lanes_of(self, form: str) -> Tensors:
-        """Tensors for all that a step may read or change of so many states as a form has: the
-        values and the numbers of each, and what else there is. What is in them may be left of
-        another fusion."""
+    def make_lane_tensors(self, mode: str) -> Tensors:
+        """Return tensors for everything that a step of a mode may read or change.
 
-    def fused(self, form: str, columns: Tensors) -> Fused:
-        """The step that a form takes on such batches, one of each state; they lie in its
-        tensors.
+        The values of each lane come first, then its hyperparameters. The tensors may contain
+        remains of another fusion.
         """
 
-    def alone(
+    def make_fused_step(self, mode: str, columns: Tensors) -> FusedStep:
+        """Return the step of a mode on batches like these, one per lane."""
+
+    def take_single_steps(
         self, batches: Sequence[tuple[Member, Tensors]]
     ) -> list[tuple[Sequence[Array], float]]:
-        """A step of each of these states on its batch, of any size: the values after it, and the
-        loss before.
-        """
+        """Take a step of each state on its batch, of any size; return new values and losses."""
 
 
 class TorchFusion(Fusion):
-    """States of a program that lie in the same tensors."""
+    """States of a program that share tensors."""
 
-    def __init__(self, program: Fusible, members: Sequence[Member], form: str, lanes: int) -> None:
-        self._program, self._members, self._form, self._lanes = program, members, form, lanes
-        with out_of_memory():
-            self._held = program.lanes_of(form)
-            for place in range(lanes):
-                member = members[place if place < len(members) else 0]
-                self._put(place, [*member.values, *member.hyperparameters])
+    def __init__(
+        self, program: FusibleProgram, members: Sequence[Member], mode: str, lanes: int
+    ) -> None:
+        self._program = program
+        self._members = members
+        self._mode = mode
+        self._lanes = lanes
+        with convert_memory_errors():
+            self._tensors = program.make_lane_tensors(mode)
+            for lane in range(lanes):
+                member = members[lane] if lane < len(members) else members[0]
+                self._write(lane, [*member.values, *member.hyperparameters])
 
     def train(self, buffer: Buffer, orders: Orders, batch_size: int) -> list[float]:
         inputs, targets = self._program.io_spec.convert(buffer)
-        done = len(orders[0]) - len(orders[0]) % batch_size
+        rows = len(orders[0])
+        full_rows = rows - rows % batch_size
         total = np.zeros(len(self._members))
-        with out_of_memory(), torch.no_grad():
-            columns = [tensor(array) for array in (*inputs, *targets)]
-            if done:
-                total += (
-                    self._together(columns, [order[:done] for order in orders], batch_size)
-                    * batch_size
-                )
-            if done < len(orders[0]):
-                rests = [_taken(columns, tensor(order[done:])) for order in orders]
-                total += self._one_by_one(rests) * (len(orders[0]) - done)
-        return [float(each) for each in total]
+        with convert_memory_errors(), torch.no_grad():
+            columns = [to_tensor(array) for array in (*inputs, *targets)]
+            if full_rows:
+                full_orders = [order[:full_rows] for order in orders]
+                total += self._train_full_batches(columns, full_orders, batch_size) * batch_size
+            if full_rows < rows:
+                batches = [_select_rows(columns, to_tensor(order[full_rows:])) for order in orders]
+                total += self._train_last_batches(batches) * (rows - full_rows)
+        return [float(loss) for loss in total]
 
-    def _together(
+    def _train_full_batches(
         self, columns: Tensors, orders: Orders, batch_size: int
     ) -> npt.NDArray[np.float64]:
-        """A pass over full batches; the sum of the losses of each state."""
-        every = [*orders, *[orders[0]] * (self._lanes - len(orders))]
-        step, losses = None, []
-        for chosen in tensor(np.stack(every)).split(batch_size, dim=1):
-            batch = [
-                found.unflatten(0, chosen.shape) for found in _taken(columns, chosen.reshape(-1))
-            ]
-            step = step or self._program.fused(self._form, batch)
-            losses.append(step(self._held, batch))
-        found: npt.NDArray[np.float64] = torch.stack(losses).double().sum(dim=0).cpu().numpy()
-        return found[: len(orders)]
+        """Train one pass; return the sum of the batch losses of each state."""
+        padded_orders = [*orders, *[orders[0]] * (self._lanes - len(orders))]
+        step: FusedStep | None = None
+        losses = []
+        for chosen in to_tensor(np.stack(padded_orders)).split(batch_size, dim=1):
+            rows = _select_rows(columns, chosen.reshape(-1))
+            batch = [column.unflatten(0, chosen.shape) for column in rows]
+            if step is None:
+                step = self._program.make_fused_step(self._mode, batch)
+            losses.append(step(self._tensors, batch))
+        sums: npt.NDArray[np.float64] = torch.stack(losses).double().sum(dim=0).cpu().numpy()
+        return sums[: len(orders)]
 
-    def _one_by_one(self, batches: Sequence[Tensors]) -> npt.NDArray[np.float64]:
-        """A step on a batch of each state; the losses."""
+    def _train_last_batches(self, batches: Sequence[Tensors]) -> npt.NDArray[np.float64]:
+        """Take a step of each state on its own batch; return the losses."""
         members = [
-            member._replace(values=self.read_state(place))
-            for place, member in enumerate(self._members)
+            member._replace(values=self.read_state(lane))
+            for lane, member in enumerate(self._members)
         ]
-        found = self._program.alone([*zip(members, batches, strict=True)])
-        for place, (values, _) in enumerate(found):
-            self._put(place, values)
-        return np.array([loss for _, loss in found])
+        results = self._program.take_single_steps([*zip(members, batches, strict=True)])
+        for lane, (values, _) in enumerate(results):
+            self._write(lane, values)
+        return np.array([loss for _, loss in results])
 
-    def _put(self, place: int, values: Sequence[Array]) -> None:
-        for held, value in zip(self._held, values, strict=False):
-            fill(held[place], value)
+    def _write(self, lane: int, values: Sequence[Array]) -> None:
+        for tensor, value in zip(self._tensors, values, strict=False):
+            fill_tensor(tensor[lane], value)
 
-    def read_state(self, place: int) -> list[Array]:
-        count = len(self._members[place].values)
-        return [np.array(held[place].cpu().numpy()) for held in self._held[:count]]
+    def read_state(self, lane: int) -> list[Array]:
+        count = len(self._members[lane].values)
+        return [np.array(tensor[lane].cpu().numpy()) for tensor in self._tensors[:count]]
 
 
-def side_by_side(tensors: Tensors, lanes: int) -> Tensors:
-    """Zeros of so many states in place of each tensor; what lies in the memory of a longer one does
-    so again.
-    """
+def make_lanes_like(tensors: Tensors, lanes: int) -> Tensors:
+    """Return zeros of all lanes in place of each tensor; views of one memory stay views of one."""
     longest = dict[int, Any]()
-    for each in sorted(tensors, key=torch.Tensor.numel):
-        longest[_memory(each)] = each
-    made = {memory: _lanes_of(each, lanes) for memory, each in longest.items()}
-    found = []
-    for each in tensors:
-        begin = each.storage_offset() - longest[_memory(each)].storage_offset()
-        part = made[_memory(each)][:, begin : begin + each.numel()]
-        found.append(part.view(lanes, *each.shape))
-    return found
+    for tensor in sorted(tensors, key=torch.Tensor.numel):
+        longest[_memory_address(tensor)] = tensor
+    blocks = {address: _allocate_lanes(tensor, lanes) for address, tensor in longest.items()}
+    lane_tensors = []
+    for tensor in tensors:
+        address = _memory_address(tensor)
+        begin = tensor.storage_offset() - longest[address].storage_offset()
+        part = blocks[address][:, begin : begin + tensor.numel()]
+        lane_tensors.append(part.view(lanes, *tensor.shape))
+    return lane_tensors
 
 
-def _lanes_of(one: Any, lanes: int) -> Any:
-    """Zeros for each number of a tensor, by lanes, which all begin where reading memory does."""
-    length = -(-one.numel() * one.element_size() // ALIGNED) * ALIGNED // one.element_size()
-    return torch.zeros(lanes, length, dtype=one.dtype, device=one.device)[:, : one.numel()]
+def _allocate_lanes(tensor: Any, lanes: int) -> Any:
+    """Return zeros of shape (lanes, numbers of the tensor); each lane begins at an alignment."""
+    item_size = tensor.element_size()
+    aligned_size = -(-tensor.numel() * item_size // ALIGNMENT) * ALIGNMENT // item_size
+    block = torch.zeros(lanes, aligned_size, dtype=tensor.dtype, device=tensor.device)
+    return block[:, : tensor.numel()]
 
 
-def _memory(one: Any) -> int:
-    """The same for tensors that share memory."""
-    return int(one.untyped_storage().data_ptr())
+def _memory_address(tensor: Any) -> int:
+    """Return a number that is equal for tensors that share memory."""
+    return int(tensor.untyped_storage().data_ptr())
 
 
-def _taken(columns: Tensors, rows: Any) -> Tensors:
-    return [column.index_select(0, rows) for column in columns]
+def _select_rows(columns: Tensors, positions: Any) -> Tensors:
+    return [column.index_select(0, positions) for column in columns]

@@ -1,9 +1,8 @@
-"""A step of training as a list of PyTorch's operations, without what Keras and autograd take around
-each of them.
+"""A training step as a list of PyTorch's operations, without the overhead of Keras and autograd.
 
-For a small network that is most of a step: Keras finds out for each layer how it is called, and
-autograd records what was done. Both come to the same operations for every batch of one size, so
-they are asked once.
+For a small network this overhead is most of a step: Keras finds out how each layer is called, and
+autograd records the operations. Both result in the same operations for every batch of one size, so
+the step is traced once.
 """
 
 from __future__ import annotations
@@ -17,137 +16,155 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.node import map_arg
 
-Tensors = list[Any]
+from cerebro_trainer.programs.torch.tensors import Tensors
+
 Step: TypeAlias = Callable[[Tensors], Any]
-"""Trains on a batch; the loss before it."""
+"""Trains on a batch; returns the loss before it."""
 
 aten = torch.ops.aten
-SAME = (aten.detach.default, aten.alias.default, aten.lift_fresh_copy.default)
-"""What gives its argument again, where nothing is recorded and nothing of it changed."""
-FOLDED_BYTES = 64 << 10
-"""A constant that is larger is made for each batch."""
-WARM_UP = 3
-"""Calls before one is captured: libraries set themselves up in the first ones."""
-HIDDEN = ("numpy", "__array__", "tolist")
-"""How a value leaves PyTorch unseen: what follows from it would be a constant."""
+IDENTITIES = (aten.detach.default, aten.alias.default, aten.lift_fresh_copy.default)
+"""Operations that return their argument, if nothing is recorded and nothing changes it."""
+MAX_FOLDED_BYTES = 64 << 10
+"""A larger constant is computed for each batch."""
+WARM_UP_STEPS = 3
+"""Steps before one is captured: libraries set themselves up in the first ones."""
+VALUE_READERS = ("numpy", "__array__", "tolist")
+"""Methods by which a value leaves PyTorch unseen; its consequences would become constants."""
 
 
-class Recorded(NamedTuple):
-    """The kernels of a step, which read its constants, and the tensors where they find a batch and
-    leave the loss.
-    """
+class CapturedStep(NamedTuple):
+    """The kernels of a step in a CUDA graph."""
 
-    step: Step
+    step: Step  # holds the constants that the kernels read
     graph: torch.cuda.CUDAGraph
-    held: Tensors
-    loss: torch.Tensor
+    batch: Tensors  # read by the kernels
+    loss: torch.Tensor  # written by the kernels
 
 
-def traced(step: Step, variables: Sequence[Any], columns: Tensors) -> Step:
-    """The operations of a step over such a batch; it may read and change the variables, tensors
-    that stay the same.
+def trace_step(step: Step, variables: Sequence[Any], columns: Tensors) -> Step:
+    """Return a step as its operations over batches like this one.
 
-    An error where they follow from values, or where what is traced asks for one.
+    Args:
+        variables: tensors that the step may read and change; they stay the same.
+
+    Raises:
+        NotImplementedError: the operations depend on values.
     """
     tensors = list(variables)
-    graph = graph_of(lambda held, batch: step(batch), tensors, columns)
+    graph = trace_graph(lambda tensors, batch: step(batch), tensors, columns)
     return lambda batch: graph.forward(tensors, batch)
 
 
-def graph_of(
+def trace_graph(
     step: Callable[[Tensors, Tensors], Any], tensors: Tensors, columns: Tensors
 ) -> torch.fx.GraphModule:
-    """The operations of a step that takes the tensors that it may read and change, and a batch."""
-    with _seen():
-        graph = make_fx(step)(tensors, columns)
-    for node in list(graph.graph.nodes):
-        if node.op == "call_function" and node.target in SAME:
+    """Return the graph of a step that takes the tensors it may read and change, and a batch."""
+    with _forbid_reading_values():
+        module = make_fx(step)(tensors, columns)
+    for node in list(module.graph.nodes):
+        if node.op == "call_function" and node.target in IDENTITIES:
             node.replace_all_uses_with(node.args[0])
-            graph.graph.erase_node(node)
-    _fold(graph)
-    graph.graph.eliminate_dead_code()
-    graph.recompile()
-    return graph
+            module.graph.erase_node(node)
+    _fold_constants(module)
+    module.graph.eliminate_dead_code()
+    module.recompile()
+    return module
 
 
-def _fold(graph: torch.fx.GraphModule) -> None:
-    """Calculate now what follows from no variable and no row, where it is small. It would be
-    calculated for each batch, and on a GPU be brought there each time."""
-    kept, values = changed(graph), dict[torch.fx.Node, Any]()
-    for node in list(graph.graph.nodes):
-        if node in kept:
+def _fold_constants(module: torch.fx.GraphModule) -> None:
+    """Compute small values now that depend on no variable and no row.
+
+    They would be computed for each batch, and be copied to a GPU each time.
+    """
+    constants = _compute_constants(module)
+    for number, (node, value) in enumerate(constants.items()):
+        if node.op != "call_function":
+            continue
+        module.register_buffer(f"folded_{number}", value)
+        with module.graph.inserting_before(node):
+            node.replace_all_uses_with(module.graph.get_attr(f"folded_{number}"))
+
+
+def _compute_constants(module: torch.fx.GraphModule) -> dict[torch.fx.Node, Any]:
+    mutable = find_mutable_nodes(module)
+    constants: dict[torch.fx.Node, Any] = {}
+    for node in list(module.graph.nodes):
+        if node in mutable:
             continue
         if node.op == "get_attr":
-            values[node] = getattr(graph, node.target)
-        elif (
-            node.op == "call_function"
-            and set(node.all_input_nodes) <= values.keys()
-            and not _draws(node)
-        ):
-            value = node.target(*map_arg(node.args, values.get), **map_arg(node.kwargs, values.get))
-            if isinstance(value, torch.Tensor) and value.nbytes <= FOLDED_BYTES:
-                values[node] = value
-    for number, (node, value) in enumerate(values.items()):
-        if node.op == "call_function":
-            graph.register_buffer(f"folded_{number}", value)
-            with graph.graph.inserting_before(node):
-                node.replace_all_uses_with(graph.graph.get_attr(f"folded_{number}"))
+            constants[node] = getattr(module, node.target)
+            continue
+        if node.op != "call_function" or _is_random(node):
+            continue
+        if not set(node.all_input_nodes) <= constants.keys():
+            continue
+        args = map_arg(node.args, constants.get)
+        value = node.target(*args, **map_arg(node.kwargs, constants.get))
+        if isinstance(value, torch.Tensor) and value.nbytes <= MAX_FOLDED_BYTES:
+            constants[node] = value
+    return constants
 
 
-def changed(graph: torch.fx.GraphModule) -> set[torch.fx.Node]:
-    """What an operation writes into, and what that follows from: it may be the same memory."""
-    found: set[torch.fx.Node] = set()
-    for node in reversed(graph.graph.nodes):
-        if node in found:
-            found.update(node.all_input_nodes)
+def find_mutable_nodes(module: torch.fx.GraphModule) -> set[torch.fx.Node]:
+    """Return the values that an operation writes to, and their inputs, which may share memory."""
+    mutable: set[torch.fx.Node] = set()
+    for node in reversed(module.graph.nodes):
+        if node in mutable:
+            mutable.update(node.all_input_nodes)
         elif node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
-            written = [at for at, each in enumerate(node.target._schema.arguments) if each.is_write]
-            map_arg([node.args[at] for at in written if at < len(node.args)], found.add)
-    return found
+            parameters = node.target._schema.arguments
+            written = [
+                argument
+                for argument, parameter in zip(node.args, parameters, strict=False)
+                if parameter.is_write
+            ]
+            map_arg(written, mutable.add)
+    return mutable
 
 
-def _draws(node: torch.fx.Node) -> bool:
-    """Whether an operation comes to something else each time."""
+def _is_random(node: torch.fx.Node) -> bool:
+    """Return whether an operation has another result each time."""
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
-def captured(step: Step, columns: Tensors) -> Step:
-    """A step over such batches as one graph of a GPU's kernels, in place of a call for each; it
-    takes some steps.
+def capture_step(step: Step, columns: Tensors) -> Step:
+    """Return a step over batches like this one as one CUDA graph; takes some steps for it.
 
-    An error where it asks for a value meanwhile, as what a Dropout draws by does. See "CUDA graphs"
-    in PyTorch's notes.
+    See "CUDA graphs" in PyTorch's notes.
+
+    Raises:
+        NotImplementedError: the step reads a value meanwhile, as the draws of a Dropout do.
     """
-    held = [column.clone() for column in columns]
+    batch = [column.clone() for column in columns]
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
-        for _ in range(WARM_UP):
-            step(held)
+        for _ in range(WARM_UP_STEPS):
+            step(batch)
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        loss = step(held)
-    return partial(_replay, Recorded(step, graph, held, loss))
+        loss = step(batch)
+    return partial(_replay, CapturedStep(step, graph, batch, loss))
 
 
-def _replay(recorded: Recorded, batch: Tensors) -> Any:
-    for place, values in zip(recorded.held, batch, strict=True):
-        place.copy_(values)
-    recorded.graph.replay()
-    return recorded.loss.clone()
+def _replay(captured: CapturedStep, batch: Tensors) -> Any:
+    for target, values in zip(captured.batch, batch, strict=True):
+        target.copy_(values)
+    captured.graph.replay()
+    return captured.loss.clone()
 
 
 @contextmanager
-def _seen() -> Iterator[None]:
-    def refused(*arguments: Any, **named: Any) -> Any:
+def _forbid_reading_values() -> Iterator[None]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError("a step asks for a value, so it is not the same for every batch")
 
-    kept = {name: getattr(torch.Tensor, name) for name in HIDDEN}
+    original_methods = {name: getattr(torch.Tensor, name) for name in VALUE_READERS}
     try:
-        for name in HIDDEN:
-            setattr(torch.Tensor, name, refused)
+        for name in VALUE_READERS:
+            setattr(torch.Tensor, name, refuse)
         yield
     finally:
-        for name, usual in kept.items():
-            setattr(torch.Tensor, name, usual)
+        for name, method in original_methods.items():
+            setattr(torch.Tensor, name, method)

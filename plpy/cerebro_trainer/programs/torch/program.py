@@ -1,19 +1,20 @@
-"""Programs on PyTorch; no other modules than those that begin by `torch_` import it.
+"""Programs on PyTorch.
 
-Training has two forms. In `eager` Keras and autograd go through every batch anew. In `graph` a step
-over a full batch is traced once, forward, backward and optimizer, and its operations are called one
-after another; it is for what does the same for every batch. On a GPU there is a third, `captured`:
-these operations are handed to the device all at once. The last, smaller batch of a buffer is always
-left to `eager`. Several states are trained as one by the forms `fused`, whose step a GPU is handed
-at once, too.
+Training has these modes:
+
+* `eager`: Keras and autograd process every batch anew.
+* `graph`: a step over a full batch is traced once, forward, backward and optimizer, and its
+  operations are called one after another. It needs the same operations for every batch.
+* `captured`, on a GPU only: these operations are submitted to the device all at once.
+* `fused_…`: several states are trained at once; on a GPU their step is captured, too.
+
+The last, smaller batch of a buffer is always trained as in `eager`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -27,219 +28,201 @@ from cerebro_trainer.programs.attributions import Gradient
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.metrics import pack
-from cerebro_trainer.programs.program import FALLBACK, Array, Framework, PendingLoss, Sums
-from cerebro_trainer.programs.torch import keras_patches
-from cerebro_trainer.programs.torch.foreach_update import flat
-from cerebro_trainer.programs.torch.fusion import TorchFusion, side_by_side
-from cerebro_trainer.programs.torch.graph import Step, Tensors, captured, graph_of, traced
-from cerebro_trainer.programs.torch.tensors import fill, out_of_memory, tensor
-from cerebro_trainer.programs.torch.vmap_lanes import Fused, captured_lanes, fused
+from cerebro_trainer.programs.program import FALLBACK, Array, PendingLoss, Sums
+from cerebro_trainer.programs.torch.foreach_update import make_flat_optimizer
+from cerebro_trainer.programs.torch.fusion import TorchFusion, make_lanes_like
+from cerebro_trainer.programs.torch.graph import Step, capture_step, trace_graph, trace_step
+from cerebro_trainer.programs.torch.tensors import (
+    Tensors,
+    convert_memory_errors,
+    fill_tensor,
+    to_tensor,
+)
+from cerebro_trainer.programs.torch.vmap_lanes import FusedStep, capture_fused_step, fuse_step
 
-KEPT_GRAPHS = 4
-"""Of a program: sizes of batches, each with weights of rows and without."""
-
-
-def start(threads: int, cache: Path | None) -> Framework:
-    """Set PyTorch up for this process: this many threads, and the same bits for the same work. It
-    keeps no code.
-    """
-    os.environ["CUBLAS_WORKSPACE_CONFIG"] = (
-        ":4096:8"  # without it, deterministic algorithms are refused on GPUs
-    )
-    torch.set_num_threads(threads)
-    torch.set_num_interop_threads(1)
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False
-    keras_patches.install()
-    gpus = tuple(f"GPU:{number}" for number in range(torch.cuda.device_count()))
-    return Framework(
-        name="torch",
-        version=torch.__version__,
-        keras_version=keras.__version__,
-        devices=("CPU:0", *gpus),
-        threads=threads,
-        make_program=lambda spec, room: TorchProgram(spec),
-        errors=(),
-        memory_errors=(MemoryError, torch.OutOfMemoryError),
-        fatal_errors=(torch.AcceleratorError,) if hasattr(torch, "AcceleratorError") else (),
-        describe_gpus=_gpus,
-    )
-
-
-def _gpus() -> tuple[str, ...]:
-    found = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
-    return tuple(
-        f"device: {number}, name: {each.name}, compute capability: {each.major}.{each.minor}"
-        for number, each in enumerate(found)
-    )
+MAX_CACHED_STEPS = 4
+"""Traced steps of a program, by size of batches, with weights of rows and without."""
 
 
 class TorchProgram(KerasProgram):
-    """A program whose variables are changed where they lie."""
+    """A program whose variables are changed in place."""
 
     compilation_factor = 1.0
 
     def __init__(self, spec: ProgramSpec) -> None:
         super().__init__(spec, "torch")
-        self._flat = flat(self.optimizer, self.trained_variables)
-        once = ("captured", "graph") if torch.cuda.is_available() else ("graph",)
-        self.modes = ("eager",) if self._flat is None else (*once, "eager")
-        # A step is traced with weights in one piece.
-        self.lanes: Mapping[str, int] = {} if self._flat is None else LANES
-        self._graphs: dict[tuple[str, int, int], Any] = {}
-        self._kept_lanes: dict[str, Tensors] = {}
+        self._flat_optimizer = make_flat_optimizer(self.optimizer, self.trained_variables)
+        if self._flat_optimizer is None:  # a traced step needs flat weights
+            self.modes = ("eager",)
+            self.lanes: Mapping[str, int] = {}
+        else:
+            self.modes = ("graph", "eager")
+            self.lanes = LANES
+            if torch.cuda.is_available():
+                self.modes = ("captured", "graph", "eager")
+        self._traced_steps: dict[tuple[str, int, int], Any] = {}
+        self._lane_tensors: dict[str, Tensors] = {}
 
     def read_variable(self, variable: Any) -> Array:
         # A copy, since the variable is changed in place.
         return np.array(variable._value.detach().cpu().numpy())
 
     def assign(self, position: int, value: Array) -> None:
-        fill(self.variables[position]._value, value)
+        fill_tensor(self.variables[position]._value, value)
 
     def dispatch(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
+        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
     ) -> PendingLoss:
-        if form in self.lanes:
-            return partial(float, self.train_in_lanes(buffer, order, batch_size, form))
+        if mode in self.lanes:
+            return partial(float, self.train_in_lanes(buffer, order, batch_size, mode))
         inputs, targets = self.io_spec.convert(buffer)
-        with out_of_memory():
-            if form == FALLBACK:
+        with convert_memory_errors():
+            if mode == FALLBACK:
                 return partial(float, self.fit_with_keras(inputs, targets, order, batch_size))
-            columns = [tensor(array) for array in (*inputs, *targets)]
-            full: Step = self._eager
-            if form != "eager" and len(order) >= batch_size:
-                full = self._graph(form, [column[:batch_size] for column in columns])
-            return self._run(full, columns, tensor(order), batch_size)
+            columns = [to_tensor(array) for array in (*inputs, *targets)]
+            step: Step = self._take_step
+            if mode != "eager" and len(order) >= batch_size:
+                step = self._trace_step(mode, [column[:batch_size] for column in columns])
+            return self._run(step, columns, to_tensor(order), batch_size)
 
-    def _run(self, full: Step, columns: Tensors, order: Any, batch_size: int) -> PendingLoss:
-        """One pass, whose batches of full size a function trains on."""
-        batches, losses = order.split(batch_size), []
+    def _run(self, full_step: Step, columns: Tensors, order: Any, batch_size: int) -> PendingLoss:
+        """Train one pass, with `full_step` on its full batches."""
+        batches = order.split(batch_size)
+        losses = []
         with torch.no_grad():
             for chosen in batches:
-                step = full if len(chosen) == batch_size else self._eager
+                step = full_step if len(chosen) == batch_size else self._take_step
                 losses.append(step([column.index_select(0, chosen) for column in columns]))
-            means = torch.stack(losses).double()
+            loss_tensor = torch.stack(losses).double()
 
-        def total() -> float:
-            with out_of_memory():
-                found: list[float] = means.tolist()
-            return sum(mean * len(chosen) for mean, chosen in zip(found, batches, strict=True))
+        def sum_losses() -> float:
+            with convert_memory_errors():
+                means: list[float] = loss_tensor.tolist()
+            return sum(mean * len(chosen) for mean, chosen in zip(means, batches, strict=True))
 
-        return total
+        return sum_losses
 
-    def fuse(self, members: Sequence[Member], form: str) -> Fusion:
-        return TorchFusion(self, members, form, self.lanes[form])
+    def fuse(self, members: Sequence[Member], mode: str) -> Fusion:
+        return TorchFusion(self, members, mode, self.lanes[mode])
 
-    def fused(self, form: str, columns: Tensors) -> Fused:
-        """The traced step over batches like these, one of each state."""
-        one = [column[0] for column in columns]
+    def make_fused_step(self, mode: str, columns: Tensors) -> FusedStep:
+        """Return the traced step on batches like these, one per lane."""
+        batch = [column[0] for column in columns]
 
-        def made() -> Fused:
-            step = graph_of(lambda held, batch: self._eager(batch), self.tensors(), one)
-            several = fused(step, side_by_side(self.tensors(), self.lanes[form]), columns)
-            kept = self._kept_lanes.get(form)
-            return several if kept is None else captured_lanes(several, kept, columns)
+        def make() -> FusedStep:
+            step = trace_graph(
+                lambda tensors, batch: self._take_step(batch), self._list_tensors(), batch
+            )
+            tensors = make_lanes_like(self._list_tensors(), self.lanes[mode])
+            fused = fuse_step(step, tensors, columns)
+            lane_tensors = self._lane_tensors.get(mode)
+            if lane_tensors is None:
+                return fused
+            return capture_fused_step(fused, lane_tensors, columns)
 
-        found: Fused = self._once(form, one, made)
-        return found
+        step: FusedStep = self._get_step(mode, batch, make)
+        return step
 
-    def lanes_of(self, form: str) -> Tensors:
-        """Tensors for the states of a form; on a GPU the same ones each time, since a captured step
-        is of these.
+    def make_lane_tensors(self, mode: str) -> Tensors:
+        """Return tensors for the states of a mode.
+
+        On a GPU they are the same ones each time, since a captured step is bound to its tensors.
         """
         if not torch.cuda.is_available():
-            return side_by_side(self.tensors(), self.lanes[form])
-        if form not in self._kept_lanes:
-            self._kept_lanes[form] = side_by_side(self.tensors(), self.lanes[form])
-        return self._kept_lanes[form]
+            return make_lanes_like(self._list_tensors(), self.lanes[mode])
+        if mode not in self._lane_tensors:
+            self._lane_tensors[mode] = make_lanes_like(self._list_tensors(), self.lanes[mode])
+        return self._lane_tensors[mode]
 
-    def alone(
+    def take_single_steps(
         self, batches: Sequence[tuple[Member, Tensors]]
     ) -> list[tuple[Sequence[Array], float]]:
-        """A step of each of these states on its batch: the values after it, and the loss before."""
-        held = self.read_member()
+        """Take a step of each state on its batch; return new values and losses before the step."""
+        original = self.read_member()
         try:
-            return [self._alone(member, columns) for member, columns in batches]
+            return [self._take_single_step(member, columns) for member, columns in batches]
         finally:
-            self._hold(held)
+            self._write_member(original)
 
-    def _alone(self, member: Member, columns: Tensors) -> tuple[Sequence[Array], float]:
-        self._hold(member)
-        loss = float(self._eager(columns))
+    def _take_single_step(self, member: Member, columns: Tensors) -> tuple[Sequence[Array], float]:
+        self._write_member(member)
+        loss = float(self._take_step(columns))
         return self.read(), loss
 
-    def _hold(self, member: Member) -> None:
+    def _write_member(self, member: Member) -> None:
         self.write(member.values)
-        for variable, number in zip(
+        for variable, value in zip(
             self.hyperparameters.variables, member.hyperparameters, strict=True
         ):
-            fill(variable._value, number)
+            fill_tensor(variable._value, value)
 
-    def _graph(self, form: str, columns: Tensors) -> Step:
-        """The traced step over batches like this one, captured if that is the form."""
+    def _trace_step(self, mode: str, columns: Tensors) -> Step:
+        """Return the traced step on batches like this one, captured if the mode is so."""
 
-        def made() -> Step:
-            step = traced(self._eager, self.tensors(), columns)
-            return captured(step, columns) if form == "captured" else step
+        def make() -> Step:
+            step = trace_step(self._take_step, self._list_tensors(), columns)
+            return capture_step(step, columns) if mode == "captured" else step
 
-        found: Step = self._once(form, columns, made)
-        return found
+        step: Step = self._get_step(mode, columns, make)
+        return step
 
-    def _once(self, form: str, columns: Tensors, made: Callable[[], Any]) -> Any:
-        """What is made for a form and batches like this one."""
-        key = form, len(columns[0]), len(columns)
-        if key not in self._graphs:
-            while len(self._graphs) >= KEPT_GRAPHS:
-                del self._graphs[next(iter(self._graphs))]
-            saved = self.read()
+    def _get_step(self, mode: str, columns: Tensors, make: Callable[[], Any]) -> Any:
+        """Return the cached step of a mode on batches like this one; make it if it is missing."""
+        key = (mode, len(columns[0]), len(columns))
+        if key not in self._traced_steps:
+            while len(self._traced_steps) >= MAX_CACHED_STEPS:
+                del self._traced_steps[next(iter(self._traced_steps))]
+            original_values = self.read()
             try:
-                # What Keras makes when it first meets a batch must not become a part of the step.
-                self._eager(columns)
-                self._graphs[key] = made()
+                # Objects that Keras creates on its first batch must not become part of the step.
+                self._take_step(columns)
+                self._traced_steps[key] = make()
             finally:
-                self.write(saved)
-        return self._graphs[key]
+                self.write(original_values)
+        return self._traced_steps[key]
 
-    def tensors(self) -> Tensors:
-        """All that a step may read or change; what makes up a state first, then its numbers."""
-        long = [] if self._flat is None else self._flat.variables
-        known = [
+    def _list_tensors(self) -> Tensors:
+        """Return all tensors that a step may read or change.
+
+        The variables of the state come first, then the hyperparameters.
+        """
+        variables = [
             *self.variables,
             *self.hyperparameters.variables,
             *self.model.metrics_variables,
-            *long,
         ]
-        return [variable._value for variable in known]
+        if self._flat_optimizer is not None:
+            variables += self._flat_optimizer.variables
+        return [variable._value for variable in variables]
 
-    def _eager(self, columns: Tensors) -> Any:
-        """One optimizer step on one batch: the loss before it."""
+    def _take_step(self, columns: Tensors) -> Any:
+        """Take one optimizer step on one batch; return the loss before it."""
         count = len(self.io_spec.inputs)
         x, y, weights = self.make_arguments(columns[:count], columns[count:])
         with torch.enable_grad():
             loss = self.model.compute_loss(
                 x, y, self.model(x, training=True), weights, training=True
             )
-            scaled = self.optimizer.scale_loss(loss)
+            scaled_loss = self.optimizer.scale_loss(loss)
             trained = [variable._value for variable in self.trained_variables]
-            gradients = torch.autograd.grad(scaled, trained, allow_unused=True)
-        with (
-            torch.no_grad(),
-            self.cache_learning_rate(
-                self._inner_optimizer if self._flat is None else self._flat.optimizer
-            ),
-        ):
-            if self._flat is not None and all(gradient is not None for gradient in gradients):
-                self._flat.apply(gradients)
-            else:
+            gradients = torch.autograd.grad(scaled_loss, trained, allow_unused=True)
+        flat_optimizer = self._flat_optimizer
+        rate_owner = self._inner_optimizer if flat_optimizer is None else flat_optimizer.optimizer
+        with torch.no_grad(), self.cache_learning_rate(rate_owner):
+            if flat_optimizer is None or any(gradient is None for gradient in gradients):
                 self.optimizer.apply(gradients, self.trained_variables)
+            else:
+                flat_optimizer.apply(gradients)
         return loss.detach()
 
     def evaluate(self, buffer: Buffer) -> Sums:
         inputs, targets = self.io_spec.convert(buffer)
+        columns_without_weights = (*inputs, *targets[: len(self.io_spec.outputs)])
+        batch_size = self.choose_evaluation_batch(inputs)
         self.metrics.reset()
-        size, total = self.choose_evaluation_batch(inputs), 0.0
-        with out_of_memory(), torch.no_grad():
-            for columns in _batches((*inputs, *targets[: len(self.io_spec.outputs)]), size):
+        total = 0.0
+        with convert_memory_errors(), torch.no_grad():
+            for columns in _split_batches(columns_without_weights, batch_size):
                 x, y, _ = self.make_arguments(columns[: len(inputs)], columns[len(inputs) :])
                 predicted = self.model(x, training=False)
                 loss = self.model.compute_loss(x, y, predicted, training=False)
@@ -248,10 +231,10 @@ class TorchProgram(KerasProgram):
         return [[total, float(buffer.rows)], *self.metrics.read_sums()]
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
-        fitted = self.io_spec.convert_inputs(inputs)
+        arrays = self.io_spec.convert_inputs(inputs)
+        batch_size = self.choose_prediction_batch(arrays)
         parts = [
-            self._outputs(self.model, columns)
-            for columns in _batches(fitted, self.choose_prediction_batch(fitted))
+            _compute_outputs(self.model, columns) for columns in _split_batches(arrays, batch_size)
         ]
         return [
             np.concatenate([part[position] for part in parts])
@@ -259,46 +242,51 @@ class TorchProgram(KerasProgram):
         ]
 
     def compile_forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
-        def computed(arrays: list[Array]) -> Array:
-            parts = [
-                self._outputs(model, columns)
-                for columns in _batches(arrays, self.choose_evaluation_batch(arrays))
-            ]
-            return np.concatenate([part[0].astype(np.float32, copy=False) for part in parts])
+        def forward(arrays: list[Array]) -> Array:
+            batch_size = self.choose_evaluation_batch(arrays)
+            parts = []
+            for columns in _split_batches(arrays, batch_size):
+                (output,) = _compute_outputs(model, columns)
+                parts.append(output.astype(np.float32, copy=False))
+            return np.concatenate(parts)
 
-        return computed
+        return forward
 
     def compile_gradient(self, model: keras.Model) -> Gradient:
-        known: dict[tuple[Any, ...], Callable[[Tensors], Any]] = {}
+        traced_steps: dict[tuple[Any, ...], Step] = {}
 
-        def computed(points: list[Array], beside: list[Array], select: Array) -> list[Array]:
-            def step(columns: Tensors) -> Tensors:
+        def compute_gradient(
+            points: list[Array], other_inputs: list[Array], unit_weights: Array
+        ) -> list[Array]:
+            def take_step(columns: Tensors) -> Tensors:
+                *inputs, weights = columns
                 with torch.enable_grad():
-                    at = [column.detach().requires_grad_() for column in columns[: len(points)]]
-                    output = model(pack([*at, *columns[len(points) : -1]]), training=False)
-                    chosen = (output.float().reshape(select.shape) * columns[-1]).sum()
+                    leaves = [column.detach().requires_grad_() for column in inputs[: len(points)]]
+                    output = model(pack([*leaves, *inputs[len(points) :]]), training=False)
+                    total = (output.float().reshape(unit_weights.shape) * weights).sum()
                     return list(
-                        torch.autograd.grad(chosen, at, allow_unused=True, materialize_grads=True)
+                        torch.autograd.grad(
+                            total, leaves, allow_unused=True, materialize_grads=True
+                        )
                     )
 
-            columns = [tensor(array) for array in (*points, *beside, select)]
+            columns = [to_tensor(array) for array in (*points, *other_inputs, unit_weights)]
             shapes = tuple(column.shape for column in columns)
-            with out_of_memory(), torch.no_grad():
-                if shapes not in known:
-                    known[shapes] = traced(
-                        step, [variable._value for variable in model.variables], columns
-                    )
-                return [array.cpu().numpy() for array in known[shapes](columns)]
+            with convert_memory_errors(), torch.no_grad():
+                if shapes not in traced_steps:
+                    variables = [variable._value for variable in model.variables]
+                    traced_steps[shapes] = trace_step(take_step, variables, columns)
+                return [gradient.cpu().numpy() for gradient in traced_steps[shapes](columns)]
 
-        return computed
-
-    def _outputs(self, model: keras.Model, columns: Tensors) -> list[Array]:
-        with out_of_memory(), torch.no_grad():
-            found = keras.tree.flatten(model(pack(columns), training=False))
-            return [keras.ops.convert_to_numpy(output) for output in found]
+        return compute_gradient
 
 
-def _batches(arrays: Sequence[Array], size: int) -> Iterator[Tensors]:
-    """So many rows at a time of each array."""
-    for begin in range(0, len(arrays[0]), size):
-        yield [tensor(array[begin : begin + size]) for array in arrays]
+def _compute_outputs(model: keras.Model, columns: Tensors) -> list[Array]:
+    with convert_memory_errors(), torch.no_grad():
+        outputs = keras.tree.flatten(model(pack(columns), training=False))
+        return [keras.ops.convert_to_numpy(output) for output in outputs]
+
+
+def _split_batches(arrays: Sequence[Array], batch_size: int) -> Iterator[Tensors]:
+    for begin in range(0, len(arrays[0]), batch_size):
+        yield [to_tensor(array[begin : begin + batch_size]) for array in arrays]

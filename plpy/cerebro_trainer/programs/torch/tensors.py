@@ -1,10 +1,10 @@
-"""Arrays of numpy as PyTorch's tensors, and how it says that there is no memory for one."""
+"""NumPy arrays as tensors of PyTorch, and the error for memory that they lack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
@@ -12,28 +12,30 @@ import torch
 
 from cerebro_trainer.programs.program import Array
 
+Tensors: TypeAlias = list[Any]
 
-def tensor(array: Array) -> Any:
-    """A copy, which lies as PyTorch's own tensors do: on that depend the last bits of sums."""
+
+def to_tensor(array: Array) -> Any:
+    """Return a copy in PyTorch's own memory layout, on which the last bits of sums depend."""
     return torch.tensor(array, device=keras.src.backend.torch.core.get_device())
 
 
-def fill(place: Any, value: Array) -> None:
+def fill_tensor(tensor: Any, values: Array) -> None:
     """Set a tensor to values, which may be read-only."""
     with torch.no_grad():
-        if place.device.type == "cpu":
-            np.copyto(place.detach().numpy(), value)
+        if tensor.device.type == "cpu":
+            np.copyto(tensor.detach().numpy(), values)
         else:
-            place.copy_(torch.tensor(value))
+            tensor.copy_(torch.tensor(values))
 
 
 @contextmanager
-def out_of_memory() -> Iterator[None]:
-    """PyTorch says it by an error of any kind on the host."""
+def convert_memory_errors() -> Iterator[None]:
+    """Raise MemoryError if the host lacks memory, for which PyTorch has no exception of its own."""
     try:
         yield
     except RuntimeError as error:
-        _, refused, asked = str(error).partition("can't allocate memory: ")
-        if refused:
-            raise MemoryError(asked.partition(". ")[0]) from error
+        _, separator, reason = str(error).partition("can't allocate memory: ")
+        if separator:
+            raise MemoryError(reason.partition(". ")[0]) from error
         raise
