@@ -19,23 +19,20 @@ class RunControl:
 
     def stop_config(self, run_id: int, mst_key: int) -> int:
         """Stop a configuration: it starts no further visit (cerebro.stop_config)."""
-        return int(self._sql.call_cerebro("stop_config", run_id=run_id, mst_key=mst_key))
+        return self._send("stop_config", run_id=run_id, mst_key=mst_key)
 
     def continue_config(self, run_id: int, mst_key: int) -> int:
         """Train a stopped configuration on to the last epoch (cerebro.continue_config)."""
-        return int(self._sql.call_cerebro("continue_config", run_id=run_id, mst_key=mst_key))
+        return self._send("continue_config", run_id=run_id, mst_key=mst_key)
 
     def clone_config(
         self, run_id: int, mst_key: int, change: Mapping[str, Any], *, warm: bool = True
     ) -> int:
         """Add a copy of a configuration with some parameters changed (cerebro.clone_config)."""
-        arguments = {
-            "run_id": run_id,
-            "mst_key": mst_key,
-            "change": json.dumps(change),
-            "warm": warm,
-        }
-        return int(self._sql.call_cerebro("clone_config", **arguments))
+        change_json = json.dumps(change)
+        return self._send(
+            "clone_config", run_id=run_id, mst_key=mst_key, change=change_json, warm=warm
+        )
 
     def add_configs(
         self,
@@ -50,13 +47,10 @@ class RunControl:
             space: search space from which `n` configurations are sampled.
             selection_table: model selection table whose configurations are added.
         """
-        arguments = {
-            "run_id": run_id,
-            "space": None if space is None else json.dumps(space),
-            "n": n,
-            "selection_table": selection_table,
-        }
-        return int(self._sql.call_cerebro("add_configs", **arguments))
+        space_json = None if space is None else json.dumps(space)
+        return self._send(
+            "add_configs", run_id=run_id, space=space_json, n=n, selection_table=selection_table
+        )
 
     def drill_down(
         self, run_id: int, mst_key: int, space: Mapping[str, object], n: int | None = None
@@ -65,21 +59,24 @@ class RunControl:
 
         Parameters that the space does not contain keep their values.
         """
-        arguments = {"run_id": run_id, "mst_key": mst_key, "space": json.dumps(space), "n": n}
-        return int(self._sql.call_cerebro("drill_down", **arguments))
+        space_json = json.dumps(space)
+        return self._send("drill_down", run_id=run_id, mst_key=mst_key, space=space_json, n=n)
 
     def set_epochs(self, run_id: int, n: int, mst_key: int | None = None) -> int:
         """Set the number of epochs of a configuration, or of all (cerebro.set_epochs)."""
-        return int(self._sql.call_cerebro("set_epochs", run_id=run_id, n=n, mst_key=mst_key))
+        return self._send("set_epochs", run_id=run_id, n=n, mst_key=mst_key)
 
     def prioritise(self, run_id: int, mst_key: int) -> int:
         """Assign workers to a configuration before all others (cerebro.prioritise)."""
-        return int(self._sql.call_cerebro("prioritise", run_id=run_id, mst_key=mst_key))
+        return self._send("prioritise", run_id=run_id, mst_key=mst_key)
 
     def pause_run(self, run_id: int) -> int:
         """Pause a run: it starts no further visit (cerebro.pause_run)."""
-        return int(self._sql.call_cerebro("pause_run", run_id=run_id))
+        return self._send("pause_run", run_id=run_id)
 
     def continue_run(self, run_id: int) -> int:
         """Continue a run that is paused (cerebro.continue_run)."""
-        return int(self._sql.call_cerebro("continue_run", run_id=run_id))
+        return self._send("continue_run", run_id=run_id)
+
+    def _send(self, function: str, /, **arguments: object) -> int:
+        return int(self._sql.call_cerebro(function, **arguments))

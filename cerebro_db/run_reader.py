@@ -62,7 +62,7 @@ class RunReader:
         Raises:
             UndefinedObject: the run does not exist or is not visible.
         """
-        rows = self._read(Progress, _select_run(records.PROGRESS, run_id))
+        rows = self._read_run(Progress, records.PROGRESS, run_id)
         if not rows:
             raise unknown_run_error(run_id)
         return rows[0]
@@ -70,31 +70,25 @@ class RunReader:
     def queue(self) -> Records[QueueEntry]:
         """Return all runs in progress, then all queued runs; runs of other users are included."""
         queue = records.QUEUE
-        order = (queue.c.position.nulls_first(), queue.c.arrived_at)
-        return self._read(QueueEntry, sa.select(queue).order_by(*order))
+        query = sa.select(queue).order_by(queue.c.position.nulls_first(), queue.c.arrived_at)
+        return self._read(QueueEntry, query)
 
     def leaderboard(self, run_id: int) -> Records[Standing]:
         """Return the configs of a run, the best first."""
-        board = records.LEADERBOARD
-        query = _select_run(board, run_id).order_by(board.c.rank, board.c.mst_key)
-        return self._read(Standing, query)
+        return self._read_run(Standing, records.LEADERBOARD, run_id, "rank", "mst_key")
 
     def learning_curve(self, run_id: int) -> Records[Point]:
         """Return every metric of every config after every epoch in which it was computed."""
-        curve = records.LEARNING_CURVE
-        order = (curve.c.mst_key, curve.c.dataset, curve.c.name, curve.c.epoch)
-        return self._read(Point, _select_run(curve, run_id).order_by(*order))
+        order = ("mst_key", "dataset", "name", "epoch")
+        return self._read_run(Point, records.LEARNING_CURVE, run_id, *order)
 
     def timeline(self, run_id: int) -> Records[Span]:
         """Return the work of each segment, in order of time."""
-        timeline = records.TIMELINE
-        return self._read(Span, _select_run(timeline, run_id).order_by(timeline.c.started_at))
+        return self._read_run(Span, records.TIMELINE, run_id, "started_at")
 
     def parameters(self, run_id: int) -> Records[Parameter]:
         """Return the parameters by which the configs of a run differ, one value a record."""
-        table = records.PARAMETER
-        query = _select_run(table, run_id).order_by(table.c.mst_key, table.c.name)
-        return self._read(Parameter, query)
+        return self._read_run(Parameter, records.PARAMETER, run_id, "mst_key", "name")
 
     def cost(self, run_id: int | None = None) -> Records[Cost]:
         """Return the cost of a run and of its configs, the run itself first.
@@ -102,15 +96,15 @@ class RunReader:
         Args:
             run_id: id of the run; None for all runs, the newest first.
         """
-        table = records.COST
-        query = sa.select(table) if run_id is None else _select_run(table, run_id)
-        order = (table.c.run_id.desc(), table.c.mst_key.nulls_first())
-        return self._read(Cost, query.order_by(*order))
+        cost = records.COST
+        query = sa.select(cost).order_by(cost.c.run_id.desc(), cost.c.mst_key.nulls_first())
+        if run_id is not None:
+            query = query.where(cost.c.run_id == index(run_id))
+        return self._read(Cost, query)
 
     def visits(self, run_id: int) -> Records[Visit]:
         """Return all visits, also running and failed ones, in order of time."""
-        table = records.VISIT
-        return self._read(Visit, _select_run(table, run_id).order_by(table.c.started_at))
+        return self._read_run(Visit, records.VISIT, run_id, "started_at")
 
     def rows(self, table: str, /, **equal: object) -> Records[dict[str, Any]]:
         """Return rows of a table or view, such as an output of evaluate, in no particular order.
@@ -151,6 +145,14 @@ class RunReader:
             run_id = connection.execute(query).scalar_one()
         return None if run_id is None else int(run_id)
 
+    def _read_run(
+        self, record_type: type[R], table: sa.TableClause, run_id: int, *order: str
+    ) -> Records[R]:
+        """Return the rows of a run, ordered by columns."""
+        # `index` accepts an integer of numpy, as from a DataFrame.
+        query = sa.select(table).where(table.c.run_id == index(run_id))
+        return self._read(record_type, query.order_by(*(table.c[name] for name in order)))
+
     def _read(self, record_type: type[R], query: sa.Select[tuple[object, ...]]) -> Records[R]:
         columns = [field.name for field in fields(record_type)]  # type: ignore[arg-type]
         with translate_errors(), self.engine.connect() as connection:
@@ -164,11 +166,6 @@ def unknown_run_error(run_id: int) -> errors.UndefinedObject:
         f"run {run_id} does not exist, or belongs to a role that you do not have",
         hint="SELECT run_id, name, status FROM cerebro.run lists the runs that you may see.",
     )
-
-
-def _select_run(table: sa.TableClause, run_id: int) -> sa.Select[tuple[object, ...]]:
-    # `index` accepts an integer of numpy, as from a DataFrame.
-    return sa.select(table).where(table.c.run_id == index(run_id))
 
 
 def group_by_config(points: Iterable[Point]) -> dict[int, list[Point]]:

@@ -266,9 +266,7 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
             function: name of the function, such as 'madlib_automl'.
             arguments: arguments by their names in SQL.
         """
-        encoded_arguments = json.dumps(arguments)
-        run_id = self._sql.call_cerebro("submit", call=function, arguments=encoded_arguments)
-        return int(run_id)
+        return int(self._sql.call_cerebro("submit", call=function, arguments=json.dumps(arguments)))
 
     def wait(self, run_id: int, timeout: timedelta | None = None) -> str:
         """Wait until no session works for a run, and return its status (cerebro.wait).

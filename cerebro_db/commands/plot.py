@@ -110,11 +110,11 @@ def _check_request(request: PlotRequest, force: bool) -> None:
         raise typer.BadParameter(
             "a confusion matrix is of rows; name their table", param_hint="--source"
         )
-    if request.kind in RUN_KINDS and request.source is not None:
-        raise typer.BadParameter(
-            f"{request.kind} are of a run, not of a table", param_hint="--source"
-        )
     if request.kind in RUN_KINDS:
+        if request.source is not None:
+            raise typer.BadParameter(
+                f"{request.kind} are of a run, not of a table", param_hint="--source"
+            )
         request.parse_run_id()
 
 

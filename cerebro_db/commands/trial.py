@@ -16,13 +16,13 @@ def check(json: Json = False, url: Url = None) -> None:
     from cerebro_db.check.steps import check_server, print_findings
     from cerebro_db.display.documents import format_document
 
-    findings = check_server(choose_url(url))
-    if not json:
-        findings = print_findings(findings)
-    completed_findings = list(findings)
+    steps = check_server(choose_url(url))
     if json:
-        typer.echo(format_document(finding.to_json() for finding in completed_findings))
-    if any(finding.state == "FAIL" for finding in completed_findings):
+        findings = list(steps)
+        typer.echo(format_document(finding.to_json() for finding in findings))
+    else:
+        findings = list(print_findings(steps))
+    if any(finding.state == "FAIL" for finding in findings):
         raise typer.Exit(Exit.ERROR)
 
 

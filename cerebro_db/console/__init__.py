@@ -1,1 +1,1 @@
-"""A run on a terminal while it goes on, and keys by which whoever watches it steers it."""
+"""Live view of a run on a terminal, with keys that control the run."""

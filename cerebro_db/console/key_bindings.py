@@ -1,6 +1,4 @@
-"""What keys mean: from what was pressed before and is pressed now to what is asked of the run.
-Pure.
-"""
+"""Key bindings: pure functions from a key and the state of the keyboard to a command."""
 
 from __future__ import annotations
 
@@ -13,12 +11,14 @@ from typing import Any
 from cerebro_db.console.keyboard import CLOSED, DOWN, ENTER, ERASE, ESCAPE, UP
 
 HELP = "arrows choose  s stop  c continue  + clone  p pause run  x x cancel run  q quit"
-ASKED = "change as JSON (Enter clones, Esc does not): "
-SURE = "x again cancels the run; what it has completed stays"
+CLONE_PROMPT = "change as JSON (Enter clones, Esc does not): "
+CANCEL_WARNING = "x again cancels the run; what it has completed stays"
+STEPS = {UP: -1, "k": -1, DOWN: 1, "j": 1}
+"""Move of the selection, in lines, by key."""
 
 
 class Action(StrEnum):
-    """What a key asks for."""
+    """Action that a key triggers."""
 
     STOP = "stop"
     CONTINUE = "continue"
@@ -29,91 +29,96 @@ class Action(StrEnum):
     QUIT = "quit"
 
 
+CONFIG_ACTIONS = {"s": Action.STOP, "c": Action.CONTINUE}
+"""Actions that concern the selected config, by key."""
+
+
 @dataclass(frozen=True)
-class Act:
-    """An action, and the config that it is about."""
+class Command:
+    """An action with its arguments."""
 
     action: Action
     mst_key: int | None = None
-    change: Mapping[str, Any] | None = None
+    change: Mapping[str, Any] | None = None  # parameters of a clone
 
 
 @dataclass(frozen=True)
-class Pad:
-    """What keys have come to: the chosen config, the line that is being typed, whether x was
-    pressed once.
+class KeyState:
+    """State of the keyboard after a key."""
 
-    `act` is what the last key asks for, and `note` a word on it.
+    selected: int | None = None  # mst_key of the selected config
+    change_text: str | None = None  # partly typed change of a clone
+    is_cancel_pending: bool = False  # x was the last key
+    note: str = ""  # message for the user
+    command: Command | None = None  # command of the last key
+
+
+def select_existing(state: KeyState, configs: Sequence[int]) -> KeyState:
+    """Return the state with the first config selected if the selected one does not exist."""
+    if state.selected in configs:
+        return state
+    return replace(state, selected=next(iter(configs), None))
+
+
+def press_key(state: KeyState, key: str, configs: Sequence[int], is_paused: bool) -> KeyState:
+    """Return the state after a key.
+
+    Args:
+        configs: mst_keys from top to bottom.
+        is_paused: True if the run is paused.
     """
-
-    chosen: int | None = None
-    typed: str | None = None
-    sure: bool = False
-    note: str = ""
-    act: Act | None = None
-
-
-def settled(pad: Pad, configs: Sequence[int]) -> Pad:
-    """The pad with a config that there is: the one that was chosen, else the first."""
-    return pad if pad.chosen in configs else replace(pad, chosen=next(iter(configs), None))
-
-
-def press(pad: Pad, key: str, configs: Sequence[int], paused: bool) -> Pad:
-    """The pad after a key, where these are the configs from top to bottom, and the run is paused or
-    not.
-    """
-    now = replace(settled(pad, configs), act=None)
-    chosen = now.chosen
+    was_cancel_pending = state.is_cancel_pending
+    state = replace(select_existing(state, configs), command=None)
     if key == CLOSED:
-        return replace(now, act=Act(Action.QUIT))
-    if now.typed is not None:
-        return _type(now, key)
-    now = replace(now, sure=False, note="")
-    if key in (UP, "k", DOWN, "j"):
-        return replace(now, chosen=_beside(configs, chosen, -1 if key in (UP, "k") else 1))
+        return replace(state, command=Command(Action.QUIT))
+    if state.change_text is not None:
+        return _edit_change(state, state.change_text, key)
+    state = replace(state, is_cancel_pending=False, note="")
+    if key in STEPS:
+        return replace(state, selected=_move_selection(configs, state.selected, STEPS[key]))
+    if key == "x" and was_cancel_pending:
+        return replace(state, command=Command(Action.CANCEL_RUN))
     if key == "x":
-        return (
-            replace(now, act=Act(Action.CANCEL_RUN))
-            if pad.sure
-            else replace(now, sure=True, note=SURE)
-        )
-    if key == "+" and chosen is not None:
-        return replace(now, typed="")
-    return replace(now, act=_act(key, chosen, paused))
+        return replace(state, is_cancel_pending=True, note=CANCEL_WARNING)
+    if key == "+" and state.selected is not None:
+        return replace(state, change_text="")
+    return replace(state, command=_choose_command(key, state.selected, is_paused))
 
 
-def _act(key: str, chosen: int | None, paused: bool) -> Act | None:
+def _choose_command(key: str, selected: int | None, is_paused: bool) -> Command | None:
     if key == "q":
-        return Act(Action.QUIT)
+        return Command(Action.QUIT)
     if key == "p":
-        return Act(Action.CONTINUE_RUN if paused else Action.PAUSE_RUN)
-    action = {"s": Action.STOP, "c": Action.CONTINUE}.get(key)
-    return None if action is None or chosen is None else Act(action, chosen)
+        return Command(Action.CONTINUE_RUN if is_paused else Action.PAUSE_RUN)
+    if key in CONFIG_ACTIONS and selected is not None:
+        return Command(CONFIG_ACTIONS[key], selected)
+    return None
 
 
-def _beside(configs: Sequence[int], chosen: int | None, step: int) -> int | None:
-    if chosen is None:
+def _move_selection(configs: Sequence[int], selected: int | None, step: int) -> int | None:
+    if selected is None:
         return None
-    return configs[min(max(configs.index(chosen) + step, 0), len(configs) - 1)]
+    return configs[min(max(configs.index(selected) + step, 0), len(configs) - 1)]
 
 
-def _type(pad: Pad, key: str) -> Pad:
-    """A key while the change of a clone is typed."""
-    typed = pad.typed or ""
+def _edit_change(state: KeyState, text: str, key: str) -> KeyState:
+    """Handle a key while the change of a clone is typed."""
     if key == ESCAPE:
-        return replace(pad, typed=None, note="no clone")
+        return replace(state, change_text=None, note="no clone")
     if key == ERASE:
-        return replace(pad, typed=typed[:-1])
+        return replace(state, change_text=text[:-1])
     if key == ENTER:
-        return _cloned(replace(pad, typed=None), typed)
-    return replace(pad, typed=typed + key) if len(key) == 1 else pad
+        return _clone(replace(state, change_text=None), text)
+    if len(key) == 1:
+        return replace(state, change_text=text + key)
+    return state
 
 
-def _cloned(pad: Pad, typed: str) -> Pad:
+def _clone(state: KeyState, text: str) -> KeyState:
     try:
-        change = json.loads(typed or "{}")
+        change = json.loads(text or "{}")
     except ValueError as error:
-        return replace(pad, note=f"{typed!r} is not JSON: {error}")
+        return replace(state, note=f"{text!r} is not JSON: {error}")
     if not isinstance(change, dict):
-        return replace(pad, note=f'{typed!r} is no object; write it as {{"learning_rate": 0.01}}')
-    return replace(pad, note="", act=Act(Action.CLONE, pad.chosen, change))
+        return replace(state, note=f'{text!r} is no object; write it as {{"learning_rate": 0.01}}')
+    return replace(state, note="", command=Command(Action.CLONE, state.selected, change))

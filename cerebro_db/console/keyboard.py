@@ -1,4 +1,4 @@
-"""Keys as they are pressed: the terminal is put back as it was, however this ends."""
+"""Keys of a terminal without Enter; the terminal's settings are always restored."""
 
 from __future__ import annotations
 
@@ -12,70 +12,86 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-UP, DOWN, ENTER, ERASE, ESCAPE, CLOSED = "up", "down", "enter", "erase", "escape", "closed"
-SEQUENCES = {"\x1b[A": UP, "\x1bOA": UP, "\x1b[B": DOWN, "\x1bOB": DOWN}
-LETTERS = {"\r": ENTER, "\n": ENTER, "\x7f": ERASE, "\x08": ERASE, "\x1b": ESCAPE, "\x04": CLOSED}
+UP = "up"
+DOWN = "down"
+ENTER = "enter"
+ERASE = "erase"
+ESCAPE = "escape"
+CLOSED = "closed"
+KEYS = {
+    "\x1b[A": UP,
+    "\x1bOA": UP,
+    "\x1b[B": DOWN,
+    "\x1bOB": DOWN,
+    "\r": ENTER,
+    "\n": ENTER,
+    "\x7f": ERASE,
+    "\x08": ERASE,
+    "\x1b": ESCAPE,
+    "\x04": CLOSED,
+}
+"""Names of keys that are not letters, by the text that a terminal sends."""
 
 
-def pressed(told: str) -> list[str]:
-    """What a terminal sent, as keys: letters, or names of those that are none; what is unknown is
-    left out.
+def parse_keys(text: str) -> list[str]:
+    """Return the keys in a text from a terminal: letters and names of keys, without unknown ones.
 
-    >>> pressed("j\\x1b[A\\r\\x1b[15~é")
+    >>> parse_keys("j\\x1b[A\\r\\x1b[15~é")
     ['j', 'up', 'enter', 'é']
     """
-    keys, at = [], 0
-    while at < len(told):
-        length = _sequence(told, at)
-        part = told[at : at + length]
-        known = SEQUENCES.get(part) or LETTERS.get(part)
-        if known or part.isprintable():
-            keys.append(known or part)
-        at += length
+    keys = []
+    start = 0
+    while start < len(text):
+        end = _find_end(text, start)
+        part = text[start:end]
+        if part in KEYS:
+            keys.append(KEYS[part])
+        elif part.isprintable():
+            keys.append(part)
+        start = end
     return keys
 
 
-def _sequence(told: str, at: int) -> int:
-    """How long the escape sequence is that begins there; 1 where none does."""
-    if told[at : at + 2] not in ("\x1b[", "\x1bO"):
-        return 1
-    end = at + 2
-    while end < len(told) and not "@" <= told[end] <= "~":
+def _find_end(text: str, start: int) -> int:
+    """Return the end of the escape sequence, or of the letter, that begins at `start`."""
+    if text[start : start + 2] not in ("\x1b[", "\x1bO"):
+        return start + 1
+    end = start + 2
+    while end < len(text) and not "@" <= text[end] <= "~":
         end += 1
-    return end + 1 - at
+    return end + 1
 
 
 class Keyboard:
-    """Keys of a terminal, one after the other, without Enter."""
+    """Reader of the keys of a terminal."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     def wait(self, seconds: float) -> list[str]:
-        """The keys that were pressed meanwhile: returns with the first; none where there was
-        none.
-        """
+        """Wait for keys and return the first ones; return no keys after so many seconds."""
         ready, _, _ = select.select([self._descriptor], [], [], seconds)
         if not ready:
             return []
-        told = os.read(self._descriptor, 1024)
-        return pressed(told.decode(errors="replace")) if told else [CLOSED]
+        content = os.read(self._descriptor, 1024)
+        return parse_keys(content.decode(errors="replace")) if content else [CLOSED]
 
 
 @contextmanager
-def keyboard(descriptor: int) -> Iterator[Keyboard]:
-    """The keyboard of a terminal, which echoes nothing meanwhile. Ctrl-C interrupts as ever, and
-    SIGTERM ends it.
+def open_keyboard(descriptor: int) -> Iterator[Keyboard]:
+    """Read single keys of a terminal without echo; restore its settings at the end.
+
+    Ctrl-C still interrupts the process. SIGTERM ends the process after the settings are restored.
     """
 
-    def ended(number: int, frame: FrameType | None) -> None:
+    def exit_process(number: int, frame: FrameType | None) -> None:
         sys.exit(128 + number)
 
-    before = termios.tcgetattr(descriptor)
-    asked = signal.signal(signal.SIGTERM, ended)
+    settings = termios.tcgetattr(descriptor)
+    handler = signal.signal(signal.SIGTERM, exit_process)
     try:
         tty.setcbreak(descriptor)
         yield Keyboard(descriptor)
     finally:
-        termios.tcsetattr(descriptor, termios.TCSAFLUSH, before)
-        signal.signal(signal.SIGTERM, asked)
+        termios.tcsetattr(descriptor, termios.TCSAFLUSH, settings)
+        signal.signal(signal.SIGTERM, handler)

@@ -1,19 +1,18 @@
-"""A run drawn to the size of a terminal: progress, lanes of segments, the leaderboard with its
-curves, help.
-"""
+"""The screen of a live run: progress, lanes of segments, leaderboard with curves, and help."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cerebro_db.console.key_bindings import ASKED, HELP, Pad
+from cerebro_db.console.key_bindings import CLONE_PROMPT, HELP, KeyState
 from cerebro_db.display.boards import (
     describe_differences,
     escape_text,
@@ -26,121 +25,122 @@ from cerebro_db.display.timeline import Cell, choose_window, make_lanes
 from cerebro_db.records import Point, Progress, Span, Standing
 from cerebro_db.run_reader import group_by_config
 
-CURVE = 16
-MOST_LANES = 8
+CURVE_WIDTH = 16
+MAX_LANES = 8
 COLOURS = ("blue", "yellow", "green", "red", "cyan", "magenta")
-BESIDE = 9
-"""Lines that are neither lanes nor configs: progress, bar, headings, notes, help, and space between
-them.
-"""
+OTHER_LINES = 9
+"""Lines of progress, bar, headings, notes, help, and the space between them."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """What was found of a run at one time, and what became of the newest act."""
+class Snapshot:
+    """The state of a run at one time."""
 
     progress: Progress
     standings: Sequence[Standing]
     points: Sequence[Point]
     spans: Sequence[Span]
-    told: str = ""
+    message: str = ""  # result of the newest command
 
     @property
     def configs(self) -> list[int]:
-        """The configs from top to bottom."""
+        """The mst_keys of the configs from top to bottom."""
         return [standing.mst_key for standing in self.standings]
 
 
-def frame(look: Look, pad: Pad, console: Console) -> RenderableType:
-    """All of it, no higher than the terminal."""
-    drawn = _lanes(look.spans, console.width)
-    rows = max(console.height - BESIDE - len(drawn), 3)
-    note = ASKED + pad.typed + "_" if pad.typed is not None else pad.note or look.told
+def draw_screen(snapshot: Snapshot, keys: KeyState, console: Console) -> RenderableType:
+    """Return the screen, which is not higher than the terminal."""
+    lanes = _draw_lanes(snapshot.spans, console.width)
+    rows = max(console.height - OTHER_LINES - len(lanes), 3)
+    note = keys.note or snapshot.message
+    if keys.change_text is not None:
+        note = CLONE_PROMPT + keys.change_text + "_"
     return Group(
-        _line(escape_text(format_progress(look.progress))),
-        make_progress_bar(look.progress),
-        *drawn,
-        _board(look, pad.chosen, rows, console),
-        _line(escape_text(note)),
-        _line(Text(HELP, style="dim")),
+        _cut_line(escape_text(format_progress(snapshot.progress))),
+        make_progress_bar(snapshot.progress),
+        *lanes,
+        _draw_leaderboard(snapshot, keys.selected, rows, console),
+        _cut_line(escape_text(note)),
+        _cut_line(Text(HELP, style="dim")),
     )
 
 
-def _line(text: Text) -> Text:
-    text.no_wrap, text.overflow = True, "ellipsis"
+def _cut_line(text: Text) -> Text:
+    """Cut a text with an ellipsis instead of wrapping it."""
+    text.no_wrap = True
+    text.overflow = "ellipsis"
     return text
 
 
-def _lanes(spans: Sequence[Span], width: int) -> list[Text]:
-    moments = [span.ended_at or span.started_at for span in spans]
-    now = max([datetime.now(UTC), *moments])  # the server's clock may be ahead
-    found = make_lanes(spans, now, choose_window(spans[-500:]), max(width - 14, 1))
-    rest = [Text(f"and {len(found) - MOST_LANES} more segments")] if len(found) > MOST_LANES else []
-    return [_lane(segment, cells) for segment, cells in [*found.items()][:MOST_LANES]] + rest
+def _draw_lanes(spans: Sequence[Span], width: int) -> list[Text]:
+    times = [span.ended_at or span.started_at for span in spans]
+    now = max([datetime.now(UTC), *times])  # the server's clock may be ahead
+    lanes = make_lanes(spans, now, choose_window(spans[-500:]), max(width - 14, 1))
+    lines = [_draw_lane(segment, cells) for segment, cells in islice(lanes.items(), MAX_LANES)]
+    if len(lanes) > MAX_LANES:
+        lines.append(Text(f"and {len(lanes) - MAX_LANES} more segments"))
+    return lines
 
 
-def _lane(segment: int, cells: Sequence[Cell | None]) -> Text:
-    """A letter a cell: the last digit of the config, dim where it is evaluated."""
+def _draw_lane(segment: int, cells: Sequence[Cell | None]) -> Text:
+    """Draw a cell as the last digit of its config, dim if the config is evaluated."""
     line = Text(f"segment {segment:<4} ")
     for cell in cells:
         if cell is None:
             line.append(".", "dim")
-        else:
-            colour = COLOURS[cell.mst_key % len(COLOURS)]
-            line.append(
-                str(cell.mst_key % 10),
-                f"dim {colour}" if cell.kind == "evaluate" else f"reverse {colour}",
-            )
-    return _line(line)
+            continue
+        style = "dim" if cell.kind == "evaluate" else "reverse"
+        line.append(str(cell.mst_key % 10), f"{style} {COLOURS[cell.mst_key % len(COLOURS)]}")
+    return _cut_line(line)
 
 
-def _board(look: Look, chosen: int | None, rows: int, console: Console) -> Table:
-    shown = window(look.configs, chosen, rows)
-    curves = group_by_config(look.points)
-    texts = describe_differences([standing.params for standing in look.standings])
-    metric = (
-        f"{look.standings[0].dataset} {look.standings[0].metric}" if look.standings else "metric"
-    )
+def _draw_leaderboard(
+    snapshot: Snapshot, selected: int | None, rows: int, console: Console
+) -> Table:
+    standings = snapshot.standings
+    curves = group_by_config(snapshot.points)
+    texts = describe_differences([standing.params for standing in standings])
+    metric = f"{standings[0].dataset} {standings[0].metric}" if standings else "metric"
+    levels = ASCII_LEVELS if console.options.ascii_only else LEVELS
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=True)
     for heading in ("", "rank", "mst_key", "status"):
         table.add_column(heading, no_wrap=True)
     table.add_column("params", no_wrap=True, overflow="ellipsis", ratio=1)
-    for numbers in (escape_text(metric), Text("epochs")):
-        table.add_column(numbers, justify="right", no_wrap=True)
-    table.add_column("curve", no_wrap=True, min_width=CURVE)
-    for standing, text in [*zip(look.standings, texts, strict=True)][shown]:
-        mine = standing.mst_key == chosen
-        levels = ASCII_LEVELS if console.options.ascii_only else LEVELS
+    for number_heading in (escape_text(metric), Text("epochs")):
+        table.add_column(number_heading, justify="right", no_wrap=True)
+    table.add_column("curve", no_wrap=True, min_width=CURVE_WIDTH)
+    visible = choose_rows(snapshot.configs, selected, rows)
+    for standing, text in [*zip(standings, texts, strict=True)][visible]:
+        is_selected = standing.mst_key == selected
         table.add_row(
-            ">" if mine else "",
+            ">" if is_selected else "",
             str(standing.rank),
             str(standing.mst_key),
             escape_text(standing.status),
             escape_text(text),
             format_number(standing.value),
             str(standing.epochs),
-            make_sparkline(_curve(standing, curves), CURVE, levels),
-            style="bold reverse" if mine else "",
+            make_sparkline(_select_values(standing, curves), CURVE_WIDTH, levels),
+            style="bold reverse" if is_selected else "",
         )
     return table
 
 
-def window(configs: Sequence[int], chosen: int | None, rows: int) -> slice:
-    """Which of the configs are in view, so that the chosen one is.
+def choose_rows(configs: Sequence[int], selected: int | None, rows: int) -> slice:
+    """Return the slice of the configs that is visible; it contains the selected config.
 
-    >>> window([1, 2, 3, 4], 4, 3), window([1, 2, 3, 4], None, 3)
+    >>> choose_rows([1, 2, 3, 4], 4, 3), choose_rows([1, 2, 3, 4], None, 3)
     (slice(1, 4, None), slice(0, 3, None))
     """
-    place = configs.index(chosen) if chosen is not None and chosen in configs else 0
-    first = max(min(place - rows // 2, len(configs) - rows), 0)
-    return slice(first, first + rows)
+    position = configs.index(selected) if selected in configs else 0
+    start = max(min(position - rows // 2, len(configs) - rows), 0)
+    return slice(start, start + rows)
 
 
-def _curve(standing: Standing, points: Mapping[int, Sequence[Point]]) -> list[float | None]:
-    """The metric that ranks the config, by epoch."""
-    its = points.get(standing.mst_key, [])
+def _select_values(standing: Standing, curves: Mapping[int, Sequence[Point]]) -> list[float | None]:
+    """Return the values of the metric that ranks the config, by epoch."""
     return [
         point.value
-        for point in its
-        if (point.dataset, point.name) == (standing.dataset, standing.metric)
+        for point in curves.get(standing.mst_key, [])
+        if point.dataset == standing.dataset and point.name == standing.metric
     ]

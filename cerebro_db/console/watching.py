@@ -1,6 +1,4 @@
-"""Watches a run until it ends: with keys on a terminal, as lines elsewhere, or as JSON for
-programs.
-"""
+"""Live view of a run until its end: with keys on a terminal, else as lines, or as JSON."""
 
 from __future__ import annotations
 
@@ -12,9 +10,15 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.live import Live
 
-from cerebro_db.console.key_bindings import Act, Action, Pad, press, settled
-from cerebro_db.console.keyboard import keyboard
-from cerebro_db.console.screen import Look, frame
+from cerebro_db.console.key_bindings import (
+    Action,
+    Command,
+    KeyState,
+    press_key,
+    select_existing,
+)
+from cerebro_db.console.keyboard import open_keyboard
+from cerebro_db.console.screen import Snapshot, draw_screen
 from cerebro_db.display.boards import make_console
 from cerebro_db.display.documents import format_line
 from cerebro_db.display.watch import LIVE_STATUSES, POLL_SECONDS, follow, make_current_leaderboard
@@ -22,42 +26,45 @@ from cerebro_db.errors import CerebroError, UndefinedObject
 from cerebro_db.records import Progress
 from cerebro_db.session import Session, connect
 
-CHANGING = ("elapsed", "eta")
-"""Of progress what is another at every look."""
+TIMES = ("elapsed", "eta")
+"""Fields of the progress that change all the time."""
 
 
-class Answer(NamedTuple):
-    """The id of an act, where it has one, and what is said of it."""
+class CommandResult(NamedTuple):
+    """Result of a command."""
 
-    act_id: int | None = None
-    told: str = ""
+    act_id: int | None = None  # None if the server did not log the command
+    message: str = ""
 
 
-def watch(url: str, number: int | None, *, json: bool = False) -> str:
-    """Shows a run, or the newest one, until it ends or whoever watches it has seen enough; its
-    status then.
+def watch(url: str, run_id: int | None, *, json: bool = False) -> str:
+    """Show a run until its end, or until the user quits, and return its status.
+
+    Args:
+        run_id: id of the run; None for the newest run.
+        json: print a JSON document for each change.
     """
     with connect(url) as session:
-        run_id = _newest(session) if number is None else number
+        if run_id is None:
+            run_id = _find_newest_run(session)
         if json:
-            return _documents(session, run_id)
+            return _print_changes(session, run_id)
         console = make_console()
         try:
-            steered = console.is_terminal and sys.stdin.isatty()
-            status = (
-                steer(session, run_id, console) if steered else follow(session, run_id, console)
-            )
+            if console.is_terminal and sys.stdin.isatty():
+                status = control_run(session, run_id, console)
+            else:
+                status = follow(session, run_id, console)
         except KeyboardInterrupt:
             status = "running"
-        console.print(
-            "The run goes on."
-            if status in LIVE_STATUSES
-            else make_current_leaderboard(session, run_id, console)
-        )
+        if status in LIVE_STATUSES:
+            console.print("The run goes on.")
+        else:
+            console.print(make_current_leaderboard(session, run_id, console))
         return status
 
 
-def _newest(session: Session) -> int:
+def _find_newest_run(session: Session) -> int:
     run_id = session.newest_run()
     if run_id is None:
         raise UndefinedObject(
@@ -67,15 +74,16 @@ def _newest(session: Session) -> int:
     return run_id
 
 
-def _documents(session: Session, run_id: int) -> str:
-    """A line of JSON for every change of the run's progress."""
-    shown: Progress | None = None
+def _print_changes(session: Session, run_id: int) -> str:
+    """Print a line of JSON for every change of the run's progress, and return its status."""
+    previous: dict[str, object] = {}
     try:
         while True:
             progress = session.progress(run_id)
-            if shown is None or _lasting(progress) != _lasting(shown):
+            current = _drop_times(progress)
+            if current != previous:
                 print(format_line(progress), flush=True)
-                shown = progress
+                previous = current
             if progress.status not in LIVE_STATUSES:
                 return progress.status
             time.sleep(POLL_SECONDS)
@@ -83,66 +91,81 @@ def _documents(session: Session, run_id: int) -> str:
         return "running"
 
 
-def _lasting(progress: Progress) -> dict[str, object]:
-    return {name: value for name, value in vars(progress).items() if name not in CHANGING}
+def _drop_times(progress: Progress) -> dict[str, object]:
+    return {name: value for name, value in vars(progress).items() if name not in TIMES}
 
 
-def steer(session: Session, run_id: int, console: Console) -> str:
-    """Shows the run on all of the terminal, and does what keys ask for; its status when it ends, or
-    q is pressed.
+def control_run(session: Session, run_id: int, console: Console) -> str:
+    """Show the run on the whole terminal and execute the commands of keys.
+
+    Returns:
+        The status of the run at its end, or when the user quits.
     """
-    pad, answer = Pad(), Answer()
-    look, due = _look(session, run_id, answer), 0.0
+    keys = KeyState()
+    result = CommandResult()
+    snapshot = _read_snapshot(session, run_id, result)
+    next_read = 0.0
     with (
-        keyboard(sys.stdin.fileno()) as keys,
+        open_keyboard(sys.stdin.fileno()) as keyboard,
         Live(console=console, auto_refresh=False, screen=True) as live,
     ):
-        while look.progress.status in LIVE_STATUSES:
-            if time.monotonic() >= due:
-                look, due = _look(session, run_id, answer), time.monotonic() + POLL_SECONDS
-            pad = settled(pad, look.configs)
-            live.update(frame(look, pad, console), refresh=True)
-            for key in keys.wait(POLL_SECONDS):
-                pad = press(pad, key, look.configs, look.progress.status == "paused")
-                if pad.act is not None and pad.act.action is Action.QUIT:
-                    return look.progress.status
-                if pad.act is not None:
-                    answer, due = do(session, run_id, pad.act), 0.0
-    return look.progress.status
+        while snapshot.progress.status in LIVE_STATUSES:
+            if time.monotonic() >= next_read:
+                snapshot = _read_snapshot(session, run_id, result)
+                next_read = time.monotonic() + POLL_SECONDS
+            keys = select_existing(keys, snapshot.configs)
+            live.update(draw_screen(snapshot, keys, console), refresh=True)
+            for key in keyboard.wait(POLL_SECONDS):
+                is_paused = snapshot.progress.status == "paused"
+                keys = press_key(keys, key, snapshot.configs, is_paused)
+                if keys.command is None:
+                    continue
+                if keys.command.action is Action.QUIT:
+                    return snapshot.progress.status
+                result = execute(session, run_id, keys.command)
+                next_read = 0.0
+    return snapshot.progress.status
 
 
-def _look(session: Session, run_id: int, answer: Answer) -> Look:
-    return Look(
+def _read_snapshot(session: Session, run_id: int, result: CommandResult) -> Snapshot:
+    return Snapshot(
         session.progress(run_id),
         session.leaderboard(run_id),
         session.learning_curve(run_id),
         session.timeline(run_id),
-        answer.told if answer.act_id is None else _outcome(session, answer.act_id),
+        _read_outcome(session, result),
     )
 
 
-def do(session: Session, run_id: int, act: Act) -> Answer:
-    """Asks the server for an act; a refusal is said, not raised."""
-    key = act.mst_key or 0
+def execute(session: Session, run_id: int, command: Command) -> CommandResult:
+    """Send a command to the server; an error of the server becomes the message of the result."""
+    key = command.mst_key or 0
     calls: Mapping[Action, Callable[[], int]] = {
         Action.STOP: lambda: session.stop_config(run_id, key),
         Action.CONTINUE: lambda: session.continue_config(run_id, key),
-        Action.CLONE: lambda: session.clone_config(run_id, key, act.change or {}),
+        Action.CLONE: lambda: session.clone_config(run_id, key, command.change or {}),
         Action.PAUSE_RUN: lambda: session.pause_run(run_id),
         Action.CONTINUE_RUN: lambda: session.continue_run(run_id),
     }
     try:
-        if act.action is Action.CANCEL_RUN:
-            return Answer(
-                told="cancelled" if session.cancel_run(run_id) else "nobody works for the run"
-            )
-        return Answer(calls[act.action](), f"{act.action}: asked")
+        if command.action is Action.CANCEL_RUN:
+            is_cancelled = session.cancel_run(run_id)
+            message = "cancelled" if is_cancelled else "nobody works for the run"
+            return CommandResult(message=message)
+        return CommandResult(calls[command.action](), f"{command.action}: asked")
     except CerebroError as error:
-        return Answer(told=f"refused: {'; '.join(str(error).splitlines())}")
+        return CommandResult(message=f"refused: {'; '.join(str(error).splitlines())}")
 
 
-def _outcome(session: Session, act_id: int) -> str:
-    """What became of an act."""
-    (act,) = session.rows("cerebro.act", act_id=act_id)
-    about = f" of config {act['mst_key']}" if act["mst_key"] is not None else ""
-    return f"{act['action']}{about}: {act['status']}{'; ' + act['reason'] if act['reason'] else ''}"
+def _read_outcome(session: Session, result: CommandResult) -> str:
+    """Return the current outcome of a command as text."""
+    if result.act_id is None:
+        return result.message
+    (act,) = session.rows("cerebro.act", act_id=result.act_id)
+    outcome = str(act["action"])
+    if act["mst_key"] is not None:
+        outcome += f" of config {act['mst_key']}"
+    outcome += f": {act['status']}"
+    if act["reason"]:
+        outcome += f"; {act['reason']}"
+    return outcome

@@ -1,1 +1,1 @@
-"""The first minute: what it trains, and how it is told."""
+"""The demo: a training on real images, from an empty database to predictions."""

@@ -1,8 +1,7 @@
-"""What the demo trains: handwritten digits, two small architectures, sixteen configurations.
+"""The training of the demo: handwritten digits, two architectures and sixteen configurations.
 
-The architectures are Keras 3 JSON written out here, so that the client needs no framework. The
-images are those that scikit-learn ships (1,797 scans of 8 x 8 pixels with 17 grey levels, from the
-UCI repository).
+The architectures are JSON of Keras 3, so that the client needs no framework. The images are those
+of scikit-learn: 1,797 scans of 8 x 8 pixels with 17 grey levels, from the UCI repository.
 """
 
 from __future__ import annotations
@@ -26,9 +25,10 @@ COMPILE_GRID: dict[str, Any] = {
 FIT_GRID: dict[str, Any] = {"batch_size": [16, 32], "epochs": [1]}
 
 
-def rows() -> list[tuple[int, list[int], int]]:
-    """(id, the 64 pixels row by row from 0 to 16, digit) of every image, in the order of the data
-    set.
+def read_rows() -> list[tuple[int, list[int], int]]:
+    """Return the id, the pixels and the digit of every image, in the order of the data set.
+
+    The 64 pixels are in order of rows, with values from 0 to 16.
     """
     images, digits = load_digits(return_X_y=True)
     return [
@@ -38,30 +38,31 @@ def rows() -> list[tuple[int, list[int], int]]:
 
 
 def is_held_out(number: int) -> bool:
-    """Every sixth image is kept from training: 300 of them."""
+    """Return whether an image is held out from training: every sixth one, 300 in total."""
     return number % 6 == 0
 
 
-def architectures() -> dict[str, dict[str, Any]]:
-    """By name: a network of two dense layers, and a convolutional one over the image that the
-    pixels form.
-    """
-    dense = [
-        _layer("Dense", units=64, activation="relu"),
-        _layer("Dense", units=CLASSES, activation="softmax"),
+def make_architectures() -> dict[str, dict[str, Any]]:
+    """Return an MLP with two dense layers and a CNN on the 8 x 8 image, by name."""
+    dense_layers = [
+        _make_layer("Dense", units=64, activation="relu"),
+        _make_layer("Dense", units=CLASSES, activation="softmax"),
     ]
-    convolution = [
-        _layer("Reshape", target_shape=[8, 8, 1]),
-        _layer("Conv2D", filters=16, kernel_size=[3, 3], padding="same", activation="relu"),
-        _layer("MaxPooling2D", pool_size=[2, 2]),
-        _layer("Flatten"),
-        *dense,
+    convolution_layers = [
+        _make_layer("Reshape", target_shape=[8, 8, 1]),
+        _make_layer("Conv2D", filters=16, kernel_size=[3, 3], padding="same", activation="relu"),
+        _make_layer("MaxPooling2D", pool_size=[2, 2]),
+        _make_layer("Flatten"),
+        *dense_layers,
     ]
-    return {"mlp": _sequential("mlp", dense), "cnn": _sequential("cnn", convolution)}
+    return {
+        "mlp": _make_sequential("mlp", dense_layers),
+        "cnn": _make_sequential("cnn", convolution_layers),
+    }
 
 
-def _sequential(name: str, layers: list[dict[str, Any]]) -> dict[str, Any]:
-    pixels = _layer("InputLayer", batch_shape=[None, PIXELS], dtype="float32")
+def _make_sequential(name: str, layers: list[dict[str, Any]]) -> dict[str, Any]:
+    pixels = _make_layer("InputLayer", batch_shape=[None, PIXELS], dtype="float32")
     return {
         "module": "keras",
         "class_name": "Sequential",
@@ -70,7 +71,7 @@ def _sequential(name: str, layers: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _layer(class_name: str, **config: Any) -> dict[str, Any]:
+def _make_layer(class_name: str, **config: Any) -> dict[str, Any]:
     return {
         "module": "keras.layers",
         "class_name": class_name,

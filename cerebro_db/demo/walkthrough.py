@@ -1,7 +1,6 @@
-"""The first minute: from an empty database to a leaderboard, predictions and a picture, on real
-data.
+"""The demo: from an empty database to a leaderboard, predictions and charts, on real data.
 
-It uses nothing that a user could not: every step is a method of Session, and so one SQL call.
+Every step is a method of Session, and therefore one SQL call that any user can make.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from cerebro_db.errors import ObjectNotReady
 from cerebro_db.session import Session, connect
 
 METADATA = sa.MetaData(schema="demo")
-IMAGES, HELD_OUT = (
+IMAGES, HELD_OUT_IMAGES = (
     sa.Table(
         name,
         METADATA,
@@ -55,16 +54,23 @@ WINES, NEW_WINES = (
     for name in ("wines", "new_wines")
 )
 WINE_MODEL = "demo: wines"
-# What the SQL functions make, and the companions that they make beside it.
-MADE = ("architectures", "train_packed", "held_out_packed", "configs", "model", "predictions")
+# Tables of the SQL functions, and the suffixes of their companion tables.
+OUTPUT_TABLES = (
+    "architectures",
+    "train_packed",
+    "held_out_packed",
+    "configs",
+    "model",
+    "predictions",
+)
 SUFFIXES = ("", "_summary", "_info")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How much the demo trains, and where it writes its pictures."""
+    """Extent of the demo's training, and the folder of its charts."""
 
-    images: int | None = None
+    images: int | None = None  # None for all images
     segments: int = 4
     iterations: int = 5
     compile_grid: Mapping[str, Any] = field(default_factory=lambda: digits.COMPILE_GRID)
@@ -74,24 +80,24 @@ class Plan:
 
 
 def main(url: str, plan: Plan | None = None) -> int:
-    """Runs the demo in schema `demo` of the database at `url`; 0 when the run has completed."""
+    """Run the demo in schema `demo` of the database at `url`; return the exit code 0."""
     plan = plan or Plan()
     console = make_console()
-    _make(plan.folder)
+    _make_folder(plan.folder)
     with connect(url) as session:
         _load(session, plan, console)
-        _name_wines(session, plan, console)
-        _prepare(session, plan, console)
-        run_id = _train(session, plan, console)
+        _train_wines(session, plan, console)
+        _pack_images(session, plan, console)
+        run_id = _train_images(session, plan, console)
         _show_leaderboard(session, run_id, console)
         _show_predictions(session, run_id, console)
-        _draw(session, run_id, plan.folder, console)
-    _say(console, f"\nThe database: {url}\nGo on with:   psql '{url}'")
+        _draw_charts(session, run_id, plan.folder, console)
+    _print_text(console, f"\nThe database: {url}\nGo on with:   psql '{url}'")
     return 0
 
 
-def _make(folder: Path) -> None:
-    """The folder of the pictures: before anything is trained, so that no training is in vain."""
+def _make_folder(folder: Path) -> None:
+    """Create the folder of the charts; an error is raised before the training."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -102,64 +108,63 @@ def _make(folder: Path) -> None:
 
 
 def _load(session: Session, plan: Plan, console: Console) -> None:
-    rows = digits.rows()[: plan.images]
-    parts: dict[sa.Table, list[Any]] = {
-        IMAGES: [row for row in rows if not digits.is_held_out(row[0])],
-        HELD_OUT: [row for row in rows if digits.is_held_out(row[0])],
-        WINES: [row for row in wines.rows() if not wines.is_held_out(row[0])],
-        NEW_WINES: [row for row in wines.rows() if wines.is_held_out(row[0])],
+    """Create the raw tables; drop the tables of an earlier demo first."""
+    image_rows = digits.read_rows()[: plan.images]
+    wine_rows = wines.read_rows()
+    rows_by_table: dict[sa.Table, list[Any]] = {
+        IMAGES: [row for row in image_rows if not digits.is_held_out(row[0])],
+        HELD_OUT_IMAGES: [row for row in image_rows if digits.is_held_out(row[0])],
+        WINES: [row for row in wine_rows if not wines.is_held_out(row[0])],
+        NEW_WINES: [row for row in wine_rows if wines.is_held_out(row[0])],
     }
     with translate_errors(), session.engine.begin() as connection:
         connection.execute(sa.schema.CreateSchema("demo", if_not_exists=True))
-        _everything().drop_all(connection)
+        _list_tables().drop_all(connection)
         METADATA.create_all(connection)
-        for table, part in parts.items():
-            copy_rows(
-                connection, ("demo", table.name), [column.name for column in table.columns], part
-            )
-    _say(
+        for table, rows in rows_by_table.items():
+            columns = [column.name for column in table.columns]
+            copy_rows(connection, ("demo", table.name), columns, rows)
+    _print_text(
         console,
-        f"Loaded {len(parts[IMAGES])} images to train on, {len(parts[HELD_OUT])} held out; and "
-        "some wines.",
+        f"Loaded {len(rows_by_table[IMAGES])} images to train on, "
+        f"{len(rows_by_table[HELD_OUT_IMAGES])} held out; and some wines.",
     )
 
 
-def _name_wines(session: Session, plan: Plan, console: Console) -> None:
-    """The two statements, from a raw table to predictions for raw rows."""
+def _train_wines(session: Session, plan: Plan, console: Console) -> None:
+    """Train a model by name on a raw table, and predict raw rows: two statements."""
     if any(model["model"] == WINE_MODEL for model in session.rows("cerebro.model")):
         session.drop_model(WINE_MODEL)
-    _say(console, "\nSELECT * FROM cerebro.train('demo.wines', 'grape', ...);")
+    _print_text(console, "\nSELECT * FROM cerebro.train('demo.wines', 'grape', ...);")
     board = session.train(
         "demo.wines", "grape", model=WINE_MODEL, epochs=plan.wine_epochs, seed=1, progress=False
     )
-    table = Table(box=None, pad_edge=False)
-    for heading in ("rank", "template", "epochs", "validation"):
-        table.add_column(heading, justify="right")
-    for each in board:
-        table.add_row(
-            str(each.rank), str(each.template), str(each.epochs), escape_text(str(each.value))
-        )
-    console.print(table)
+    rows = [
+        (standing.rank, standing.template, standing.epochs, standing.value) for standing in board
+    ]
+    _print_table(console, ("rank", "template", "epochs", "validation"), rows)
     grapes = {str(row["id"]): row["grape"] for row in session.rows("demo.new_wines")}
-    told = session.predictions(WINE_MODEL, "demo.new_wines", "id")
-    right = sum(each["prediction"] == grapes[each["id"]] for each in told)
-    _say(console, "SELECT * FROM cerebro.predict('demo: wines', 'demo.new_wines', id_col => 'id');")
-    _say(console, f"Right: {right} of {len(told)} new wines\n")
+    predictions = session.predictions(WINE_MODEL, "demo.new_wines", "id")
+    correct = sum(row["prediction"] == grapes[row["id"]] for row in predictions)
+    _print_text(
+        console, "SELECT * FROM cerebro.predict('demo: wines', 'demo.new_wines', id_col => 'id');"
+    )
+    _print_text(console, f"Right: {correct} of {len(predictions)} new wines\n")
 
 
-def _everything() -> sa.MetaData:
-    """All tables that a demo makes, so that those of an earlier one can be dropped."""
-    everything = sa.MetaData(schema="demo")
-    for name in (
-        *(table.name for table in METADATA.sorted_tables),
-        *(made + suffix for made in MADE for suffix in SUFFIXES),
-    ):
-        sa.Table(name, everything)
-    return everything
+def _list_tables() -> sa.MetaData:
+    """Return all tables that a demo creates."""
+    metadata = sa.MetaData(schema="demo")
+    names = [table.name for table in METADATA.sorted_tables]
+    names += [name + suffix for name in OUTPUT_TABLES for suffix in SUFFIXES]
+    for name in names:
+        sa.Table(name, metadata)
+    return metadata
 
 
-def _prepare(session: Session, plan: Plan, console: Console) -> None:
-    architectures = digits.architectures()
+def _pack_images(session: Session, plan: Plan, console: Console) -> None:
+    """Load the architectures, pack the images, and write the configurations."""
+    architectures = digits.make_architectures()
     for name, architecture in architectures.items():
         session.load_model(architecture, "demo.architectures", name=name)
     session.pack(
@@ -176,14 +181,12 @@ def _prepare(session: Session, plan: Plan, console: Console) -> None:
     )
     models = range(1, len(architectures) + 1)
     session.configs("demo.architectures", "demo.configs", models, plan.compile_grid, plan.fit_grid)
-    described = ", ".join(
-        f"model_id={number} {name}" for number, name in enumerate(architectures, 1)
-    )
-    _say(console, f"Packed over {plan.segments} segments; models: {described}.")
+    names = ", ".join(f"model_id={number} {name}" for number, name in enumerate(architectures, 1))
+    _print_text(console, f"Packed over {plan.segments} segments; models: {names}.")
 
 
-def _train(session: Session, plan: Plan, console: Console) -> int:
-    """The fit in a thread of its own, shown as any other session would see it."""
+def _train_images(session: Session, plan: Plan, console: Console) -> int:
+    """Train in a thread of its own, show the run as another session sees it, and return its id."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         fit = pool.submit(
             session.fit,
@@ -198,7 +201,7 @@ def _train(session: Session, plan: Plan, console: Console) -> int:
             progress=False,
         )
         try:
-            run_id = _started(session, fit)
+            run_id = _wait_for_run(session, fit)
             if run_id is not None:
                 follow(session, run_id, console)
             return fit.result()
@@ -207,8 +210,8 @@ def _train(session: Session, plan: Plan, console: Console) -> int:
             raise
 
 
-def _started(session: Session, fit: Future[int]) -> int | None:
-    """The id of the run as soon as there is one; None when the fit ended before."""
+def _wait_for_run(session: Session, fit: Future[int]) -> int | None:
+    """Wait for the start of the run and return its id; None if the fit ended before."""
     while not fit.done():
         run_id = session.current_run()
         if run_id is not None:
@@ -218,7 +221,7 @@ def _started(session: Session, fit: Future[int]) -> int | None:
 
 
 def _show_leaderboard(session: Session, run_id: int, console: Console) -> None:
-    _say(console, "\nLeaderboard")
+    _print_text(console, "\nLeaderboard")
     console.print(
         make_leaderboard_table(session.leaderboard(run_id), session.learning_curve(run_id))
     )
@@ -235,33 +238,28 @@ def _show_predictions(session: Session, run_id: int, console: Console) -> None:
         pred_type="response",
         mst_key=best.mst_key,
     )
-    pairs = _pairs(session)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("id", "predicted", "actual"):
-        table.add_column(heading, justify="right")
-    for row in pairs[:10]:
-        table.add_row(*(escape_text(str(value)) for value in row))
-    right = sum(predicted == str(actual) for _, predicted, actual in pairs)
-    _say(console, f"Predictions of config {best.mst_key} on held-out images")
-    console.print(table)
-    _say(console, f"Right: {right} of {len(pairs)} ({right / len(pairs):.1%})")
+    rows = _read_predictions(session)
+    correct = sum(predicted == str(actual) for _, predicted, actual in rows)
+    _print_text(console, f"Predictions of config {best.mst_key} on held-out images")
+    _print_table(console, ("id", "predicted", "actual"), rows[:10])
+    _print_text(console, f"Right: {correct} of {len(rows)} ({correct / len(rows):.1%})")
 
 
-def _pairs(session: Session) -> Sequence[tuple[int, str, int]]:
-    """(id, predicted, actual) of the held-out images, in the order of their ids."""
+def _read_predictions(session: Session) -> Sequence[tuple[int, str, int]]:
+    """Return the id, the predicted and the actual digit of the held-out images, ordered by id."""
     query = (
-        sa.select(HELD_OUT.c.id, PREDICTIONS.c.class_value, HELD_OUT.c.digit)
-        .join(PREDICTIONS, PREDICTIONS.c.id == HELD_OUT.c.id)
-        .order_by(HELD_OUT.c.id)
+        sa.select(HELD_OUT_IMAGES.c.id, PREDICTIONS.c.class_value, HELD_OUT_IMAGES.c.digit)
+        .join(PREDICTIONS, PREDICTIONS.c.id == HELD_OUT_IMAGES.c.id)
+        .order_by(HELD_OUT_IMAGES.c.id)
     )
     with translate_errors(), session.engine.connect() as connection:
         return [(row[0], row[1], row[2]) for row in connection.execute(query)]
 
 
-def _draw(session: Session, run_id: int, folder: Path, console: Console) -> None:
+def _draw_charts(session: Session, run_id: int, folder: Path, console: Console) -> None:
     board = session.leaderboard(run_id)
-    told = describe_differences([standing.params for standing in board])
-    params = {standing.mst_key: text for standing, text in zip(board, told, strict=True)}
+    texts = describe_differences([standing.params for standing in board])
+    params = {standing.mst_key: text for standing, text in zip(board, texts, strict=True)}
     title = f"Run {run_id}: digits demo"
     curves = draw_learning_curves(
         session.learning_curve(run_id),
@@ -273,9 +271,23 @@ def _draw(session: Session, run_id: int, folder: Path, console: Console) -> None
     timeline = draw_gantt_chart(
         session.timeline(run_id), folder / "workers.png", params=params, title=title
     )
-    _say(console, f"\nLearning curves: {curves.resolve()}\nWorkers over time: {timeline.resolve()}")
+    _print_text(
+        console,
+        f"\nLearning curves: {curves.resolve()}\nWorkers over time: {timeline.resolve()}",
+    )
 
 
-def _say(console: Console, text: str) -> None:
-    """As it is: no markup, no colours, no line breaks, so that a path or a URL can be copied."""
+def _print_table(
+    console: Console, headings: Sequence[str], rows: Sequence[Sequence[object]]
+) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*(escape_text(str(value)) for value in row))
+    console.print(table)
+
+
+def _print_text(console: Console, text: str) -> None:
+    """Print a text without markup, colours and wrapping, so that users can copy paths and URLs."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)

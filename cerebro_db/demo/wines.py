@@ -1,6 +1,4 @@
-"""The raw table of the demo: wines of three grapes by what is measured of them (178 rows that
-scikit-learn ships).
-"""
+"""The raw table of the demo: 178 wines of three grapes with 13 measures, from scikit-learn."""
 
 from __future__ import annotations
 
@@ -12,20 +10,21 @@ MEASURES = tuple(name.replace("/", "_") for name in load_wine().feature_names)
 GRAPES = ("Barolo", "Grignolino", "Barbera")
 
 
-def rows() -> list[list[Any]]:
-    """Of each wine its id, its measures, and its grape; every sixth has no alkalinity, as raw
-    tables are.
+def read_rows() -> list[list[Any]]:
+    """Return the id, the measures and the grape of each wine.
+
+    In every sixth row the alkalinity is missing, because raw tables have missing values.
     """
     measures, grapes = load_wine(return_X_y=True)
-    found = [
+    rows = [
         [number, *row.tolist(), GRAPES[grape]]
         for number, (row, grape) in enumerate(zip(measures, grapes, strict=True))
     ]
-    for row in found[::6]:
+    for row in rows[::6]:
         row[1 + MEASURES.index("alcalinity_of_ash")] = None
-    return found
+    return rows
 
 
 def is_held_out(number: int) -> bool:
-    """Every fifth wine is new to the model: 36 of them."""
+    """Return whether a wine is held out from training: every fifth one, 36 in total."""
     return number % 5 == 0

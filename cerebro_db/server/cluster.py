@@ -98,10 +98,10 @@ class Cluster:
             "cluster_name": "cerebro_db",
             "log_line_prefix": "%m [%p] %q%u@%d ",
         }
-        quoted = {
-            name: value.replace("\\", "\\\\").replace("'", "''") for name, value in settings.items()
-        }
-        text = "".join(f"{name} = '{value}'\n" for name, value in quoted.items())
+        text = ""
+        for name, value in settings.items():
+            quoted = value.replace("\\", "\\\\").replace("'", "''")
+            text += f"{name} = '{quoted}'\n"
         (self.data / "cerebro_db.conf").write_text(text)
         (self.data / "pg_hba.conf").write_text(HBA)
 

@@ -94,11 +94,10 @@ def find(major: int | None = None) -> Installation:
         FeatureNotSupported: the machine has no such server.
     """
     candidates = map(Installation.from_pg_config, _list_pg_configs())
-    installations = [installation for installation in candidates if installation is not None]
+    installations = list(filter(None, candidates))
     for installation in installations:
-        if not installation.has_plpython or installation.major < OLDEST:
-            continue
-        if major in (None, installation.major):
+        is_usable = installation.has_plpython and installation.major >= OLDEST
+        if is_usable and major in (None, installation.major):
             return installation
     raise FeatureNotSupported(
         f"found no PostgreSQL {major or f'{OLDEST} or newer'} with PL/Python 3 on this machine",

@@ -57,10 +57,11 @@ def packed(session: cerebro_db.Session, digits: ModuleType) -> cerebro_db.Sessio
     with session.engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE images (id integer, pixels real[], digit integer)")
         rows = [
-            dict(zip(("id", "pixels", "digit"), row, strict=True)) for row in digits.rows()[:60]
+            dict(zip(("id", "pixels", "digit"), row, strict=True))
+            for row in digits.read_rows()[:60]
         ]
         connection.execute(sa.text("INSERT INTO images VALUES (:id, :pixels, :digit)"), rows)
-    session.load_model(digits.architectures()["mlp"], "models", name="mlp")
+    session.load_model(digits.make_architectures()["mlp"], "models", name="mlp")
     session.pack(
         "images", "images_packed", "digit", "pixels", normalizing_const=16, n_segments=2, seed=1
     )
@@ -107,7 +108,7 @@ def test_the_functions_are_found_in_the_extension_s_schema(
     superuser.close()
     with cerebro_db.connect(database.superuser_url) as session:
         assert session.schema == "Model Lab"
-        session.load_model(digits.architectures()["mlp"], '"Model Lab".models')
+        session.load_model(digits.make_architectures()["mlp"], '"Model Lab".models')
 
 
 def test_a_database_without_the_extension_is_told_so(database: Database) -> None:

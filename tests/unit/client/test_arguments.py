@@ -45,7 +45,7 @@ def test_weights_are_flat_float32_in_order(weights: list[np.ndarray[Any, Any]]) 
 
 
 def test_an_architecture_may_be_a_model_a_dict_or_its_json() -> None:
-    architecture = digits.architectures()["mlp"]
+    architecture = digits.make_architectures()["mlp"]
     text = json.dumps(architecture)
     model = SimpleNamespace(to_json=lambda: text)
     assert (
@@ -57,7 +57,7 @@ def test_an_architecture_may_be_a_model_a_dict_or_its_json() -> None:
 
 
 def test_the_demo_holds_out_a_sixth_of_the_images_with_every_digit() -> None:
-    rows = digits.rows()
+    rows = digits.read_rows()
     held_out = [digit for number, _, digit in rows if digits.is_held_out(number)]
     assert (len(rows), len(held_out)) == (1797, 300)
     assert set(held_out) == set(range(digits.CLASSES))

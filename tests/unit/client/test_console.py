@@ -1,4 +1,4 @@
-"""Keys, lanes and curves of a watched run: what is drawn and asked follows from values alone."""
+"""Keys, lanes and curves of a watched run: commands and drawings depend on values alone."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cerebro_db.console.key_bindings import Act, Action, Pad, press
-from cerebro_db.console.keyboard import ENTER, ESCAPE, keyboard, pressed
-from cerebro_db.console.screen import Look, frame, window
+from cerebro_db.console.key_bindings import Action, Command, KeyState, press_key
+from cerebro_db.console.keyboard import ENTER, ESCAPE, open_keyboard, parse_keys
+from cerebro_db.console.screen import Snapshot, choose_rows, draw_screen
 from cerebro_db.display.sparklines import GAP, LEVELS, make_sparkline
 from cerebro_db.display.timeline import choose_window, make_lanes
 from cerebro_db.records import Point, Progress, Span, Standing
@@ -31,71 +31,77 @@ KEYS = st.sampled_from(
 )
 
 
-def played(keys: list[str], configs: list[int] = CONFIGS, paused: bool = False) -> list[Pad]:
-    """The pads after each key."""
-    found = [Pad()]
+def press_keys(
+    keys: list[str], configs: list[int] = CONFIGS, paused: bool = False
+) -> list[KeyState]:
+    """Return the state after each key."""
+    states = [KeyState()]
     for key in keys:
-        found.append(press(found[-1], key, configs, paused))
-    return found[1:]
+        states.append(press_key(states[-1], key, configs, paused))
+    return states[1:]
 
 
-def acts(keys: list[str], paused: bool = False) -> list[Act]:
-    return [pad.act for pad in played(keys, paused=paused) if pad.act is not None]
+def commands(keys: list[str], paused: bool = False) -> list[Command]:
+    return [state.command for state in press_keys(keys, paused=paused) if state.command is not None]
 
 
 @given(st.text())
-def test_whatever_a_terminal_sends_is_keys(told: str) -> None:
-    assert all(key.isprintable() and key for key in pressed(told))
+def test_whatever_a_terminal_sends_is_keys(text: str) -> None:
+    assert all(key.isprintable() and key for key in parse_keys(text))
 
 
 def test_keys_come_apart() -> None:
-    assert pressed("\x1b[A\x1bOBs\x1b[5~\x1b[1;5C\x1bx") == ["up", "down", "s", "escape", "x"]
+    assert parse_keys("\x1b[A\x1bOBs\x1b[5~\x1b[1;5C\x1bx") == ["up", "down", "s", "escape", "x"]
 
 
 @given(st.lists(KEYS))
-def test_an_act_is_about_a_config_that_there_is_and_the_run_is_cancelled_after_two_presses(
+def test_a_command_concerns_an_existing_config_and_cancelling_takes_two_presses(
     keys: list[str],
 ) -> None:
-    for number, pad in enumerate(played(keys)):
-        assert pad.chosen in CONFIGS
-        if pad.act is not None and pad.act.action is Action.CANCEL_RUN:
+    for number, state in enumerate(press_keys(keys)):
+        assert state.selected in CONFIGS
+        if state.command is not None and state.command.action is Action.CANCEL_RUN:
             assert keys[number - 1 : number + 1] == ["x", "x"]
-        if pad.act is not None and pad.act.mst_key is not None:
-            assert pad.act.mst_key == pad.chosen
-    assert not any(pad.act for pad in played(keys, []) if pad.act and pad.act.mst_key is not None)
+        if state.command is not None and state.command.mst_key is not None:
+            assert state.command.mst_key == state.selected
+    assert not any(
+        state.command
+        for state in press_keys(keys, [])
+        if state.command and state.command.mst_key is not None
+    )
 
 
 @pytest.mark.parametrize(
-    "keys, found",
+    "keys, expected",
     [
-        (["s"], [Act(Action.STOP, 3)]),
-        (["j", "down", "down", "c"], [Act(Action.CONTINUE, 2)]),
-        (["j", "k", "up", "c"], [Act(Action.CONTINUE, 3)]),
-        (["p"], [Act(Action.PAUSE_RUN)]),
+        (["s"], [Command(Action.STOP, 3)]),
+        (["j", "down", "down", "c"], [Command(Action.CONTINUE, 2)]),
+        (["j", "k", "up", "c"], [Command(Action.CONTINUE, 3)]),
+        (["p"], [Command(Action.PAUSE_RUN)]),
         (["x", "j", "x"], []),
-        (["x", "x"], [Act(Action.CANCEL_RUN)]),
+        (["x", "x"], [Command(Action.CANCEL_RUN)]),
         (
             ["j", "+", *'{"lr": 1}q', "erase", ENTER, "q"],
-            [Act(Action.CLONE, 1, {"lr": 1}), Act(Action.QUIT)],
+            [Command(Action.CLONE, 1, {"lr": 1}), Command(Action.QUIT)],
         ),
-        (["+", "s", "x", "x", ESCAPE, "s"], [Act(Action.STOP, 3)]),
+        (["+", "s", "x", "x", ESCAPE, "s"], [Command(Action.STOP, 3)]),
         (["+", *"[1]", ENTER], []),
         (["+", *"{lr", ENTER], []),
-        (["+", "closed"], [Act(Action.QUIT)]),
+        (["+", "closed"], [Command(Action.QUIT)]),
     ],
 )
-def test_what_keys_ask_for(keys: list[str], found: list[Act]) -> None:
-    assert acts(keys) == found
+def test_keys_trigger_commands(keys: list[str], expected: list[Command]) -> None:
+    assert commands(keys) == expected
 
 
-def test_what_is_wrong_with_a_change_is_told() -> None:
-    assert "is not JSON" in played(["+", *"{lr", ENTER])[-1].note
-    assert "is no object" in played(["+", *"[1]", ENTER])[-1].note
-    assert acts(["p"], paused=True) == [Act(Action.CONTINUE_RUN)]
+def test_an_invalid_change_has_a_note() -> None:
+    assert "is not JSON" in press_keys(["+", *"{lr", ENTER])[-1].note
+    assert "is no object" in press_keys(["+", *"[1]", ENTER])[-1].note
+    assert commands(["p"], paused=True) == [Command(Action.CONTINUE_RUN)]
 
 
-def test_a_chosen_config_that_is_gone_is_replaced_by_the_first() -> None:
-    assert press(Pad(chosen=9), "s", CONFIGS, False).act == Act(Action.STOP, 3)
+def test_a_missing_selected_config_is_replaced_by_the_first() -> None:
+    assert press_key(KeyState(selected=9), "s", CONFIGS, False).command == Command(Action.STOP, 3)
 
 
 @given(st.lists(st.none() | st.floats()), st.integers(0, 20))
@@ -148,13 +154,13 @@ def test_what_goes_on_reaches_until_now() -> None:
 
 
 @given(st.lists(st.integers(1, 99), unique=True), st.integers(3, 9), st.data())
-def test_the_chosen_config_is_in_view(configs: list[int], rows: int, data: st.DataObject) -> None:
-    chosen = data.draw(st.sampled_from(configs)) if configs else None
-    shown = configs[window(configs, chosen, rows)]
-    assert len(shown) == min(rows, len(configs)) and (chosen is None or chosen in shown)
+def test_the_selected_config_is_visible(configs: list[int], rows: int, data: st.DataObject) -> None:
+    selected = data.draw(st.sampled_from(configs)) if configs else None
+    shown = configs[choose_rows(configs, selected, rows)]
+    assert len(shown) == min(rows, len(configs)) and (selected is None or selected in shown)
 
 
-def look(configs: int) -> Look:
+def make_snapshot(configs: int) -> Snapshot:
     progress = Progress(
         run_id=1, name=HOSTILE, owner="ann", status="running", epoch=1, epochs=2, visits_done=1,
         visits_total=4,
@@ -174,16 +180,23 @@ def look(configs: int) -> Look:
             run_id=1, mst_key=1, epoch=1, dataset="validation", name=HOSTILE, value=0.5, time=MOMENT
         )
     ]
-    return Look(progress, board, points, [span(segment, 1, 0, 1) for segment in range(12)], HOSTILE)
+    return Snapshot(
+        progress, board, points, [span(segment, 1, 0, 1) for segment in range(12)], HOSTILE
+    )
 
 
 @pytest.mark.parametrize("size", [(40, 30), (80, 40), (200, 50)])
-@pytest.mark.parametrize("pad", [Pad(), Pad(chosen=2), Pad(typed=HOSTILE), Pad(note=HOSTILE)])
-def test_a_frame_fits_and_texts_of_users_command_nothing(size: tuple[int, int], pad: Pad) -> None:
-    told = StringIO()
-    console = Console(file=told, width=size[0], height=size[1], color_system=None)
-    console.print(frame(look(40), pad, console))
-    lines = told.getvalue().split("\n")[:-1]
+@pytest.mark.parametrize(
+    "state",
+    [KeyState(), KeyState(selected=2), KeyState(change_text=HOSTILE), KeyState(note=HOSTILE)],
+)
+def test_a_frame_fits_and_texts_of_users_command_nothing(
+    size: tuple[int, int], state: KeyState
+) -> None:
+    output = StringIO()
+    console = Console(file=output, width=size[0], height=size[1], color_system=None)
+    console.print(draw_screen(make_snapshot(40), state, console))
+    lines = output.getvalue().split("\n")[:-1]
     assert len(lines) <= size[1] and all(
         line.isprintable() and len(line) <= size[0] for line in lines
     )
@@ -202,22 +215,24 @@ def terminal() -> Iterator[tuple[int, int]]:
 @pytest.mark.parametrize("how", [None, RuntimeError(), KeyboardInterrupt(), signal.SIGTERM])
 def test_a_terminal_is_as_before_however_it_ends(terminal: tuple[int, int], how: Any) -> None:
     controller, descriptor = terminal
-    before, asked = termios.tcgetattr(descriptor), signal.getsignal(signal.SIGTERM)
+    settings = termios.tcgetattr(descriptor)
+    handler = signal.getsignal(signal.SIGTERM)
 
-    def held() -> list[str]:
-        with keyboard(descriptor) as keys:
-            assert termios.tcgetattr(descriptor) != before
+    def read_keys() -> list[str]:
+        with open_keyboard(descriptor) as keyboard:
+            assert termios.tcgetattr(descriptor) != settings
             os.write(controller, b"s\x1b[B")
-            found = keys.wait(60)
+            keys = keyboard.wait(60)
             if isinstance(how, BaseException):
                 raise how
             if how is not None:
                 os.kill(os.getpid(), how)
-            return found
+            return keys
 
     if how is None:
-        assert held() == ["s", "down"]
+        assert read_keys() == ["s", "down"]
     else:
         with pytest.raises(type(how) if isinstance(how, BaseException) else SystemExit):
-            held()
-    assert termios.tcgetattr(descriptor) == before and signal.getsignal(signal.SIGTERM) is asked
+            read_keys()
+    assert termios.tcgetattr(descriptor) == settings
+    assert signal.getsignal(signal.SIGTERM) is handler
