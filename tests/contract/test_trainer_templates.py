@@ -42,7 +42,7 @@ from cerebro_plpy.configs.templates.networks.tabm import TABM
 from cerebro_plpy.configs.templates.networks.text import TEXT as TEXTS
 from cerebro_plpy.configs.templates.registry import TEMPLATES, USUAL
 from cerebro_plpy.configs.templates.template import Template
-from cerebro_plpy.preprocessing.learning.text_statistics import Wording
+from cerebro_plpy.preprocessing.learning.text_statistics import WordStatistics
 
 NUMBERS, INDICATORS, CARDINALITIES = 3, 2, (4, 12)
 PIECES = (-2.0, -0.5, 0.0, 1e6), (0.25,), ()
@@ -176,7 +176,7 @@ def test_a_word_weighs_as_much_as_it_is_rare(plain: ProcessPoolExecutor) -> None
     none weighs nothing.
     """
     having = [0, 1, 7, 100, 1000]
-    known = Wording(len(having) + 1, 1, 1000, tuple(enumerate(having, 1)))
+    known = WordStatistics(len(having) + 1, 1, 1000, tuple(enumerate(having, 1)))
     wide = Wide(TEXT, (len(having) + 1,), known.buckets + 1, known.rarities)
     graph, numbers = Graph("rarity"), np.array([[*range(1, len(having) + 1), 0]], np.float32)
     text = graph.text(encoders.word_weights(graph, wide, blocks.wide_input(graph, 1, wide)))

@@ -15,7 +15,7 @@ from workbench import Workbench
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head, Measure
 from cerebro_plpy.configs.templates.registry import find_template
 from cerebro_plpy.database.queries import escape_percent
-from cerebro_plpy.preprocessing.learning.fit_recipe import learn
+from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.statistics import Source
@@ -78,7 +78,7 @@ def trained(
     oid = bench.value("SELECT %s::regclass::oid", source)
     session = Session(bench)
     columns = [each for each in raw_columns(session, oid) if each.name not in (target, row_id)]
-    recipe = learn(session, Source(source, WHOLE_TABLE, HASHED), columns, types or {})
+    recipe = fit_recipe(session, Source(source, WHOLE_TABLE, HASHED), columns, types or {})
     number = bench.value("SELECT count(*) FROM cerebro.run_log") + 1
     base = f"made_{number}"
     names = encoded_table(bench, f"{base}_inputs", recipe, source, row_id, target)

@@ -26,7 +26,7 @@ import cerebro_db
 from cerebro_db.export import recipe as standalone
 from cerebro_db.export.recipe import text_hashing
 from cerebro_db.export.recipe.rows import RawRows
-from cerebro_plpy.preprocessing.learning.fit_recipe import learn
+from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
 from cerebro_plpy.preprocessing.rows.statistics import Source
 from cerebro_plpy.preprocessing.values.columns import raw_columns
 
@@ -116,7 +116,7 @@ def test_inputs_are_those_of_the_database_to_the_bit(bench: Workbench) -> None:
         for each in raw_columns(reader, bench.value("SELECT 'odd'::regclass::oid"))
         if each.name != "id"
     ]
-    recipe = learn(reader, Source("odd", WHOLE_TABLE, HASHED), known, TYPES)
+    recipe = fit_recipe(reader, Source("odd", WHOLE_TABLE, HASHED), known, TYPES)
     rows = RawRows.of(json.dumps(recipe.to_json()))
     assert {each["kind"] for each in rows.features} == {
         "number",

@@ -13,8 +13,8 @@ from workbench import Workbench
 
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table
-from cerebro_plpy.preprocessing.rows.groups import Asked, read_groups
-from cerebro_plpy.preprocessing.rows.opened_source import Wishes
+from cerebro_plpy.preprocessing.rows.groups import GroupRequest, read_groups
+from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
 from cerebro_plpy.preprocessing.rows.split import sides
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.values.columns import raw_columns
@@ -81,7 +81,7 @@ def looked_at(
         "split": None,
         "weight": None,
     }
-    asked = Wishes(target=target, split_seed=7, settled=False, **{**plain, **wishes})  # type: ignore[arg-type]
+    asked = TableOptions(target=target, split_seed=7, settled=False, **{**plain, **wishes})  # type: ignore[arg-type]
     return read_table(SourceRows(reader, reader.run), "train", named(bench, table), asked)
 
 
@@ -152,5 +152,7 @@ def test_texts_that_a_collation_takes_for_equal_are_told_apart(types: Workbench)
         looked_at(Session(types), types, table, "y", split="column side").parts
         for table in ("plainly", "alike")
     ]
-    groups = [read_groups(Session(types), "train", each, Asked("letter", 1)) for each in parts]
+    groups = [
+        read_groups(Session(types), "train", each, GroupRequest("letter", 1)) for each in parts
+    ]
     assert groups[0] == groups[1] and len(groups[0].found) == 4

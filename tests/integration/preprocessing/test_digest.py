@@ -16,9 +16,9 @@ from cerebro_plpy.platform.greenplum.adapter import Greenplum
 from cerebro_plpy.platform.postgres.adapter import Postgres
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
-from cerebro_plpy.preprocessing.rows.fingerprint import digest, fingerprint
-from cerebro_plpy.preprocessing.rows.opened_source import Wishes
-from cerebro_plpy.preprocessing.rows.row_subset import raw_rows
+from cerebro_plpy.preprocessing.rows.fingerprint import compute_digest, fingerprint
+from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
+from cerebro_plpy.preprocessing.rows.row_subset import raw_rows_statement
 
 SHIPS = """
     CREATE TABLE {} AS
@@ -51,7 +51,7 @@ def seen(
     relation = Relation(name, "public", name, oid, f"public.{name}")
     bench.rows("BEGIN")
     try:
-        wishes = Wishes("lost", None, None, {}, "random 0.2", "weight", 1, False)
+        wishes = TableOptions("lost", None, None, {}, "random 0.2", "weight", 1, False)
         rows = SourceRows(session, session.run)
         table = before or read_table(rows, "train", relation, wishes)
         if change:
@@ -59,8 +59,10 @@ def seen(
         digests = []
         for part in table.parts:
             output = rows.name_table("rows")
-            session.run(*raw_rows(adapter, part, output))
-            digests.append(digest(session, part, output, table.target.task == CLASSIFICATION))
+            session.run(*raw_rows_statement(adapter, part, output))
+            digests.append(
+                compute_digest(session, part, output, table.target.task == CLASSIFICATION)
+            )
         assert digests[0].rows == table.rows and digests[1].rows == table.validation_rows
         return fingerprint(*(each.hashes for each in digests)), table
     finally:

@@ -16,7 +16,7 @@ from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
 from cerebro_plpy.preprocessing.kinds.moment import Moment
 from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.kinds.text import Text
-from cerebro_plpy.preprocessing.learning.fit_recipe import learn
+from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
 from cerebro_plpy.preprocessing.learning.type_inference import check_types
 from cerebro_plpy.preprocessing.recipe.recipe import MISSING, Recipe
 from cerebro_plpy.preprocessing.rows.split import naming, read_split, row_hash, sides
@@ -85,7 +85,7 @@ def learned(
     source: Source = EVERYWHERE,
     types: Mapping[str, str] | None = None,
 ) -> Recipe:
-    return learn(session, source, raw, types or {})
+    return fit_recipe(session, source, raw, types or {})
 
 
 def test_each_column_becomes_what_it_is(session: Session, raw: tuple[RawColumn, ...]) -> None:

@@ -10,7 +10,7 @@ from cerebro_plpy.configs.templates.layers.model_io import Classes
 from cerebro_plpy.configs.templates.networks.linear import LINEAR
 from cerebro_plpy.configs.templates.networks.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.database.queries import escape_percent
-from cerebro_plpy.preprocessing.learning.fit_recipe import learn
+from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
 from cerebro_plpy.preprocessing.recipe.encoding import encode
 from cerebro_plpy.preprocessing.rows.statistics import Source
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -38,7 +38,7 @@ def test_templates_learn_from_raw_columns(bench: Workbench) -> None:
     """
     bench.rows(HOMES)
     session = Session(bench)
-    recipe = learn(
+    recipe = fit_recipe(
         session, Source("homes", Expression("true"), Expression("t.id::bigint << 32")), COLUMNS, {}
     )
     numbers, codes = encode(recipe)

@@ -20,8 +20,8 @@ from cerebro_plpy.preprocessing.learning.raw_table import read_table
 from cerebro_plpy.preprocessing.recipe import split_encoding
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.rows.opened_source import Wishes
-from cerebro_plpy.preprocessing.rows.row_subset import Part, raw_rows
+from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
+from cerebro_plpy.preprocessing.rows.row_subset import RowSubset, raw_rows_statement
 
 TOURS = """
     CREATE TABLE tours AS
@@ -63,7 +63,7 @@ def test_rows_are_packed_as_they_are_encoded(
     try:
         rows = SourceRows(session, session.run)
         table = read_table(
-            rows, "train", tours, Wishes(target, None, None, {}, None, "weight", 1, False)
+            rows, "train", tours, TableOptions(target, None, None, {}, None, "weight", 1, False)
         )
         assert {each.kind for each in table.recipe.inputs} >= {
             "number",
@@ -75,7 +75,7 @@ def test_rows_are_packed_as_they_are_encoded(
         }
         raw = [rows.name_table("rows") for _ in table.parts]
         for output, part in zip(raw, table.parts, strict=True):
-            session.run(*raw_rows(adapter, part, output))
+            session.run(*raw_rows_statement(adapter, part, output))
         pack_training(session, table, (raw[0], "packed"), (table.rows, list(table.target.values)))
         pack_validation(session, table, (raw[1], "packed_beside", "packed"))
         for name, part in zip(("packed", "packed_beside"), table.parts, strict=True):
@@ -93,7 +93,7 @@ def packed(session: Session, name: str, recipe: Recipe) -> list[bytes]:
     return [bytes(each) for each in found]
 
 
-def encoded(session: Session, part: Part) -> list[bytes]:
+def encoded(session: Session, part: RowSubset) -> list[bytes]:
     """The same by expressions alone."""
     inputs = network_inputs(part.recipe)
     rows = session.run(

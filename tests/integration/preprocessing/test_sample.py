@@ -14,7 +14,7 @@ from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, drawn, read_table
 from cerebro_plpy.preprocessing.rows import statistics
-from cerebro_plpy.preprocessing.rows.opened_source import Wishes
+from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
 from cerebro_plpy.preprocessing.scoring import drift_profile
 
 VISITS = """
@@ -42,7 +42,7 @@ def table(bench: Workbench, session: Session) -> RawTable:
 def read(bench: Workbench, session: Session, name: str, kept: bool = False) -> RawTable:
     oid = bench.value(f"SELECT '{name}'::regclass::oid::bigint")
     relation = Relation(name, "public", name, oid, f"public.{name}")
-    wishes = Wishes("kind", None, None, {}, None, None, 1, False)
+    wishes = TableOptions("kind", None, None, {}, None, None, 1, False)
     return read_table(SourceRows(session, session.run), "train", relation, wishes, kept)
 
 

@@ -27,7 +27,7 @@ from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.recipe.encoding import encode
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import raw_inputs
-from cerebro_plpy.preprocessing.rows.value_comparison import compare, ordered
+from cerebro_plpy.preprocessing.rows.value_comparison import comparable, compare
 from cerebro_plpy.preprocessing.values import canonical_text
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn, raw_columns
@@ -200,7 +200,7 @@ def test_a_value_that_is_written_is_read_again(
 ) -> None:
     """Such as where the rows that are held back begin, which another session compares with."""
     for column in columns:
-        text = Expression(canonical_text.written(ordered(column), column.family))
+        text = Expression(canonical_text.written(comparable(column), column.family))
         with under(session, settings):
             kept = [text for (text,) in session.run(f"SELECT {text.text} FROM kept t")]
         for place, value in enumerate(kept):

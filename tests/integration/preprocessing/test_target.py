@@ -9,7 +9,7 @@ from workbench import Workbench
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.preprocessing.learning.target import Target, check_target, read_target
-from cerebro_plpy.preprocessing.rows.class_counts import Places, has_many, tally
+from cerebro_plpy.preprocessing.rows.class_counts import SideTables, count_classes, has_many_values
 from cerebro_plpy.preprocessing.rows.split import Sides
 from cerebro_plpy.preprocessing.rows.statistics import Source
 from cerebro_plpy.preprocessing.values.columns import RawColumn, raw_columns
@@ -45,8 +45,8 @@ def target(
 ) -> Target:
     check_target("train", column)
     source = Source("houses", Expression(side), Expression("t.id::bigint << 32"))
-    both, places = Sides(source.side, Expression("false")), Places("houses", "houses")
-    known = tally(session, places, both, column, has_many(session, "houses", column))
+    both, places = Sides(source.side, Expression("false")), SideTables("houses", "houses")
+    known = count_classes(session, places, both, column, has_many_values(session, "houses", column))
     return read_target(session, "train", source, column, known, task)
 
 

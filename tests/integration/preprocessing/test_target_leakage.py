@@ -7,7 +7,7 @@ from recipes import Session
 from workbench import Workbench
 
 from cerebro_plpy.preprocessing.learning import target_leakage
-from cerebro_plpy.preprocessing.learning.fit_recipe import learn
+from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
 from cerebro_plpy.preprocessing.rows.statistics import Source
 from cerebro_plpy.preprocessing.values.columns import raw_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
@@ -53,7 +53,7 @@ def given_away(
         Expression("pg_catalog.hashint8extended(t.id, 1)"),
     )
     source = Source("patients", side, hashed)
-    recipe = learn(
+    recipe = fit_recipe(
         session, source, [each for each in columns if each.name not in (target, "id")], {}
     )
     label = Expression(f"t.{target}::text" if classes else f"t.{target}::double precision")

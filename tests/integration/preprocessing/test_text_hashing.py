@@ -15,7 +15,7 @@ from workbench import Workbench
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.kinds.text import MOST_BUCKETS, Text
-from cerebro_plpy.preprocessing.learning.text_statistics import Wording, wording
+from cerebro_plpy.preprocessing.learning.text_statistics import WordStatistics, read_word_statistics
 from cerebro_plpy.preprocessing.rows.statistics import Source
 from cerebro_plpy.preprocessing.values import text_hashing
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -163,7 +163,7 @@ def test_what_training_rows_say_of_texts(session: Session, bench: Workbench) -> 
         Expression("hashint8extended(t.id, 0)"),
     )
     training = Source("letters", Expression("t.id <= %s", (100,)), order)
-    found = wording(session, training, column, 100)
+    found = read_word_statistics(session, training, column, 100)
     assert found[:3] == (11, 1, 100)
     having = dict(found.frequencies)
     same, own = numbered(session, ["same", "own1"], MOST_BUCKETS)
@@ -175,6 +175,8 @@ def test_what_training_rows_say_of_texts(session: Session, bench: Workbench) -> 
         texts for number, texts in having.items() if (number - own) % 256 == 0
     ))))  # fmt: skip
     nothing = Source("letters", Expression("t.id > 1000"), order)
-    assert wording(session, nothing, column, 0) == Wording(0, 0, 0, ())
-    everything = wording(session, training._replace(side=Expression("true")), column, 120)
+    assert read_word_statistics(session, nothing, column, 0) == WordStatistics(0, 0, 0, ())
+    everything = read_word_statistics(
+        session, training._replace(side=Expression("true")), column, 120
+    )
     assert everything.words == 99 <= text_hashing.MOST_WORDS

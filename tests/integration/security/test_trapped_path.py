@@ -25,7 +25,7 @@ from cerebro_plpy.operations.predict import predict_table
 from cerebro_plpy.operations.predict.prediction_source import RawSource
 from cerebro_plpy.preprocessing.kinds.plain_array import PlainArray
 from cerebro_plpy.preprocessing.learning import target_leakage, text_statistics
-from cerebro_plpy.preprocessing.learning.labels import usable_label
+from cerebro_plpy.preprocessing.learning.labels import usable_label_expression
 from cerebro_plpy.preprocessing.learning.raw_table import (
     Newer,
     RawTable,
@@ -38,9 +38,9 @@ from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import raw_inputs
 from cerebro_plpy.preprocessing.rows import statistics
-from cerebro_plpy.preprocessing.rows.groups import Asked, read_groups
-from cerebro_plpy.preprocessing.rows.opened_source import Wishes
-from cerebro_plpy.preprocessing.rows.sample import with_sample
+from cerebro_plpy.preprocessing.rows.groups import GroupRequest, read_groups
+from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
+from cerebro_plpy.preprocessing.rows.sample import keep_sample
 from cerebro_plpy.preprocessing.scoring import drift_profile
 from cerebro_plpy.preprocessing.values.expression import Expression
 
@@ -192,7 +192,7 @@ def kinds(bench: Workbench, shared_superuser: Workbench) -> Named:
 
 def learn(recorder: Any, table: Named, target: str, split: str | None, **more: object) -> RawTable:
     plain: dict[str, Any] = {"task": None, "columns": None, "types": {}, "weight": None, **more}
-    wishes = Wishes(target=target, split=split, split_seed=7, settled=False, **plain)
+    wishes = TableOptions(target=target, split=split, split_seed=7, settled=False, **plain)
     return read_table(SourceRows(recorder, recorder.run), "train", table, wishes)
 
 
@@ -205,10 +205,10 @@ def look(recorder: Any, table: Named) -> RawTable:
     whole = learn(
         recorder, table, "kind", "random 0.2", weight="weight", columns=columns, types=KINDS
     )
-    with_sample(SourceRows(recorder, recorder.run), whole.source, whole.columns[:9])
+    keep_sample(SourceRows(recorder, recorder.run), whole.source, whole.columns[:9])
     drawn(recorder, whole, 0.3)
     for column in ("short", "sized", "day"):
-        read_groups(recorder, "train", whole.parts, Asked(column, 1, whole.target.values))
+        read_groups(recorder, "train", whole.parts, GroupRequest(column, 1, whole.target.values))
     return whole
 
 
@@ -241,7 +241,7 @@ def predict(recorder: Any, table: Named, whole: RawTable) -> None:
     ids.append(attribution._texts(ids[0], [each.column for each in whole.recipe.inputs]))
     families = {each.name: each.family for each in whole.columns if each.name in GROUPS}
     for target in ("kind", "amount"):
-        label = usable_label(
+        label = usable_label_expression(
             "evaluate", whole.columns, target, CLASSIFICATION if target == "kind" else "regression"
         )
         ids.append(evaluate_model._pair(label, families))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cerebro_plpy.errors import OutOfTime
-from cerebro_plpy.preprocessing.rows.error_context import step
-from cerebro_plpy.preprocessing.rows.statistics import AT_ONCE, Source, gather
+from cerebro_plpy.preprocessing.rows.error_context import error_step
+from cerebro_plpy.preprocessing.rows.statistics import AT_ONCE, Source, gather_statistics
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 
@@ -38,11 +38,11 @@ def test_columns_are_counted(statements: int, columns: int) -> None:
     names = [f"c{number}" for number in range(3 * AT_ONCE)]
     some = [RawColumn(name, "integer", "integer", False) for name in names]
     with pytest.raises(OutOfTime) as caught:
-        gather(Reader(statements), ALL, some)
+        gather_statistics(Reader(statements), ALL, some)
     assert caught.value.detail == f"{columns} of {3 * AT_ONCE} columns have been looked at."
 
 
 def test_the_innermost_step_tells() -> None:
-    with pytest.raises(OutOfTime) as caught, step("outer"), step("inner"):
+    with pytest.raises(OutOfTime) as caught, error_step("outer"), error_step("inner"):
         raise OutOfTime("time is up")
     assert caught.value.detail == "inner"

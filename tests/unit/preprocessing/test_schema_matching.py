@@ -11,7 +11,7 @@ from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.kinds.image_file import ImageFile
 from cerebro_plpy.preprocessing.kinds.text import Text
-from cerebro_plpy.preprocessing.learning.schema_matching import matched
+from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.families import BYTES, TEXT
@@ -36,7 +36,7 @@ def columns_of(recipe: Recipe) -> list[RawColumn]:
 @given(RECIPES | PLAIN_ARRAYS)
 @example(ONE_OF_EACH)
 def test_a_recipe_fits_the_table_it_was_learned_from(recipe: Recipe) -> None:
-    assert matched("predict", recipe, columns_of(recipe), "orders") == recipe
+    assert match_recipe("predict", recipe, columns_of(recipe), "orders") == recipe
 
 
 @given(RECIPES | PLAIN_ARRAYS)
@@ -46,10 +46,10 @@ def test_a_column_that_is_missing_or_of_another_kind_is_named(recipe: Recipe) ->
     for place, column in enumerate(columns):
         others = columns[:place] + columns[place + 1 :]
         with pytest.raises(UndefinedColumn) as missing:
-            matched("predict", recipe, others, "orders")
+            match_recipe("predict", recipe, others, "orders")
         assert repr(column.name) in str(missing.value)
         with pytest.raises(DatatypeMismatch) as different:
-            matched(
+            match_recipe(
                 "predict", recipe, [*others, column._replace(type="point", family=None)], "orders"
             )
         assert f"column {column.name!r} of orders has type point" in str(different.value)

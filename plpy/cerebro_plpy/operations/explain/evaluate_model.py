@@ -32,8 +32,8 @@ from cerebro_plpy.operations.predict.prediction_source import (
     raw_source,
     raw_source_with_notice,
 )
-from cerebro_plpy.preprocessing.learning.labels import usable_label
-from cerebro_plpy.preprocessing.rows.weight_column import column_name
+from cerebro_plpy.preprocessing.learning.labels import usable_label_expression
+from cerebro_plpy.preprocessing.rows.weight_column import read_column_name
 from cerebro_plpy.preprocessing.values.canonical_text import as_json
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
@@ -115,7 +115,7 @@ def _labelled(
     version = deployed_version(db, MODULE, model)
     catalog = Catalog(db, MODULE)
     rows = read(catalog, version, source)
-    target = usable_label(MODULE, rows.columns, version.target, version.task)
+    target = usable_label_expression(MODULE, rows.columns, version.target, version.task)
     groups, whole = (
         _groups(rows.columns, group_by or (), rows.table),
         whole_version(catalog, gd, version, rows),
@@ -149,7 +149,9 @@ def _groups(
     names = ("" if name is None else name for name in wanted)
     return tuple(
         dict.fromkeys(
-            name if name in known else column_name(MODULE, known, name, "group_by", table.spelling)
+            name
+            if name in known
+            else read_column_name(MODULE, known, name, "group_by", table.spelling)
             for name in names
         )
     )

@@ -24,7 +24,7 @@ from cerebro_plpy.operations.predict.prediction_source import (
     raw_source_with_notice,
 )
 from cerebro_plpy.operations.train_arguments import METRICS
-from cerebro_plpy.preprocessing.learning.labels import usable_label
+from cerebro_plpy.preprocessing.learning.labels import usable_label_expression
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Places, Recipe
@@ -87,7 +87,7 @@ def _rows(db: Database, version: Version, source: RawSource) -> list[Row]:
     hashes are the least.
     """
     recipe = source.recipe
-    target = usable_label(MODULE, source.columns, version.target, version.task)
+    target = usable_label_expression(MODULE, source.columns, version.target, version.task)
     identity, split = _identity(db, version, source)
     needed = {version.target, *identity, *(each.column for each in recipe.inputs)}
     columns = [each for each in source.columns if each.name in needed]

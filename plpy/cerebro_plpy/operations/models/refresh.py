@@ -52,7 +52,7 @@ from cerebro_plpy.operations.train.train_request import deadline
 from cerebro_plpy.platform.session_pool import Workplace, open_workplace
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, Newer, RawTable, known_table
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
-from cerebro_plpy.preprocessing.rows.weight_column import column_name, named
+from cerebro_plpy.preprocessing.rows.weight_column import find_column, read_column_name
 from cerebro_plpy.preprocessing.values.columns import raw_columns
 from cerebro_plpy.preprocessing.values.families import BYTES, JSON
 from cerebro_plpy.records import replace
@@ -158,7 +158,7 @@ class Look:
             self._session.run(sql("session.configure"), (json.dumps(SETTINGS),))
             columns = raw_columns(self._session, self._source.oid)
             later = compare(
-                named(MODULE, columns, self._newer.column, "since"), ">", self._newer.value
+                find_column(MODULE, columns, self._newer.column, "since"), ">", self._newer.value
             )
             statement = sql("refresh.grown", source=self._source.quoted, later=later.text)
             return bool(self._session.run(statement, later.values)[0][0])
@@ -189,7 +189,7 @@ class Look:
 def _growing(reader: Reader, source: Relation, since: str) -> str:
     """The name of a column whose values can be compared."""
     columns = {column.name: column for column in raw_columns(reader, source.oid)}
-    name = column_name(MODULE, columns, since, "since", source.spelling)
+    name = read_column_name(MODULE, columns, since, "since", source.spelling)
     if columns[name].family in (None, BYTES, JSON):
         raise DatatypeMismatch(
             f"{MODULE} error: since names column {name!r} of type {columns[name].type}; expected "

@@ -30,7 +30,7 @@ from cerebro_plpy.operations.train_arguments import METRICS
 from cerebro_plpy.packing.packed_summary import read_names, read_summary_row
 from cerebro_plpy.platform.state_tables import version_table
 from cerebro_plpy.preprocessing.kinds.plain_array import PlainArray
-from cerebro_plpy.preprocessing.learning.schema_matching import matched
+from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.values.columns import raw_columns
@@ -203,7 +203,7 @@ def _recipe(db: Database, model: Model, source: Relation | None) -> Recipe:
     recipe = Recipe(tuple(arrays))
     if source is None:
         return recipe
-    return matched(MODULE, recipe, raw_columns(LocalSession(db), source.oid), source.spelling)
+    return match_recipe(MODULE, recipe, raw_columns(LocalSession(db), source.oid), source.spelling)
 
 
 def _target(db: Database, model: Model) -> Target:

@@ -54,7 +54,7 @@ from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.session_pool import Workplace, open_workplace
 from cerebro_plpy.platform.state_tables import SIDES, StoredState, data_table, version_table
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, known_table
-from cerebro_plpy.preprocessing.rows.groups import Asked, read_groups
+from cerebro_plpy.preprocessing.rows.groups import GroupRequest, read_groups
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.lifecycle import Audience, reserve_run, train
 from cerebro_plpy.run.log.run_log import RunLog
@@ -206,7 +206,7 @@ def with_groups(reader: Reader, asked: TrainSpec, table: RawTable) -> RawTable:
     """
     assert asked.group_by is not None
     families = {column.name: column.family for column in table.columns}
-    wanted = Asked(
+    wanted = GroupRequest(
         asked.group_by,
         min(place.rows for place in asked.groups.values()),
         asked.classes,

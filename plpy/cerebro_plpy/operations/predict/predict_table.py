@@ -26,7 +26,7 @@ from cerebro_plpy.operations.predict.model_predictor import (
 )
 from cerebro_plpy.operations.predict.prediction_source import RawSource, raw_source_with_notice
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.rows.weight_column import column_name, named
+from cerebro_plpy.preprocessing.rows.weight_column import find_column, read_column_name
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.tables.models import granted_versions
@@ -112,7 +112,7 @@ def whole_version(
     family = None
     if version.group_by is not None:
         where = f" in {rows.table.spelling}"
-        family = named(
+        family = find_column(
             catalog.module, rows.columns, version.group_by, "the model's group_by", where
         ).family
     return Whole(version, *models_of_groups(catalog.db, gd, catalog.module, version), family)
@@ -275,4 +275,6 @@ def id_name(catalog: Catalog, table: Relation, given: str | None) -> str | None:
     if given is None:
         key: str | None = catalog.db.value(sql("predict.key"), table.oid)
         return key
-    return column_name(catalog.module, catalog.read_columns(table), given, "id_col", table.spelling)
+    return read_column_name(
+        catalog.module, catalog.read_columns(table), given, "id_col", table.spelling
+    )

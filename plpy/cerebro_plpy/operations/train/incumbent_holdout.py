@@ -16,11 +16,11 @@ from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.errors import CerebroError, DataCorrupted, ObjectNotReady, UndefinedColumn
 from cerebro_plpy.platform.state_tables import COMPARED, data_table
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
-from cerebro_plpy.preprocessing.learning.schema_matching import matched, take_alike
+from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe, take_alike
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, Target
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.split_encoding import constants_by_input
-from cerebro_plpy.preprocessing.rows.row_subset import Part, raw_rows
+from cerebro_plpy.preprocessing.rows.row_subset import RowSubset, raw_rows_statement
 from cerebro_plpy.tables.models import model_versions
 from cerebro_plpy.tables.models.model_versions import Version
 
@@ -75,7 +75,7 @@ def pack_compared(
         )
     control.run(sql("features.before_compared"))
     try:
-        recipe = matched(catalog.module, version.recipe, part.columns, table.relation.spelling)
+        recipe = match_recipe(catalog.module, version.recipe, part.columns, table.relation.spelling)
         _pack(
             catalog,
             rows,
@@ -97,11 +97,11 @@ def pack_compared(
 
 
 def _pack(
-    catalog: Catalog, rows: SourceRows, part: Part, target: Target, output: tuple[str, int]
+    catalog: Catalog, rows: SourceRows, part: RowSubset, target: Target, output: tuple[str, int]
 ) -> None:
     """Pack rows into a table of that name, so many."""
     raw, control = rows.name_table("rows"), rows.session
-    control.run(*raw_rows(catalog.db.platform, part, raw))
+    control.run(*raw_rows_statement(catalog.db.platform, part, raw))
     inputs = ", ".join(each.name for each in network_inputs(part.recipe))
     kind = "class" if target.task == CLASSIFICATION else "float"
     recipes = json.dumps(constants_by_input(control, part.recipe))

@@ -33,8 +33,8 @@ from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.split_encoding import constants_by_input
-from cerebro_plpy.preprocessing.rows.fingerprint import Digest, digest, fingerprint
-from cerebro_plpy.preprocessing.rows.row_subset import raw_rows
+from cerebro_plpy.preprocessing.rows.fingerprint import Digest, compute_digest, fingerprint
+from cerebro_plpy.preprocessing.rows.row_subset import raw_rows_statement
 from cerebro_plpy.preprocessing.scoring import drift_profile
 from cerebro_plpy.preprocessing.scoring.drift_profile import Profile
 
@@ -160,10 +160,12 @@ def digests(
     found: list[Digest] = []
     for part in table.parts:
         output = rows.name_table("rows")
-        statement = raw_rows(workplace.platform, part, output, table.groups and table.groups.order)
+        statement = raw_rows_statement(
+            workplace.platform, part, output, table.groups and table.groups.order
+        )
         control.run(*statement)
         tables.append(output)
-        found.append(digest(control, part, output, classes))
+        found.append(compute_digest(control, part, output, classes))
     return tables, found
 
 

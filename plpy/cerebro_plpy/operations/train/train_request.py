@@ -46,8 +46,13 @@ from cerebro_plpy.operations.train.prior_configs import named, of_like_tables
 from cerebro_plpy.operations.train_arguments import METRICS, TrainArguments, Wanted, metric_name
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, drawn
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
-from cerebro_plpy.preprocessing.rows.groups import LEAST_ROWS, Asked, check_column, read_groups
-from cerebro_plpy.preprocessing.rows.opened_source import Wishes
+from cerebro_plpy.preprocessing.rows.groups import (
+    LEAST_ROWS,
+    GroupRequest,
+    check_group_column,
+    read_groups,
+)
+from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
 from cerebro_plpy.preprocessing.rows.split import Split, read_split
 from cerebro_plpy.preprocessing.values.columns import raw_columns
 from cerebro_plpy.records import dataclass, replace
@@ -96,7 +101,7 @@ class Aim:
     wanted: Wanted
     source: Relation
     model: str
-    wishes: Wishes
+    wishes: TableOptions
     seed: int
     predecessors: tuple[Predecessor, ...]
     core: float
@@ -127,7 +132,7 @@ def aim_of(
     split, held = (
         _resolved(catalog, read_split(module, known.split)) if known else given or (None, None)
     )
-    wishes = Wishes(
+    wishes = TableOptions(
         target=wanted.target,
         task=arguments.task,
         columns=arguments.columns,
@@ -145,7 +150,9 @@ def aim_of(
     if arguments.group_by is not None:
         tables = [source, *([held] if held else [])]
         for each in tables:
-            check_column(module, raw_columns(session, each.oid), arguments.group_by, wanted.target)
+            check_group_column(
+                module, raw_columns(session, each.oid), arguments.group_by, wanted.target
+            )
     first = named(module, session, arguments.start_from)
     return Aim(module, arguments, wanted, source, model, wishes, seed, first, core_share())
 
@@ -213,7 +220,7 @@ def _with_groups(aim: Aim, reader: Reader, table: RawTable) -> RawTable:
         return table
     classes = table.target.values if table.target.task == CLASSIFICATION else ()
     families = {column.name: column.family for column in table.columns}
-    wanted = Asked(
+    wanted = GroupRequest(
         asked.group_by, asked.min_group_rows or LEAST_ROWS, classes, families[asked.group_by]
     )
     return replace(table, groups=read_groups(reader, aim.module, table.parts, wanted))

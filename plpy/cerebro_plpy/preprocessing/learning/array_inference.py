@@ -23,7 +23,7 @@ from cerebro_plpy.preprocessing.kinds.long_vector import LongVector
 from cerebro_plpy.preprocessing.kinds.series import Series
 from cerebro_plpy.preprocessing.kinds.vector import MOST_NUMBERS, Vector
 from cerebro_plpy.preprocessing.learning.type_inference import scale_of
-from cerebro_plpy.preprocessing.rows.statistics import AT_ONCE, SHARES, Source, Spread
+from cerebro_plpy.preprocessing.rows.statistics import AT_ONCE, SHARES, NumberStatistics, Source
 from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
@@ -287,7 +287,7 @@ def _spread(
     different: int,
     low: float | None,
     high: float | None,
-) -> Spread:
-    return Spread(
+) -> NumberStatistics:
+    return NumberStatistics(
         count, low, high, None if quantiles is None else tuple(quantiles), count, different
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.rows.class_counts import Total
+from cerebro_plpy.preprocessing.rows.class_counts import TargetCounts
 from cerebro_plpy.preprocessing.rows.split import Split
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 
@@ -25,7 +25,7 @@ def check_inputs(module: str, recipe: Recipe) -> None:
         )
 
 
-def check_any(module: str, target: RawColumn, rows: Total) -> None:
+def check_any(module: str, target: RawColumn, rows: TargetCounts) -> None:
     """Raises InvalidParameter where no row has a target."""
     if not rows.present:
         reason = f"is NULL in all {rows.rows} rows" if rows.rows else "has no rows"

@@ -9,7 +9,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.learning import array_inference, image_inference, type_inference
-from cerebro_plpy.preprocessing.learning.text_statistics import wording
+from cerebro_plpy.preprocessing.learning.text_statistics import read_word_statistics
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows import statistics
 from cerebro_plpy.preprocessing.rows.statistics import AT_ONCE, Source
@@ -18,7 +18,7 @@ from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, TEXT
 
 
-def learn(
+def fit_recipe(
     reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]
 ) -> Recipe:
     """What the training rows of a source say about these columns."""
@@ -27,9 +27,9 @@ def learn(
     whole = [column for column in columns if column.family in ARRAYS]
     files = [column for column in columns if column.family == BYTES]
     simple = [column for column in columns if column.family not in (*ARRAYS, BYTES)]
-    known = statistics.gather(reader, source, simple)
+    known = statistics.gather_statistics(reader, source, simple)
     chosen = type_inference.choose(simple, known, types)
-    values = statistics.categories(reader, source, chosen.categories, known.rows)
+    values = statistics.read_categories(reader, source, chosen.categories, known.rows)
     features = {
         **chosen.features,
         **array_inference.learn(reader, source, whole, types),
@@ -43,7 +43,7 @@ def learn(
         features[column.name] = type_inference.category(column, texts, known.rows, present)
     for column in chosen.texts:
         features[column.name] = type_inference.text(
-            column, wording(reader, source, column, known.rows)
+            column, read_word_statistics(reader, source, column, known.rows)
         )
     return Recipe(tuple(features[column.name] for column in columns))
 

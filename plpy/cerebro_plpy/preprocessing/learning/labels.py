@@ -12,14 +12,16 @@ from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import NUMBERS
 
 
-def label_of(column: RawColumn, task: str) -> Expression:
+def label_expression(column: RawColumn, task: str) -> Expression:
     """By the column that is predicted; NULL where it is NULL."""
     if task == CLASSIFICATION:
         return column_values.distinct_text(column.name, column.family)
     return column_values.number(column.name, column.family or "")
 
 
-def usable_label(module: str, columns: Sequence[RawColumn], name: str, task: str) -> Expression:
+def usable_label_expression(
+    module: str, columns: Sequence[RawColumn], name: str, task: str
+) -> Expression:
     """The same for rows of another table, which has these columns; NULL where it is no finite
     number either.
 
@@ -37,7 +39,7 @@ def usable_label(module: str, columns: Sequence[RawColumn], name: str, task: str
             "number.",
             hint="Cast it in a view, and use that.",
         )
-    label = label_of(column, task)
+    label = label_expression(column, task)
     if task == CLASSIFICATION:
         return label
     finite = f"pg_catalog.abs({label.text}) < 'Infinity'::double precision"
@@ -49,13 +51,15 @@ def is_known(target: RawColumn, task: str, classes: Sequence[str]) -> Expression
     number.
     """
     if task == CLASSIFICATION:
-        return Expression(f"{label_of(target, task).text} = ANY (%s::text[])", (list(classes),))
+        return Expression(
+            f"{label_expression(target, task).text} = ANY (%s::text[])", (list(classes),)
+        )
     return is_usable(target, task)
 
 
 def is_usable(target: RawColumn, task: str) -> Expression:
     """The same of a row by which it is found which classes there are in training."""
-    label = label_of(target, task)
+    label = label_expression(target, task)
     if task == CLASSIFICATION:
         return Expression(f"{label.text} IS NOT NULL")
     assert target.family in NUMBERS

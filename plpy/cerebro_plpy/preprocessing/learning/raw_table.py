@@ -19,9 +19,9 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import DatatypeMismatch
 from cerebro_plpy.preprocessing.learning import type_inference
 from cerebro_plpy.preprocessing.learning.data_checks import check_any, check_inputs, check_rows
-from cerebro_plpy.preprocessing.learning.fit_recipe import learn
-from cerebro_plpy.preprocessing.learning.labels import is_known, is_usable, label_of
-from cerebro_plpy.preprocessing.learning.schema_matching import matched
+from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
+from cerebro_plpy.preprocessing.learning.labels import is_known, is_usable, label_expression
+from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe
 from cerebro_plpy.preprocessing.learning.target import (
     CLASSIFICATION,
     Target,
@@ -31,22 +31,22 @@ from cerebro_plpy.preprocessing.learning.target import (
 from cerebro_plpy.preprocessing.learning.target_leakage import Giveaway, giveaways
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.class_counts import (
-    Places,
-    Tally,
-    Total,
-    has_many,
-    tally,
-    total,
+    ClassCounts,
+    SideTables,
+    TargetCounts,
+    count_classes,
+    count_targets,
+    has_many_values,
 )
 from cerebro_plpy.preprocessing.rows.groups import Groups
 from cerebro_plpy.preprocessing.rows.opened_source import (
     OpenedSource,
-    Wishes,
-    open_held,
+    TableOptions,
+    open_holdout,
     open_source,
 )
-from cerebro_plpy.preprocessing.rows.row_subset import Part, both, labels_of, rows_of
-from cerebro_plpy.preprocessing.rows.sample import with_sample
+from cerebro_plpy.preprocessing.rows.row_subset import RowSubset, both_hold, count_rows, read_labels
+from cerebro_plpy.preprocessing.rows.sample import keep_sample
 from cerebro_plpy.preprocessing.rows.split import (
     ALIKE,
     Sides,
@@ -62,7 +62,11 @@ from cerebro_plpy.preprocessing.rows.split import (
 )
 from cerebro_plpy.preprocessing.rows.statistics import Source
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
-from cerebro_plpy.preprocessing.rows.weight_column import named, weighing, weights
+from cerebro_plpy.preprocessing.rows.weight_column import (
+    find_column,
+    find_weight_column,
+    weight_of_row,
+)
 from cerebro_plpy.preprocessing.values import columns as raw
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
@@ -109,7 +113,7 @@ class RawTable:
     split_seed: int
     bound: str | None
     source: Source
-    parts: tuple[Part, Part]
+    parts: tuple[RowSubset, RowSubset]
     recipe: Recipe
     validation_rows: int
     missing: int
@@ -137,7 +141,7 @@ class _Divided(NamedTuple):
     split: Split
     opened: OpenedSource
     bound: str | None
-    places: Places
+    places: SideTables
 
     def sides(self, seed: int) -> Sides:
         """The sides of a row."""
@@ -145,7 +149,7 @@ class _Divided(NamedTuple):
 
 
 def read_table(
-    rows: SourceRows, module: str, relation: Table, wishes: Wishes, kept: bool = False
+    rows: SourceRows, module: str, relation: Table, wishes: TableOptions, kept: bool = False
 ) -> RawTable:
     """Look at all rows of a table; raises where nothing can be learned from it.
 
@@ -153,17 +157,17 @@ def read_table(
     quicker.
     """
     reader, columns = rows.session, raw.raw_columns(rows.session, relation.oid)
-    target = named(module, columns, wishes.target, "target")
+    target = find_column(module, columns, wishes.target, "target")
     check_target(module, target)
     opened = open_source(rows, module, (relation, columns), wishes)
-    count = total(reader, opened.table, target, opened.growing)
+    count = count_targets(reader, opened.table, target, opened.growing)
     check_any(module, target, count)
     split = _split(reader, module, opened, wishes, count)
     lines = numbered(opened.table, opened.columns, split, opened.identity)
-    weight = weighing(module, columns, wishes.weight)
+    weight = find_weight_column(module, columns, wishes.weight)
     type_inference.check_types(module, opened.learned, wishes.types)
-    held = open_held(rows, module, wishes, [each.name for each in opened.learned])
-    places = Places(lines, held.table if held else lines)
+    held = open_holdout(rows, module, wishes, [each.name for each in opened.learned])
+    places = SideTables(lines, held.table if held else lines)
     divided = _Divided(split, opened, _bound(reader, opened, split, wishes), places)
     seed, known = _divide(reader, wishes, divided, target)
     if not known.training:
@@ -171,29 +175,36 @@ def read_table(
     halves = divided.sides(seed)
     source = Source(lines, halves.training, _order(opened.columns, split, seed, opened.identity))
     aim = read_target(reader, module, source, target, known, wishes.task)
-    source = source._replace(side=both(halves.training, is_usable(target, aim.task)), rows=aim.rows)
+    source = source._replace(
+        side=both_hold(halves.training, is_usable(target, aim.task)), rows=aim.rows
+    )
     if kept:
-        source = with_sample(
+        source = keep_sample(
             rows, source, [target, *(c for c in opened.learned if c.family not in (None, BYTES))]
         )
-    recipe = learn(reader, source, opened.learned, wishes.types)
+    recipe = fit_recipe(reader, source, opened.learned, wishes.types)
     source = _with_files(source, recipe)
     check_inputs(module, recipe)
     given_away = giveaways(
-        reader, source, recipe, aim.rows, label_of(target, aim.task), aim.task == CLASSIFICATION
+        reader,
+        source,
+        recipe,
+        aim.rows,
+        label_expression(target, aim.task),
+        aim.task == CLASSIFICATION,
     )
-    weighed = weight and weights(reader, module, source, weight)
-    training = Part(
+    weighed = weight and weight_of_row(reader, module, source, weight)
+    training = RowSubset(
         source.table,
         source.side,
         recipe,
-        label_of(target, aim.task),
+        label_expression(target, aim.task),
         source.hash,
         opened.columns,
         weighed,
     )
     validation = _held_part(module, training, halves.validation, (wishes, held, aim, seed))
-    held_rows = known.held_back if aim.task == CLASSIFICATION else rows_of(reader, validation)
+    held_rows = known.held_back if aim.task == CLASSIFICATION else count_rows(reader, validation)
     check_rows(module, aim.rows, held_rows, split)
     parts = training, validation
     unused = count.present - aim.rows - (held_rows if wishes.held is None else 0)
@@ -221,31 +232,31 @@ def _order(
 
 def _held_part(
     module: str,
-    training: Part,
+    training: RowSubset,
     side: Expression,
-    of: tuple[Wishes, OpenedSource | None, Target, int],
-) -> Part:
+    of: tuple[TableOptions, OpenedSource | None, Target, int],
+) -> RowSubset:
     """The rows that are held back, of this table or of another one, in which columns are found by
     name.
     """
     wishes, held, aim, seed = of
     if wishes.held is None or held is None:
         return training._replace(
-            side=both(side, is_known(aim.column, aim.task, aim.values)), weight=None
+            side=both_hold(side, is_known(aim.column, aim.task, aim.values)), weight=None
         )
     target = _held_target(module, held.columns, aim, wishes.held)
-    return Part(
+    return RowSubset(
         held.table,
-        both(side, is_known(target, aim.task, aim.values)),
-        matched(module, training.recipe, held.columns, wishes.held.spelling),
-        label_of(target, aim.task),
+        both_hold(side, is_known(target, aim.task, aim.values)),
+        match_recipe(module, training.recipe, held.columns, wishes.held.spelling),
+        label_expression(target, aim.task),
         _order(held.columns, ALIKE, seed),
         held.columns,
     )
 
 
 def _held_target(module: str, columns: Sequence[RawColumn], aim: Target, table: Table) -> RawColumn:
-    column = named(module, columns, aim.column.name, "target")
+    column = find_column(module, columns, aim.column.name, "target")
     if aim.task != CLASSIFICATION and column.family not in NUMBERS:
         raise DatatypeMismatch(
             f"{module} error: column {column.name!r} of {table.spelling}, whose rows are held "
@@ -270,7 +281,10 @@ def known_table(
     than a value, nobody counts them.
     """
     reader, columns = rows.session, raw.raw_columns(rows.session, relation.oid)
-    target, split = named(module, columns, spec.target, "target"), read_split(module, spec.split)
+    target, split = (
+        find_column(module, columns, spec.target, "target"),
+        read_split(module, spec.split),
+    )
     check_target(module, target)
     learned = Recipe.from_json(spec.recipe)
     asked = (
@@ -283,28 +297,34 @@ def known_table(
         spec.split_seed,
     )
     before = spec.bound, held, spec.group_by, spec.identity
-    wishes = Wishes(*asked, True, *before, growing=(newer.column,) if newer else ())
+    wishes = TableOptions(*asked, True, *before, growing=(newer.column,) if newer else ())
     opened = open_source(rows, module, (relation, columns), wishes)
-    count = total(reader, opened.table, target, opened.growing)
+    count = count_targets(reader, opened.table, target, opened.growing)
     check_any(module, target, count)
-    there = open_held(rows, module, wishes, [each.column for each in learned.inputs])
+    there = open_holdout(rows, module, wishes, [each.column for each in learned.inputs])
     few = newer is not None and newer.value is not None
     halves = _known_sides(module, opened, spec, newer if few else None)
     order = _order(opened.columns, split, spec.split_seed, opened.identity)
-    side = both(halves.training, is_known(target, spec.task, spec.classes))
+    side = both_hold(halves.training, is_known(target, spec.task, spec.classes))
     source = Source(numbered(opened.table, opened.columns, split, opened.identity), side, order)
-    weight = weighing(module, columns, spec.weight)
-    weighed = weight and weights(reader, module, source, weight)
-    recipe = matched(module, learned, columns, relation.spelling)
-    training = Part(
-        source.table, side, recipe, label_of(target, spec.task), order, opened.columns, weighed
+    weight = find_weight_column(module, columns, spec.weight)
+    weighed = weight and weight_of_row(reader, module, source, weight)
+    recipe = match_recipe(module, learned, columns, relation.spelling)
+    training = RowSubset(
+        source.table,
+        side,
+        recipe,
+        label_expression(target, spec.task),
+        order,
+        opened.columns,
+        weighed,
     )
-    trained = 0 if few else rows_of(reader, training)
+    trained = 0 if few else count_rows(reader, training)
     aim = Target(target, spec.task, NO_HEAD, spec.classes, trained)
     validation = _held_part(
         module, training, halves.validation, (wishes, there, aim, spec.split_seed)
     )
-    kept = 0 if few else rows_of(reader, validation)
+    kept = 0 if few else count_rows(reader, validation)
     if not few:
         check_rows(module, trained, kept, split)
     divided, source = (split, spec.split_seed, spec.bound), source._replace(rows=trained)
@@ -324,8 +344,8 @@ def _known_sides(module: str, opened: OpenedSource, spec: TrainSpec, newer: Newe
     halves = sides(split, opened.columns, spec.split_seed, spec.bound, opened.identity)
     if newer is None:
         return halves
-    later = compare(named(module, opened.columns, newer.column, "since"), ">", newer.value)
-    return Sides(both(later, halves.training), both(later, halves.validation))
+    later = compare(find_column(module, opened.columns, newer.column, "since"), ">", newer.value)
+    return Sides(both_hold(later, halves.training), both_hold(later, halves.validation))
 
 
 def drawn(reader: Reader, table: RawTable, share: float) -> RawTable:
@@ -340,21 +360,23 @@ def drawn(reader: Reader, table: RawTable, share: float) -> RawTable:
         f"(({training.order.text}) & {PLACES - 1}::bigint) < %s::bigint",
         (*training.order.values, round(share * PLACES)),
     )
-    side = both(training.side, some)
+    side = both_hold(training.side, some)
     if table.target.task == CLASSIFICATION:
-        lost = sorted({*table.target.values} - labels_of(reader, training._replace(side=side)))
+        lost = sorted({*table.target.values} - read_labels(reader, training._replace(side=side)))
         rare = Expression(
             f"{training.label.text} = ANY (%s::text[])", (*training.label.values, lost)
         )
-        side = both(
+        side = both_hold(
             training.side, Expression(f"({some.text}) OR {rare.text}", (*some.values, *rare.values))
         )
     part = training._replace(side=side)
-    target = table.target._replace(rows=rows_of(reader, part))
+    target = table.target._replace(rows=count_rows(reader, part))
     return replace(table, parts=(part, validation), target=target, share=share)
 
 
-def _split(reader: Reader, module: str, opened: OpenedSource, wishes: Wishes, rows: Total) -> Split:
+def _split(
+    reader: Reader, module: str, opened: OpenedSource, wishes: TableOptions, rows: TargetCounts
+) -> Split:
     """As it is wanted, or usual; where many rows are equal and no key tells them apart, their
     copies are divided.
 
@@ -369,7 +391,7 @@ def _split(reader: Reader, module: str, opened: OpenedSource, wishes: Wishes, ro
     )
 
 
-def _bound(reader: Reader, opened: OpenedSource, split: Split, wishes: Wishes) -> str | None:
+def _bound(reader: Reader, opened: OpenedSource, split: Split, wishes: TableOptions) -> str | None:
     """Where rows are held back from: where it was in earlier versions, so that no row changes its
     side.
     """
@@ -380,23 +402,23 @@ def _bound(reader: Reader, opened: OpenedSource, split: Split, wishes: Wishes) -
 
 
 def _divide(
-    reader: Reader, wishes: Wishes, divided: _Divided, target: RawColumn
-) -> tuple[int, Tally]:
+    reader: Reader, wishes: TableOptions, divided: _Divided, target: RawColumn
+) -> tuple[int, ClassCounts]:
     """The seed of a hash by which each class is on the training side, where one of several does it;
     and its counts.
 
     Of few rows it is that of the evenest.
     """
-    many = has_many(reader, divided.places.training, target)
-    first = tally(reader, divided.places, divided.sides(wishes.split_seed), target, many)
+    many = has_many_values(reader, divided.places.training, target)
+    first = count_classes(reader, divided.places, divided.sides(wishes.split_seed), target, many)
     if wishes.settled or divided.split.kind not in ("random", "group"):
         return wishes.split_seed, first
-    best: tuple[float, int, Tally] | None = None
+    best: tuple[float, int, ClassCounts] | None = None
     for seed in range(wishes.split_seed, wishes.split_seed + SEEDS):
         known = (
             first
             if best is None
-            else tally(reader, divided.places, divided.sides(seed), target, many)
+            else count_classes(reader, divided.places, divided.sides(seed), target, many)
         )
         classes = known if target.family in (TEXT, "integer") else known.together()
         uneven = classes.unevenness(divided.split.share)

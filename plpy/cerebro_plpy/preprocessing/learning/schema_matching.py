@@ -13,7 +13,9 @@ from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 
 
-def matched(module: str, recipe: Recipe, columns: Sequence[RawColumn], spelling: str) -> Recipe:
+def match_recipe(
+    module: str, recipe: Recipe, columns: Sequence[RawColumn], spelling: str
+) -> Recipe:
     """Return the recipe over a table with these columns; `spelling` names it in errors.
 
     Raises:
@@ -25,7 +27,7 @@ def matched(module: str, recipe: Recipe, columns: Sequence[RawColumn], spelling:
     if missing:
         raise UndefinedColumn(
             f"{module} error: {spelling} has no column {_listed(missing)}, which the model needs.",
-            detail=f"The model expects {', '.join(map(expected, recipe.inputs))}.",
+            detail=f"The model expects {', '.join(map(describe_column, recipe.inputs))}.",
             hint="Predict from a view that has all of these: SELECT t.*, NULL::type AS name FROM "
             f"{spelling} t; a column of which nothing is known may be NULL.",
         )
@@ -56,7 +58,7 @@ def _over_table(
     return result
 
 
-def expected(feature: Feature) -> str:
+def describe_column(feature: Feature) -> str:
     """Return a column that a model takes, for messages."""
     return f"{feature.column!r} ({feature.expected_values})"
 

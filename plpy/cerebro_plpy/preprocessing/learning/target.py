@@ -13,7 +13,7 @@ from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
-from cerebro_plpy.preprocessing.rows.class_counts import FEW_CLASSES, MOST_CLASSES, Tally
+from cerebro_plpy.preprocessing.rows.class_counts import FEW_CLASSES, MOST_CLASSES, ClassCounts
 from cerebro_plpy.preprocessing.rows.statistics import Source
 from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -68,7 +68,12 @@ def task_of(family: str, rows: int, different: int, whole: bool) -> str:
 
 
 def read_target(
-    reader: Reader, module: str, source: Source, column: RawColumn, known: Tally, task: str | None
+    reader: Reader,
+    module: str,
+    source: Source,
+    column: RawColumn,
+    known: ClassCounts,
+    task: str | None,
 ) -> Target:
     """What training rows say of the target; `task` is what the caller wants it to be.
 
@@ -118,7 +123,9 @@ def check_target(module: str, column: RawColumn) -> None:
         )
 
 
-def _task(reader: Reader, source: Source, column: RawColumn, known: Tally, task: str | None) -> str:
+def _task(
+    reader: Reader, source: Source, column: RawColumn, known: ClassCounts, task: str | None
+) -> str:
     if task is not None:
         return task
     different = MOST_CLASSES + 1 if known.many else len(known.classes)

@@ -26,7 +26,7 @@ words share one.
 RAREST = 255
 
 
-class Wording(NamedTuple):
+class WordStatistics(NamedTuple):
     """Of a column of free text: as many words as nearly all have, and how many words there are more
     than once.
 
@@ -50,7 +50,7 @@ class Wording(NamedTuple):
         """How rare the words of each number are: RARITIES times the binary logarithm of (1 + texts)
         / (1 + having it).
 
-        >>> Wording(8, 2, 7, ((1, 7), (2, 3), (258, 2))).rarities[:3]
+        >>> WordStatistics(8, 2, 7, ((1, 7), (2, 3), (258, 2))).rarities[:3]
         b'\\x00\\x03\\x18'
         """
         buckets, having = self.buckets, Counter[int]()
@@ -63,7 +63,9 @@ class Wording(NamedTuple):
         return min(round(-RARITIES * math.log2(share)), RAREST)
 
 
-def wording(reader: Reader, source: Source, column: RawColumn, rows: int) -> Wording:
+def read_word_statistics(
+    reader: Reader, source: Source, column: RawColumn, rows: int
+) -> WordStatistics:
     """What the texts of a sample are made of; there are so many rows."""
     text, few = column_values.distinct_text(column.name).text, source.few(rows, SAMPLED_TEXTS)
     statement = sql(
@@ -78,4 +80,6 @@ def wording(reader: Reader, source: Source, column: RawColumn, rows: int) -> Wor
     ((length, texts, repeated, numbers, frequencies),) = reader.run(
         statement, (*few.side.values, NEARLY_ALL)
     )
-    return Wording(length or 0, repeated, texts, tuple(zip(numbers or (), frequencies or ())))
+    return WordStatistics(
+        length or 0, repeated, texts, tuple(zip(numbers or (), frequencies or ()))
+    )

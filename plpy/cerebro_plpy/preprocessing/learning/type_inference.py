@@ -20,8 +20,13 @@ from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.kinds.series import Series
 from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.kinds.vector import Vector
-from cerebro_plpy.preprocessing.learning.text_statistics import Wording
-from cerebro_plpy.preprocessing.rows.statistics import PIECES, Spread, Statistics, Texts
+from cerebro_plpy.preprocessing.learning.text_statistics import WordStatistics
+from cerebro_plpy.preprocessing.rows.statistics import (
+    PIECES,
+    NumberStatistics,
+    Statistics,
+    TextStatistics,
+)
 from cerebro_plpy.preprocessing.values.column_values import LARGEST
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, MOMENTS, NUMBERS, TEXT
@@ -83,7 +88,7 @@ def category(column: RawColumn, values: tuple[str, ...], rows: int, present: int
     return Category(column.name, values, column.family or TEXT)
 
 
-def text(column: RawColumn, wording: Wording) -> Text:
+def text(column: RawColumn, wording: WordStatistics) -> Text:
     """Free text, by the words of training rows.
 
     >>> found = text(RawColumn("note", "text", "text", False), Wording(50, 700))
@@ -143,7 +148,7 @@ def _chosen(column: RawColumn, known: Statistics, wanted: str | None) -> Feature
     return _number(column, known, wanted)
 
 
-def _text(column: RawColumn, texts: Texts, rows: int, wanted: str | None) -> Feature | str:
+def _text(column: RawColumn, texts: TextStatistics, rows: int, wanted: str | None) -> Feature | str:
     if texts.rows == 0:
         return LeftOut(column.name, "it is NULL in all rows")
     if wanted is not None:
@@ -177,7 +182,7 @@ def _number(column: RawColumn, known: Statistics, wanted: str | None) -> Feature
     )
 
 
-def _names_rows(column: RawColumn, spread: Spread) -> bool:
+def _names_rows(column: RawColumn, spread: NumberStatistics) -> bool:
     called = column.name.lower().rsplit("_", 1)[-1] == "id"
     return (
         called
@@ -202,7 +207,7 @@ def _moment(column: RawColumn, known: Statistics) -> Feature:
     return Moment(column.name, column.family, scales or {"epoch": Scale(0.0, 1.0)}, missing)
 
 
-def scale_of(spread: Spread) -> Scale | None:
+def scale_of(spread: NumberStatistics) -> Scale | None:
     """The median and the distance of the quartiles, or half of the range where that is none; None
     for a single value.
 

@@ -14,7 +14,7 @@ from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.rows.split import Sides
-from cerebro_plpy.preprocessing.rows.value_comparison import ordered
+from cerebro_plpy.preprocessing.rows.value_comparison import comparable
 from cerebro_plpy.preprocessing.values.canonical_text import written
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -26,10 +26,10 @@ FEW_CLASSES = 1000
 """More different numbers are no classes."""
 FIRST_ROWS = 50_000
 """Among so many rows, whichever they are, too many different values are seen at once as a rule."""
-NOTHING = Expression("false")
+NO_ROWS = Expression("false")
 
 
-class Total(NamedTuple):
+class TargetCounts(NamedTuple):
     """Rows of a table, and those of them that have a target; the largest values of columns that
     grow, as texts.
     """
@@ -39,7 +39,7 @@ class Total(NamedTuple):
     newest: Mapping[str, str | None]
 
 
-class Count(NamedTuple):
+class SideCounts(NamedTuple):
     """Of a value of the target, as text: rows on either side. It is None where there are more than
     MOST_CLASSES.
     """
@@ -49,12 +49,12 @@ class Count(NamedTuple):
     validation: int
 
 
-class Tally(NamedTuple):
+class ClassCounts(NamedTuple):
     """The rows of either side that have a target, by its values; none where these are too `many` to
     tell.
     """
 
-    counts: tuple[Count, ...]
+    counts: tuple[SideCounts, ...]
 
     @property
     def many(self) -> bool:
@@ -76,17 +76,17 @@ class Tally(NamedTuple):
         """Rows of these classes that models are compared by."""
         return sum(each.validation for each in self.counts if each.training)
 
-    def together(self) -> Tally:
+    def together(self) -> ClassCounts:
         """The same rows as if all had one value."""
-        return Tally((Count(None, self.training, self.rows - self.training),))
+        return ClassCounts((SideCounts(None, self.training, self.rows - self.training),))
 
     def unevenness(self, share: float) -> float:
         """How far sides are from what they should be: below 1 where no class is missing in
         training, and no side empty.
 
-        >>> Tally((Count("a", 8, 2), Count("b", 4, 1))).unevenness(0.2)
+        >>> ClassCounts((SideCounts("a", 8, 2), Count("b", 4, 1))).unevenness(0.2)
         0.0
-        >>> Tally((Count("a", 0, 2), Count("b", 8, 0))).unevenness(0.2) > 1
+        >>> ClassCounts((SideCounts("a", 0, 2), Count("b", 8, 0))).unevenness(0.2) > 1
         True
         """
         rows = self.rows or 1
@@ -108,7 +108,7 @@ class Tally(NamedTuple):
         return sum(each.training + each.validation for each in self.counts)
 
 
-class Places(NamedTuple):
+class SideTables(NamedTuple):
     """The quoted names of the tables where training rows lie, and those that are held back: one
     table as a rule.
     """
@@ -121,23 +121,25 @@ class Places(NamedTuple):
         if self.training == self.validation:
             yield self.training, both
         else:
-            yield self.training, Sides(both.training, NOTHING)
-            yield self.validation, Sides(NOTHING, both.validation)
+            yield self.training, Sides(both.training, NO_ROWS)
+            yield self.validation, Sides(NO_ROWS, both.validation)
 
 
-def total(
+def count_targets(
     reader: Reader, table: str, target: RawColumn, growing: Sequence[RawColumn] = ()
-) -> Total:
+) -> TargetCounts:
     """Count the rows of a table, of which these columns may grow."""
     newest = ", ".join(
-        written(f"pg_catalog.max({ordered(column)})", column.family) for column in growing
+        written(f"pg_catalog.max({comparable(column)})", column.family) for column in growing
     )
     statement = sql("features.total", source=table, value=_name(target), newest=newest)
     ((rows, present, values),) = reader.run(statement)
-    return Total(rows, present, {column.name: value for column, value in zip(growing, values)})
+    return TargetCounts(
+        rows, present, {column.name: value for column, value in zip(growing, values)}
+    )
 
 
-def has_many(reader: Reader, table: str, target: RawColumn) -> bool:
+def has_many_values(reader: Reader, table: str, target: RawColumn) -> bool:
     """Whether a few rows show already that there are more than MOST_CLASSES values; which rows
     these are is all one.
     """
@@ -146,18 +148,22 @@ def has_many(reader: Reader, table: str, target: RawColumn) -> bool:
     return bool(reader.run(statement, (MOST_CLASSES, FIRST_ROWS))[0][0])
 
 
-def tally(reader: Reader, places: Places, both: Sides, target: RawColumn, many: bool) -> Tally:
+def count_classes(
+    reader: Reader, places: SideTables, both: Sides, target: RawColumn, many: bool
+) -> ClassCounts:
     """Count the rows of both sides by the values of the target, but for `many`."""
-    counts: dict[str | None, Count] = {}
+    counts: dict[str | None, SideCounts] = {}
     value = "NULL::text" if many else distinct_text(target.name, target.family).text
     for table, sides in places.parts(both):
-        for name, training, validation in _counted(reader, table, sides, _name(target), value):
-            before = counts.get(name, Count(name, 0, 0))
-            counts[name] = Count(name, before.training + training, before.validation + validation)
-    return Tally(tuple(counts[name] for name in sorted(counts, key=_code_points)))
+        for name, training, validation in _run_count(reader, table, sides, _name(target), value):
+            before = counts.get(name, SideCounts(name, 0, 0))
+            counts[name] = SideCounts(
+                name, before.training + training, before.validation + validation
+            )
+    return ClassCounts(tuple(counts[name] for name in sorted(counts, key=_code_points)))
 
 
-def _counted(
+def _run_count(
     reader: Reader, table: str, both: Sides, target: str, value: str
 ) -> Sequence[tuple[str, int, int]]:
     training = f"pg_catalog.count(*) FILTER (WHERE {both.training.text})"

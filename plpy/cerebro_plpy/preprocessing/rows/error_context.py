@@ -9,7 +9,7 @@ from cerebro_plpy.errors import OutOfTime
 
 
 @contextmanager
-def step(progress: str) -> Iterator[None]:
+def error_step(progress: str) -> Iterator[None]:
     """Have an error for want of time say how far the work came before this step."""
     try:
         yield

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.preprocessing.recipe.split_encoding import packed_inputs
-from cerebro_plpy.preprocessing.rows.row_subset import Part
+from cerebro_plpy.preprocessing.rows.row_subset import RowSubset
 from cerebro_plpy.preprocessing.values import thumbnails
 
 TEXT = 't.label COLLATE pg_catalog."C"'
@@ -30,7 +30,7 @@ class Digest(NamedTuple):
         return sum(self.counts.values())
 
 
-def digest(reader: Reader, part: Part, table: str, classes: bool) -> Digest:
+def compute_digest(reader: Reader, part: RowSubset, table: str, classes: bool) -> Digest:
     """The digest of a side whose raw rows are such a table.
 
     A hash over the bytes of arrays takes half as long as one over each of their elements.

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
-from cerebro_plpy.preprocessing.rows.row_subset import Part
-from cerebro_plpy.preprocessing.rows.weight_column import named
+from cerebro_plpy.preprocessing.rows.row_subset import RowSubset
+from cerebro_plpy.preprocessing.rows.weight_column import find_column
 from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
@@ -29,7 +29,7 @@ most.
 """
 
 
-class Asked(NamedTuple):
+class GroupRequest(NamedTuple):
     """By which column a call wants groups, of how many rows at the least; and the classes of the
     target, if any.
     """
@@ -80,9 +80,9 @@ class Groups(NamedTuple):
         )
 
 
-def check_column(module: str, columns: Sequence[RawColumn], name: str, target: str) -> None:
+def check_group_column(module: str, columns: Sequence[RawColumn], name: str, target: str) -> None:
     """Raises where rows cannot be grouped by a column."""
-    column = named(module, columns, name, "group_by")
+    column = find_column(module, columns, name, "group_by")
     if name == target:
         raise InvalidParameter(
             f"{module} error: group_by is {name!r}, which is the target.",
@@ -97,12 +97,14 @@ def check_column(module: str, columns: Sequence[RawColumn], name: str, target: s
         )
 
 
-def read_groups(reader: Reader, module: str, parts: tuple[Part, Part], asked: Asked) -> Groups:
+def read_groups(
+    reader: Reader, module: str, parts: tuple[RowSubset, RowSubset], asked: GroupRequest
+) -> Groups:
     """The groups of rows on both sides; raises InvalidParameter where there is none, or too
     many.
     """
     column, least, classes, family = asked
-    labelled, held = (_counts(reader, part, asked) for part in parts)
+    labelled, held = (_count_by_group(reader, part, asked) for part in parts)
     training, validation = (
         {value: sum(rows.values()) for value, rows in side.items()} for side in (labelled, held)
     )
@@ -133,7 +135,9 @@ def read_groups(reader: Reader, module: str, parts: tuple[Part, Part], asked: As
     return Groups(column, least, found, small, loose, family)
 
 
-def _counts(reader: Reader, part: Part, asked: Asked) -> dict[str | None, Counter[str | None]]:
+def _count_by_group(
+    reader: Reader, part: RowSubset, asked: GroupRequest
+) -> dict[str | None, Counter[str | None]]:
     """The rows of each group on a side, by their classes."""
     value, label = (
         column_values.distinct_text(asked.column, asked.family),

@@ -10,12 +10,12 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.preprocessing.rows.split import identity_of, read_split
-from cerebro_plpy.preprocessing.rows.weight_column import named
+from cerebro_plpy.preprocessing.rows.weight_column import find_column
 from cerebro_plpy.preprocessing.values import columns as raw
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 
 
-class Wishes(NamedTuple):
+class TableOptions(NamedTuple):
     """What the caller says of a table; None where nothing is said."""
 
     target: str
@@ -47,7 +47,7 @@ class OpenedSource(NamedTuple):
 
 
 def open_source(
-    rows: SourceRows, module: str, of: tuple[Table, Sequence[RawColumn]], wishes: Wishes
+    rows: SourceRows, module: str, of: tuple[Table, Sequence[RawColumn]], wishes: TableOptions
 ) -> OpenedSource:
     """Open a source, which has these columns, for those that a call learns from or names, that grow
     or name a row.
@@ -55,7 +55,7 @@ def open_source(
     relation, columns = of
     column = None if wishes.split is None else read_split(module, wishes.split).column
     if column is not None:
-        named(module, columns, column, "split")
+        find_column(module, columns, column, "split")
     learned = raw.selected(
         module, columns, wishes.columns, {n for n in (wishes.target, column, wishes.weight) if n}
     )
@@ -81,8 +81,8 @@ def open_source(
     )
 
 
-def open_held(
-    rows: SourceRows, module: str, wishes: Wishes, learned: Sequence[str]
+def open_holdout(
+    rows: SourceRows, module: str, wishes: TableOptions, learned: Sequence[str]
 ) -> OpenedSource | None:
     """Open the table that the split names, if it names one; columns are found in it by name, the
     target among them.
@@ -90,7 +90,7 @@ def open_held(
     if wishes.held is None:
         return None
     columns = raw.raw_columns(rows.session, wishes.held.oid)
-    named(
+    find_column(
         module,
         columns,
         wishes.target,

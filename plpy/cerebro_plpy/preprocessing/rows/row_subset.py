@@ -15,7 +15,7 @@ from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 
 
-class Part(NamedTuple):
+class RowSubset(NamedTuple):
     """The rows of a side: the quoted table where they lie, which they are, and what is made of
     each, in which order.
 
@@ -31,7 +31,7 @@ class Part(NamedTuple):
     weight: Expression | None = None
 
 
-def rows_of(reader: Reader, part: Part) -> int:
+def count_rows(reader: Reader, part: RowSubset) -> int:
     """How many there are."""
     return int(
         reader.run(sql("features.rows", source=part.table, side=part.side.text), part.side.values)[
@@ -40,7 +40,7 @@ def rows_of(reader: Reader, part: Part) -> int:
     )
 
 
-def labels_of(reader: Reader, part: Part) -> set[str]:
+def read_labels(reader: Reader, part: RowSubset) -> set[str]:
     """The classes that they have."""
     statement = sql(
         "features.labels", label=part.label.text, source=part.table, side=part.side.text
@@ -48,13 +48,13 @@ def labels_of(reader: Reader, part: Part) -> set[str]:
     return {row[0] for row in reader.run(statement, (*part.label.values, *part.side.values))}
 
 
-def both(one: Expression, other: Expression) -> Expression:
+def both_hold(one: Expression, other: Expression) -> Expression:
     """Whether two conditions hold."""
     return Expression(f"({one.text}) AND ({other.text})", (*one.values, *other.values))
 
 
-def raw_rows(
-    platform: Platform, part: Part, output: str, group: Expression | None = None
+def raw_rows_statement(
+    platform: Platform, part: RowSubset, output: str, group: Expression | None = None
 ) -> Expression:
     """The statement that makes a table of the rows of a side: raw inputs, and what a network is to
     give for them.

@@ -18,7 +18,7 @@ MOST_COLUMNS = 1600
 """A table has at most so many."""
 
 
-def with_sample(rows: SourceRows, source: Source, columns: Sequence[RawColumn]) -> Source:
+def keep_sample(rows: SourceRows, source: Source, columns: Sequence[RawColumn]) -> Source:
     """Return the source with a sample of these columns, if its rows are many and a table has room
     for the columns.
 

@@ -16,7 +16,7 @@ from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.kinds.category import MOST_CATEGORIES
-from cerebro_plpy.preprocessing.rows.error_context import step
+from cerebro_plpy.preprocessing.rows.error_context import error_step
 from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
@@ -79,7 +79,7 @@ class Sample(NamedTuple):
     hash: Expression
 
 
-class Spread(NamedTuple):
+class NumberStatistics(NamedTuple):
     """Of a column of numbers: how many there are, the range and quantiles of the finite ones,
     PIECES - 1 or three.
 
@@ -103,7 +103,7 @@ class Spread(NamedTuple):
         first, middle, last = self.quantiles[quarter - 1 :: quarter]
         return first, middle, last
 
-    def coarser(self, pieces: int) -> Spread:
+    def coarser(self, pieces: int) -> NumberStatistics:
         """The same with the quantiles of fewer pieces, where they have more."""
         step = 1 if self.quantiles is None else max(1, (len(self.quantiles) + 1) // pieces)
         return (
@@ -111,7 +111,7 @@ class Spread(NamedTuple):
         )
 
 
-class Texts(NamedTuple):
+class TextStatistics(NamedTuple):
     """Of a column of texts: how many there are; of the sample how many, how many of them differ,
     and their words.
     """
@@ -126,8 +126,8 @@ class Statistics(NamedTuple):
     """Of all columns: `spreads` by column and part, where a number itself has the part ''."""
 
     rows: int
-    spreads: dict[tuple[str, str], Spread]
-    texts: dict[str, Texts]
+    spreads: dict[tuple[str, str], NumberStatistics]
+    texts: dict[str, TextStatistics]
 
     def coarser(self, pieces: int) -> Statistics:
         """The same with quantiles that divide each sample into fewer pieces."""
@@ -179,22 +179,22 @@ class _Sampled(NamedTuple):
 _Ranges = dict[tuple[str, str], _Range]
 
 
-def gather(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Statistics:
+def gather_statistics(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Statistics:
     """Look at all training rows, and closer at a sample of them."""
-    rows, texts, spreads = 0, dict[str, Texts](), dict[tuple[str, str], Spread]()
+    rows, texts, spreads = 0, dict[str, TextStatistics](), dict[tuple[str, str], NumberStatistics]()
     usable = [column for column in columns if column.family is not None]
     for start in range(0, max(1, len(usable)), AT_ONCE):
         part = usable[start : start + AT_ONCE]
         questions = [each for column in part for each in _questions(column)]
         few: dict[tuple[str, str], Any] = {}
-        with step(f"{start} of {len(usable)} columns have been looked at."):
+        with error_step(f"{start} of {len(usable)} columns have been looked at."):
             rows, ranges = _extremes(reader, source, part)
             for first in range(0, len(questions), AT_ONCE):
                 few |= _sampled(reader, source, questions[first : first + AT_ONCE], rows)
             ranges |= _looked_at_again(reader, source, questions, ranges, few)
         for each in questions:
             if each.part is None:
-                texts[each.column.name] = Texts(ranges[each.name].rows, *few[each.name])
+                texts[each.column.name] = TextStatistics(ranges[each.name].rows, *few[each.name])
             else:
                 spreads[each.name] = _spread(ranges[each.name], few[each.name])
     return Statistics(rows, spreads, texts)
@@ -347,14 +347,14 @@ def _answer(question: _Question, answers: Iterator[Any]) -> tuple[Any, ...]:
     return _Sampled(*(next(answers) for _ in range(5)))
 
 
-def _spread(everywhere: _Range, few: _Sampled) -> Spread:
+def _spread(everywhere: _Range, few: _Sampled) -> NumberStatistics:
     quantiles = None if few.quantiles is None else tuple(few.quantiles)
-    return Spread(
+    return NumberStatistics(
         everywhere.rows, everywhere.low, everywhere.high, quantiles, few.sampled, few.different
     )
 
 
-def categories(
+def read_categories(
     reader: Reader, source: Source, columns: Sequence[RawColumn], rows: int
 ) -> dict[str, tuple[str, ...]]:
     """The values of each of these columns that a sample of so many rows has more than once, the

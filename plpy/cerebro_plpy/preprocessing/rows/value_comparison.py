@@ -13,7 +13,7 @@ from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 
 
-def ordered(column: RawColumn, row: str = "t") -> str:
+def comparable(column: RawColumn, row: str = "t") -> str:
     """Return SQL for a column as a type of PostgreSQL's own, if it is not of a type that somebody
     has made.
     """
@@ -30,5 +30,5 @@ def compare(column: RawColumn, operator: str, value: str | None, row: str = "t")
         compared = "numeric"
         value = value and value.replace("$", "").replace(",", "")  # as amounts were written before
     return Expression(
-        f"{ordered(column, row)} OPERATOR(pg_catalog.{operator}) %s::text::{compared}", (value,)
+        f"{comparable(column, row)} OPERATOR(pg_catalog.{operator}) %s::text::{compared}", (value,)
     )

@@ -18,7 +18,7 @@ from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import NUMBERS
 
 
-def named(
+def find_column(
     module: str, columns: Sequence[RawColumn], name: str, what: str, where: str = ""
 ) -> RawColumn:
     """The column of that name, by which `what` is meant; raises UndefinedColumn where there is
@@ -34,7 +34,9 @@ def named(
     )
 
 
-def column_name(module: str, names: Collection[str], text: str, what: str, spelling: str) -> str:
+def read_column_name(
+    module: str, names: Collection[str], text: str, what: str, spelling: str
+) -> str:
     """The name that is written so, as in SQL: small letters where it is not quoted; `spelling` is
     that of the table.
     """
@@ -51,11 +53,13 @@ def column_name(module: str, names: Collection[str], text: str, what: str, spell
     return name
 
 
-def weighing(module: str, columns: Sequence[RawColumn], name: str | None) -> RawColumn | None:
+def find_weight_column(
+    module: str, columns: Sequence[RawColumn], name: str | None
+) -> RawColumn | None:
     """The column of weights, if one is wanted; raises DatatypeMismatch where it has no numbers."""
     if name is None:
         return None
-    column = named(module, columns, name, "weight")
+    column = find_column(module, columns, name, "weight")
     if column.family not in NUMBERS:
         raise DatatypeMismatch(
             f"{module} error: weight names column {name!r} of type {column.type}; expected a "
@@ -65,7 +69,7 @@ def weighing(module: str, columns: Sequence[RawColumn], name: str | None) -> Raw
     return column
 
 
-def weights(reader: Reader, module: str, source: Source, column: RawColumn) -> Expression:
+def weight_of_row(reader: Reader, module: str, source: Source, column: RawColumn) -> Expression:
     """How much a row counts in the training loss: its weight by the mean of all, so that losses are
     as without.
     """
