@@ -72,7 +72,7 @@ TRIED = (
 )
 
 TEMPLATE_RANGES: Mapping[tuple[str, str], Draw] = {
-    (each.name, field.name): field.draw for each in TEMPLATES for field in each.fields
+    (each.name, field.name): field.distribution for each in TEMPLATES for field in each.fields
 }
 OPTIMIZERS = {"Adam": "", "RMSprop": "", "SGD": ",momentum=0.9"}
 LAYERS = ((16,), (64, 32), (256, 128))

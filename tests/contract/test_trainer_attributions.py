@@ -106,7 +106,7 @@ def architecture(template: Template | None, table: Table, head: Head) -> str:
             Member(architecture(each, table, head), share)
             for each, share in zip(TEMPLATES, (0.7, 0.3))  # noqa: B905
         )
-        return ensemble.architecture([*members], head.units)
+        return ensemble.build_architecture([*members], head.units)
     small = {"width": 16, "depth": 2} if template.name != "linear" else {}
     return template.architecture(table, head, template.params(head, 1000, small))
 

@@ -19,7 +19,7 @@ from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.templates.layers.model_io import Head, Table
 from cerebro_plpy.configs.templates.networks import ensemble
 from cerebro_plpy.configs.templates.networks.ensemble import Member
-from cerebro_plpy.configs.templates.registry import TEMPLATES, USUAL
+from cerebro_plpy.configs.templates.registry import DEFAULT_TEMPLATES, TEMPLATES
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.operations.predict.model_predictor import COMPILED
 
@@ -62,13 +62,15 @@ def test_it_says_what_its_members_say_together(
     trainer: Peer, plain: ProcessPoolExecutor, case: int
 ) -> None:
     table, head = CASES[case]
-    programs, states = members(trainer, table, head, USUAL[::3] if case == SHORT else TEMPLATES)
+    programs, states = members(
+        trainer, table, head, DEFAULT_TEMPLATES[::3] if case == SHORT else TEMPLATES
+    )
     texts, shares = (
         [json.dumps(each["architecture"]) for each in programs],
         range(1, len(programs) + 1),
     )
     listed = [Member(text, share / sum(shares)) for text, share in zip(texts, shares, strict=True)]
-    text = ensemble.architecture(listed, head.units)
+    text = ensemble.build_architecture(listed, head.units)
     assert check_architecture(json.loads(text)).output_units == (head.units,)
     together = joined(trainer, text, head, states)
     for expected, found in zip(
@@ -93,7 +95,7 @@ def test_it_says_what_its_members_say_together(
 def test_states_that_are_not_its_members_are_refused(trainer: Peer) -> None:
     table, head = CASES[0]
     programs, states = members(trainer, table, head)
-    text = ensemble.architecture(
+    text = ensemble.build_architecture(
         [Member(json.dumps(each["architecture"]), 0.5) for each in programs[:2]], head.units
     )
     for wrong, count, words in (

@@ -17,11 +17,11 @@ from trainer_peer import Peer
 from trainer_programs import Json, weights
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
-from cerebro_plpy.configs.templates.clone_mutation import Kin
+from cerebro_plpy.configs.templates.clone_mutation import CloneMutation
 from cerebro_plpy.configs.templates.layers import blocks, embeddings, encoders, sequences
-from cerebro_plpy.configs.templates.layers.embeddings import EMBEDDING, PIECEWISE
+from cerebro_plpy.configs.templates.layers.embeddings import CATEGORY_WIDTH, PIECEWISE
 from cerebro_plpy.configs.templates.layers.embeddings import NUMBERS as NUMBERS_FIELD
-from cerebro_plpy.configs.templates.layers.encoders import WORD
+from cerebro_plpy.configs.templates.layers.encoders import WORD_WIDTH
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph
 from cerebro_plpy.configs.templates.layers.model_io import (
     FARTHEST,
@@ -40,7 +40,7 @@ from cerebro_plpy.configs.templates.networks.resnet import RESNET
 from cerebro_plpy.configs.templates.networks.series import SERIES
 from cerebro_plpy.configs.templates.networks.tabm import TABM
 from cerebro_plpy.configs.templates.networks.text import TEXT as TEXTS
-from cerebro_plpy.configs.templates.registry import TEMPLATES, USUAL
+from cerebro_plpy.configs.templates.registry import DEFAULT_TEMPLATES, TEMPLATES
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.preprocessing.learning.text_statistics import WordStatistics
 
@@ -68,7 +68,7 @@ LARGEST = float(np.finfo(np.float32).max)
 EXTREMES = (LARGEST, -LARGEST, math.inf, -math.inf, 1e20, 1e-40, 0.0)
 ROWS = 96
 ARRAYS = list[tuple[str, np.ndarray]]
-FAST = [each for each in USUAL if each is not SIMPLE]
+FAST = [each for each in DEFAULT_TEMPLATES if each is not SIMPLE]
 """What is tried always: the simple RealMLP has parts of RealMLP alone."""
 
 
@@ -155,7 +155,7 @@ def test_whatever_comes_is_predicted_within_bounds(
 @pytest.mark.one_framework
 def test_a_number_is_told_by_how_much_of_each_piece_lies_below(plain: ProcessPoolExecutor) -> None:
     graph, (given, _) = Graph("pieces"), extreme_inputs(TABLE)
-    text = graph.text(blocks.joined(graph, embeddings.numbers(graph, TABLE, None)))
+    text = graph.to_json(blocks.concatenate(graph, embeddings.embed_numbers(graph, TABLE, None)))
     found, _ = plain.submit(plain_keras.predictions_twice, text, [given]).result()
     z = np.clip(given.astype(np.float64), -FARTHEST, FARTHEST)
     clipped = z / np.sqrt(1 + (z / 3) ** 2)
@@ -179,7 +179,7 @@ def test_a_word_weighs_as_much_as_it_is_rare(plain: ProcessPoolExecutor) -> None
     known = WordStatistics(len(having) + 1, 1, 1000, tuple(enumerate(having, 1)))
     wide = Wide(TEXT, (len(having) + 1,), known.buckets + 1, known.rarities)
     graph, numbers = Graph("rarity"), np.array([[*range(1, len(having) + 1), 0]], np.float32)
-    text = graph.text(encoders.word_weights(graph, wide, blocks.wide_input(graph, 1, wide)))
+    text = graph.to_json(encoders.weigh_words(graph, wide, blocks.add_wide_input(graph, 1, wide)))
     found, _ = plain.submit(plain_keras.predictions_twice, text, [numbers]).result()
     expected = 1 + np.log(1001 / (1 + np.array(having)))
     np.testing.assert_allclose(found[0, :-1], expected, rtol=0, atol=math.log(2) / 16 + 1e-6)
@@ -196,7 +196,7 @@ def test_keras_builds_whatever_a_space_holds(
         field.name: field.limits[0] for field in template.fields if field.limits
     }
     drawn: list[dict[str, object]] = [
-        {field.name: field.draw.draw(Random(seed)) for field in template.fields}
+        {field.name: field.distribution.draw(Random(seed)) for field in template.fields}
         for seed in range(2)
     ]
     chosen = list(
@@ -218,8 +218,8 @@ def check_inputs(table: Table, shapes: list[tuple[int, ...]], width: Any) -> Non
     other kind.
     """
     levels = [shape for shape in shapes if shape[0] == table.levels]
-    joined = table.columns + EMBEDDING * len(table.cardinalities)
-    with_words = joined + WORD * len(table.wide)
+    joined = table.columns + CATEGORY_WIDTH * len(table.cardinalities)
+    with_words = joined + WORD_WIDTH * len(table.wide)
     wide = table.columns * width
     columns = [
         s
@@ -240,8 +240,8 @@ def test_a_clone_predicts_with_the_weights_of_its_parent_what_that_does(
     small: dict[str, object] = {"width": 8, "depth": 2} if template.name != "linear" else {}
     for table, head in (CASES[0], CASES[1], (OF_ARRAYS, CLASSES)):
         params = template.params(head, ROWS, small)
-        draws = {field.name: field.draw for field in template.fields}
-        moved = Kin(template, table, head).moved(params, draws, Random(4))
+        draws = {field.name: field.distribution for field in template.fields}
+        moved = CloneMutation(template, table, head).mutate(params, draws, Random(4))
         assert moved != params
         texts = [template.architecture(table, head, each) for each in (params, moved)]
         (found, shapes), (again, same) = plain.submit(

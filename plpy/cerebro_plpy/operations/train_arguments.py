@@ -15,8 +15,8 @@ from cerebro_plpy.configs.params.keras_names import near_matches
 from cerebro_plpy.configs.search_space.search_arguments import read_rule
 from cerebro_plpy.configs.search_space.search_rules import PBT, SearchRule
 from cerebro_plpy.configs.templates.candidates import check_space
-from cerebro_plpy.configs.templates.networks.custom import body
-from cerebro_plpy.configs.templates.registry import USUAL, find_template
+from cerebro_plpy.configs.templates.networks.custom import wrap_network
+from cerebro_plpy.configs.templates.registry import DEFAULT_TEMPLATES, find_template
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.call_checks import check_flat, check_positive, read_seconds
 from cerebro_plpy.database.catalog import Catalog
@@ -168,7 +168,7 @@ def read_templates(
     """
     check_flat(module, "models", names)
     if names is None:
-        return USUAL
+        return DEFAULT_TEMPLATES
     if not names or None in names:
         raise NullNotAllowed(
             f"{module} error: models is {names}; expected names of templates, or NULL for the "
@@ -198,7 +198,7 @@ def _template(db: Database, module: str, name: str) -> Template:
             "without.",
             hint="Load the architecture alone. madlib_fit_multiple_model() trains on from weights.",
         )
-    return body(name, found[number].json)
+    return wrap_network(name, found[number].json)
 
 
 def json_object(module: str, name: str, text: str | None) -> dict[str, Any]:

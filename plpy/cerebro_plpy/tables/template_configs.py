@@ -23,9 +23,9 @@ from cerebro_plpy.configs.search_space.search_rules import (
     PBT,
     SearchRule,
 )
-from cerebro_plpy.configs.templates.budget import patience
+from cerebro_plpy.configs.templates.budget import choose_patience
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head, Measure
-from cerebro_plpy.configs.templates.networks.custom import body, loaded
+from cerebro_plpy.configs.templates.networks.custom import extract_network, wrap_network
 from cerebro_plpy.configs.templates.networks.ensemble import NAME as ENSEMBLE
 from cerebro_plpy.configs.templates.registry import TEMPLATES, find_template
 from cerebro_plpy.configs.templates.template import Cycles, Params, Rates, Template
@@ -92,7 +92,7 @@ def find_loaded_templates(architectures: Mapping[str, str]) -> dict[str, Templat
     """
     own_names = {template.name for template in TEMPLATES} | {ENSEMBLE}
     return {
-        name: body(name, loaded(text))
+        name: wrap_network(name, extract_network(text))
         for name, text in architectures.items()
         if name not in own_names
     }
@@ -183,7 +183,7 @@ def _make_early_stopping(spec: Spec, rule: SearchRule | None) -> EarlyStopping:
         # A member of a population that is behind may still become the best, and could not resume
         # once it is stopped. When learning rates rise again, metrics get worse before they improve.
         return replace(stopping, patience=spec.epochs)
-    return replace(stopping, patience=patience(spec.epochs))
+    return replace(stopping, patience=choose_patience(spec.epochs))
 
 
 def find_cycles(rule: SearchRule | None, epochs: int) -> Cycles | None:

@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.templates.candidates import (
-    MANY,
-    Predecessor,
-    Predecessors,
-    Searched,
+    MANY_ROWS,
+    PriorConfig,
+    PriorConfigs,
+    SearchGoal,
     check_space,
-    proposals,
-    searched_for,
-    usual_count,
+    choose_config_count,
+    make_search_goal,
+    propose_configs,
 )
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head, Measure, Table
 from cerebro_plpy.configs.templates.networks.linear import LINEAR
 from cerebro_plpy.configs.templates.networks.realmlp import REALMLP, SIMPLE
-from cerebro_plpy.configs.templates.registry import TEMPLATES, USUAL, fitting
+from cerebro_plpy.configs.templates.registry import DEFAULT_TEMPLATES, TEMPLATES, select_suitable
 from cerebro_plpy.configs.templates.template_space import TemplateSpace
 from cerebro_plpy.errors import InvalidParameter
 
@@ -52,8 +52,8 @@ def test_proposals_are_different_and_of_the_space(
     head: Head, rows: int, space: dict[str, Any], seed: int
 ) -> None:
     check_space("train", TEMPLATES, space)
-    made = list(islice(proposals(TEMPLATES, Searched(head, rows, space), seed), 12))
-    assert made == list(islice(proposals(TEMPLATES, Searched(head, rows, space), seed), 12))
+    made = list(islice(propose_configs(TEMPLATES, SearchGoal(head, rows, space), seed), 12))
+    assert made == list(islice(propose_configs(TEMPLATES, SearchGoal(head, rows, space), seed), 12))
     different = [(template.name, params) for template, params, _ in made]
     assert all(one not in different[:place] for place, one in enumerate(different))
     for template, params, _ in made:
@@ -65,10 +65,12 @@ def test_proposals_are_different_and_of_the_space(
     }
 
 
-@pytest.mark.parametrize("rows", [MANY - 1, MANY])
+@pytest.mark.parametrize("rows", [MANY_ROWS - 1, MANY_ROWS])
 def test_a_template_begins_with_all_its_starts(rows: int) -> None:
     """Of few rows the usual values come before them, of many after them."""
-    tried = proposals(fitting(USUAL, Table(1)), Searched(HEADS[0], rows, {"width": 64}), 1)
+    tried = propose_configs(
+        select_suitable(DEFAULT_TEMPLATES, Table(1)), SearchGoal(HEADS[0], rows, {"width": 64}), 1
+    )
     made = list(islice(tried, 6))
     assert [template.name for template, _, _ in made] == ["realmlp", "realmlp_simple", "linear"] + [
         "realmlp"
@@ -77,17 +79,19 @@ def test_a_template_begins_with_all_its_starts(rows: int) -> None:
         REALMLP.params(HEADS[0], rows, {}),
         [params for template, params, _ in made if template is REALMLP],
     )
-    starts = (*REALMLP.starts, {}) if rows >= MANY else ({}, *REALMLP.starts)
+    starts = (*REALMLP.starts, {}) if rows >= MANY_ROWS else ({}, *REALMLP.starts)
     assert found == [{**usual, **start, "width": 64} for start in starts]
 
 
 @pytest.mark.parametrize("head", HEADS)
 def test_the_first_of_each_template_has_its_defaults(head: Head) -> None:
-    first = list(islice(proposals(TEMPLATES, Searched(head, 500, {}), 1), len(TEMPLATES)))
+    first = list(islice(propose_configs(TEMPLATES, SearchGoal(head, 500, {}), 1), len(TEMPLATES)))
     assert [params for _, params, _ in first] == [
         template.params(head, 500, {}) for template in TEMPLATES
     ]
-    (fixed,) = islice(proposals([REALMLP], Searched(head, 500, {"lr": 0.5, "depth": [4, 5]}), 1), 1)
+    (fixed,) = islice(
+        propose_configs([REALMLP], SearchGoal(head, 500, {"lr": 0.5, "depth": [4, 5]}), 1), 1
+    )
     assert fixed.params["lr"] == 0.5 and fixed.params["depth"] in (4, 5)
     assert {**fixed.params, "lr": 0, "depth": 0} == {
         **REALMLP.params(head, 500, {}),
@@ -101,10 +105,10 @@ def test_labels_are_smoothed_only_where_it_is_asked_or_does_no_harm(head: Head) 
     for space, shares in (({}, {0.0}), ({"label_smoothing": [0.2, 0.3]}, {0.2, 0.3})):
         found = {
             p["label_smoothing"]
-            for _, p, _ in islice(proposals([REALMLP], Searched(head, 500, space), 1), 30)
+            for _, p, _ in islice(propose_configs([REALMLP], SearchGoal(head, 500, space), 1), 30)
         }
         assert found == shares
-    usual = islice(proposals([REALMLP], Searched(HEADS[0], 500, {}), 1), 30)
+    usual = islice(propose_configs([REALMLP], SearchGoal(HEADS[0], 500, {}), 1), 30)
     assert {p["label_smoothing"] for _, p, _ in usual} == {0.0, 0.1}
 
 
@@ -114,16 +118,16 @@ def test_labels_are_smoothed_only_where_it_is_asked_or_does_no_harm(head: Head) 
 def test_labels_are_not_smoothed_for_a_metric_to_which_that_does_harm(
     metric: str | None, harmed: bool
 ) -> None:
-    tried = islice(proposals([REALMLP], searched_for(HEADS[0], metric, 500, {}), 1), 30)
+    tried = islice(propose_configs([REALMLP], make_search_goal(HEADS[0], metric, 500, {}), 1), 30)
     assert {p["label_smoothing"] for _, p, _ in tried} == ({0.0} if harmed else {0.0, 0.1})
-    assert searched_for(HEADS[1], metric, 500, {}) == Searched(HEADS[1], 500, {}), (
+    assert make_search_goal(HEADS[1], metric, 500, {}) == SearchGoal(HEADS[1], 500, {}), (
         "there are no labels"
     )
 
 
 def test_they_end_where_the_space_does() -> None:
     space = {"lr": [0.1, 0.2], "batch_size": [32, 64], "weight_decay": 0}
-    made = list(proposals([LINEAR], Searched(HEADS[0], 100, space), 3))
+    made = list(propose_configs([LINEAR], SearchGoal(HEADS[0], 100, space), 3))
     assert len(made) == 4 and {params["weight_decay"] for _, params, _ in made} == {0}
 
 
@@ -131,18 +135,21 @@ def test_what_did_well_before_is_tried_early_and_once() -> None:
     """What is named comes first, what is known of like tables after the usual values; as far as the
     space has it.
     """
-    named = Predecessor(
+    named = PriorConfig(
         "linear", {"lr": 0.5, "batch_size": 32, "weight_decay": 0.25, "gone": 1}, "run 3", 3
     )
-    usual = Predecessor("linear", LINEAR.params(HEADS[0], 100, {}), "model a", 4)
-    like = Predecessor("realmlp", {"depth": 3, "lr": 0.125}, "model b", 5)
-    wrong = Predecessor("realmlp", {"depth": "deep"}, "model c", 5)
-    other = Predecessor("transformer", {"depth": 3}, "model of a template that is not tried", 4)
-    known = Predecessors((named, named), (usual, other, like, wrong, named))
+    usual = PriorConfig("linear", LINEAR.params(HEADS[0], 100, {}), "model a", 4)
+    like = PriorConfig("realmlp", {"depth": 3, "lr": 0.125}, "model b", 5)
+    wrong = PriorConfig("realmlp", {"depth": "deep"}, "model c", 5)
+    other = PriorConfig("transformer", {"depth": 3}, "model of a template that is not tried", 4)
+    known = PriorConfigs((named, named), (usual, other, like, wrong, named))
     assert known.runs == [3, 4, 5]
     made = list(
         islice(
-            proposals([LINEAR, REALMLP], Searched(HEADS[0], 100, {"batch_size": 64}), 3, known), 8
+            propose_configs(
+                [LINEAR, REALMLP], SearchGoal(HEADS[0], 100, {"batch_size": 64}), 3, known
+            ),
+            8,
         )
     )
     starts = ["good to begin with"] * len(REALMLP.starts)
@@ -177,16 +184,16 @@ def test_a_space_that_cannot_be_is_refused(space: dict[str, object]) -> None:
 
 @given(st.integers(1, 10**7), st.integers(1, 10**7))
 def test_more_rows_are_worth_more_configurations(one: int, other: int) -> None:
-    assert usual_count(min(one, other)) <= usual_count(max(one, other)) <= 100
+    assert choose_config_count(min(one, other)) <= choose_config_count(max(one, other)) <= 100
 
 
 @given(seed=st.integers(0, 9), number=st.integers(0, 30))
 def test_a_point_is_the_configuration_that_it_came_from(seed: int, number: int) -> None:
     """As far as it lies in the space; what is not searched is as usual."""
     templates = (REALMLP, SIMPLE, LINEAR)
-    wanted = Searched(Classes(3), 500, {"width": [16, 32], "batch_size": 32})
+    wanted = SearchGoal(Classes(3), 500, {"width": [16, 32], "batch_size": 32})
     space = TemplateSpace(templates, wanted, Table(2))
-    found = next(islice(proposals(templates, space.searched, seed), number, None))
+    found = next(islice(propose_configs(templates, space.goal, seed), number, None))
     point = space.point({"template": found.template.name, "params": found.params})
     names = {str(each["name"]) for each in space.described()[templates.index(found.template)]}
     if point is None:
@@ -194,7 +201,7 @@ def test_a_point_is_the_configuration_that_it_came_from(seed: int, number: int) 
     else:
         assert point["values"].keys() == names
         row = space.row(point)
-        again = found.template.params(space.searched.head, 500, row["params"])
+        again = found.template.params(space.goal.head, 500, row["params"])
         searched = {name.split("/")[1] for name in names}
         assert row["template"] == found.template.name
         for field in searched:

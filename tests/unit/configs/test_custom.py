@@ -20,7 +20,7 @@ from cerebro_plpy.configs.templates.layers.model_io import (
     Table,
     Wide,
 )
-from cerebro_plpy.configs.templates.networks.custom import body, loaded
+from cerebro_plpy.configs.templates.networks.custom import extract_network, wrap_network
 from cerebro_plpy.configs.templates.networks.realmlp import REALMLP
 from cerebro_plpy.errors import CerebroError, FeatureNotSupported, InvalidParameter
 
@@ -30,7 +30,7 @@ NUMBER = Floats((Measure(5.0, 2.0, 0.0, 9.0),))
 
 def network(text: str, table: Table, head: Head) -> dict[str, Any]:
     """What the template comes to, which may be loaded and gives what is wanted."""
-    template = body("nets:1", text)
+    template = wrap_network("nets:1", text)
     found: dict[str, Any] = json.loads(
         template.architecture(table, head, template.params(head, 100, {}))
     )
@@ -103,7 +103,7 @@ def test_what_does_not_fit_is_refused(
 
 def test_what_was_loaded_is_found_in_what_was_made_of_it() -> None:
     made = network(sequential([4], dense(3, "out", "softmax")), FLOWERS, Classes(3))
-    assert network(loaded(json.dumps(made)), FLOWERS, Classes(3)) == made
+    assert network(extract_network(json.dumps(made)), FLOWERS, Classes(3)) == made
 
 
 @pytest.mark.parametrize(

@@ -26,15 +26,19 @@ def test_all_is_read_of_a_small_image_and_means_of_a_large_one(
     """
     (height, wide, _), channels = shape, width * min(4, 2 ** (depth - 1))
     for _ in range(depth):
-        height, wide = (side // 2 if side > images.SMALL else side for side in (height, wide))
+        height, wide = (side // 2 if side > images.SMALL_SIDE else side for side in (height, wide))
     graph = Graph("picture")
     params = {"image_width": width, "image_depth": depth}
-    found = images.encoded(graph, "image", graph.input("x", shape), params)
-    assert found.shape == (channels * (height * wide if max(height, wide) <= images.SMALL else 1),)
+    found = images.encode(graph, "image", graph.input("x", shape), params)
+    assert found.shape == (
+        channels * (height * wide if max(height, wide) <= images.SMALL_SIDE else 1),
+    )
 
 
 @given(SHAPES, st.integers(0, 2), st.integers(2, 9))
 def test_a_larger_image_takes_longer(shape: tuple[int, int, int], place: int, times: int) -> None:
     """Twice as large at least: five pixels of a side are halved to two, and four are not."""
     larger = (*shape[:place], shape[place] * times, *shape[place + 1 :])
-    assert 0 < encoders.work(Wide(IMAGE, shape)) < encoders.work(Wide(IMAGE, larger))
+    assert (
+        0 < encoders.estimate_work(Wide(IMAGE, shape)) < encoders.estimate_work(Wide(IMAGE, larger))
+    )

@@ -16,8 +16,12 @@ from trials import trials
 
 from cerebro_plpy.configs.architecture.model_shapes import same_predictions, same_sizes
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
-from cerebro_plpy.configs.templates.candidates import Searched, draws_of, proposals
-from cerebro_plpy.configs.templates.clone_mutation import Kin
+from cerebro_plpy.configs.templates.candidates import (
+    SearchGoal,
+    find_distributions,
+    propose_configs,
+)
+from cerebro_plpy.configs.templates.clone_mutation import CloneMutation
 from cerebro_plpy.configs.templates.layers.model_io import (
     TEXT,
     Classes,
@@ -51,10 +55,10 @@ STAY = {
 
 def drawn(
     template: Template, head: Head, seed: int, space: dict[str, object]
-) -> tuple[Searched, list[Params]]:
+) -> tuple[SearchGoal, list[Params]]:
     """Configurations that a search may try."""
-    searched, found = Searched(head, ROWS, space), list[Params]()
-    for proposal in proposals([template], searched, seed):
+    searched, found = SearchGoal(head, ROWS, space), list[Params]()
+    for proposal in propose_configs([template], searched, seed):
         found.append(proposal.params)
         if len(found) == 2:
             break
@@ -77,15 +81,15 @@ def test_a_clone_has_the_network_and_the_steps_of_its_parent(
 ) -> None:
     space: dict[str, object] = {"batch_size": [8, 16, 32]} if batches else {}
     searched, found = drawn(template, head, seed, space)
-    kin, draws = Kin(template, TABLE, head), draws_of(template, searched)
+    kin, draws = CloneMutation(template, TABLE, head), find_distributions(template, searched)
     for params in found:
-        moved = kin.moved(params, draws, Random(seed))
+        moved = kin.mutate(params, draws, Random(seed))
         texts = [json.loads(template.architecture(TABLE, head, each)) for each in (params, moved)]
         assert same_predictions(*texts) and same_sizes(*texts)
         assert rates(template, head, params) == rates(template, head, moved)
         assert not {name for name in moved if moved[name] != params[name]} & STAY
         assert template.params(head, ROWS, moved) == moved
-        assert kin.moved(params, draws, Random(seed)) == moved
+        assert kin.mutate(params, draws, Random(seed)) == moved
 
 
 @pytest.mark.parametrize(
@@ -97,12 +101,16 @@ def test_the_learning_rate_of_each_template_moves_and_what_makes_other_weights_s
     template: Template, head: Head
 ) -> None:
     searched, (params, *_) = drawn(template, head, 1, {})
-    found = Kin(template, TABLE, head).movable(params, draws_of(template, searched))
+    found = CloneMutation(template, TABLE, head).find_mutable_fields(
+        params, find_distributions(template, searched)
+    )
     assert "lr" in found and not STAY.intersection(found)
-    fixed = Searched(
+    fixed = SearchGoal(
         head, ROWS, {"lr": 0.01, "weight_decay": 0.0, "dropout": 0.0, "width": [8, 16]}
     )
-    left = Kin(template, TABLE, head).movable({**params, "lr": 0.01}, draws_of(template, fixed))
+    left = CloneMutation(template, TABLE, head).find_mutable_fields(
+        {**params, "lr": 0.01}, find_distributions(template, fixed)
+    )
     assert not {"lr", "weight_decay", "width"}.intersection(left)
 
 

@@ -32,7 +32,13 @@ from cerebro_plpy.configs.templates.layers.model_io import (
     Wide,
 )
 from cerebro_plpy.configs.templates.networks.linear import LINEAR
-from cerebro_plpy.configs.templates.registry import TEMPLATES, USUAL, find_template, fitting, usual
+from cerebro_plpy.configs.templates.registry import (
+    DEFAULT_TEMPLATES,
+    TEMPLATES,
+    choose_templates,
+    find_template,
+    select_suitable,
+)
 from cerebro_plpy.configs.templates.template import Field, Template, Value
 from cerebro_plpy.errors import CerebroError, InvalidParameter, UndefinedObject
 
@@ -270,7 +276,7 @@ def test_parameters_of_a_configuration_can_be_read(
 
 @given(st.sampled_from(TEMPLATES), HEADS, st.integers())
 def test_what_a_search_draws_may_be_asked_for(template: Template, head: Head, seed: int) -> None:
-    drawn = {field.name: field.draw.draw(Random(seed)) for field in template.fields}
+    drawn = {field.name: field.distribution.draw(Random(seed)) for field in template.fields}
     assert set(template.params(head, 1000, drawn)) == set(drawn)
 
 
@@ -310,8 +316,11 @@ def test_fields_are_shared_and_may_have_their_defaults(template: Template) -> No
     assert names[:3] == shared[:3] and (template.name == "linear" or names[:6] == shared)
     for field in template.fields:
         for head in (Classes(2), FLOAT):
-            assert field.checked(field.default_for(head)) == field.default_for(head)
-        assert isinstance(field.draw, Choices) or field.draw.low < field.draw.high
+            assert field.check_value(field.find_default(head)) == field.find_default(head)
+        assert (
+            isinstance(field.distribution, Choices)
+            or field.distribution.low < field.distribution.high
+        )
 
 
 @pytest.mark.parametrize(
@@ -364,18 +373,18 @@ def test_what_makes_no_model_is_refused(make: Any) -> None:
 def test_templates_for_columns_of_a_kind_are_tried_where_there_are_any() -> None:
     plain, with_text = Table(1), Table(1, wide=(Wide(TEXT, (5,), 9),))
     assert {each.name for each in TEMPLATES} - {
-        each.name for each in fitting(TEMPLATES, plain)
+        each.name for each in select_suitable(TEMPLATES, plain)
     } >= {"text"}
-    assert fitting(USUAL, with_text)[0] is find_template("text") and fitting(USUAL, plain)[
-        0
-    ] is find_template("realmlp")
+    assert select_suitable(DEFAULT_TEMPLATES, with_text)[0] is find_template(
+        "text"
+    ) and select_suitable(DEFAULT_TEMPLATES, plain)[0] is find_template("realmlp")
 
 
 def test_of_texts_alone_networks_for_columns_learn_nothing_more() -> None:
     texts = Wide(TEXT, (5,), 9), Wide(TEXT, (7,), 20)
-    assert [each.name for each in usual(Table(wide=texts))] == ["text", "linear"]
+    assert [each.name for each in choose_templates(Table(wide=texts))] == ["text", "linear"]
     for others in (Table(1, wide=texts), Table(0, 1, wide=texts), Table(0, 0, (3,), texts)):
-        assert usual(others) == fitting(USUAL, others)
+        assert choose_templates(others) == select_suitable(DEFAULT_TEMPLATES, others)
 
 
 def test_an_unknown_template_is_told_with_those_that_there_are() -> None:
@@ -395,7 +404,7 @@ def test_what_json_cannot_say_is_not_written() -> None:
     graph = Graph("endless")
     x = graph.operation("Multiply", graph.input("x", (2,)), math.inf)
     with pytest.raises(ValueError):
-        graph.text(x)
+        graph.to_json(x)
 
 
 def test_operations_are_numbered_as_keras_does() -> None:
@@ -403,7 +412,7 @@ def test_operations_are_numbered_as_keras_does() -> None:
     x = graph.input("x", (2,))
     for _ in range(3):
         x = graph.operation("Add", x, 1.0)
-    assert [layer["name"] for layer in layers(json.loads(graph.text(x)))] == [
+    assert [layer["name"] for layer in layers(json.loads(graph.to_json(x)))] == [
         "x",
         "add",
         "add_1",
@@ -426,4 +435,4 @@ def test_the_weights_of_a_line_are_counted(wide: Wide, units: int) -> None:
         for each in configs
         if "units" in each and each["name"] != "bias"
     )
-    assert 0 <= found - encoders.weights_of_line(wide, units) <= units
+    assert 0 <= found - encoders.count_linear_weights(wide, units) <= units

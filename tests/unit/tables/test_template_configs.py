@@ -28,7 +28,7 @@ def test_cycles_end_where_configurations_are_compared(
         inner = [cycles.first * cycles.factor**number for number in range(cycles.number - 1)]
     compared = rule.over(range(1, 2000), Span(epochs, (epochs,))).decision_epochs
     assert [*inner, epochs] == list(compared)
-    schedule = Rates(7, epochs, cycles).schedule(0.1)["config"]
+    schedule = Rates(7, epochs, cycles).make_schedule(0.1)["config"]
     assert isinstance(schedule, dict)
     assert schedule["decay_steps"] == 7 * epochs
     assert schedule.get("first_decay_steps", 7 * rule.first_rung(epochs)) == 7 * rule.first_rung(

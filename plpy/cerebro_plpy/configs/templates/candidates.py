@@ -1,8 +1,8 @@
-"""Which configurations of templates are tried on a table: tuned defaults, what did well before,
-then what a seed draws.
+"""The configurations of templates that are tried on a table, in order.
 
-What a caller says of fields is their `space`: a value fixes a field, a list is what is drawn from
-instead of the field's own range. A field that a template does not have says nothing of it.
+Tuned defaults and good configurations of earlier runs come first, then random ones. A caller's
+`space` defines fields: a value fixes a field, and a list replaces the field's own distribution. A
+field that a template does not have is ignored for this template.
 """
 
 from __future__ import annotations
@@ -21,228 +21,256 @@ from cerebro_plpy.configs.templates.template import Field, Params, Template
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import replace
 
-COUNTS = (100, 8), (500, 16), (2500, 24), (10_000, 40), (100_000, 100)
-"""Rows and configurations: of more, the best on so few rows is the best by chance. AutoGluon's
-presets have half of these for the fewest rows, but one model of theirs has many networks."""
-MANY = 2000
-"""Rows of which more can be learned than by usual values: of fewer, finer waves and steps come
-after those.
+CONFIG_COUNTS = ((100, 8), (500, 16), (2500, 24), (10_000, 40), (100_000, 100))
+"""Numbers of training rows, and of configurations that are worth trying on them.
+
+With more configurations on so few rows, the best one is the best by chance. AutoGluon's presets
+have half as many for the fewest rows, but a model of theirs has many networks.
 """
+MANY_ROWS = 2000
+"""With fewer rows, the templates' starts come after their defaults."""
 DIGITS = 4
-IN_VAIN = 100
-"""Draws that nothing new comes of: then the space is taken to hold no more."""
+"""Significant digits of a random number."""
+MAX_FRUITLESS_DRAWS = 100
+"""Random draws without a new configuration, after which a space counts as exhausted."""
+CALIBRATED_METRICS = ("log_loss", "auc")
+"""Metrics that label smoothing worsens."""
 
 
 class Proposal(NamedTuple):
-    """A configuration to try: a template, the value of each of its fields, and why it is tried."""
+    """A configuration to try."""
 
     template: Template
     params: Params
     reason: str
 
 
-class Predecessor(NamedTuple):
-    """A configuration that did well: its template by name, its fields, where that was, and in which
-    run.
-    """
+class PriorConfig(NamedTuple):
+    """A good configuration of an earlier run."""
 
     template: str
     params: Mapping[str, object]
-    origin: str
+    origin: str  # reason of its proposal
     run_id: int
 
 
-class Predecessors(NamedTuple):
-    """Those that are tried before what is good to begin with, and those that are tried after it."""
+class PriorConfigs(NamedTuple):
+    """Configurations of earlier runs."""
 
-    first: Sequence[Predecessor] = ()
-    later: Sequence[Predecessor] = ()
+    first: Sequence[PriorConfig] = ()  # tried before the defaults
+    later: Sequence[PriorConfig] = ()  # tried after the defaults
 
     @property
     def runs(self) -> list[int]:
-        """The runs that they are of."""
-        return list(dict.fromkeys(each.run_id for each in (*self.first, *self.later)))
+        """The ids of the earlier runs."""
+        return list(dict.fromkeys(config.run_id for config in (*self.first, *self.later)))
 
 
-def usual_count(rows: int) -> int:
-    """How many configurations are worth trying on so many training rows.
+NO_PRIOR_CONFIGS = PriorConfigs()
 
-    >>> [usual_count(rows) for rows in (5, 100, 300, 2500, 10**9)]
+
+class SearchGoal(NamedTuple):
+    """The target and the space of a search."""
+
+    head: Head
+    rows: int  # training rows
+    space: Mapping[str, object]  # the caller's definitions of fields
+
+
+def make_search_goal(
+    head: Head, metric: str | None, rows: int, space: Mapping[str, object]
+) -> SearchGoal:
+    """Return the goal of a search that ranks by a metric."""
+    if isinstance(head, Classes) and metric in CALIBRATED_METRICS:
+        head = replace(head, calibrated=True)
+    return SearchGoal(head, rows, space)
+
+
+def choose_config_count(rows: int) -> int:
+    """Return the number of configurations that are worth trying on so many training rows.
+
+    >>> [choose_config_count(rows) for rows in (5, 100, 300, 2500, 10**9)]
     [8, 8, 12, 24, 100]
     """
-    place = bisect([most for most, _ in COUNTS], rows)
-    if place in (0, len(COUNTS)):
-        return COUNTS[min(place, len(COUNTS) - 1)][1]
-    (low, few), (high, many) = COUNTS[place - 1 : place + 1]
-    return few + (many - few) * (rows - low) // (high - low)
+    index = bisect([max_rows for max_rows, _ in CONFIG_COUNTS], rows)
+    if index == 0:
+        return CONFIG_COUNTS[0][1]
+    if index == len(CONFIG_COUNTS):
+        return CONFIG_COUNTS[-1][1]
+    low_rows, low_count = CONFIG_COUNTS[index - 1]
+    high_rows, high_count = CONFIG_COUNTS[index]
+    return low_count + (high_count - low_count) * (rows - low_rows) // (high_rows - low_rows)
 
 
 def check_space(module: str, templates: Sequence[Template], space: Mapping[str, object]) -> None:
-    """Raises InvalidParameter for fields that no template has, and for what one of their fields
-    cannot have.
+    """Check the caller's definitions of fields.
+
+    Raises:
+        InvalidParameter: no template has such a field, or a field may not have such a value.
     """
-    known = {field.name for template in templates for field in template.fields}
+    fields = [field for template in templates for field in template.fields]
+    names = {field.name for field in fields}
     for name in space:
-        if name not in known:
+        if name not in names:
             raise InvalidParameter(
                 f"{module} error: space has {name!r}, which is a field of none of the templates"
                 f" {', '.join(template.name for template in templates)}.",
-                hint=near_matches(name, known),
+                hint=near_matches(name, names),
             )
     try:
-        for field in (field for template in templates for field in template.fields):
-            _wanted(field, space)
+        for field in fields:
+            _read_definition(field, space)
     except InvalidParameter as error:
         raise InvalidParameter(
             f"{module} error: space: {error.message}", hint=error.hint
         ) from error
 
 
-CALIBRATED = ("log_loss", "auc")
-"""Metrics to which labels that are smoothed in training do harm."""
-UNKNOWN = Predecessors()
-"""Nothing is known of earlier runs."""
-
-
-class Searched(NamedTuple):
-    """What configurations are for: what the network is to give, training rows, and what the caller
-    says of fields.
-    """
-
-    head: Head
-    rows: int
-    space: Mapping[str, object]
-
-
-def searched_for(
-    head: Head, metric: str | None, rows: int, space: Mapping[str, object]
-) -> Searched:
-    """What configurations are for that are compared by a metric."""
-    if isinstance(head, Classes) and metric in CALIBRATED:
-        head = replace(head, calibrated=True)
-    return Searched(head, rows, space)
-
-
-def proposals(
+def propose_configs(
     templates: Sequence[Template],
-    searched: Searched,
+    goal: SearchGoal,
     seed: int,
-    known: Predecessors = UNKNOWN,
+    prior_configs: PriorConfigs = NO_PRIOR_CONFIGS,
     existing: Iterable[tuple[str, Params]] = (),
     *,
     learning: bool = False,
 ) -> Iterator[Proposal]:
-    """Different configurations, none of them an `existing` one; the templates take turns.
+    """Yield different configurations, alternating between templates.
 
-    All that is good to begin with comes before what is drawn. They end where the space holds no
-    others, or hardly any. Where the search is `learning` it draws others itself. Raises
-    InvalidParameter as `check_space` does.
+    The iterator ends when the space is nearly exhausted.
+
+    Args:
+        existing: configurations that are not proposed again.
+        learning: the search suggests the random configurations itself.
+
+    Raises:
+        InvalidParameter: see `check_space`.
     """
-    turns = [
-        _endless(template, searched, Random(f"{seed}/{template.name}")) for template in templates
+    iterators = [
+        _propose_forever(template, goal, Random(f"{seed}/{template.name}"))
+        for template in templates
     ]
-    seen = {identity(*each) for each in existing}
+    seen = {config_key(*config) for config in existing}
 
-    def different(found: Iterable[Proposal]) -> Iterator[Proposal]:
-        for each in found:
-            key = identity(each.template.name, each.params)
+    def select_new(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+        for proposal in proposals:
+            key = config_key(proposal.template.name, proposal.params)
             if key not in seen:
                 seen.add(key)
-                yield each
+                yield proposal
 
-    yield from different(_again(templates, searched, seed, known.first))
-    for turn in turns:
-        yield from different(islice(turn, 1))
-    for turn, template in zip(turns, templates):
-        yield from different(islice(turn, len(template.starts)))
-    yield from different(_again(templates, searched, seed, known.later))
-    while turns and not learning:
-        found = [(turn, next(different(islice(turn, IN_VAIN)), None)) for turn in turns]
-        turns = [turn for turn, proposal in found if proposal]
-        yield from (proposal for _, proposal in found if proposal)
+    yield from select_new(_propose_prior(templates, goal, seed, prior_configs.first))
+    for iterator in iterators:
+        yield from select_new(islice(iterator, 1))
+    for iterator, template in zip(iterators, templates):
+        yield from select_new(islice(iterator, len(template.starts)))
+    yield from select_new(_propose_prior(templates, goal, seed, prior_configs.later))
+    while iterators and not learning:
+        # A template's random configurations are drawn before any of this round is yielded.
+        drawn = [
+            (iterator, next(select_new(islice(iterator, MAX_FRUITLESS_DRAWS)), None))
+            for iterator in iterators
+        ]
+        iterators = [iterator for iterator, proposal in drawn if proposal]
+        yield from (proposal for _, proposal in drawn if proposal)
 
 
-def identity(template: str, params: Params) -> tuple[object, ...]:
-    """Return what two configurations have in common if they are equal, for a set of many of them.
+def config_key(template: str, params: Params) -> tuple[object, ...]:
+    """Return a hashable key that is the same for equal configurations.
 
-    >>> identity("linear", {"lr": 1.0, "depth": 2}) == identity("linear", {"depth": 2, "lr": 1})
+    >>> config_key("linear", {"lr": 1.0, "depth": 2}) == config_key("linear", {"depth": 2, "lr": 1})
     True
     """
     names = sorted(params)
-    return template, *names, *map(params.__getitem__, names)
+    return (template, *names, *(params[name] for name in names))
 
 
-def _endless(template: Template, searched: Searched, random: Random) -> Iterator[Proposal]:
-    """What is good to begin with, as far as the space has it; then what is drawn, without end."""
-    head, rows, space = searched
-    defaults = {field.name: field.default_for(head) for field in template.fields}
-    for start in (*template.starts, {}) if rows >= MANY else ({}, *template.starts):
-        values = _within(template, space, {**defaults, **start}, random)
-        yield Proposal(
-            template,
-            template.params(head, rows, values),
-            "good to begin with" if start else "usual values",
-        )
-    draws = draws_of(template, searched)
+def _propose_forever(template: Template, goal: SearchGoal, random: Random) -> Iterator[Proposal]:
+    """Yield the defaults and starts of a template within the space, then random ones."""
+    defaults = {field.name: field.find_default(goal.head) for field in template.fields}
+    starts: tuple[Params, ...] = ({}, *template.starts)
+    if goal.rows >= MANY_ROWS:
+        starts = (*template.starts, {})
+    for start in starts:
+        values = _fit_space(template, goal.space, {**defaults, **start}, random)
+        reason = "good to begin with" if start else "usual values"
+        yield Proposal(template, template.params(goal.head, goal.rows, values), reason)
+    distributions = find_distributions(template, goal)
     while True:
-        values = {name: shortened(draw.draw(random)) for name, draw in draws.items()}
-        yield Proposal(template, template.params(head, rows, values), "drawn at random")
+        values = {
+            name: round_value(distribution.draw(random))
+            for name, distribution in distributions.items()
+        }
+        params = template.params(goal.head, goal.rows, values)
+        yield Proposal(template, params, "drawn at random")
 
 
-def draws_of(template: Template, searched: Searched) -> dict[str, Draw]:
-    """What each field of a template is drawn from."""
-    head, _, space = searched
-    return {field.name: _wanted(field, space) or field.draw_for(head) for field in template.fields}
-
-
-def _again(
-    templates: Sequence[Template], searched: Searched, seed: int, known: Sequence[Predecessor]
-) -> Iterator[Proposal]:
-    """Those of these configurations whose template is tried; where it has other fields by now, as
-    far as they go.
-    """
-    head, rows, space = searched
-    named = {template.name: template for template in templates}
-    for number, (name, params, origin, _) in enumerate(known):
-        if template := named.get(name):
-            usual = {field.name: field.default_for(head) for field in template.fields}
-            values = {name: params.get(name, default) for name, default in usual.items()}
-            with suppress(InvalidParameter):
-                values = _within(template, space, values, Random(f"{seed}/{name}/{number}"))
-                yield Proposal(template, template.params(head, rows, values), origin)
-
-
-def _within(
-    template: Template, space: Mapping[str, object], values: Mapping[str, object], random: Random
-) -> dict[str, object]:
-    """Values of fields, as far as the space has them, and others of it for the rest."""
-    draws = {field.name: draw for field in template.fields if (draw := _wanted(field, space))}
+def find_distributions(template: Template, goal: SearchGoal) -> dict[str, Draw]:
+    """Return the distribution of each field of a template."""
     return {
-        name: value if name not in draws or _holds(draws[name], value) else draws[name].draw(random)
-        for name, value in values.items()
+        field.name: _read_definition(field, goal.space) or field.find_distribution(goal.head)
+        for field in template.fields
     }
 
 
-def shortened(value: object) -> object:
-    """Numbers that people can read: further digits decide nothing."""
+def _propose_prior(
+    templates: Sequence[Template], goal: SearchGoal, seed: int, configs: Sequence[PriorConfig]
+) -> Iterator[Proposal]:
+    """Yield the configurations of templates that are tried.
+
+    If the fields of a template have changed, the remaining ones are used.
+    """
+    by_name = {template.name: template for template in templates}
+    for number, config in enumerate(configs):
+        template = by_name.get(config.template)
+        if template is None:
+            continue
+        values = {
+            field.name: config.params.get(field.name, field.find_default(goal.head))
+            for field in template.fields
+        }
+        random = Random(f"{seed}/{config.template}/{number}")
+        with suppress(InvalidParameter):
+            values = _fit_space(template, goal.space, values, random)
+            params = template.params(goal.head, goal.rows, values)
+            yield Proposal(template, params, config.origin)
+
+
+def _fit_space(
+    template: Template, space: Mapping[str, object], values: Mapping[str, object], random: Random
+) -> dict[str, object]:
+    """Return the values, with random ones of the space instead of those outside it."""
+    definitions = {field.name: _read_definition(field, space) for field in template.fields}
+    fitted = {}
+    for name, value in values.items():
+        distribution = definitions[name]
+        if distribution is not None and not _contains(distribution, value):
+            value = distribution.draw(random)
+        fitted[name] = value
+    return fitted
+
+
+def round_value(value: object) -> object:
+    """Return a number with few digits, for readability; further digits do not matter."""
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
-def _wanted(field: Field, space: Mapping[str, object]) -> Draw | None:
-    """What the caller says of a field."""
+def _read_definition(field: Field, space: Mapping[str, object]) -> Draw | None:
+    """Return the caller's definition of a field, if there is one."""
     if field.name not in space:
         return None
-    wanted = space[field.name]
-    if not isinstance(wanted, list):
-        return Choices((field.checked(wanted),))
-    draw = read_draw(field.name, wanted, field.whole)
-    if isinstance(draw, Range):
-        field.checked(draw.low), field.checked(draw.high)
-        return draw
-    return Choices(tuple(field.checked(value) for value in draw.values))
+    definition = space[field.name]
+    if not isinstance(definition, list):
+        return Choices((field.check_value(definition),))
+    distribution = read_draw(field.name, definition, field.whole)
+    if isinstance(distribution, Range):
+        field.check_value(distribution.low)
+        field.check_value(distribution.high)
+        return distribution
+    return Choices(tuple(field.check_value(value) for value in distribution.values))
 
 
-def _holds(draw: Draw, value: object) -> bool:
-    if isinstance(draw, Range):
-        return isinstance(value, (int, float)) and draw.low <= value <= draw.high
-    return value in draw.values
+def _contains(distribution: Draw, value: object) -> bool:
+    if isinstance(distribution, Range):
+        return isinstance(value, (int, float)) and distribution.low <= value <= distribution.high
+    return value in distribution.values

@@ -1,10 +1,8 @@
-"""A configuration of a template near another one, from whose state it is to go on, as population
-based training has it.
+"""Mutation of a template's configuration whose clone resumes from its state, as in PBT.
 
-Such a state is of weights, of what the optimizer knows of them, and of steps that were made, by
-which its learning rate rises and falls. So a field moves only where all of these mean the same
-afterwards, which the template itself tells: by the network, the optimizer and the batches that it
-makes of either value.
+A state has weights, the optimizer's variables, and the number of steps, which determines the
+learning rate of a schedule. So a field may change only if all of these keep their meaning. This is
+decided by the networks, optimizers and batches that the template builds with either value.
 """
 
 from __future__ import annotations
@@ -19,70 +17,79 @@ from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.optimizers import OptimizerSpec, goes_on_with
 from cerebro_plpy.configs.search_space.distributions import Choices, Draw
 from cerebro_plpy.configs.search_space.perturbation import move
-from cerebro_plpy.configs.templates.candidates import shortened
+from cerebro_plpy.configs.templates.candidates import round_value
 from cerebro_plpy.configs.templates.layers.model_io import Head, Table
 from cerebro_plpy.configs.templates.template import FIT_FIELDS, Params, Template
 from cerebro_plpy.records import dataclass
 
 
-class Made(NamedTuple):
-    """What fields come to: a network, an optimizer, and how a configuration goes through the
-    rows.
-    """
+class _BuiltConfig(NamedTuple):
+    """The network, the optimizer and the fit parameters of a configuration."""
 
     network: object
     optimizer: OptimizerSpec
-    rows: Params
+    fit_params: Params
 
-    def goes_on_as(self, other: Made) -> bool:
-        """Whether a state of this is one of the other, at the same step; not where nothing would be
-        other.
-        """
-        if self == other or self.rows["batch_size"] != other.rows["batch_size"]:
-            return False  # with other batches as many rows make another number of steps
-        whole = goes_on_with(self.optimizer, other.optimizer) != "weights_of_chunks"
-        return whole and same_predictions(self.network, other.network)
+    def can_resume_as(self, other: _BuiltConfig) -> bool:
+        """Return whether another configuration can resume from a state of this one."""
+        if self == other:
+            return False  # nothing would change
+        if self.fit_params["batch_size"] != other.fit_params["batch_size"]:
+            return False  # the same rows would be another number of steps
+        if goes_on_with(self.optimizer, other.optimizer) == "weights_of_chunks":
+            return False  # the optimizer's variables would be lost
+        return same_predictions(self.network, other.network)
 
 
 @dataclass(frozen=True)
-class Kin:
-    """Configurations of a template for a table, of which one may go on from the state of
-    another.
-    """
+class CloneMutation:
+    """Mutates configurations of a template for a table."""
 
     template: Template
     table: Table
     head: Head
 
-    def movable(self, params: Params, draws: Mapping[str, Draw]) -> list[str]:
-        """The fields that have other values in these draws with which a configuration could go
-        on.
+    def find_mutable_fields(self, params: Params, distributions: Mapping[str, Draw]) -> list[str]:
+        """Return the fields that can change without losing the state.
+
+        Args:
+            distributions: of the fields that are searched.
         """
-        own = self._made(params)
+        original = self._build(params)
         return [
             name
-            for name, draw in draws.items()
-            if any(own.goes_on_as(self._made({**params, name: value})) for value in _ends(draw))
+            for name, distribution in distributions.items()
+            if any(
+                original.can_resume_as(self._build({**params, name: value}))
+                for value in _extreme_values(distribution)
+            )
         ]
 
-    def moved(self, params: Params, draws: Mapping[str, Draw], random: Random) -> dict[str, Any]:
-        """The same fields, but for those that these draws are of, as far as they can move."""
-        found, own = dict(params), self._made(params)
-        for name, draw in draws.items():
-            values: dict[str, Any] = {**found, name: shortened(move(draw, found[name], random))}
-            other = self._made(values)
-            if own.goes_on_as(other):
-                found, own = values, other
-        return found
+    def mutate(
+        self, params: Params, distributions: Mapping[str, Draw], random: Random
+    ) -> dict[str, Any]:
+        """Return the parameters with changes of those searched fields that can change."""
+        mutated = dict(params)
+        config = self._build(params)
+        for name, distribution in distributions.items():
+            value = round_value(move(distribution, mutated[name], random))
+            candidate: dict[str, Any] = {**mutated, name: value}
+            candidate_config = self._build(candidate)
+            if config.can_resume_as(candidate_config):
+                mutated = candidate
+                config = candidate_config
+        return mutated
 
-    def _made(self, params: Params) -> Made:
+    def _build(self, params: Params) -> _BuiltConfig:
         network = json.loads(self.template.architecture(self.table, self.head, params))
-        optimizer = parse_compile_params(
-            self.template.compile_params(self.head, params), None
-        ).optimizer
-        return Made(network, optimizer, {field.name: params[field.name] for field in FIT_FIELDS})
+        compile_text = self.template.compile_params(self.head, params)
+        optimizer = parse_compile_params(compile_text, None).optimizer
+        fit_params = {field.name: params[field.name] for field in FIT_FIELDS}
+        return _BuiltConfig(network, optimizer, fit_params)
 
 
-def _ends(draw: Draw) -> Sequence[Any]:
-    """All values of a choice, or where a range ends."""
-    return draw.values if isinstance(draw, Choices) else (draw.low, draw.high)
+def _extreme_values(distribution: Draw) -> Sequence[Any]:
+    """Return all choices, or both ends of a range."""
+    if isinstance(distribution, Choices):
+        return distribution.values
+    return (distribution.low, distribution.high)

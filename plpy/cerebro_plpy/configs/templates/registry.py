@@ -1,4 +1,4 @@
-"""The templates that there are, in the order in which they are tried."""
+"""The templates, in the order in which they are tried."""
 
 from __future__ import annotations
 
@@ -29,31 +29,40 @@ TEMPLATES: tuple[Template, ...] = (
     SERIES,
     CNN,
 )
+DEFAULT_TEMPLATES: tuple[Template, ...] = (TEXT, SERIES, CNN, REALMLP, SIMPLE, LINEAR)
+"""Templates that are tried by default, if they suit the columns of a table.
 
-USUAL: tuple[Template, ...] = (TEXT, SERIES, CNN, REALMLP, SIMPLE, LINEAR)
-"""Those that are tried where nobody names any, as far as they are for the columns that a table has.
-Others take many times as long for an epoch, or came to less in the same time on a processor: they
-are there for who has more of it, or a GPU."""
+The others take many times as long for an epoch, or reached lower scores in the same time on a
+processor. They are for users with more time, or with a GPU.
+"""
 
 
-def usual(table: Table) -> tuple[Template, ...]:
-    """Those that are tried on a table with such inputs where nobody names any.
+def choose_templates(table: Table) -> tuple[Template, ...]:
+    """Return the templates that are tried on a table by default.
 
-    Of texts alone other networks learn no more than `text`, and take longer.
+    On texts alone, other networks learn no more than `text`, and take longer.
     """
-    return (TEXT, LINEAR) if encoders.texts_alone(table) else fitting(USUAL, table)
+    if encoders.has_only_texts(table):
+        return (TEXT, LINEAR)
+    return select_suitable(DEFAULT_TEMPLATES, table)
 
 
-def fitting(templates: Sequence[Template], table: Table) -> tuple[Template, ...]:
-    """Those of the templates that are for a table with such inputs."""
-    kinds = {each.kind for each in table.wide}
-    return tuple(each for each in templates if each.kind is None or each.kind in kinds)
+def select_suitable(templates: Sequence[Template], table: Table) -> tuple[Template, ...]:
+    """Return the templates that suit the columns of a table."""
+    kinds = {wide.kind for wide in table.wide}
+    return tuple(
+        template for template in templates if template.kind is None or template.kind in kinds
+    )
 
 
 def find_template(name: str) -> Template:
-    """The template of that name; raises UndefinedObject where there is none."""
+    """Return the template of that name.
+
+    Raises:
+        UndefinedObject: there is no such template.
+    """
     for template in TEMPLATES:
         if template.name == name:
             return template
-    known = near_matches(name, [template.name for template in TEMPLATES])
-    raise UndefinedObject(f"there is no template {name!r}", hint=known)
+    names = [template.name for template in TEMPLATES]
+    raise UndefinedObject(f"there is no template {name!r}", hint=near_matches(name, names))

@@ -1,4 +1,4 @@
-"""What a template is, and how its fields are filled: records without a graph."""
+"""Templates and their fields, as records without a graph."""
 
 from __future__ import annotations
 
@@ -17,207 +17,229 @@ Value = Union[int, float, str]
 Params = Mapping[str, Value]
 
 AUTO = "auto"
-ALIKE = "none"
-BATCHES = (1024, 64), (8192, 128), (30_000, 256), (100_000, 512)
-"""Up to so many rows, so many rows in a batch; 1024 above."""
+UNWEIGHTED = "none"
+BATCH_SIZES = ((1024, 64), (8192, 128), (30_000, 256), (100_000, 512))
+"""Largest numbers of training rows with their batch sizes."""
+LARGEST_BATCH_SIZE = 1024
+"""Batch size for more rows."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A parameter of a template.
-
-    `draw` is what a search draws from where nobody said otherwise; a single choice is not searched.
-    A value may be a number within `limits`, or one of `words`. `floats` is the default for float
-    targets, where it differs, and `calibrated` where probabilities count; with `settled` nothing
-    else is drawn there.
-    """
+    """A parameter of a template."""
 
     name: str
     meaning: str
     default: Value
-    draw: Draw
-    limits: tuple[float, float] | None = None
+    distribution: Draw  # of a search; a single choice is not searched
+    limits: tuple[float, float] | None = None  # of a number
     whole: bool = False
-    words: tuple[str, ...] = ()
-    floats: Value | None = None
-    calibrated: Value | None = None
-    settled: bool = False
+    words: tuple[str, ...] = ()  # texts that the field may have
+    floats: Value | None = None  # other default for float targets
+    calibrated: Value | None = None  # other default if models are ranked by probabilities
+    settled: bool = False  # other defaults are not searched
 
-    def draw_for(self, head: Head) -> Draw:
-        """What a search draws from where nobody said otherwise."""
-        value = self.default_for(head)
-        return Choices((value,)) if self.settled and value != self.default else self.draw
+    def find_distribution(self, head: Head) -> Draw:
+        """Return the distribution of a search, unless the caller defines another one."""
+        default = self.find_default(head)
+        if self.settled and default != self.default:
+            return Choices((default,))
+        return self.distribution
 
-    def default_for(self, head: Head) -> Value:
-        """The value where nobody said otherwise."""
-        other = (
-            self.floats
-            if isinstance(head, Floats)
-            else self.calibrated
-            if head.calibrated
-            else None
-        )
-        return self.default if other is None else other
+    def find_default(self, head: Head) -> Value:
+        """Return the value, unless the caller defines another one."""
+        default = None
+        if isinstance(head, Floats):
+            default = self.floats
+        elif head.calibrated:
+            default = self.calibrated
+        return self.default if default is None else default
 
-    def checked(self, value: object) -> Value:
-        """The value, if the field may have it; else raises InvalidParameter."""
+    def check_value(self, value: object) -> Value:
+        """Return the value if the field may have it.
+
+        Raises:
+            InvalidParameter: the field may not have it.
+        """
         if isinstance(value, str) and value in self.words:
             return value
         number = finite_number(value)
-        if number is None or not self._holds(number):
+        if number is None or not self._allows(number):
             raise InvalidParameter(
-                f"{self.name} is {value!r}, expected {self._expected()}", hint=f"{self.meaning}."
+                f"{self.name} is {value!r}, expected {self._describe_values()}",
+                hint=f"{self.meaning}.",
             )
         return int(number) if self.whole else number
 
-    def _holds(self, number: float) -> bool:
-        within = self.limits is not None and self.limits[0] <= number <= self.limits[1]
-        return within and (not self.whole or number == int(number))
+    def _allows(self, number: float) -> bool:
+        if self.limits is None:
+            return False
+        low, high = self.limits
+        return low <= number <= high and (not self.whole or number == int(number))
 
-    def _expected(self) -> str:
-        kind = "a whole number" if self.whole else "a number"
-        numbers = [f"{kind} from {self.limits[0]:g} to {self.limits[1]:g}"] if self.limits else []
-        return " or ".join([*numbers, *map(repr, self.words)])
+    def _describe_values(self) -> str:
+        values = []
+        if self.limits:
+            noun = "a whole number" if self.whole else "a number"
+            values.append(f"{noun} from {self.limits[0]:g} to {self.limits[1]:g}")
+        values += map(repr, self.words)
+        return " or ".join(values)
 
 
 @dataclass(frozen=True)
 class Template:
-    """A family of architectures: what it is called, its fields, and the JSON that they come to.
-
-    `architecture` is asked with the value of every field; `optimizer` are the fields, and numbers
-    that do not change, by the names of the arguments of AdamW. `starts` are what a search over many
-    rows begins with. One with a `kind` is for tables that have an input of its own of that kind.
-    """
+    """A family of architectures."""
 
     name: str
     meaning: str
     fields: tuple[Field, ...]
-    architecture: Callable[[Table, Head, Params], str]
-    optimizer: Mapping[str, str | float]
-    starts: tuple[Params, ...] = ()
-    kind: str | None = None
+    architecture: Callable[[Table, Head, Params], str]  # returns JSON; takes all fields
+    optimizer: Mapping[str, str | float]  # fields and constants, by AdamW's arguments
+    starts: tuple[Params, ...] = ()  # first configurations of a search over many rows
+    kind: str | None = None  # it is only for tables with a wide column of this kind
 
-    def params(self, head: Head, rows: int, given: Mapping[str, object]) -> dict[str, Value]:
-        """The value of every field for a table of so many training rows; InvalidParameter where one
-        cannot be.
+    def params(self, head: Head, rows: int, values: Mapping[str, object]) -> dict[str, Value]:
+        """Return the value of every field.
+
+        Args:
+            rows: number of training rows.
+            values: values other than the defaults.
+
+        Raises:
+            InvalidParameter: there is no such field, or it may not have such a value.
         """
-        known = {field.name: field for field in self.fields}
-        for name in given:
-            if name not in known:
+        fields = {field.name: field for field in self.fields}
+        for name in values:
+            if name not in fields:
                 raise InvalidParameter(
                     f"template {self.name} has no field {name!r}",
-                    hint=near_matches(str(name), known),
+                    hint=near_matches(str(name), fields),
                 )
-        found = {
-            name: field.checked(given[name]) if name in given else field.default_for(head)
-            for name, field in known.items()
+        params = {
+            name: field.check_value(values[name]) if name in values else field.find_default(head)
+            for name, field in fields.items()
         }
-        if found["batch_size"] == AUTO:
-            found["batch_size"] = batch_size(rows)
-        return found
+        if params["batch_size"] == AUTO:
+            params["batch_size"] = choose_batch_size(rows)
+        return params
 
     def compile_params(
         self, head: Head, params: Params, metrics: Sequence[str] = (), rates: Rates | None = None
     ) -> str:
-        """The compile parameters of a configuration, as text: AdamW, which without any decay is
-        Adam.
+        """Return the compile parameters of a configuration as text.
 
-        Without `rates` its learning rate is constant.
+        The optimizer is AdamW, or Adam if weights do not decay. Without `rates`, its learning rate
+        is constant.
         """
-        numbers: dict[str, object] = {
-            key: params[told] if isinstance(told, str) else told
-            for key, told in self.optimizer.items()
+        arguments: dict[str, object] = {
+            name: params[source] if isinstance(source, str) else source
+            for name, source in self.optimizer.items()
         }
         if rates:
-            numbers["learning_rate"] = rates.schedule(numbers["learning_rate"])
-        name = "AdamW" if numbers.get("weight_decay") else "Adam"
-        taken = {key: value for key, value in numbers.items() if key != "weight_decay" or value}
+            arguments["learning_rate"] = rates.make_schedule(arguments["learning_rate"])
+        optimizer = "AdamW"
+        if not arguments.get("weight_decay"):
+            optimizer = "Adam"
+            arguments.pop("weight_decay", None)
         return compile_text(
-            {"optimizer": name, **taken, "loss": head.loss, "metrics": list(metrics)}
+            {"optimizer": optimizer, **arguments, "loss": head.loss, "metrics": list(metrics)}
         )
 
     def fit_params(
         self, params: Params, stopping: str | None = None, counts: Sequence[int] = ()
     ) -> str:
-        """The fit parameters of a configuration, as text, with the callback that stops it, if any
-        does.
+        """Return the fit parameters of a configuration as text.
 
-        `counts` are the training rows of each class.
+        Args:
+            stopping: callback that stops the configuration, as text.
+            counts: training rows of each class.
         """
-        watching = {} if stopping is None else {"callbacks": _Call(f"[{stopping}]")}
-        weights = (
-            {"class_weight": balanced(counts)} if counts and params["class_weight"] == AUTO else {}
-        )
-        return fit_text({"batch_size": params["batch_size"], "epochs": 1, **weights, **watching})
+        arguments: dict[str, object] = {"batch_size": params["batch_size"], "epochs": 1}
+        if counts and params["class_weight"] == AUTO:
+            arguments["class_weight"] = balance_classes(counts)
+        if stopping is not None:
+            arguments["callbacks"] = _Call(f"[{stopping}]")
+        return fit_text(arguments)
 
 
 class Cycles(NamedTuple):
-    """After how many epochs the first cycle of learning rates ends; each further one of this number
-    ends so many times (`factor`) later than the one before it, but the last with the run."""
+    """Cycles of a learning rate."""
 
-    first: int
-    factor: int
-    number: int
+    first: int  # epoch at which the first cycle ends
+    factor: int  # by which each cycle but the last ends later than the one before it
+    number: int  # of cycles; the last one ends with the run
 
 
 class Rates(NamedTuple):
-    """How learning rates go over epochs of so many steps: they rise and fall, once or in cycles.
+    """Schedule of a learning rate, which rises and falls once or in cycles.
 
-    The states of an optimizer that has seen nothing yet make the first steps the wildest, so rates
-    rise first. Where configurations are compared before their last epoch, they have fallen by then:
-    while they are high, values tell little of what a configuration comes to.
+    Rates rise first, because an optimizer's first steps are the wildest. If configurations are
+    compared before their last epoch, rates have fallen by then: metrics at a high rate say little
+    about the final ones.
     """
 
-    steps: int
+    steps: int  # per epoch
     epochs: int
     cycles: Cycles | None = None
 
-    def schedule(self, highest: object) -> dict[str, object]:
-        """The schedule that rises to such a rate, as compile parameters have it.
+    def make_schedule(self, peak: object) -> dict[str, object]:
+        """Return the schedule in the form of compile parameters.
 
-        >>> Rates(10, 27, Cycles(1, 3, 4)).schedule(0.1)["config"]
+        Args:
+            peak: highest learning rate.
+
+        >>> Rates(10, 27, Cycles(1, 3, 4)).make_schedule(0.1)["config"]
         {'warmup_target': 0.1, 'decay_steps': 270, 'first_decay_steps': 10, 't_mul': 3, 'cycles': 4}
         """
         config: dict[str, object] = {
-            "warmup_target": highest,
+            "warmup_target": peak,
             "decay_steps": self.steps * self.epochs,
         }
         if self.cycles:
-            first, factor, number = self.cycles
-            config.update(first_decay_steps=self.steps * first, t_mul=factor, cycles=number)
+            config["first_decay_steps"] = self.steps * self.cycles.first
+            config["t_mul"] = self.cycles.factor
+            config["cycles"] = self.cycles.number
         return {"class_name": CYCLES, "config": config}
 
 
 class _Call(str):
-    """A call within parameters, which is no text in quotes."""
+    """A call within parameters, which is not quoted like other texts."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
-def balanced(counts: Sequence[int]) -> dict[int, float]:
-    """Weights with which all classes count alike, and all rows together as without, by the rows of
-    each class.
+def balance_classes(counts: Sequence[int]) -> dict[int, float]:
+    """Return class weights with which all classes have the same influence.
 
-    >>> balanced([30, 10])
+    The sum over all rows is the same as without weights.
+
+    Args:
+        counts: training rows of each class.
+
+    >>> balance_classes([30, 10])
     {0: 0.666667, 1: 2.0}
 
-    Of a class that a group has no rows of nothing is weighed:
+    The weight of a class without rows in a group does not matter:
 
-    >>> balanced([30, 0, 10])
+    >>> balance_classes([30, 0, 10])
     {0: 0.666667, 1: 20.0, 2: 2.0}
     """
-    share = sum(counts) / max(1, sum(count > 0 for count in counts))
-    return {place: round(share / max(1, count), 6) for place, count in enumerate(counts)}
+    present = sum(count > 0 for count in counts)
+    share = sum(counts) / max(1, present)
+    return {number: round(share / max(1, count), 6) for number, count in enumerate(counts)}
 
 
-def batch_size(rows: int) -> int:
-    """Rows in a batch for a table of so many training rows.
+def choose_batch_size(rows: int) -> int:
+    """Return the batch size for a number of training rows.
 
-    >>> [batch_size(rows) for rows in (5, 1024, 1025, 10_000, 100_000, 100_001)]
+    >>> [choose_batch_size(rows) for rows in (5, 1024, 1025, 10_000, 100_000, 100_001)]
     [64, 64, 128, 256, 512, 1024]
     """
-    return next((size for most, size in BATCHES if rows <= most), 1024)
+    for max_rows, batch_size in BATCH_SIZES:
+        if rows <= max_rows:
+            return batch_size
+    return LARGEST_BATCH_SIZE
 
 
 FIT_FIELDS = (
@@ -233,9 +255,9 @@ FIT_FIELDS = (
     Field(
         "class_weight",
         f"How much the rows of a class count in training; with {AUTO!r} all classes count alike",
-        ALIKE,
-        Choices((ALIKE,)),
-        words=(ALIKE, AUTO),
+        UNWEIGHTED,
+        Choices((UNWEIGHTED,)),
+        words=(UNWEIGHTED, AUTO),
     ),
 )
 """The same fields in every template."""

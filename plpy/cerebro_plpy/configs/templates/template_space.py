@@ -1,6 +1,4 @@
-"""Fields of templates as the points of a space in which a sampler suggests: each template is an
-alternative.
-"""
+"""Fields of templates as a space for a sampler, with each template as an alternative."""
 
 from __future__ import annotations
 
@@ -17,8 +15,8 @@ from cerebro_plpy.configs.search_space.sampler_space import (
     number_at,
     value_at,
 )
-from cerebro_plpy.configs.templates.candidates import Searched, draws_of, shortened
-from cerebro_plpy.configs.templates.clone_mutation import Kin
+from cerebro_plpy.configs.templates.candidates import SearchGoal, find_distributions, round_value
+from cerebro_plpy.configs.templates.clone_mutation import CloneMutation
 from cerebro_plpy.configs.templates.layers.model_io import Table
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.records import dataclass
@@ -26,70 +24,64 @@ from cerebro_plpy.records import dataclass
 
 @dataclass(frozen=True)
 class TemplateSpace:
-    """A `PointSpace` of fields of templates, as far as they are searched."""
+    """A `PointSpace` of the searched fields of templates."""
 
     templates: Sequence[Template]
-    searched: Searched
+    goal: SearchGoal
     table: Table
 
     def described(self) -> list[list[dict[str, object]]]:
-        """See `PointSpace`; a field means something else in each template."""
+        """See `PointSpace`; a field is another dimension in each template."""
         return [
             [
-                {"name": f"{template.name}/{field}", **described(draw)}
-                for field, draw in self._drawn(template).items()
+                {"name": f"{template.name}/{field}", **described(distribution)}
+                for field, distribution in self._searched_fields(template).items()
             ]
             for template in self.templates
         ]
 
     def row(self, point: Point) -> Mapping[str, Any]:
-        """See `PointSpace`: a template, and what is drawn of its fields, with the others."""
+        """See `PointSpace`: return a template and the values of its fields."""
         template = self.templates[point["alternative"]]
-        values = {
-            field: value_at(
-                draw, 0 if is_constant(draw) else point["values"][f"{template.name}/{field}"]
-            )
-            for field, draw in draws_of(template, self.searched).items()
-        }
-        return {
-            "template": template.name,
-            "params": {field: shortened(value) for field, value in values.items()},
-        }
+        params = {}
+        for field, distribution in find_distributions(template, self.goal).items():
+            number = 0
+            if not is_constant(distribution):
+                number = point["values"][f"{template.name}/{field}"]
+            params[field] = round_value(value_at(distribution, number))
+        return {"template": template.name, "params": params}
 
     def near(self, config: Config, random: Random) -> Mapping[str, Any]:
         """See `PointSpace`."""
         assert config.params is not None
         template = next(each for each in self.templates if each.name == config.template)
-        kin = Kin(template, self.table, self.searched.head)
-        return {
-            "template": template.name,
-            "params": kin.moved(config.params, self._drawn(template), random),
-        }
+        mutation = CloneMutation(template, self.table, self.goal.head)
+        params = mutation.mutate(config.params, self._searched_fields(template), random)
+        return {"template": template.name, "params": params}
 
     def point(self, row: Mapping[str, Any]) -> Point | None:
-        """See `PointSpace`: by the fields that are searched, and by those for which the caller
-        wants one value.
-        """
-        for number, template in enumerate(self.templates):
+        """See `PointSpace`: searched fields, and those that the caller fixed, must match."""
+        for alternative, template in enumerate(self.templates):
             if template.name == row["template"]:
-                wanted = draws_of(template, self.searched).items()
-                found = {field: number_at(draw, row["params"].get(field)) for field, draw in wanted}
-                searched = self._drawn(template)
-                if any(
-                    found[field] is None
-                    for field in found
-                    if field in searched or field in self.searched.space
-                ):
-                    return None
-                return {
-                    "alternative": number,
-                    "values": {f"{template.name}/{each}": found[each] for each in searched},
-                }
+                return self._find_point(alternative, template, row["params"])
         return None
 
-    def _drawn(self, template: Template) -> dict[str, Draw]:
+    def _find_point(
+        self, alternative: int, template: Template, params: Mapping[str, Any]
+    ) -> Point | None:
+        searched = self._searched_fields(template)
+        values = {}
+        for field, distribution in find_distributions(template, self.goal).items():
+            number = number_at(distribution, params.get(field))
+            if number is None and (field in searched or field in self.goal.space):
+                return None
+            if field in searched:
+                values[f"{template.name}/{field}"] = number
+        return {"alternative": alternative, "values": values}
+
+    def _searched_fields(self, template: Template) -> dict[str, Draw]:
         return {
-            field: draw
-            for field, draw in draws_of(template, self.searched).items()
-            if not is_constant(draw)
+            field: distribution
+            for field, distribution in find_distributions(template, self.goal).items()
+            if not is_constant(distribution)
         }

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 from cerebro_plpy.configs.architecture.model_shapes import same_sizes
 from cerebro_plpy.configs.params.keras_names import near_matches
 from cerebro_plpy.configs.templates.candidates import (
-    Searched,
+    SearchGoal,
     check_space,
-    draws_of,
-    identity,
-    proposals,
-    searched_for,
+    config_key,
+    find_distributions,
+    make_search_goal,
+    propose_configs,
 )
-from cerebro_plpy.configs.templates.registry import TEMPLATES, fitting
+from cerebro_plpy.configs.templates.registry import TEMPLATES, select_suitable
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.queries import sql
@@ -45,9 +45,9 @@ class TemplateRun(NamedTuple):
     configs: Sequence[TemplateConfig]
     poll: Poll  # for who goes through many configurations
 
-    def searched(self, space: Mapping[str, object]) -> Searched:
+    def searched(self, space: Mapping[str, object]) -> SearchGoal:
         """What configurations of it are for, where somebody says that of their fields."""
-        return searched_for(
+        return make_search_goal(
             read_head(self.train), self.train.metric, self.train.training_rows, space
         )
 
@@ -77,7 +77,7 @@ def template_run(db: Database, module: str, run_id: int | None) -> TemplateRun |
     rows = db.peek(sql("act.configs"), run_id)
     named = {
         template.name: template
-        for template in fitting(TEMPLATES, Recipe.from_json(train.recipe).table)
+        for template in select_suitable(TEMPLATES, Recipe.from_json(train.recipe).table)
     }
     templates = {
         **named,
@@ -173,12 +173,12 @@ def _drawn(
         [(each.template.name, each.params) for each in run.configs],
     )
     if n is None:
-        held = {identity(*each) for each in there}
+        held = {config_key(*each) for each in there}
         every = polled(_all(module, templates, searched), run.poll)
-        found = [each for each in every if identity(each.template.name, each.params) not in held]
+        found = [each for each in every if config_key(each.template.name, each.params) not in held]
     else:
         proposed = polled(
-            proposals(templates, searched, secrets.randbits(31), existing=there), run.poll
+            propose_configs(templates, searched, secrets.randbits(31), existing=there), run.poll
         )
         found = [TemplateConfig(each.template, each.params) for each in islice(proposed, n)]
     if not found:
@@ -189,10 +189,10 @@ def _drawn(
 
 
 def _all(
-    module: str, templates: Sequence[Template], searched: Searched
+    module: str, templates: Sequence[Template], searched: SearchGoal
 ) -> Iterator[TemplateConfig]:
     """All configurations of a space without ranges."""
-    draws = [draws_of(template, searched) for template in templates]
+    draws = [find_distributions(template, searched) for template in templates]
     counts = [[len(draw.values or ()) for draw in each.values()] for each in draws]
     if not 0 < min(map(prod, counts)) <= sum(map(prod, counts)) <= TRIED.most:
         raise InvalidParameter(

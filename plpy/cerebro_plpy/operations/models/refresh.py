@@ -18,7 +18,7 @@ from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
 from cerebro_plpy.configs.run_spec import metrics_iterations
 from cerebro_plpy.configs.search_space.space import compile_text
-from cerebro_plpy.configs.templates.budget import frequency, training_epochs
+from cerebro_plpy.configs.templates.budget import choose_frequency, choose_training_epochs
 from cerebro_plpy.configs.templates.template import Rates
 from cerebro_plpy.configs.train_spec import Start, TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
@@ -210,7 +210,7 @@ def build_request(
     trained = before.epochs_before.get(key, 0) + (made.configs[key]["best_epoch"] or before.epochs)
     models, evaluated = (
         models_of(made, prepared, epochs),
-        metrics_iterations(epochs, frequency(epochs)),
+        metrics_iterations(epochs, choose_frequency(epochs)),
     )
     arguments = replace(
         before.arguments,
@@ -227,9 +227,9 @@ def build_request(
         before,
         arguments=arguments,
         epochs=epochs,
-        frequency=frequency(epochs),
+        frequency=choose_frequency(epochs),
         evaluate_epochs=evaluated,
-        training_epochs=training_epochs(evaluated),
+        training_epochs=choose_training_epochs(evaluated),
         schedule=SCHEDULE,
         segments=data.source.segments,
         source=data.source.spec(),
@@ -295,7 +295,7 @@ def compile_again(text: str, rates: Rates, made: Made) -> str:
     optimizer = {
         "optimizer": before.optimizer.class_name,
         **settings,
-        "learning_rate": rates.schedule(gentle),
+        "learning_rate": rates.make_schedule(gentle),
     }
     return compile_text({**optimizer, "loss": before.loss, "metrics": list(before.metrics)})
 

@@ -29,7 +29,7 @@ def fields() -> list[Row]:
 
 def _range(field: Field) -> list[object]:
     """What is drawn from, as `space` takes it."""
-    draw = field.draw
+    draw = field.distribution
     return (
         [draw.low, draw.high, draw.distribution] if isinstance(draw, Range) else list(draw.values)
     )

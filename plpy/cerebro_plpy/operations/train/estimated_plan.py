@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cerebro_plpy.configs.run_spec import metrics_iterations
 from cerebro_plpy.configs.templates.budget import (
-    BEGIN_SECONDS,
     FLOPS,
-    FLOPS_A_WEIGHT,
+    FLOPS_PER_WEIGHT,
+    START_SECONDS,
     VISIT_SECONDS,
     Effort,
     Workload,
-    frequency,
+    choose_frequency,
 )
 from cerebro_plpy.configs.templates.candidates import Proposal
 from cerebro_plpy.configs.templates.layers import encoders
@@ -60,7 +60,7 @@ def guessed(
     keys = dict(enumerate(tried, 1))
     work = Work(
         epochs=effort.epochs,
-        evaluate_epochs=metrics_iterations(effort.epochs, frequency(effort.epochs)),
+        evaluate_epochs=metrics_iterations(effort.epochs, choose_frequency(effort.epochs)),
         segments=tuple(range(load.segments)),
         rows=dict.fromkeys(keys, -(-load.training_rows // load.segments)),
         evaluated_rows=load.validation_rows / load.segments,
@@ -95,8 +95,12 @@ def weights(template: Template, load: Workload, table: RawTable) -> int:
     inputs, units = table.recipe.table, table.target.head.units
     if template is LINEAR:
         columns = inputs.columns + sum(inputs.cardinalities)
-        return units * columns + sum(encoders.weights_of_line(each, units) for each in inputs.wide)
-    return load.weights + sum(encoders.weights(each) - encoders.work(each) for each in inputs.wide)
+        return units * columns + sum(
+            encoders.count_linear_weights(wide, units) for wide in inputs.wide
+        )
+    return load.weights + sum(
+        encoders.estimate_weights(wide) - encoders.estimate_work(wide) for wide in inputs.wide
+    )
 
 
 def _programs(
@@ -118,7 +122,7 @@ def _programs(
             yield replace(like, name=name, configs=tuple(configs), compile=like.compile * networks)
             continue
         count = weights(templates[kind.template], load, table)
-        row = min(load.weights, count) * FLOPS_A_WEIGHT / FLOPS / load.share
+        row = min(load.weights, count) * FLOPS_PER_WEIGHT / FLOPS / load.share
         yield Program(
             name=name,
             configs=tuple(configs),
@@ -127,7 +131,7 @@ def _programs(
             source=GUESSED,
             row_seconds=row,
             evaluation_row_seconds=row * EVALUATION_SHARE,
-            compile=BEGIN_SECONDS * networks / load.share,
+            compile=START_SECONDS * networks / load.share,
             hop=hop,
             store=hop,
             state_bytes=count * STATE_BYTES,

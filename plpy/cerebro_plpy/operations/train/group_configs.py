@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.templates.candidates import Proposal
-from cerebro_plpy.configs.templates.template import batch_size
+from cerebro_plpy.configs.templates.template import choose_batch_size
 from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.limits import CONFIGS, check
 from cerebro_plpy.packing.grouped_buffers import GroupedLayouts
@@ -37,7 +37,7 @@ def entries(tried: Sequence[Proposal], groups: Groups | None, rows: int) -> list
     found = []
     for number, proposal in enumerate(tried, 1):
         found.append(Entry(number, None, proposal))
-        usual = batch_size(rows) == proposal.params["batch_size"]
+        usual = choose_batch_size(rows) == proposal.params["batch_size"]
         for group in groups.found if groups else ():
             found.append(Entry(number, group.value, _over(proposal, group) if usual else proposal))
     return found
@@ -45,7 +45,9 @@ def entries(tried: Sequence[Proposal], groups: Groups | None, rows: int) -> list
 
 def _over(proposal: Proposal, group: GroupRows) -> Proposal:
     """The same, with batches as they are usual over so many rows."""
-    return proposal._replace(params={**proposal.params, "batch_size": batch_size(group.training)})
+    return proposal._replace(
+        params={**proposal.params, "batch_size": choose_batch_size(group.training)}
+    )
 
 
 def places(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from cerebro_plpy.configs.params.keras_names import near_matches
 from cerebro_plpy.configs.prior_trials import BEST, run_of
 from cerebro_plpy.configs.search_space.sampling import RANDOM
-from cerebro_plpy.configs.templates.candidates import Predecessor
+from cerebro_plpy.configs.templates.candidates import PriorConfig
 from cerebro_plpy.database.call_checks import check_flat
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
@@ -23,7 +23,7 @@ from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 
 def named(
     module: str, session: Session, names: Sequence[str | None] | None
-) -> tuple[Predecessor, ...]:
+) -> tuple[PriorConfig, ...]:
     """The best configurations of runs, and those of models' versions that predict.
 
     Raises UndefinedObject where there is no such run or model, or none of its configurations is of
@@ -35,7 +35,7 @@ def named(
 
 def of_like_tables(
     session: Session, arguments: TrainArguments, table: RawTable
-) -> tuple[Predecessor, ...]:
+) -> tuple[PriorConfig, ...]:
     """Those of the caller's newest versions that predict such a target from columns of the same
     names.
 
@@ -48,7 +48,7 @@ def of_like_tables(
     return _read(session.run(sql("version.like"), values), "of {}")
 
 
-def _named(module: str, session: Session, name: str | None) -> tuple[Predecessor, ...]:
+def _named(module: str, session: Session, name: str | None) -> tuple[PriorConfig, ...]:
     hint = (
         "SELECT * FROM cerebro.model; or SELECT run_id, name FROM cerebro.run WHERE spec ? 'train';"
     )
@@ -73,8 +73,8 @@ def _named(module: str, session: Session, name: str | None) -> tuple[Predecessor
     return _read(rows, "of {}" if run is None else "best of {}")
 
 
-def _read(rows: Sequence[tuple[object, ...]], words: str) -> tuple[Predecessor, ...]:
+def _read(rows: Sequence[tuple[object, ...]], words: str) -> tuple[PriorConfig, ...]:
     return tuple(
-        Predecessor(str(template), json.loads(str(params)), words.format(origin), int(str(run_id)))
+        PriorConfig(str(template), json.loads(str(params)), words.format(origin), int(str(run_id)))
         for template, params, origin, run_id in rows
     )

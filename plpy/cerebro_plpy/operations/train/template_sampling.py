@@ -15,7 +15,7 @@ from typing import Any
 
 from cerebro_plpy.configs.run_spec import Spec
 from cerebro_plpy.configs.search_space.sampling import Sampling
-from cerebro_plpy.configs.templates.candidates import searched_for
+from cerebro_plpy.configs.templates.candidates import make_search_goal
 from cerebro_plpy.configs.templates.registry import find_template
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.configs.templates.template_space import TemplateSpace
@@ -38,7 +38,7 @@ def drawing(
     of its own, or of all rows."""
     train = spec.train
     assert train is not None
-    searched = searched_for(read_head(train), train.metric, train.training_rows, train.space)
+    searched = make_search_goal(read_head(train), train.metric, train.training_rows, train.space)
     space = TemplateSpace(templates, searched, Recipe.from_json(train.recipe).table)
     known = {key: space.point(each) for key, each in there.items()}
     wanted, begun = train.configs if sampling.learns else 0, Counter(groups)

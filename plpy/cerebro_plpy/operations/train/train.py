@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.configs.params import frameworks
 from cerebro_plpy.configs.run_spec import FitArguments, Ranking, Spec, metrics_iterations
 from cerebro_plpy.configs.search_space.search_rules import Span
-from cerebro_plpy.configs.templates.budget import Effort, frequency, training_epochs
+from cerebro_plpy.configs.templates.budget import Effort, choose_frequency, choose_training_epochs
 from cerebro_plpy.configs.templates.layers.model_io import Floats
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
@@ -187,7 +187,7 @@ def build_request(
     spec = Spec(
         arguments=fit_arguments(aim, prepared),
         epochs=planned.epochs,
-        frequency=frequency(planned.epochs),
+        frequency=choose_frequency(planned.epochs),
         evaluate_epochs=evaluated.epochs,
         training_epochs=evaluated.training,
         seed=aim.seed,
@@ -254,13 +254,13 @@ def _evaluated(aim: Aim, planned: Effort, ranking: Ranking) -> Evaluated:
     """So many that a search has what it decides by, after which a configuration may have come to
     its end.
     """
-    usual = metrics_iterations(planned.epochs, frequency(planned.epochs))
+    usual = metrics_iterations(planned.epochs, choose_frequency(planned.epochs))
     keys: dict[int, str | None] = dict.fromkeys(range(1, planned.configs + 1))
     rule = rule_over(aim.wanted.rule, keys, Span(planned.epochs, usual), Repeat())
     asked = rule.decision_epochs if rule else ()
     stopping = aim.wanted.rule.stopping(ranking) if aim.wanted.rule else None
     watched = stopping is not None and stopping.watched.dataset == "training"
-    training = None if watched else tuple(sorted({*training_epochs(usual), *asked}))
+    training = None if watched else tuple(sorted({*choose_training_epochs(usual), *asked}))
     return Evaluated(tuple(sorted({*usual, *asked})), training)
 
 

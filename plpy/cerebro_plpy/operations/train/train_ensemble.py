@@ -49,7 +49,7 @@ def assembled(
     best, total = members[0][0], sum(counts.values())
     shares = [(each, count / total) for each, count in members]
     networks = [Member(each.network.architecture, share) for each, share in shares]
-    text = ensemble.architecture(networks, len(train.classes) or 1)
+    text = ensemble.build_architecture(networks, len(train.classes) or 1)
     network = joined(workplace, [each for each, _ in members], text)
     assert network.state.stored is not None
     told = mean([(each.told, count) for each, count in members])

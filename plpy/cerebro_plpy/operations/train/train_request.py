@@ -14,25 +14,25 @@ from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.configs.search_space.search_rules import PATIENCE, PBT
 from cerebro_plpy.configs.templates import registry
 from cerebro_plpy.configs.templates.budget import (
-    MORE,
-    USUAL_PACE,
+    CONFIG_SURPLUS,
+    DEFAULT_PACE,
     Effort,
     Pace,
     Workload,
-    effort,
-    most_epochs,
-    sample_share,
-    usual_weights,
+    choose_max_epochs,
+    choose_sample_share,
+    estimate_effort,
+    estimate_weights,
 )
 from cerebro_plpy.configs.templates.candidates import (
-    Predecessor,
-    Predecessors,
+    PriorConfig,
+    PriorConfigs,
     Proposal,
-    draws_of,
-    proposals,
-    searched_for,
+    find_distributions,
+    make_search_goal,
+    propose_configs,
 )
-from cerebro_plpy.configs.templates.clone_mutation import Kin
+from cerebro_plpy.configs.templates.clone_mutation import CloneMutation
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.platform_protocol import Platform, Reader
@@ -103,7 +103,7 @@ class Aim:
     model: str
     wishes: TableOptions
     seed: int
-    predecessors: tuple[Predecessor, ...]
+    predecessors: tuple[PriorConfig, ...]
     core: float
 
 
@@ -186,10 +186,12 @@ def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Wo
     usual = platform.default_workers(segments)
     workers = min(aim.arguments.workers or min(usual, aim.arguments.configs or usual), segments)
     inputs = table.recipe.table
-    weights = usual_weights(inputs, table.target.head)
+    weights = estimate_weights(inputs, table.target.head)
     rows, groups = (table.rows, table.validation_rows), table.groups
     grouped = (len(groups.found), 1 - groups.loose[0] / table.rows) if groups else (0, 0.0)
-    return Workload(*rows, weights, segments, workers, aim.core, most_epochs(inputs), *grouped)
+    return Workload(
+        *rows, weights, segments, workers, aim.core, choose_max_epochs(inputs), *grouped
+    )
 
 
 def core_share() -> float:
@@ -210,7 +212,7 @@ def fitting(aim: Aim, db: Database, reader: Reader, table: RawTable, seconds: fl
     check_watched(aim, table)
     check_bred(aim, table)
     load = workload(aim, db.platform, table, segments_of(db, table))
-    share = sample_share(load, visit_seconds(aim, table, seconds))
+    share = choose_sample_share(load, visit_seconds(aim, table, seconds))
     return _with_groups(aim, reader, table if share == 1 else drawn(reader, table, share))
 
 
@@ -232,8 +234,8 @@ def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:
     """
     inputs = table.recipe.table
     if not aim.arguments.models:
-        return registry.usual(inputs)
-    found = registry.fitting(aim.wanted.templates, inputs)
+        return registry.choose_templates(inputs)
+    found = registry.select_suitable(aim.wanted.templates, inputs)
     for each in aim.wanted.templates:
         if each not in found:
             raise InvalidParameter(
@@ -277,10 +279,12 @@ def check_bred(aim: Aim, table: RawTable) -> None:
     if aim.wanted.rule is None or aim.wanted.rule.name != PBT:
         return
     head, inputs = table.target.head, table.recipe.table
-    searched = searched_for(head, aim.arguments.metric, table.rows, aim.wanted.space)
+    searched = make_search_goal(head, aim.arguments.metric, table.rows, aim.wanted.space)
     for each in templates_of(aim, table):
         usual = each.params(head, table.rows, {})
-        if not Kin(each, inputs, head).movable(usual, draws_of(each, searched)):
+        if not CloneMutation(each, inputs, head).find_mutable_fields(
+            usual, find_distributions(each, searched)
+        ):
             raise InvalidParameter(
                 f"{aim.module} error: search is {PBT!r}, but no field of template {each.name!r} is "
                 "left that could change while its weights and its optimizer stay as they are.",
@@ -291,8 +295,10 @@ def check_bred(aim: Aim, table: RawTable) -> None:
 def planned_effort(aim: Aim, table: RawTable, load: Workload, seconds: float) -> Effort:
     """How many configurations are tried, and for how long, where so many seconds are left."""
     asked, rule = aim.arguments, aim.wanted.rule
-    pace = Pace(rule.share, 1 if rule.abreast else MORE) if rule else USUAL_PACE
-    return effort(load, visit_seconds(aim, table, seconds), asked.epochs, asked.configs, pace)
+    pace = Pace(rule.share, 1 if rule.abreast else CONFIG_SURPLUS) if rule else DEFAULT_PACE
+    return estimate_effort(
+        load, visit_seconds(aim, table, seconds), asked.epochs, asked.configs, pace
+    )
 
 
 def segments_of(db: Database, table: RawTable) -> int:
@@ -363,18 +369,21 @@ def deadline(budget: float, spent: float, picks: int = 1, held_back: int = 0) ->
     return Deadline(*(max(0.0, round(moment - spent, 3)) for moment in moments))
 
 
-def predecessors_of(aim: Aim, session: Session, table: RawTable) -> Predecessors:
+def predecessors_of(aim: Aim, session: Session, table: RawTable) -> PriorConfigs:
     """Configurations that did well before: those that the call names, and those of tables like this
     one.
     """
-    return Predecessors(aim.predecessors, of_like_tables(session, aim.arguments, table))
+    return PriorConfigs(aim.predecessors, of_like_tables(session, aim.arguments, table))
 
 
-def asked(aim: Aim, known: Predecessors, table: RawTable, poll: Poll) -> Iterator[Proposal]:
+def asked(aim: Aim, known: PriorConfigs, table: RawTable, poll: Poll) -> Iterator[Proposal]:
     """The configurations that are tried, in their order; `poll` is called between them."""
-    searched = searched_for(table.target.head, aim.arguments.metric, table.rows, aim.wanted.space)
+    searched = make_search_goal(
+        table.target.head, aim.arguments.metric, table.rows, aim.wanted.space
+    )
     rule = aim.wanted.rule
     learning = bool(rule and rule.sampling and rule.sampling.learns)
     return polled(
-        proposals(templates_of(aim, table), searched, aim.seed, known, learning=learning), poll
+        propose_configs(templates_of(aim, table), searched, aim.seed, known, learning=learning),
+        poll,
     )

@@ -1,18 +1,15 @@
-"""Several predictions of one network: members that share most weights, each of them trained by a
-loss of its own.
+"""Several predictions of one network, by members that share most weights and have own losses.
 
-The loss that is to fall is the mean of the members' losses, and not that of their mean: members
-that are only told how good they are together stop being predictions. Yet what a network gives is
-one prediction, which losses and metrics of any kind are computed of. Both are possible at once, for
-a mean of losses is the loss of the mean, and how far members are from it, which no target has a say
-in:
+Training shall minimize the mean of the members' losses, not the loss of their mean: trained by the
+latter, members are no longer predictions by themselves. Yet a network has one prediction, from
+which losses and metrics of any kind are computed. Both is possible, because the mean of losses is
+the loss of the mean, plus the distance of members from it, which depends on no target:
 
-* of squares: mean (y - p_k)² = (y - p)² + mean (p_k - p)², with p the mean of all p_k;
-* of cross entropies, in gradients: a member with probabilities p_k has p_k - y, which is (p - y) +
-  (p_k - p), and the second is the gradient of the cross entropy of p_k to p, where p counts as
-  given.
+* squares: mean (y - p_k)² = (y - p)² + mean (p_k - p)², with p the mean of all p_k;
+* cross entropies, in gradients: a member with probabilities p_k has p_k - y, which is (p - y) +
+  (p_k - p). The second term is the gradient of the cross entropy of p_k to a constant p.
 
-So the second is a cost of the graph. Weights of rows count for the first alone.
+So the second term is a cost of the graph. Weights of rows apply to the first term only.
 """
 
 from __future__ import annotations
@@ -22,35 +19,34 @@ from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Head
 
 
-def averaged(graph: Graph, raw: Tensor, head: Head) -> Tensor:
-    """What `parts.prediction` takes, of what each member has for it; it is trained by the mean of
-    members' losses.
+def average_members(graph: Graph, raw: Tensor, head: Head) -> Tensor:
+    """Return the mean of members for `blocks.add_prediction`, trained by the mean of losses.
+
+    Args:
+        raw: outputs of the members, shape (members, units).
     """
-    return _probable(graph, raw) if isinstance(head, Classes) else _mean(graph, raw)
+    return _average_logits(graph, raw) if isinstance(head, Classes) else _average(graph, raw)
 
 
-def _mean(graph: Graph, raw: Tensor) -> Tensor:
+def _average(graph: Graph, raw: Tensor) -> Tensor:
     _, units = raw.shape
-    together = graph.operation("Mean", raw, shape=(units,), axis=1, keepdims=False)
-    middle = graph.operation("ExpandDims", together, shape=(1, units), axis=1)
-    squares = graph.operation("Square", graph.operation("Subtract", raw, middle))
-    apart = graph.operation("Mean", squares, shape=(units,), axis=1, keepdims=False)
-    return blocks.with_cost(
-        graph, together, graph.operation("Mean", apart, shape=(1,), axis=-1, keepdims=True)
-    )
+    mean = graph.operation("Mean", raw, shape=(units,), axis=1, keepdims=False)
+    center = graph.operation("ExpandDims", mean, shape=(1, units), axis=1)
+    squares = graph.operation("Square", graph.operation("Subtract", raw, center))
+    variances = graph.operation("Mean", squares, shape=(units,), axis=1, keepdims=False)
+    cost = graph.operation("Mean", variances, shape=(1,), axis=-1, keepdims=True)
+    return blocks.add_cost(graph, mean, cost)
 
 
-def _probable(graph: Graph, raw: Tensor) -> Tensor:
-    """The logarithms of mean probabilities; gradients go to the mean of logarithms, as the means of
-    losses have it.
-    """
+def _average_logits(graph: Graph, raw: Tensor) -> Tensor:
+    """Return logarithms of mean probabilities; gradients are those of the means of losses."""
     _, units = raw.shape
     logarithms = graph.operation("LogSoftmax", raw, axis=-1)
-    summed = graph.operation("Logsumexp", logarithms, shape=(units,), axis=1, keepdims=False)
-    known = graph.operation("StopGradient", summed)
-    learned = graph.operation("Mean", logarithms, shape=(units,), axis=1, keepdims=False)
-    probabilities = graph.operation("Softmax", known, axis=-1)
-    products = graph.operation("Multiply", probabilities, graph.operation("Negative", learned))
+    log_sums = graph.operation("Logsumexp", logarithms, shape=(units,), axis=1, keepdims=False)
+    fixed = graph.operation("StopGradient", log_sums)
+    means = graph.operation("Mean", logarithms, shape=(units,), axis=1, keepdims=False)
+    probabilities = graph.operation("Softmax", fixed, axis=-1)
+    products = graph.operation("Multiply", probabilities, graph.operation("Negative", means))
     cost = graph.operation("Sum", products, shape=(1,), axis=-1, keepdims=True)
-    change = graph.operation("Subtract", learned, graph.operation("StopGradient", learned))
-    return blocks.with_cost(graph, graph.operation("Add", known, change), cost)
+    change = graph.operation("Subtract", means, graph.operation("StopGradient", means))
+    return blocks.add_cost(graph, graph.operation("Add", fixed, change), cost)

@@ -1,20 +1,18 @@
-"""What several templates are made of: inputs, dense layers whose parameters learn at rates of their
-own, outputs.
+"""Building blocks of templates: inputs, layers whose parameters learn at own rates, and outputs.
 
-**Inputs.** Numbers and indicators are one input, and the categories that come as numbers are one,
-however many there are: each input is a column of the packed table, and every further one costs time
-when buffers are packed, sent and taken apart. The numbers of all categories look up one table of
-weights, in which each category begins at an offset that is a constant of the graph. What is no
-level of its category counts as its level 0, which is missing and unseen. Columns of which a row has
-many numbers, such as the words of a text, are an input each, behind these two.
+**Inputs.** Numbers and indicators are one input, and all categories with codes are another, because
+every input is a column of the packed table, which takes time to pack, send and decode. The codes of
+all categories look up one table of weights, in which each category begins at a constant offset. A
+code that its category does not have counts as 0, which means missing or unseen. Columns with many
+numbers in a row, such as the words of a text, are inputs of their own, after these two.
 
-**Rates.** A parameter p that is to learn f times as fast as others is kept as u = p/f, and the
-graph has f·u. The steps of Adam do not depend on how large gradients are, so those of p are f times
+**Rates.** A parameter p that shall learn f times as fast as others is stored as u = p/f, and the
+graph uses f·u. The steps of Adam do not depend on the size of gradients, so steps of p are f times
 as long.
 
-**Costs.** What is to fall in training beside the loss, and depends on no target, is an activity
-regularizer of the graph. It gives gradients in full, and the loss but a constant of 1/STEEPNESS, so
-that losses of templates compare.
+**Costs.** A quantity that training shall minimize beside the loss, and that depends on no target,
+is an activity regularizer of the graph. Its gradients are exact, but it adds only the constant
+1/STEEPNESS to the loss, so that losses of templates can be compared.
 """
 
 from __future__ import annotations
@@ -46,80 +44,82 @@ from cerebro_plpy.records import dataclass
 OUTPUT = "prediction"
 BIAS_RATE = 0.1
 MOMENTUM = 0.9
-"""Of means over batches: with Keras' 0.99 they are far from what they should be after some epochs
-of a small table.
-"""
+"""Momentum of batch statistics; with Keras' 0.99 they lag behind for epochs of a small table."""
 STEEPNESS = 2.0**15
-"""What a regularizer watches is at least 0, and here 1; so much less of it is in the loss. As much
-as float16 holds.
+"""Factor by which the regularized quantity, which is at least 0, is smaller in the loss.
+
+It is as large as float16 allows.
 """
 
 
 @dataclass(frozen=True)
-class Beginning:
-    """The standard deviations of a dense layer's weights and biases before training."""
+class Initialization:
+    """The standard deviations of a dense layer's parameters before training."""
 
     kernel: float
     bias: float
 
 
-def numbers_input(graph: Graph, table: Table) -> Tensor | None:
-    """Numbers and then indicators, none of them infinite; None where a table has neither."""
+def add_numbers_input(graph: Graph, table: Table) -> Tensor | None:
+    """Add the input of numbers and indicators, clipped; return None if the table has neither."""
     if not table.columns:
         return None
-    given = graph.input("numbers", (table.columns,))
-    return graph.operation("Clip", given, x_min=-FARTHEST, x_max=FARTHEST)
+    raw = graph.input("numbers", (table.columns,))
+    return graph.operation("Clip", raw, x_min=-FARTHEST, x_max=FARTHEST)
 
 
-def codes_input(graph: Graph, table: Table) -> Tensor | None:
-    """The number of each category's level, 0 for what is none; None where a table has no such
-    categories.
-    """
+def add_codes_input(graph: Graph, table: Table) -> Tensor | None:
+    """Add the input of categories' codes; return None if the table has no such categories."""
     if not table.cardinalities:
         return None
-    given = graph.input("codes", (len(table.cardinalities),), "int32")
-    return _known(graph, given, Constant(table.cardinalities, "int32"))
+    raw = graph.input("codes", (len(table.cardinalities),), "int32")
+    return _replace_unknown(graph, raw, Constant(table.cardinalities, "int32"))
 
 
-def wide_input(graph: Graph, place: int, wide: Wide) -> Tensor:
-    """A column that is an input of its own; one of whole numbers has 0 where none of its levels
-    is.
+def add_wide_input(graph: Graph, number: int, wide: Wide) -> Tensor:
+    """Add the input of a wide column; unknown word numbers count as 0."""
+    raw = graph.input(wide_name(number), wide.shape, wide.dtype)
+    return _replace_unknown(graph, raw, wide.levels) if wide.levels else raw
+
+
+def _replace_unknown(graph: Graph, codes: Tensor, levels: Constant | int) -> Tensor:
+    """Replace codes that are not from 0 to levels - 1 by 0."""
+    nonnegative = graph.operation("Maximum", codes, 0)
+    is_known = graph.operation("Less", nonnegative, levels, dtype="bool")
+    return graph.operation("Where", is_known, nonnegative, 0, shape=codes.shape, dtype="int32")
+
+
+def embed_codes(
+    graph: Graph, name: str, table: Table, rows: Tensor, width: int, initializer: Json
+) -> Tensor:
+    """Return `width` weights for the code of each category.
+
+    Args:
+        rows: rows of the table of weights; see `offset_codes`.
     """
-    given = graph.input(wide_name(place), wide.shape, wide.dtype)
-    return _known(graph, given, wide.levels) if wide.levels else given
+    return embed(graph, name, rows, (table.levels, width), initializer)
 
 
-def _known(graph: Graph, given: Tensor, levels: Constant | int) -> Tensor:
-    least = graph.operation("Maximum", given, 0)
-    known = graph.operation("Less", least, levels, dtype="bool")
-    return graph.operation("Where", known, least, 0, shape=given.shape, dtype="int32")
-
-
-def places(graph: Graph, table: Table, codes: Tensor) -> Tensor:
-    """The rows of one table of weights that the levels have."""
+def offset_codes(graph: Graph, table: Table, codes: Tensor) -> Tensor:
+    """Return the rows of codes in the table of weights that all categories share."""
     offsets = [0, *accumulate(table.cardinalities[:-1])]
     return graph.operation("Add", codes, Constant(tuple(offsets), "int32"))
 
 
-def looked_up(
-    graph: Graph, name: str, table: Table, places: Tensor, width: int, initializer: Json
+def embed(
+    graph: Graph, name: str, rows: Tensor, size: tuple[int, int], initializer: Json
 ) -> Tensor:
-    """So many weights of each category's level."""
-    return embedded(graph, name, places, (table.levels, width), initializer)
+    """Look up rows of a table of weights.
 
-
-def embedded(
-    graph: Graph, name: str, places: Tensor, weights: tuple[int, int], initializer: Json
-) -> Tensor:
-    """Rows of a table of weights, by their places; `weights` is how many rows it has, and how wide
-    they are.
+    Args:
+        size: number of rows and width of the table of weights.
     """
-    levels, width = weights
+    levels, width = size
     return graph.layer(
         "Embedding",
         name,
-        places,
-        (*places.shape, width),
+        rows,
+        (*rows.shape, width),
         input_dim=levels,
         output_dim=width,
         embeddings_initializer=initializer,
@@ -128,109 +128,121 @@ def embedded(
 
 
 def smooth_clip(graph: Graph, x: Tensor) -> Tensor:
-    """z/√(1 + (z/3)²): nearly z where it is small, and never beyond 3."""
+    """Return z/√(1 + (z/3)²): close to z for small z, and never beyond 3."""
     squares = graph.operation("Multiply", graph.operation("Square", x), 1 / 9)
-    return graph.operation(
-        "Multiply", x, graph.operation("Rsqrt", graph.operation("Add", squares, 1.0))
-    )
+    inverse_root = graph.operation("Rsqrt", graph.operation("Add", squares, 1.0))
+    return graph.operation("Multiply", x, inverse_root)
 
 
-def times(graph: Graph, name: str, x: Tensor, scale: float) -> Tensor:
-    """A tensor times a number, by a layer, which is known to keep the width of an output."""
+def rescale(graph: Graph, name: str, x: Tensor, scale: float) -> Tensor:
+    """Multiply by a constant, with a layer that is known to keep the width of an output."""
     return graph.layer("Rescaling", name, x, x.shape, scale=scale, offset=0.0)
 
 
-def weights(graph: Graph, name: str, beside: Tensor, shape: Shape, initializer: Json) -> Tensor:
-    """Weights of this shape, as a tensor of one row that is combined with all rows; `beside` has
-    two dimensions.
+def add_weights(graph: Graph, name: str, x: Tensor, shape: Shape, initializer: Json) -> Tensor:
+    """Return trainable weights of this shape, as a tensor of one row that broadcasts to all rows.
 
-    A product with them takes a seventh of the time of an EinsumDense that has them: TensorFlow
-    makes that a product of as many matrices of one number.
+    A product with them takes a seventh of the time of an EinsumDense layer: TensorFlow makes that
+    a product of many matrices of one number.
+
+    Args:
+        x: any tensor with two dimensions.
     """
     count = math.prod(shape)
-    corner = graph.operation(
-        "GetItem", beside, [slice(0, 1), slice(0, 1)], shape=(1,), dtype="float32"
-    )
+    first_row = [slice(0, 1), slice(0, 1)]
+    corner = graph.operation("GetItem", x, first_row, shape=(1,), dtype="float32")
     one = graph.operation("OnesLike", corner)
     row = graph.layer(
         "Dense", name, one, (count,), units=count, use_bias=False, kernel_initializer=initializer
     )
-    return (
-        row
-        if len(shape) == 1
-        else graph.layer("Reshape", f"{name}_shape", row, shape, target_shape=list(shape))
-    )
+    if len(shape) == 1:
+        return row
+    return graph.layer("Reshape", f"{name}_shape", row, shape, target_shape=list(shape))
 
 
-def lines(graph: Graph, name: str, x: Tensor, begin: tuple[Json, Json], width: int) -> Tensor:
-    """Of each column so many numbers, each a line over it; `begin` is how slopes begin, and values
-    at 0.
+def add_lines(
+    graph: Graph, name: str, x: Tensor, initializers: tuple[Json, Json], width: int
+) -> Tensor:
+    """Return `width` linear functions of each column.
+
+    Args:
+        initializers: of the slopes, and of the values at 0.
     """
     shape = (*x.shape, width)
-    slopes, starts = (
-        weights(graph, f"{name}_{k}", x, shape, each)
-        for k, each in zip(("slopes", "starts"), begin)
-    )
-    own = graph.operation("ExpandDims", x, shape=(*x.shape, 1), axis=-1)
-    return graph.operation("Add", graph.operation("Multiply", own, slopes, shape=shape), starts)
+    slope_initializer, start_initializer = initializers
+    slopes = add_weights(graph, f"{name}_slopes", x, shape, slope_initializer)
+    starts = add_weights(graph, f"{name}_starts", x, shape, start_initializer)
+    expanded = graph.operation("ExpandDims", x, shape=(*x.shape, 1), axis=-1)
+    products = graph.operation("Multiply", expanded, slopes, shape=shape)
+    return graph.operation("Add", products, starts)
 
 
-def scaled(graph: Graph, name: str, x: Tensor, rate: float) -> Tensor:
-    """Every column times a weight of its own, which begins at 1."""
-    own = weights(graph, name, x, x.shape, constant(1 / rate))
-    return graph.operation("Multiply", x, graph.operation("Multiply", own, rate))
+def scale_columns(graph: Graph, name: str, x: Tensor, rate: float) -> Tensor:
+    """Multiply every column by a weight of its own, initially 1."""
+    column_weights = add_weights(graph, name, x, x.shape, constant(1 / rate))
+    return graph.operation("Multiply", x, graph.operation("Multiply", column_weights, rate))
 
 
-def dense(
-    graph: Graph, name: str, x: Tensor, units: int, begin: Beginning, rate: float = 1.0
+def add_dense(
+    graph: Graph,
+    name: str,
+    x: Tensor,
+    units: int,
+    initialization: Initialization,
+    rate: float = 1.0,
 ) -> Tensor:
-    """W·x/√width + b, in the form of neural tangent kernels: W learns at `rate`, and b at a tenth
-    of it.
+    """Return W·x/√width + b, the neural tangent parametrization of a dense layer.
+
+    Args:
+        rate: learning rate of W; that of b is a tenth of it.
     """
     (width,) = x.shape
-    slow = BIAS_RATE * rate
-    before = times(graph, f"{name}_in", x, rate / (slow * math.sqrt(width)))
-    config = {
-        "kernel_initializer": normal(begin.kernel / rate),
-        "bias_initializer": normal(begin.bias / slow),
+    bias_rate = BIAS_RATE * rate
+    inputs = rescale(graph, f"{name}_in", x, rate / (bias_rate * math.sqrt(width)))
+    initializers = {
+        "kernel_initializer": normal(initialization.kernel / rate),
+        "bias_initializer": normal(initialization.bias / bias_rate),
     }
-    after = graph.layer("Dense", name, before, (units,), units=units, **config)
-    return times(graph, f"{name}_out", after, slow)
+    outputs = graph.layer("Dense", name, inputs, (units,), units=units, **initializers)
+    return rescale(graph, f"{name}_out", outputs, bias_rate)
 
 
-def with_bias(graph: Graph, name: str, x: Tensor, initializer: Json, rate: float = 1.0) -> Tensor:
-    """A bias added to a sum of layers that have none; `initializer` gives what the graph multiplies
-    by `rate`.
+def add_bias(graph: Graph, name: str, x: Tensor, initializer: Json, rate: float = 1.0) -> Tensor:
+    """Add a bias to a sum of layers without biases.
+
+    Args:
+        initializer: of the stored bias, which the graph multiplies by `rate`.
     """
-    return graph.operation(
-        "Add", x, graph.operation("Multiply", weights(graph, name, x, x.shape, initializer), rate)
-    )
+    bias = add_weights(graph, name, x, x.shape, initializer)
+    return graph.operation("Add", x, graph.operation("Multiply", bias, rate))
 
 
-def dropped(graph: Graph, name: str, x: Tensor, rate: float) -> Tensor:
-    """In training so much of a tensor is left out; of a rate of 0 there is no layer."""
+def add_dropout(graph: Graph, name: str, x: Tensor, rate: float) -> Tensor:
+    """Add a Dropout layer; a rate of 0 adds none."""
     return graph.layer("Dropout", name, x, x.shape, rate=rate) if rate else x
 
 
-def added(graph: Graph, terms: list[Tensor]) -> Tensor:
-    """The sum of several tensors of one shape."""
+def add_up(graph: Graph, terms: list[Tensor]) -> Tensor:
+    """Return the sum of tensors of the same shape."""
     total = terms[0]
     for term in terms[1:]:
         total = graph.operation("Add", total, term)
     return total
 
 
-def joined(graph: Graph, parts: list[Tensor]) -> Tensor:
-    """The columns of several tensors beside each other."""
+def concatenate(graph: Graph, parts: list[Tensor]) -> Tensor:
+    """Concatenate the columns of tensors."""
     if len(parts) == 1:
         return parts[0]
     width = sum(part.shape[0] for part in parts)
     return graph.operation("Concatenate", parts, shape=(width,), dtype="float32", axis=-1)
 
 
-def with_cost(graph: Graph, x: Tensor, cost: Tensor) -> Tensor:
-    """The same numbers; in training the mean of the cost, a number of each row that is at least 0,
-    falls too.
+def add_cost(graph: Graph, x: Tensor, cost: Tensor) -> Tensor:
+    """Return x unchanged, and let training minimize the mean of the cost, too.
+
+    Args:
+        cost: a number of each row, at least 0.
     """
     change = graph.operation("Subtract", cost, graph.operation("StopGradient", cost))
     steep = graph.operation("Add", graph.operation("Multiply", change, STEEPNESS), 1.0)
@@ -238,61 +250,61 @@ def with_cost(graph: Graph, x: Tensor, cost: Tensor) -> Tensor:
     return graph.operation("Add", x, graph.operation("Multiply", watched, 0.0))
 
 
-def smoothed(graph: Graph, raw: Tensor, share: float) -> Tensor:
-    """The same logits, trained as if so much of each target's 1 were spread over all classes.
+def smooth_labels(graph: Graph, logits: Tensor, share: float) -> Tensor:
+    """Return the same logits, trained with label smoothing.
 
-    The gradient of that loss is (1 - share)·(p - y) + share·(p - 1/classes); the loss itself stays
-    that of the target.
+    The gradient of the smoothed loss is (1 - share)·(p - y) + share·(p - 1/classes). The loss
+    itself remains that of the target.
+
+    Args:
+        share: part of each target's 1 that is spread over all classes.
     """
     if not share:
-        return raw
-    known = graph.operation("StopGradient", raw)
-    change = graph.operation("Multiply", graph.operation("Subtract", raw, known), 1 - share)
-    whole = graph.operation("Logsumexp", raw, shape=(1,), axis=-1, keepdims=True)
-    middle = graph.operation("Mean", raw, shape=(1,), axis=-1, keepdims=True)
-    cost = graph.operation("Multiply", graph.operation("Subtract", whole, middle), share)
-    return with_cost(graph, graph.operation("Add", known, change), cost)
+        return logits
+    fixed = graph.operation("StopGradient", logits)
+    change = graph.operation("Multiply", graph.operation("Subtract", logits, fixed), 1 - share)
+    log_sum = graph.operation("Logsumexp", logits, shape=(1,), axis=-1, keepdims=True)
+    mean = graph.operation("Mean", logits, shape=(1,), axis=-1, keepdims=True)
+    cost = graph.operation("Multiply", graph.operation("Subtract", log_sum, mean), share)
+    return add_cost(graph, graph.operation("Add", fixed, change), cost)
 
 
-def hidden_prediction(graph: Graph, x: Tensor, units: int, dropout: float, head: Head) -> Tensor:
-    """The prediction of a hidden layer of so many units, before and behind which so much is
-    dropped.
-    """
-    x = dropped(graph, "dropout_0", x, dropout)
+def add_hidden_prediction(
+    graph: Graph, x: Tensor, units: int, dropout: float, head: Head
+) -> Tensor:
+    """Add a hidden layer between two dropouts, and the prediction."""
+    x = add_dropout(graph, "dropout_0", x, dropout)
     y = graph.layer("Dense", "hidden", x, (units,), units=units, activation="relu")
-    y = dropped(graph, "dropout_1", y, dropout)
-    return prediction(graph, graph.layer("Dense", "out", y, (head.units,), units=head.units), head)
+    y = add_dropout(graph, "dropout_1", y, dropout)
+    raw = graph.layer("Dense", "out", y, (head.units,), units=head.units)
+    return add_prediction(graph, raw, head)
 
 
-def prediction(graph: Graph, raw: Tensor, head: Head) -> Tensor:
-    """Probabilities of classes, or float targets in their own units."""
+def add_prediction(graph: Graph, raw: Tensor, head: Head) -> Tensor:
+    """Add probabilities of classes, or float targets in their own units."""
+    shape = [head.units]
     if isinstance(head, Classes):
-        logits = graph.layer("Reshape", "logits", raw, raw.shape, target_shape=[head.units])
+        logits = graph.layer("Reshape", "logits", raw, raw.shape, target_shape=shape)
         return graph.layer("Activation", OUTPUT, logits, raw.shape, activation="softmax")
-    return graph.layer(
-        "Reshape", OUTPUT, _measured(graph, raw, head), raw.shape, target_shape=[head.units]
-    )
+    floats = _scale_to_targets(graph, raw, head)
+    return graph.layer("Reshape", OUTPUT, floats, raw.shape, target_shape=shape)
 
 
-def _measured(graph: Graph, raw: Tensor, head: Floats) -> Tensor:
-    """mean + deviation·raw within the bounds, through which raw learns as if it were compared with
-    scaled targets.
+def _scale_to_targets(graph: Graph, raw: Tensor, head: Floats) -> Tensor:
+    """Return mean + deviation·raw within the bounds, trained as if targets were standardized.
 
     A mean squared error in the targets' own units would have gradients as large as the square of
-    these, which Adam's epsilon or float32 may not be fit for, and none for what is out of bounds.
-    So gradients pass by: those of raw - stop(raw), which is 0, times 1/deviation, are the scaled
-    target's.
+    these units, which may not suit Adam's epsilon or float32, and none outside the bounds. So
+    gradients take another way: those of raw - stop(raw), which is 0, times 1/deviation, are the
+    gradients for standardized targets.
     """
     means, deviations, lows, highs = (
         Constant(tuple(getattr(target, key) for target in head.targets))
         for key in ("mean", "deviation", "low", "high")
     )
-    told = graph.operation("Add", graph.operation("Multiply", raw, deviations), means)
-    clamped = graph.operation("Minimum", graph.operation("Maximum", told, lows), highs)
+    values = graph.operation("Add", graph.operation("Multiply", raw, deviations), means)
+    clamped = graph.operation("Minimum", graph.operation("Maximum", values, lows), highs)
     change = graph.operation("Subtract", raw, graph.operation("StopGradient", raw))
     inverses = Constant(tuple(1 / target.deviation for target in head.targets))
-    return graph.operation(
-        "Add",
-        graph.operation("StopGradient", clamped),
-        graph.operation("Multiply", change, inverses),
-    )
+    fixed = graph.operation("StopGradient", clamped)
+    return graph.operation("Add", fixed, graph.operation("Multiply", change, inverses))

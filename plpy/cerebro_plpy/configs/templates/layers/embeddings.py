@@ -1,12 +1,11 @@
-"""How the columns of a table become what the layers of a network take: numbers in two ways,
-categories by their levels.
+"""The columns of a table as inputs of layers: numbers in two ways, and categories by their codes.
 
 The periodic embeddings are those of Holzmüller, Grinsztajn and Steinwart, "Better by Default"
-(2024): a number is kept, and beside it stands what a small layer makes of its waves, whose
-frequencies are learned. The piecewise ones are those of Gorishniy, Rubachev and Babenko, "On
-Embeddings for Numerical Features" (2022), section 3.2, without a layer of their own: beside a
-number stands of each piece of its range how much of it lies below the number. What they can tell of
-numbers was learned beforehand, so they need less training, and make steps where a table has some.
+(2024): a small layer learns from waves of a number, whose frequencies are learned too, and its
+outputs are added beside the number. The piecewise ones are those of Gorishniy, Rubachev and
+Babenko, "On Embeddings for Numerical Features" (2022), section 3.2, without a layer of their own:
+for each piece of a number's range, the share of the piece that lies below the number is added. The
+pieces are learned before training, so these embeddings need less training, and can represent steps.
 """
 
 from __future__ import annotations
@@ -27,138 +26,138 @@ from cerebro_plpy.configs.templates.template import Field, Params
 from cerebro_plpy.records import dataclass
 
 FREQUENCIES = 16
-PERIODIC = 3
-"""Numbers that a number's frequencies come to; it is kept beside them."""
-EMBEDDING = 8
-"""Numbers that a category's level comes to."""
+PERIODIC_WIDTH = 3
+"""Width of the periodic embedding of a number, beside the number itself."""
+CATEGORY_WIDTH = 8
+"""Width of the embedding of a category."""
 FREQUENCY = Field(
     "frequency", "How fast numbers' waves are", 0.1, Range(0.01, 50.0, "log"), limits=(1e-6, 1e3)
 )
 """The same field in every template that has waves."""
-
-
-PERIODICALLY, PIECEWISE = "periodic", "piecewise"
+PERIODIC = "periodic"
+PIECEWISE = "piecewise"
 NUMBERS = Field(
     "numbers",
     "What stands beside a number: waves of it, or how much of each piece of its range lies below "
     "it",
-    PERIODICALLY,
-    Choices((PERIODICALLY, PIECEWISE)),
-    words=(PERIODICALLY, PIECEWISE),
+    PERIODIC,
+    Choices((PERIODIC, PIECEWISE)),
+    words=(PERIODIC, PIECEWISE),
 )
 """The same field in every template that embeds numbers."""
 
 
 @dataclass(frozen=True)
 class Waves:
-    """How fast the waves of numbers are before training, and how fast they learn, in the learning
-    rate.
-    """
+    """The waves of periodic embeddings."""
 
-    frequency: float
-    rate: float = 1.0
+    frequency: float  # scale of the frequencies before training
+    rate: float = 1.0  # factor of the learning rate
 
 
-def columns(graph: Graph, table: Table, waves: Waves, params: Params) -> Tensor:
-    """All columns beside each other: numbers and what tells more of them, indicators as they are,
-    others as vectors.
-    """
-    found = [
-        *numbers(graph, table, None if params[NUMBERS.name] == PIECEWISE else waves),
-        *categories(graph, table),
+def embed_columns(graph: Graph, table: Table, waves: Waves, params: Params) -> Tensor:
+    """Return all columns: embedded numbers, indicators, embedded categories, and wide columns."""
+    number_waves = None if params[NUMBERS.name] == PIECEWISE else waves
+    parts = [
+        *embed_numbers(graph, table, number_waves),
+        *_embed_categories(graph, table),
+        *encoders.encode_columns(graph, table, params),
     ]
-    return blocks.joined(graph, [*found, *encoders.encoded(graph, table, params)])
+    return blocks.concatenate(graph, parts)
 
 
 def plain_columns(graph: Graph, table: Table, params: Params) -> Tensor:
-    """All columns beside each other: numbers and indicators without waves, others as vectors."""
-    given = blocks.numbers_input(graph, table)
-    found = [] if given is None else [blocks.smooth_clip(graph, given)]
-    found += [*categories(graph, table), *encoders.encoded(graph, table, params)]
-    return blocks.joined(graph, found)
+    """Return all columns like `embed_columns`, but with plain numbers."""
+    parts = []
+    raw = blocks.add_numbers_input(graph, table)
+    if raw is not None:
+        parts.append(blocks.smooth_clip(graph, raw))
+    parts += _embed_categories(graph, table)
+    parts += encoders.encode_columns(graph, table, params)
+    return blocks.concatenate(graph, parts)
 
 
-def numbers(graph: Graph, table: Table, waves: Waves | None) -> list[Tensor]:
-    """What numbers come to, by waves or by pieces, and indicators as they are."""
-    given = blocks.numbers_input(graph, table)
-    if given is None:
+def embed_numbers(graph: Graph, table: Table, waves: Waves | None) -> list[Tensor]:
+    """Return numbers with periodic or piecewise embeddings, and plain indicators.
+
+    Args:
+        waves: None for piecewise embeddings.
+    """
+    raw = blocks.add_numbers_input(graph, table)
+    if raw is None:
         return []
-    x = blocks.smooth_clip(graph, given)
+    x = blocks.smooth_clip(graph, raw)
     if not table.numbers:
         return [x]
-    wanted = (
-        _columns(graph, x, slice(None, table.numbers), table.numbers) if table.indicators else x
-    )
-    found = (
-        [wanted, *_piecewise(graph, given, table)]
-        if waves is None
-        else [_periodic(graph, wanted, waves)]
-    )
-    return (
-        [*found, _columns(graph, x, slice(table.numbers, None), table.indicators)]
-        if table.indicators
-        else found
-    )
+    numbers = x
+    if table.indicators:
+        numbers = _select_columns(graph, x, slice(None, table.numbers), table.numbers)
+    if waves is None:
+        parts = [numbers, *_embed_piecewise(graph, raw, table)]
+    else:
+        parts = [_embed_periodic(graph, numbers, waves)]
+    if table.indicators:
+        parts.append(_select_columns(graph, x, slice(table.numbers, None), table.indicators))
+    return parts
 
 
-def categories(graph: Graph, table: Table) -> list[Tensor]:
-    """The vectors of all categories' levels, beside each other; none where the table has no
-    category.
-    """
-    codes = blocks.codes_input(graph, table)
+def _embed_categories(graph: Graph, table: Table) -> list[Tensor]:
+    """Return the embeddings of all categories; [] if the table has none."""
+    codes = blocks.add_codes_input(graph, table)
     if codes is None:
         return []
-    found = blocks.looked_up(
-        graph, "levels", table, blocks.places(graph, table, codes), EMBEDDING, normal(1.0)
-    )
-    return [_flat(graph, "levels_flat", found)]
+    rows = blocks.offset_codes(graph, table, codes)
+    vectors = blocks.embed_codes(graph, "levels", table, rows, CATEGORY_WIDTH, normal(1.0))
+    return [_flatten(graph, "levels_flat", vectors)]
 
 
-def _columns(graph: Graph, x: Tensor, which: slice, count: int) -> Tensor:
-    return graph.operation("GetItem", x, [slice(None), which], shape=(count,))
+def _select_columns(graph: Graph, x: Tensor, columns: slice, count: int) -> Tensor:
+    return graph.operation("GetItem", x, [slice(None), columns], shape=(count,))
 
 
-def _periodic(graph: Graph, x: Tensor, waves: Waves) -> Tensor:
-    """Each number z, and A·cos(2π·w·z + b) + c beside it, with w, b, A and c of its own."""
+def _embed_periodic(graph: Graph, x: Tensor, waves: Waves) -> Tensor:
+    """Return each number z with A·cos(2π·w·z + b) + c; each has its own w, b, A and c."""
     (count,) = x.shape
-    turns = blocks.times(graph, "turns", x, 2 * math.pi)
-    begin = normal(waves.frequency / waves.rate), uniform(math.pi / waves.rate)
-    angles = blocks.lines(graph, "waves", turns, begin, FREQUENCIES)
+    turns = blocks.rescale(graph, "turns", x, 2 * math.pi)
+    initializers = normal(waves.frequency / waves.rate), uniform(math.pi / waves.rate)
+    angles = blocks.add_lines(graph, "waves", turns, initializers, FREQUENCIES)
     cosines = graph.operation("Cos", graph.operation("Multiply", angles, waves.rate))
+    limit = 1 / (math.sqrt(FREQUENCIES) * waves.rate)
     mixed = graph.layer(
         "EinsumDense",
         "periodic",
         cosines,
-        (count, PERIODIC),
+        (count, PERIODIC_WIDTH),
         equation="bfh,fho->bfo",
-        output_shape=[count, PERIODIC],
+        output_shape=[count, PERIODIC_WIDTH],
         bias_axes="fo",
-        kernel_initializer=uniform(1 / (math.sqrt(FREQUENCIES) * waves.rate)),
-        bias_initializer=uniform(1 / (math.sqrt(FREQUENCIES) * waves.rate)),
+        kernel_initializer=uniform(limit),
+        bias_initializer=uniform(limit),
     )
-    own = graph.operation("ExpandDims", x, shape=(count, 1), axis=-1)
-    both = [own, graph.operation("Multiply", mixed, waves.rate)]
-    beside = graph.operation(
-        "Concatenate", both, shape=(count, 1 + PERIODIC), dtype="float32", axis=-1
-    )
-    return _flat(graph, "numbers_flat", beside)
+    numbers = graph.operation("ExpandDims", x, shape=(count, 1), axis=-1)
+    parts = [numbers, graph.operation("Multiply", mixed, waves.rate)]
+    shape = (count, 1 + PERIODIC_WIDTH)
+    joined = graph.operation("Concatenate", parts, shape=shape, dtype="float32", axis=-1)
+    return _flatten(graph, "numbers_flat", joined)
 
 
-def _piecewise(graph: Graph, given: Tensor, table: Table) -> list[Tensor]:
-    """Of each piece of each number's range how much of it lies below: from 0 to 1."""
-    each = [
-        (place, *ends) for place, edges in enumerate(table.pieces) for ends in zip(edges, edges[1:])
+def _embed_piecewise(graph: Graph, raw: Tensor, table: Table) -> list[Tensor]:
+    """Return the share of each piece of each number's range that lies below the number."""
+    pieces = [
+        (column, low, high)
+        for column, edges in enumerate(table.pieces)
+        for low, high in zip(edges, edges[1:])
     ]
-    if not each:
+    if not pieces:
         return []
-    numbers = Constant(tuple(place for place, _, _ in each), "int32")
-    own = graph.operation("Take", given, numbers, shape=(len(each),), axis=1)
-    above = graph.operation("Subtract", own, Constant(tuple(low for _, low, _ in each)))
-    share = graph.operation(
-        "Multiply", above, Constant(tuple(1 / (high - low) for _, low, high in each))
-    )
-    return [graph.operation("Clip", share, x_min=0.0, x_max=1.0)]
+    columns = Constant(tuple(column for column, _, _ in pieces), "int32")
+    lows = Constant(tuple(low for _, low, _ in pieces))
+    inverse_lengths = Constant(tuple(1 / (high - low) for _, low, high in pieces))
+    numbers = graph.operation("Take", raw, columns, shape=(len(pieces),), axis=1)
+    lengths_below = graph.operation("Subtract", numbers, lows)
+    shares = graph.operation("Multiply", lengths_below, inverse_lengths)
+    return [graph.operation("Clip", shares, x_min=0.0, x_max=1.0)]
 
 
-def _flat(graph: Graph, name: str, x: Tensor) -> Tensor:
+def _flatten(graph: Graph, name: str, x: Tensor) -> Tensor:
     return graph.layer("Flatten", name, x, (math.prod(x.shape),))

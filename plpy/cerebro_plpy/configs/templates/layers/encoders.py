@@ -1,15 +1,14 @@
-"""Columns that are inputs of their own, as what the layers of a network take: an encoder for each
-kind of them.
+"""Encoders of wide columns, one for each kind.
 
-What a column comes to stands beside what its network makes of numbers and codes. So a text, a
-series or an image is learned from by every template; one that is made for them does more with them.
-In that for texts the vectors of words learn faster.
+An encoder's output is concatenated with the numbers and the embedded categories of a network, so
+every template can learn from a text, a series or an image; a template for such a kind does more
+with it.
 
-Words' vectors begin near 0: what was seen once or never has no say then. Over docstrings of
-packages, by which a model was to tell the package, nothing else mattered as much: vectors that
-begin as normal numbers came to 0.62 of the answers right, these to 0.71. That whole words are
-dropped in training, maxima beside sums, and pairs of words did not help. A linear model came from
-0.69 to 0.73 by how rare words are, by pairs, and by more numbers for words.
+Vectors of words are initially near 0, so words that are seen once or never have no influence. In a
+test with docstrings of packages, in which a model predicts the package, nothing else mattered as
+much: normally distributed vectors reached an accuracy of 0.62, these 0.71. Dropping whole words in
+training, maxima beside sums, and pairs of words did not help. A linear model rose from 0.69 to 0.73
+with the rarity of words, pairs, and more word numbers.
 """
 
 from __future__ import annotations
@@ -33,234 +32,235 @@ from cerebro_plpy.configs.templates.layers.model_io import (
 )
 from cerebro_plpy.configs.templates.template import Params
 
-WORD = 32
-"""Numbers that a word comes to, where a template does not say it."""
-BEGIN = 0.01
-"""The standard deviation of words' vectors before training."""
-WORD_RATE, LINEAR_RATE = 10.0, 3.0
-"""How fast the weights of words learn in `text`, and in a linear model: most steps say nothing of a
-word.
-"""
-PAIRS_A_WORD, MOST_PAIRS, PAIR_WEIGHTS = 4, 1 << 18, 1 << 22
-"""Numbers that pairs of words may have: for each that words have, at most, and with all weights of
-a linear model.
-"""
+WORD_WIDTH = 32
+"""Default width of the vector of a word."""
+WORD_DEVIATION = 0.01
+"""Standard deviation of words' vectors before training."""
+WORD_RATE = 10.0
+LINEAR_WORD_RATE = 3.0
+"""Learning rates of words in `text` and in a linear model: few steps contain a given word."""
+PAIRS_PER_WORD = 4
+MAX_PAIRS = 1 << 18
+MAX_PAIR_WEIGHTS = 1 << 22
+"""Bounds of the number of pairs of words in a linear model."""
 PAIR_FACTOR = 31_337
-"""Of the first word of a pair, in its hash; of a number below 2^16 it fits into 32 bits."""
-DENSE = 256
-"""Units of a usual layer behind the elements of a long vector."""
+"""Factor of the first word in the hash of a pair; with word numbers below 2^16 it fits 32 bits."""
+DENSE_UNITS = 256
+"""Units of a usual layer after the elements of a long vector."""
 
 
-class Vectors(NamedTuple):
-    """How wide the vectors of words are, how they begin, and how fast they learn."""
+class WordVectors(NamedTuple):
+    """The vectors of words."""
 
     width: int
-    begin: float
-    rate: float
+    deviation: float  # standard deviation before training
+    rate: float  # factor of the learning rate
 
 
 class Bag(NamedTuple):
-    """The words of a text, with what each weighs, and the name of their vectors, of which there are
-    so many.
-    """
+    """The words of a text."""
 
-    name: str
+    name: str  # of the table with their vectors
     words: Tensor
-    weight: Tensor
-    levels: int
+    weights: Tensor
+    levels: int  # rows of the table with their vectors
 
 
 Encoder = Callable[[Graph, int, Wide, Params], Tensor]
 
 
-def encoded(graph: Graph, table: Table, params: Params) -> list[Tensor]:
-    """What each of these columns comes to: so many numbers of a row. They are the last inputs that
-    a graph is given.
-    """
+def encode_columns(graph: Graph, table: Table, params: Params) -> list[Tensor]:
+    """Return the encoding of each wide column; these must be the last inputs of a graph."""
     return [
-        ENCODERS[wide.kind](graph, place, wide, params) for place, wide in enumerate(table.wide, 1)
+        ENCODERS[wide.kind](graph, number, wide, params)
+        for number, wide in enumerate(table.wide, 1)
     ]
 
 
-def weighed(graph: Graph, table: Table, units: int) -> list[Tensor]:
-    """The same for a linear model: a sum of weights, which begin at 0, for each unit of each
-    column.
-    """
+def encode_linear(graph: Graph, table: Table, units: int) -> list[Tensor]:
+    """Return a linear function of each wide column for each unit, initially 0."""
     return [
-        WEIGHED[wide.kind](graph, place, wide, units) for place, wide in enumerate(table.wide, 1)
+        LINEAR_ENCODERS[wide.kind](graph, number, wide, units)
+        for number, wide in enumerate(table.wide, 1)
     ]
 
 
-def texts_alone(table: Table) -> bool:
-    """Whether a table has nothing but texts."""
-    return all(wide.kind == TEXT for wide in table.wide) and not (
-        table.columns or table.cardinalities
-    )
+def has_only_texts(table: Table) -> bool:
+    """Return whether all columns of a table are texts."""
+    if table.columns or table.cardinalities:
+        return False
+    return all(wide.kind == TEXT for wide in table.wide)
 
 
-def weights(wide: Wide) -> int:
-    """About how many weights a column's encoder has."""
+def estimate_weights(wide: Wide) -> int:
+    """Return the approximate number of weights of a column's encoder."""
     if wide.levels:
-        return wide.levels * WORD
+        return wide.levels * WORD_WIDTH
     return {SERIES: sequences.WEIGHTS, IMAGE: images.WEIGHTS}.get(wide.kind, 0)
 
 
-def weights_of_line(wide: Wide, units: int) -> int:
-    """The same for a linear model of so many units."""
-    return (
-        wide.levels + _pair_levels(wide.levels, units) if wide.levels else wide.elements
-    ) * units
+def count_linear_weights(wide: Wide, units: int) -> int:
+    """Return the number of weights of a column in a linear model, but for biases."""
+    columns = wide.elements
+    if wide.levels:
+        columns = wide.levels + _count_pair_levels(wide.levels, units)
+    return columns * units
 
 
-def work(wide: Wide) -> int:
-    """About how many weights of dense layers take as long for a row, as measured with 128 rows in a
-    batch.
+def estimate_work(wide: Wide) -> int:
+    """Return the time of an encoder for a row, in weights of dense layers.
 
-    Words are looked up, and all weights of words change in each step.
+    It was measured with 128 rows in a batch. Words are looked up, and each step changes the weights
+    of all words.
     """
     if wide.levels:
-        return 20 * wide.elements * WORD + weights(wide) // 7
+        return 20 * wide.elements * WORD_WIDTH + estimate_weights(wide) // 7
     if wide.kind == SERIES:
-        return sequences.work(wide.shape)
-    return images.work(wide.shape) if wide.kind == IMAGE else wide.elements * DENSE
+        return sequences.estimate_work(wide.shape)
+    if wide.kind == IMAGE:
+        return images.estimate_work(wide.shape)
+    return wide.elements * DENSE_UNITS
 
 
-def _elements(graph: Graph, place: int, wide: Wide) -> Tensor:
-    """The elements of an array beside each other."""
-    given = graph.input(wide_name(place), (wide.elements,), wide.dtype)
-    return blocks.smooth_clip(
-        graph, graph.operation("Clip", given, x_min=-FARTHEST, x_max=FARTHEST)
-    )
-
-
-def _array(graph: Graph, place: int, wide: Wide, params: Params) -> Tensor:
-    return _elements(graph, place, wide)
-
-
-def _series(graph: Graph, place: int, wide: Wide, params: Params) -> Tensor:
-    return sequences.encoded(graph, f"series_{place}", shaped(graph, place, wide), params)
-
-
-def _image(graph: Graph, place: int, wide: Wide, params: Params) -> Tensor:
-    return images.encoded(graph, f"image_{place}", shaped(graph, place, wide), params)
-
-
-def shaped(graph: Graph, place: int, wide: Wide) -> Tensor:
-    """The elements of an array in its shape."""
+def add_array_input(graph: Graph, number: int, wide: Wide) -> Tensor:
+    """Add the input of an array; return it in its shape."""
+    elements = _add_elements_input(graph, number, wide)
     shape = wide.shape
-    return graph.layer(
-        "Reshape", f"array_{place}", _elements(graph, place, wide), shape, target_shape=list(shape)
-    )
+    return graph.layer("Reshape", f"array_{number}", elements, shape, target_shape=list(shape))
 
 
-def _weighed_array(graph: Graph, place: int, wide: Wide, units: int) -> Tensor:
-    """The arrays of whatever kind as a line sees them: their elements, each with a weight of its
-    own.
-    """
-    x = _elements(graph, place, wide)
+def _add_elements_input(graph: Graph, number: int, wide: Wide) -> Tensor:
+    """Add the input of an array; return its clipped elements."""
+    raw = graph.input(wide_name(number), (wide.elements,), wide.dtype)
+    bounded = graph.operation("Clip", raw, x_min=-FARTHEST, x_max=FARTHEST)
+    return blocks.smooth_clip(graph, bounded)
+
+
+def _encode_vector(graph: Graph, number: int, wide: Wide, params: Params) -> Tensor:
+    return _add_elements_input(graph, number, wide)
+
+
+def _encode_series(graph: Graph, number: int, wide: Wide, params: Params) -> Tensor:
+    series = add_array_input(graph, number, wide)
+    return sequences.encode(graph, f"series_{number}", series, params)
+
+
+def _encode_image(graph: Graph, number: int, wide: Wide, params: Params) -> Tensor:
+    image = add_array_input(graph, number, wide)
+    return images.encode(graph, f"image_{number}", image, params)
+
+
+def _encode_linear_array(graph: Graph, number: int, wide: Wide, units: int) -> Tensor:
+    """Return a linear function of the elements of an array of any kind."""
+    x = _add_elements_input(graph, number, wide)
     config = {"units": units, "use_bias": False, "kernel_initializer": normal(0.0)}
-    return graph.layer("Dense", f"elements_{place}", x, (units,), **config)
+    return graph.layer("Dense", f"elements_{number}", x, (units,), **config)
 
 
-def _text(graph: Graph, place: int, wide: Wide, params: Params) -> Tensor:
-    vectors = Vectors(int(params.get("word", WORD)), BEGIN, float(params.get("word_rate", 1.0)))
-    return _summed(graph, [_words(graph, place, wide)], vectors)
+def _encode_text(graph: Graph, number: int, wide: Wide, params: Params) -> Tensor:
+    width = int(params.get("word", WORD_WIDTH))
+    rate = float(params.get("word_rate", 1.0))
+    words = _read_words(graph, number, wide)
+    return _sum_vectors(graph, [words], WordVectors(width, WORD_DEVIATION, rate))
 
 
-def _weighed_text(graph: Graph, place: int, wide: Wide, units: int) -> Tensor:
-    """Words, and beside them the pairs of words that follow each other, which a line cannot make of
-    words itself.
+def _encode_linear_text(graph: Graph, number: int, wide: Wide, units: int) -> Tensor:
+    """Return a linear function of words and of pairs of neighbouring words."""
+    words = _read_words(graph, number, wide)
+    bags = [words]
+    if wide.shape[0] > 1:
+        bags.append(_make_pairs(graph, f"pairs_{number}", words, units))
+    return _sum_vectors(graph, bags, WordVectors(units, 0.0, LINEAR_WORD_RATE))
+
+
+def _read_words(graph: Graph, number: int, wide: Wide) -> Bag:
+    words = blocks.add_wide_input(graph, number, wide)
+    return Bag(f"words_{number}", words, weigh_words(graph, wide, words), wide.levels)
+
+
+def _sum_vectors(graph: Graph, bags: Sequence[Bag], vectors: WordVectors) -> Tensor:
+    """Return the weighted sum of words' vectors, divided by the norm of the weights.
+
+    The division keeps the length of the sum near that of a vector.
     """
-    words = _words(graph, place, wide)
-    bags = [words, _pairs(graph, f"pairs_{place}", words, units)] if wide.shape[0] > 1 else [words]
-    return _summed(graph, bags, Vectors(units, 0.0, LINEAR_RATE))
-
-
-def _words(graph: Graph, place: int, wide: Wide) -> Bag:
-    words = blocks.wide_input(graph, place, wide)
-    return Bag(f"words_{place}", words, word_weights(graph, wide, words), wide.levels)
-
-
-def _summed(graph: Graph, bags: Sequence[Bag], vectors: Vectors) -> Tensor:
-    """The weighted sum of what all words of a text come to, divided by the weights' norm: as far
-    from 0 as each.
-    """
-    sums = [_total(graph, bag, vectors) for bag in bags]
-    squares = [
-        graph.operation(
-            "Sum", graph.operation("Square", bag.weight), shape=(1,), axis=1, keepdims=True
-        )
-        for bag in bags
-    ]
-    root = graph.operation("Rsqrt", graph.operation("Maximum", blocks.added(graph, squares), 1.0))
+    sums = [_sum_bag(graph, bag, vectors) for bag in bags]
+    square_sums = []
+    for bag in bags:
+        squares = graph.operation("Square", bag.weights)
+        square_sums.append(graph.operation("Sum", squares, shape=(1,), axis=1, keepdims=True))
+    norm = graph.operation("Maximum", blocks.add_up(graph, square_sums), 1.0)
+    inverse_root = graph.operation("Rsqrt", norm)
+    total = blocks.add_up(graph, sums)
     return graph.operation(
-        "Multiply", blocks.added(graph, sums), graph.operation("Multiply", root, vectors.rate)
+        "Multiply", total, graph.operation("Multiply", inverse_root, vectors.rate)
     )
 
 
-def _total(graph: Graph, bag: Bag, vectors: Vectors) -> Tensor:
-    begin = normal(vectors.begin / vectors.rate)
-    found = blocks.embedded(graph, bag.name, bag.words, (bag.levels, vectors.width), begin)
-    own = graph.operation("ExpandDims", bag.weight, shape=(*bag.weight.shape, 1), axis=-1)
-    return graph.operation(
-        "Sum",
-        graph.operation("Multiply", found, own),
-        shape=(vectors.width,),
-        axis=1,
-        keepdims=False,
-    )
+def _sum_bag(graph: Graph, bag: Bag, vectors: WordVectors) -> Tensor:
+    initializer = normal(vectors.deviation / vectors.rate)
+    size = (bag.levels, vectors.width)
+    rows = blocks.embed(graph, bag.name, bag.words, size, initializer)
+    shape = (*bag.weights.shape, 1)
+    weights = graph.operation("ExpandDims", bag.weights, shape=shape, axis=-1)
+    products = graph.operation("Multiply", rows, weights)
+    return graph.operation("Sum", products, shape=(vectors.width,), axis=1, keepdims=False)
 
 
-def _pairs(graph: Graph, name: str, bag: Bag, units: int) -> Bag:
-    """The pairs of neighbours, each with one of some numbers by a hash, and the mean of what both
-    words weigh.
-    """
+def _make_pairs(graph: Graph, name: str, bag: Bag, units: int) -> Bag:
+    """Return the pairs of neighbouring words, with hashes as numbers and the words' mean weight."""
     count = bag.words.shape[0] - 1
-    former, latter = slice(None, -1), slice(1, None)
-    levels = _pair_levels(bag.levels, units)
-    first, second = (_part(graph, bag.words, which, count) for which in (former, latter))
-    there = graph.operation("Sign", graph.operation("Minimum", first, second))
+    levels = _count_pair_levels(bag.levels, units)
+    first = _select_words(graph, bag.words, slice(None, -1), count)
+    second = _select_words(graph, bag.words, slice(1, None), count)
+    has_both = graph.operation("Sign", graph.operation("Minimum", first, second))
     mixed = graph.operation("Add", graph.operation("Multiply", first, PAIR_FACTOR), second)
     number = graph.operation("Add", graph.operation("Mod", mixed, levels), 1)
-    weights = [_part(graph, bag.weight, which, count) for which in (former, latter)]
-    mean = graph.operation("Multiply", graph.operation("Add", *weights), 0.5)
-    own = graph.operation(
-        "Multiply", mean, graph.operation("Multiply", there, 1.0, dtype="float32")
-    )
-    return Bag(name, graph.operation("Multiply", number, there), own, levels + 1)
+    first_weight = _select_words(graph, bag.weights, slice(None, -1), count)
+    second_weight = _select_words(graph, bag.weights, slice(1, None), count)
+    weight_sum = graph.operation("Add", first_weight, second_weight)
+    mean = graph.operation("Multiply", weight_sum, 0.5)
+    mask = graph.operation("Multiply", has_both, 1.0, dtype="float32")
+    weights = graph.operation("Multiply", mean, mask)
+    return Bag(name, graph.operation("Multiply", number, has_both), weights, levels + 1)
 
 
-def _pair_levels(levels: int, units: int) -> int:
-    """How many numbers the pairs of so many words have; a power of two.
+def _count_pair_levels(levels: int, units: int) -> int:
+    """Return the number of hashes of pairs of words, a power of two.
 
-    >>> _pair_levels(257, 2), _pair_levels(65_537, 2), _pair_levels(65_537, 100)
+    >>> _count_pair_levels(257, 2), _count_pair_levels(65_537, 2), _count_pair_levels(65_537, 100)
     (1024, 262144, 32768)
     """
-    return 1 << (
-        max(2, min(PAIRS_A_WORD * levels, MOST_PAIRS, PAIR_WEIGHTS // units)).bit_length() - 1
-    )
+    pairs = min(PAIRS_PER_WORD * levels, MAX_PAIRS, MAX_PAIR_WEIGHTS // units)
+    return 1 << (max(2, pairs).bit_length() - 1)
 
 
-def _part(graph: Graph, x: Tensor, which: slice, count: int) -> Tensor:
-    return graph.operation("GetItem", x, [slice(None), which], shape=(count,))
+def _select_words(graph: Graph, x: Tensor, positions: slice, count: int) -> Tensor:
+    return graph.operation("GetItem", x, [slice(None), positions], shape=(count,))
 
 
-def word_weights(graph: Graph, wide: Wide, words: Tensor) -> Tensor:
-    """What each word weighs: 1 + ln((1 + texts) / (1 + texts that have it)), or 1 where that is not
-    known; 0 for none.
+def weigh_words(graph: Graph, wide: Wide, words: Tensor) -> Tensor:
+    """Return the weight of each word, 0 for no word.
 
-    It is the inverse document frequency of scikit-learn's TfidfVectorizer.
+    It is 1 + ln((1 + texts) / (1 + texts with the word)), or 1 if that is unknown: the inverse
+    document frequency of scikit-learn's TfidfVectorizer.
     """
-    there = graph.operation("Multiply", graph.operation("Sign", words), 1.0, dtype="float32")
+    mask = graph.operation("Multiply", graph.operation("Sign", words), 1.0, dtype="float32")
     if not wide.rarities:
-        return there
+        return mask
     rarity = graph.operation("Take", Constant((0, *wide.rarities), "int32"), words)
-    more = graph.operation("Multiply", rarity, math.log(2) / RARITIES, dtype="float32")
-    return graph.operation("Multiply", there, graph.operation("Add", more, 1.0))
+    logarithm = graph.operation("Multiply", rarity, math.log(2) / RARITIES, dtype="float32")
+    return graph.operation("Multiply", mask, graph.operation("Add", logarithm, 1.0))
 
 
-ENCODERS: Mapping[str, Encoder] = {TEXT: _text, LONG_VECTOR: _array, SERIES: _series, IMAGE: _image}
-WEIGHED: Mapping[str, Callable[[Graph, int, Wide, int], Tensor]] = {
-    TEXT: _weighed_text,
-    **dict.fromkeys((LONG_VECTOR, SERIES, IMAGE), _weighed_array),
+ENCODERS: Mapping[str, Encoder] = {
+    TEXT: _encode_text,
+    LONG_VECTOR: _encode_vector,
+    SERIES: _encode_series,
+    IMAGE: _encode_image,
+}
+LINEAR_ENCODERS: Mapping[str, Callable[[Graph, int, Wide, int], Tensor]] = {
+    TEXT: _encode_linear_text,
+    LONG_VECTOR: _encode_linear_array,
+    SERIES: _encode_linear_array,
+    IMAGE: _encode_linear_array,
 }

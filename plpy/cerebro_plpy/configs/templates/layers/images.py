@@ -1,6 +1,4 @@
-"""How an image becomes numbers beside each other: blocks of convolutions, between which it is
-halved.
-"""
+"""The encoder of an image: blocks of convolutions, with the image halved after each block."""
 
 from __future__ import annotations
 
@@ -8,68 +6,73 @@ from cerebro_plpy.configs.templates.layers import blocks
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor
 from cerebro_plpy.configs.templates.template import Params
 
-WIDTH, DEPTH = 32, 2
-"""Where a template does not say them, as image_width and image_depth."""
-LAYERS = 2
-"""Of a block."""
-MOST_WIDER = 4
-"""Channels are twice as many in each block, up to so many times."""
-SMALL = 4
-"""Pixels of a side that is not halved any more, and what remains of an image is laid beside each
-other.
-"""
-
-SLOWER = 2
-"""So many times as long as a dense layer takes a convolution for a product."""
-PIXELS = 9
-"""Of a convolution."""
-WEIGHTS = PIXELS * WIDTH * WIDTH * (1 + 2 + 4)
+WIDTH = 32
+DEPTH = 2
+"""Defaults of the parameters image_width and image_depth."""
+BLOCK_LAYERS = 2
+MAX_CHANNEL_FACTOR = 4
+"""Each block doubles the channels, up to this multiple of the width."""
+SMALL_SIDE = 4
+"""A side of so many pixels is not halved. An image of such sides is flattened, not averaged."""
+CONVOLUTION_COST = 2
+"""Time of a product in a convolution, in that of a dense layer."""
+KERNEL_PIXELS = 9
+WEIGHTS = KERNEL_PIXELS * WIDTH * WIDTH * (1 + 2 + 4)
+"""Approximate number of weights of the usual encoder."""
 
 
-def work(shape: tuple[int, ...]) -> int:
-    """About how many weights of dense layers take as long for a row as the usual convolutions over
-    such an image.
-    """
-    height, width, before = shape
-    total, filters = 0, WIDTH
+def estimate_work(shape: tuple[int, ...]) -> int:
+    """Return the time of the usual encoder for a row, in weights of dense layers."""
+    height, width, channels = shape
+    products = 0
+    filters = WIDTH
     for _ in range(DEPTH):
-        total += height * width * PIXELS * (before + filters) * filters
-        before, filters = filters, 2 * filters
-        height, width = (side // 2 if side > SMALL else side for side in (height, width))
-    return SLOWER * total
+        products += height * width * KERNEL_PIXELS * (channels + filters) * filters
+        channels = filters
+        filters *= 2
+        height = _halve_side(height)
+        width = _halve_side(width)
+    return CONVOLUTION_COST * products
 
 
-def encoded(graph: Graph, name: str, image: Tensor, params: Params) -> Tensor:
-    """What an image of shape (height, width, channels) comes to; every layer has a name that begins
-    with this one.
+def _halve_side(side: int) -> int:
+    return side // 2 if side > SMALL_SIDE else side
+
+
+def encode(graph: Graph, name: str, image: Tensor, params: Params) -> Tensor:
+    """Return the encoding of an image of shape (height, width, channels).
+
+    Args:
+        name: prefix of the names of all layers.
     """
-    first, x = int(params.get("image_width", WIDTH)), image
+    width = int(params.get("image_width", WIDTH))
+    x = image
     for number in range(int(params.get("image_depth", DEPTH))):
-        filters = first * min(2**number, MOST_WIDER)
-        for layer in range(LAYERS):
-            x = _convolution(graph, f"{name}_{number}_{layer}", x, filters)
-        x = _halved(graph, f"{name}_{number}_half", x)
-    return _read(graph, name, x)
+        filters = width * min(2**number, MAX_CHANNEL_FACTOR)
+        for layer in range(BLOCK_LAYERS):
+            x = _add_convolution(graph, f"{name}_{number}_{layer}", x, filters)
+        x = _halve(graph, f"{name}_{number}_half", x)
+    return _pool(graph, name, x)
 
 
-def _convolution(graph: Graph, name: str, x: Tensor, filters: int) -> Tensor:
+def _add_convolution(graph: Graph, name: str, x: Tensor, filters: int) -> Tensor:
     config = {"filters": filters, "kernel_size": 3, "padding": "same", "use_bias": False}
     y = graph.layer("Conv2D", name, x, (*x.shape[:2], filters), **config)
     y = graph.layer("BatchNormalization", f"{name}_normal", y, y.shape, momentum=blocks.MOMENTUM)
     return graph.layer("Activation", f"{name}_relu", y, y.shape, activation="relu")
 
 
-def _halved(graph: Graph, name: str, x: Tensor) -> Tensor:
-    sizes = [2 if side > SMALL else 1 for side in x.shape[:2]]
-    if max(sizes) == 1:
+def _halve(graph: Graph, name: str, x: Tensor) -> Tensor:
+    pool_size = [2 if side > SMALL_SIDE else 1 for side in x.shape[:2]]
+    if max(pool_size) == 1:
         return x
-    height, width = (side // size for side, size in zip(x.shape, sizes))
-    return graph.layer("MaxPooling2D", name, x, (height, width, x.shape[2]), pool_size=sizes)
+    height, width = (side // size for side, size in zip(x.shape, pool_size))
+    return graph.layer("MaxPooling2D", name, x, (height, width, x.shape[2]), pool_size=pool_size)
 
 
-def _read(graph: Graph, name: str, x: Tensor) -> Tensor:
-    """All that remains of a small image, and the means of channels of a larger one."""
+def _pool(graph: Graph, name: str, x: Tensor) -> Tensor:
+    """Return all numbers of a small image, and the means of channels of a larger one."""
     height, width, channels = x.shape
-    if max(height, width) <= SMALL:
+    if max(height, width) <= SMALL_SIDE:
         return graph.layer("Flatten", f"{name}_flat", x, (height * width * channels,))
     return graph.layer("GlobalAveragePooling2D", f"{name}_mean", x, (channels,))

@@ -1,7 +1,6 @@
-"""Keras 3 Functional JSON, written without Keras: the backend has no framework, and a template is
-but its graph.
+"""Keras 3 Functional JSON, written without Keras, because the backend has no framework.
 
-Only what Keras needs to build a model is written; arguments that have their defaults are left out.
+Only what Keras needs to build a model is written; arguments with default values are left out.
 Shapes are those of a row, without the batch dimension.
 """
 
@@ -20,7 +19,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a layer or an operation gives, by its name."""
+    """The output of a layer or an operation."""
 
     name: str
     shape: Shape
@@ -29,7 +28,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Constant:
-    """Numbers that stand in the graph, one for each column of what they are combined with."""
+    """Constants of the graph, one for each column of the tensor that they are combined with."""
 
     values: tuple[float, ...]
     dtype: str = "float32"
@@ -37,19 +36,19 @@ class Constant:
 
 Argument = Union[Tensor, Constant, float, slice, Sequence["Argument"]]
 
-_MODEL = {
+_LAYERS_MODULE = "keras.layers"
+_FUNCTIONAL = {
     "module": "keras.src.models.functional",
     "class_name": "Functional",
     "registered_name": "Functional",
 }
-_SEQUENCE = "keras.src.models.sequential", "Sequential"
-_HOMES = {name: module for module, names in OPERATIONS.items() for name in names}
+_SEQUENTIAL_MODULE = "keras.src.models.sequential"
+_SEQUENTIAL_CLASS = "Sequential"
+_OPERATION_MODULES = {name: module for module, names in OPERATIONS.items() for name in names}
 
 
 class Graph:
-    """A model that grows by a layer or an operation at a time, each after those that it takes its
-    inputs from.
-    """
+    """A model under construction; each method adds a node and returns its output."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -57,9 +56,9 @@ class Graph:
         self._inputs: list[str] = []
 
     def input(self, name: str, shape: Shape, dtype: str = "float32") -> Tensor:
-        """An input of this shape; inputs are given in the order in which they are made."""
+        """Add an input; the model's inputs have the order of these calls."""
         config = {"batch_shape": [None, *shape], "dtype": dtype}
-        self._add(name, "keras.layers", "InputLayer", config, [])
+        self._add(name, _LAYERS_MODULE, "InputLayer", config, [])
         self._inputs.append(name)
         return Tensor(name, shape, dtype)
 
@@ -67,56 +66,72 @@ class Graph:
         self,
         class_name: str,
         name: str,
-        of: Tensor | tuple[Tensor, ...],
+        inputs: Tensor | tuple[Tensor, ...],
         shape: Shape,
         **config: object,
     ) -> Tensor:
-        """A layer of Keras over a tensor, or over several; `shape` is that of what it gives."""
-        inputs = of if isinstance(of, tuple) else (of,)
-        self._add(name, "keras.layers", class_name, config, [_call(*inputs)])
+        """Add a layer of Keras.
+
+        Args:
+            shape: shape of its output.
+            config: arguments of the layer.
+        """
+        arguments = inputs if isinstance(inputs, tuple) else (inputs,)
+        self._add(name, _LAYERS_MODULE, class_name, config, [_serialize_call(*arguments)])
         return Tensor(name, shape)
 
     def model(
-        self, name: str, architecture: Mapping[str, Any], of: Sequence[Tensor], shape: Shape
+        self, name: str, architecture: Mapping[str, Any], inputs: Sequence[Tensor], shape: Shape
     ) -> Tensor:
-        """Another model as a layer over tensors in the order of its inputs; `shape` is that of what
-        it gives.
+        """Add another model as a layer.
+
+        Args:
+            architecture: JSON of a Functional or Sequential model.
+            inputs: tensors in the order of its inputs.
+            shape: shape of its output.
         """
         config = {**architecture["config"], "name": name}
-        call = _call(of[0]) if len(of) == 1 else _call(list(of))
-        in_turn = architecture["class_name"] == _SEQUENCE[1]
-        module, class_name = _SEQUENCE if in_turn else (_MODEL["module"], _MODEL["class_name"])
+        call = _serialize_call(inputs[0] if len(inputs) == 1 else list(inputs))
+        module = _FUNCTIONAL["module"]
+        class_name = _FUNCTIONAL["class_name"]
+        if architecture["class_name"] == _SEQUENTIAL_CLASS:
+            module = _SEQUENTIAL_MODULE
+            class_name = _SEQUENTIAL_CLASS
         self._add(name, module, class_name, config, [call])
         return Tensor(name, shape)
 
     def operation(
         self,
         class_name: str,
-        *of: Argument,
+        *arguments: Argument,
         shape: Shape | None = None,
         dtype: str | None = None,
         **config: object,
     ) -> Tensor:
-        """An operation of keras.ops, named after its class; its shape and type are the first
-        tensor's if not told.
+        """Add an operation of keras.ops, by the name of its class.
+
+        Args:
+            shape: shape of its output; by default, that of the first tensor.
+            dtype: type of its output; by default, that of the first tensor.
         """
-        name = self._free(class_name.lower())
-        self._add(name, _HOMES[class_name], class_name, config, [_call(*of)])
-        tensors = [item for item in of if isinstance(item, Tensor)]
+        name = self._choose_name(class_name.lower())
+        module = _OPERATION_MODULES[class_name]
+        self._add(name, module, class_name, config, [_serialize_call(*arguments)])
+        tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
         return Tensor(name, shape or tensors[0].shape, dtype or tensors[0].dtype)
 
-    def text(self, output: Tensor) -> str:
-        """The JSON of the model that gives this tensor."""
+    def to_json(self, output: Tensor) -> str:
+        """Return the JSON of the model with this output."""
         inputs = [[name, 0, 0] for name in self._inputs]
         config = {
             "name": self._name,
             "trainable": True,
             "layers": list(self._nodes.values()),
-            # One alone is no list, so that Keras wants no list of one either.
+            # A single tensor is not wrapped, because Keras would then expect a list as input.
             "input_layers": inputs if len(inputs) > 1 else inputs[0],
             "output_layers": [output.name, 0, 0],
         }
-        return json.dumps({**_MODEL, "config": config}, allow_nan=False)
+        return json.dumps({**_FUNCTIONAL, "config": config}, allow_nan=False)
 
     def _add(
         self,
@@ -137,76 +152,75 @@ class Graph:
             "inbound_nodes": calls,
         }
 
-    def _free(self, name: str) -> str:
-        """As Keras numbers what has no name of its own: multiply, multiply_1."""
+    def _choose_name(self, base: str) -> str:
+        """Return an unused name, numbered like Keras does: multiply, multiply_1."""
+        name = base
         count = 0
-        while (found := f"{name}_{count}" if count else name) in self._nodes:
+        while name in self._nodes:
             count += 1
-        return found
+            name = f"{base}_{count}"
+        return name
 
 
 def normal(deviation: float) -> Json:
-    """Weights that begin as N(0, deviation²), which may be 0."""
-    return (
-        _initializer("Zeros")
-        if deviation == 0
-        else _initializer("RandomNormal", mean=0.0, stddev=deviation)
-    )
+    """Return an initializer of the distribution N(0, deviation²); the deviation may be 0."""
+    if deviation == 0:
+        return _initializer("Zeros")
+    return _initializer("RandomNormal", mean=0.0, stddev=deviation)
 
 
 def uniform(limit: float) -> Json:
-    """Weights that begin evenly between -limit and limit."""
+    """Return an initializer of the uniform distribution from -limit to limit."""
     return _initializer("RandomUniform", minval=-limit, maxval=limit)
 
 
 def constant(value: float) -> Json:
-    """Weights that all begin as this value."""
+    """Return an initializer of a constant value."""
     return _initializer("Constant", value=value)
 
 
 def dense_gradient() -> Json:
-    """A regularizer that adds nothing to the loss, so that the gradient of an Embedding names each
-    row once.
+    """Return a regularizer of 0, which makes the gradient of an Embedding list each row once.
 
-    TensorFlow's names a row for each time that it is looked up, and Keras' Adam then adds squares
-    of the parts instead of squaring their sum: a level that k rows of a batch have would take steps
+    TensorFlow's gradient lists a row for each lookup, and Keras' Adam then adds the squares of
+    these parts instead of squaring their sum. A level that k rows of a batch have would take steps
     that are up to √k times too long.
     """
-    return {
-        "module": "keras.regularizers",
-        "class_name": "L2",
-        "config": {"l2": 0.0},
-        "registered_name": None,
-    }
+    return _serialize_object("keras.regularizers", "L2", {"l2": 0.0})
 
 
 def _initializer(class_name: str, **config: float) -> Json:
+    return _serialize_object("keras.initializers", class_name, config)
+
+
+def _serialize_object(module: str, class_name: str, config: Mapping[str, float]) -> Json:
     return {
-        "module": "keras.initializers",
+        "module": module,
         "class_name": class_name,
         "config": config,
         "registered_name": None,
     }
 
 
-def _call(*of: Argument) -> Json:
-    return {"args": [_argument(item) for item in of], "kwargs": {}}
+def _serialize_call(*arguments: Argument) -> Json:
+    return {"args": [_serialize_argument(argument) for argument in arguments], "kwargs": {}}
 
 
-def _argument(item: Argument) -> object:
-    if isinstance(item, Tensor):
-        told = {
-            "shape": [None, *item.shape],
-            "dtype": item.dtype,
-            "keras_history": [item.name, 0, 0],
+def _serialize_argument(argument: Argument) -> object:
+    config: Json
+    if isinstance(argument, Tensor):
+        config = {
+            "shape": [None, *argument.shape],
+            "dtype": argument.dtype,
+            "keras_history": [argument.name, 0, 0],
         }
-        return {"class_name": "__keras_tensor__", "config": told}
-    if isinstance(item, Constant):
-        return {
-            "class_name": "__numpy__",
-            "config": {"value": list(item.values), "dtype": item.dtype},
-        }
-    if isinstance(item, slice):
-        bounds = {"start": item.start, "stop": item.stop, "step": item.step}
-        return {"class_name": "__slice__", "config": bounds}
-    return [_argument(part) for part in item] if isinstance(item, Sequence) else item
+        return {"class_name": "__keras_tensor__", "config": config}
+    if isinstance(argument, Constant):
+        config = {"value": list(argument.values), "dtype": argument.dtype}
+        return {"class_name": "__numpy__", "config": config}
+    if isinstance(argument, slice):
+        config = {"start": argument.start, "stop": argument.stop, "step": argument.step}
+        return {"class_name": "__slice__", "config": config}
+    if isinstance(argument, Sequence):
+        return [_serialize_argument(item) for item in argument]
+    return argument

@@ -1,7 +1,6 @@
-"""What a model is made for, whatever template it is of: the inputs that a table comes to, and a
-head for its target.
+"""The inputs and the outputs of a template's model: what a table provides, and a head for a target.
 
-Predictions need no more of templates than this.
+Predictions need only this module of the templates.
 """
 
 from __future__ import annotations
@@ -12,40 +11,34 @@ from typing import Union
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import dataclass
 
-TEXT, LONG_VECTOR, SERIES, IMAGE = "text", "long vector", "series", "image"
+TEXT = "text"
+LONG_VECTOR = "long vector"
+SERIES = "series"
+IMAGE = "image"
 """Kinds of columns that are inputs of their own."""
 FARTHEST = 1e6
-"""Centred and scaled numbers beyond it, and infinite ones, count as this; its square is far from
-float32's end.
-"""
+"""Bound to which standardized numbers are clipped, so that float32 can hold their squares."""
 LARGEST_CODE = 1 << 24
-"""Inputs are packed as float32, which tells whole numbers apart up to here."""
-SCALES = 2.0**-60, 2.0**60
-"""Deviations of float targets whose squares float32 holds."""
+"""Inputs are packed as float32, which represents all whole numbers up to this one."""
+SMALLEST_SCALE = 2.0**-60
+LARGEST_SCALE = 2.0**60
+"""Bounds of the deviation of a float target, so that float32 can hold squares."""
 RARITIES = 8
-"""Steps of rarity in which a word becomes half as frequent."""
+"""Number of rarity steps in which a word becomes half as frequent."""
 
 
 @dataclass(frozen=True)
 class Wide:
-    """A column that is an input of its own: what it is of, and the shape that it has in each row.
-
-    One of whole numbers has `levels` of them, as a category has, of which 0 stands for nothing;
-    others have none. How rare they are may be known: a number of each but 0, in steps of which
-    RARITIES make one half as frequent.
-    """
+    """A column that is an input of its own."""
 
     kind: str
-    shape: tuple[int, ...]
-    levels: int = 0
-    rarities: bytes = b""
+    shape: tuple[int, ...]  # of a row
+    levels: int = 0  # number of word numbers, of which 0 stands for no word; 0 for other kinds
+    rarities: bytes = b""  # of each level but 0, if known, in steps of 1/RARITIES
 
     def __post_init__(self) -> None:
-        if (
-            not self.shape
-            or min(self.shape) < 1
-            or not (self.levels == 0 or 2 <= self.levels <= LARGEST_CODE)
-        ):
+        has_elements = bool(self.shape) and min(self.shape) >= 1
+        if not has_elements or not (self.levels == 0 or 2 <= self.levels <= LARGEST_CODE):
             raise InvalidParameter(
                 f"an input of its own must have elements, and no or 2 to {LARGEST_CODE} levels; "
                 f"received the shape {list(self.shape)} and {self.levels} levels"
@@ -58,44 +51,38 @@ class Wide:
 
     @property
     def dtype(self) -> str:
-        """The type of the network's input."""
+        """Type of the network's input."""
         return "int32" if self.levels else "float32"
 
     @property
     def elements(self) -> int:
-        """How many numbers a row has of it."""
+        """Number of elements in a row."""
         return math.prod(self.shape)
 
 
-def wide_name(place: int) -> str:
-    """What an input of its own is called, where it is packed and in the network; the first has
-    place 1.
-    """
-    return f"wide_{place}"
+def wide_name(number: int) -> str:
+    """Return the name of a wide input in the packed table and in the network, counted from 1."""
+    return f"wide_{number}"
 
 
 @dataclass(frozen=True)
 class Table:
-    """What the recipe of a table gives a model: the columns of its inputs.
+    """The inputs that the recipe of a table provides to a model.
 
-    `numbers` are centred and scaled in double precision, and not clipped: the graph does that.
-    Behind them, in the same input, come `indicators`: columns that are missing or not, and
-    categories that are columns of their own. `cardinalities` are those of the categories that come
-    as numbers, in an input of their own; the first number of each, 0, stands for missing and unseen
-    ones. `wide` columns come in an input of their own each, behind these. `pieces` are of each
-    number the ends of ranges in which about as many training rows lie, as far as they are known.
+    The first input has the numbers, standardized in double precision but not clipped, and then the
+    indicators. The second input has the codes of categories; code 0 of each category stands for
+    missing and unseen values. Each wide column is an input of its own.
     """
 
     numbers: int = 0
-    indicators: int = 0
-    cardinalities: tuple[int, ...] = ()
+    indicators: int = 0  # of missing values, and one-hot columns of categories
+    cardinalities: tuple[int, ...] = ()  # number of codes of each category
     wide: tuple[Wide, ...] = ()
-    pieces: tuple[tuple[float, ...], ...] = ()
+    pieces: tuple[tuple[float, ...], ...] = ()  # of each number, ends of about equally full ranges
 
     def __post_init__(self) -> None:
-        if min(self.numbers, self.indicators) < 0 or not (
-            self.columns or self.cardinalities or self.wide
-        ):
+        has_columns = self.columns or self.cardinalities or self.wide
+        if min(self.numbers, self.indicators) < 0 or not has_columns:
             raise InvalidParameter(
                 f"a model needs a column; received {self.numbers} numbers, {self.indicators} "
                 f"indicators and {len(self.cardinalities)} categories"
@@ -108,31 +95,26 @@ class Table:
 
     @property
     def columns(self) -> int:
-        """The width of the input of numbers and indicators."""
+        """Width of the input with numbers and indicators."""
         return self.numbers + self.indicators
 
     @property
     def levels(self) -> int:
-        """Numbers of all categories together."""
+        """Number of codes of all categories."""
         return sum(self.cardinalities)
 
     @property
     def elements(self) -> int:
-        """How many numbers a row has, of all inputs."""
-        return self.columns + len(self.cardinalities) + sum(each.elements for each in self.wide)
+        """Number of elements in a row of all inputs."""
+        return self.columns + len(self.cardinalities) + sum(wide.elements for wide in self.wide)
 
 
 @dataclass(frozen=True)
 class Classes:
-    """A head that gives the probability of each class: two classes have two units too, as one-hot
-    targets have.
-
-    `calibrated` where models are compared by what probabilities are, and not by which is the
-    largest alone.
-    """
+    """A head with the probability of each class; two classes have two units, too."""
 
     count: int
-    calibrated: bool = False
+    calibrated: bool = False  # models are ranked by probabilities, not only by the largest
     loss = "categorical_crossentropy"
 
     def __post_init__(self) -> None:
@@ -146,37 +128,33 @@ class Classes:
 
 @dataclass(frozen=True)
 class Measure:
-    """A float target: its mean and standard deviation, and the range that predictions are clamped
-    to.
-    """
+    """The distribution of a float target."""
 
     mean: float
     deviation: float
-    low: float
+    low: float  # predictions are clamped to the range from low to high
     high: float
 
     def __post_init__(self) -> None:
         hint = "Train on the target divided by a constant. One that has one value needs no model."
-        if not (
-            self.low <= self.high
-            and all(abs(n) <= SCALES[1] for n in (self.low, self.high, self.mean))
-        ):
+        are_scales_valid = all(abs(n) <= LARGEST_SCALE for n in (self.low, self.high, self.mean))
+        if not (self.low <= self.high and are_scales_valid):
             raise InvalidParameter(
-                f"a target's range must be one, and it and its mean within {SCALES[1]:g}; received "
-                f"{self.low} to {self.high} around {self.mean}",
+                f"a target's range must be one, and it and its mean within {LARGEST_SCALE:g}; "
+                f"received {self.low} to {self.high} around {self.mean}",
                 hint=hint,
             )
-        if not SCALES[0] <= self.deviation <= SCALES[1]:
+        if not SMALLEST_SCALE <= self.deviation <= LARGEST_SCALE:
             raise InvalidParameter(
-                f"a target's standard deviation must be from {SCALES[0]:g} to {SCALES[1]:g}, "
-                f"received {self.deviation}",
+                f"a target's standard deviation must be from {SMALLEST_SCALE:g} to "
+                f"{LARGEST_SCALE:g}, received {self.deviation}",
                 hint=hint,
             )
 
 
 @dataclass(frozen=True)
 class Floats:
-    """A head that gives float targets in their own units."""
+    """A head that predicts float targets in their own units."""
 
     targets: tuple[Measure, ...]
     loss = "mean_squared_error"

@@ -1,9 +1,8 @@
-"""How a series becomes numbers beside each other: convolutions, a recurrent layer, or steps that
-attend to each other.
+"""The encoder of a series: convolutions, a recurrent layer, or attention between steps.
 
-A series is long and a network deep, so its steps are halved on the way, or taken several at a time.
-What remains is read in two ways: as what there is anywhere, and as what there is in which of a few
-parts, for in some series that matters.
+A series is long and a network deep, so steps are halved after each block, or several are joined
+first. The result is pooled in two ways: over all steps, and over each of a few parts, because the
+position matters in some series.
 """
 
 from __future__ import annotations
@@ -14,67 +13,76 @@ from cerebro_plpy.configs.templates.layers import blocks
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor, uniform
 from cerebro_plpy.configs.templates.template import Params
 
-CONVOLUTION, RECURRENT, ATTENTION = BLOCKS = ("convolution", "recurrent", "attention")
-WIDTH, DEPTH = 64, 3
-"""Where a template does not say them, as series_width and series_depth."""
-KERNELS = 7, 5, 3
-"""Of the first layers, as in the fully convolutional networks of Wang, Yan and Oates, "Time Series
-Classification from Scratch" (2017); further ones have the last."""
-FEW = 8
-"""Steps that are not halved any more."""
-MOST = {RECURRENT: 64, ATTENTION: 64}
-"""Steps that such a block takes: of a longer series several are one."""
+CONVOLUTION = "convolution"
+RECURRENT = "recurrent"
+ATTENTION = "attention"
+BLOCKS = (CONVOLUTION, RECURRENT, ATTENTION)
+WIDTH = 64
+DEPTH = 3
+"""Defaults of the parameters series_width and series_depth."""
+KERNELS = (7, 5, 3)
+"""Kernel sizes of the first layers, as in the fully convolutional networks of Wang, Yan and Oates,
+"Time Series Classification from Scratch" (2017); further layers have the last size."""
+FEW_STEPS = 8
+"""A series with so many steps is not halved."""
+MAX_STEPS = 64
+"""Steps of a recurrent or attention layer; several steps of a longer series are joined."""
 PARTS = 4
 HEADS = 4
-SLOWER = 2
-"""So many times as long as a dense layer takes a convolution for a product."""
+CONVOLUTION_COST = 2
+"""Time of a product in a convolution, in that of a dense layer."""
 WEIGHTS = WIDTH * WIDTH * (KERNELS[1] + KERNELS[2])
+"""Approximate number of weights of the usual encoder."""
 
 
-def work(shape: tuple[int, ...]) -> int:
-    """About how many weights of dense layers take as long for a row as the usual convolutions over
-    such a series.
-    """
+def estimate_work(shape: tuple[int, ...]) -> int:
+    """Return the time of the usual convolutions for a row, in weights of dense layers."""
     steps, channels = shape
-    total, before = 0, channels
+    products = 0
     for kernel in KERNELS:
-        total += steps * kernel * before * WIDTH
-        before, steps = WIDTH, steps // 2 if steps > FEW else steps
-    return SLOWER * total
+        products += steps * kernel * channels * WIDTH
+        channels = WIDTH
+        if steps > FEW_STEPS:
+            steps //= 2
+    return CONVOLUTION_COST * products
 
 
-def encoded(graph: Graph, name: str, series: Tensor, params: Params) -> Tensor:
-    """What a series of shape (steps, channels) comes to; every layer has a name that begins with
-    this one.
+def encode(graph: Graph, name: str, series: Tensor, params: Params) -> Tensor:
+    """Return the encoding of a series of shape (steps, channels).
+
+    Args:
+        name: prefix of the names of all layers.
     """
     block = params.get("block", CONVOLUTION)
     if block == RECURRENT:
-        return _recurrent(graph, name, series, params)
-    return (
-        _attending(graph, name, series, params)
-        if block == ATTENTION
-        else _convolved(graph, name, series, params)
-    )
+        return _encode_recurrent(graph, name, series, params)
+    if block == ATTENTION:
+        return _encode_attention(graph, name, series, params)
+    return _encode_convolutions(graph, name, series, params)
 
 
-def _convolved(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
-    width = int(params.get("series_width", WIDTH))
-    for number in range(int(params.get("series_depth", DEPTH))):
-        x = _convolution(
-            graph, f"{name}_{number}", x, (width, KERNELS[min(number, len(KERNELS) - 1)])
-        )
-        if x.shape[0] > FEW:
-            x = graph.layer(
-                "MaxPooling1D", f"{name}_{number}_half", x, (x.shape[0] // 2, width), pool_size=2
-            )
-    return _read(graph, name, x)
+def _width(params: Params) -> int:
+    return int(params.get("series_width", WIDTH))
 
 
-def _convolution(graph: Graph, name: str, x: Tensor, size: tuple[int, int]) -> Tensor:
-    """A convolution, normalized and bent; it adds to what there is where that has as many
-    channels.
-    """
-    width, kernel = size
+def _depth(params: Params) -> int:
+    return int(params.get("series_depth", DEPTH))
+
+
+def _encode_convolutions(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
+    width = _width(params)
+    for number in range(_depth(params)):
+        kernel = KERNELS[min(number, len(KERNELS) - 1)]
+        x = _add_convolution(graph, f"{name}_{number}", x, width, kernel)
+        steps = x.shape[0]
+        if steps > FEW_STEPS:
+            shape = (steps // 2, width)
+            x = graph.layer("MaxPooling1D", f"{name}_{number}_half", x, shape, pool_size=2)
+    return _pool(graph, name, x)
+
+
+def _add_convolution(graph: Graph, name: str, x: Tensor, width: int, kernel: int) -> Tensor:
+    """Add a normalized convolution; it is residual if its input has as many channels."""
     config = {"filters": width, "kernel_size": kernel, "padding": "same", "use_bias": False}
     y = graph.layer("Conv1D", name, x, (x.shape[0], width), **config)
     y = graph.layer("BatchNormalization", f"{name}_normal", y, y.shape, momentum=blocks.MOMENTUM)
@@ -82,95 +90,94 @@ def _convolution(graph: Graph, name: str, x: Tensor, size: tuple[int, int]) -> T
     return graph.operation("Add", x, y) if x.shape == y.shape else y
 
 
-def _recurrent(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
-    """What two layers remember that read the series from either end."""
-    width, depth = int(params.get("series_width", WIDTH)), int(params.get("series_depth", DEPTH))
-    x = _together(graph, name, x, width, RECURRENT)
+def _encode_recurrent(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
+    """Return the last states of bidirectional recurrent layers."""
+    width = _width(params)
+    depth = _depth(params)
+    x = _join_steps(graph, name, x, width)
     for number in range(depth):
-        whole = number < depth - 1
-        ways = [
-            _read_by(graph, f"{name}_{number}", x, (width, whole, back)) for back in (False, True)
+        is_last = number == depth - 1
+        directions = [
+            _add_recurrent(graph, f"{name}_{number}", x, width, is_last, backwards)
+            for backwards in (False, True)
         ]
-        shape = (x.shape[0], 2 * width) if whole else (2 * width,)
-        x = graph.operation("Concatenate", ways, shape=shape, dtype="float32", axis=-1)
+        shape = (2 * width,) if is_last else (x.shape[0], 2 * width)
+        x = graph.operation("Concatenate", directions, shape=shape, dtype="float32", axis=-1)
     return x
 
 
-def _read_by(graph: Graph, name: str, x: Tensor, how: tuple[int, bool, bool]) -> Tensor:
-    width, whole, backwards = how
-    shape = (x.shape[0], width) if whole else (width,)
+def _add_recurrent(
+    graph: Graph, name: str, x: Tensor, width: int, is_last: bool, backwards: bool
+) -> Tensor:
+    """Add a recurrent layer; all but the last one return a state for each step."""
     config = {
         "units": width,
-        "return_sequences": whole,
+        "return_sequences": not is_last,
         "go_backwards": backwards,
         "reset_after": True,
     }
-    read = graph.layer("GRU", f"{name}_{'back' if backwards else 'forth'}", x, shape, **config)
-    return graph.operation("Flip", read, axis=1) if whole and backwards else read
+    direction = "back" if backwards else "forth"
+    shape = (width,) if is_last else (x.shape[0], width)
+    states = graph.layer("GRU", f"{name}_{direction}", x, shape, **config)
+    if backwards and not is_last:
+        return graph.operation("Flip", states, axis=1)
+    return states
 
 
-def _attending(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
-    width = int(params.get("series_width", WIDTH))
-    x = _together(graph, name, x, width, ATTENTION)
+def _encode_attention(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
+    width = _width(params)
+    x = _join_steps(graph, name, x, width)
     x = graph.layer("Dense", f"{name}_wide", x, (x.shape[0], width), units=width)
-    x = graph.operation("Add", x, _places(graph, name, x))
-    for number in range(int(params.get("series_depth", DEPTH))):
-        x = _attention(graph, f"{name}_{number}", x, float(params.get("series_dropout", 0.0)))
-    return _read(graph, name, graph.layer("LayerNormalization", f"{name}_last", x, x.shape))
+    x = graph.operation("Add", x, _add_positions(graph, name, x))
+    dropout = float(params.get("series_dropout", 0.0))
+    for number in range(_depth(params)):
+        x = _add_attention(graph, f"{name}_{number}", x, dropout)
+    return _pool(graph, name, graph.layer("LayerNormalization", f"{name}_last", x, x.shape))
 
 
-def _attention(graph: Graph, name: str, x: Tensor, dropout: float) -> Tensor:
+def _add_attention(graph: Graph, name: str, x: Tensor, dropout: float) -> Tensor:
     steps, width = x.shape
     config = {"num_heads": HEADS, "key_dim": -(-width // HEADS), "dropout": dropout}
     y = graph.layer("LayerNormalization", f"{name}_before", x, x.shape)
-    x = graph.operation(
-        "Add", x, graph.layer("MultiHeadAttention", f"{name}_attention", (y, y), x.shape, **config)
-    )
+    y = graph.layer("MultiHeadAttention", f"{name}_attention", (y, y), x.shape, **config)
+    x = graph.operation("Add", x, y)
     y = graph.layer("LayerNormalization", f"{name}_between", x, x.shape)
-    y = graph.layer(
-        "Dense", f"{name}_more", y, (steps, 2 * width), units=2 * width, activation="gelu"
-    )
-    y = graph.layer(
-        "Dense",
-        f"{name}_less",
-        blocks.dropped(graph, f"{name}_dropout", y, dropout),
-        x.shape,
-        units=width,
-    )
+    shape = (steps, 2 * width)
+    y = graph.layer("Dense", f"{name}_more", y, shape, units=2 * width, activation="gelu")
+    y = blocks.add_dropout(graph, f"{name}_dropout", y, dropout)
+    y = graph.layer("Dense", f"{name}_less", y, x.shape, units=width)
     return graph.operation("Add", x, y)
 
 
-def _places(graph: Graph, name: str, x: Tensor) -> Tensor:
-    """Weights of each step, by which attention knows where it is."""
+def _add_positions(graph: Graph, name: str, x: Tensor) -> Tensor:
+    """Return trainable weights of each step, which tell attention the position."""
     steps, width = x.shape
-    beside = graph.operation("GetItem", x, [slice(None), 0], shape=(width,))
-    return blocks.weights(
-        graph, f"{name}_places", beside, (steps, width), uniform(1 / math.sqrt(width))
-    )
+    first_step = graph.operation("GetItem", x, [slice(None), 0], shape=(width,))
+    initializer = uniform(1 / math.sqrt(width))
+    return blocks.add_weights(graph, f"{name}_places", first_step, (steps, width), initializer)
 
 
-def _together(graph: Graph, name: str, x: Tensor, width: int, block: str) -> Tensor:
-    """Several steps as one, where there are more than a block takes."""
+def _join_steps(graph: Graph, name: str, x: Tensor, width: int) -> Tensor:
+    """Join several steps to one if there are more than MAX_STEPS."""
     steps, _ = x.shape
-    stride = -(-steps // MOST[block])
+    stride = -(-steps // MAX_STEPS)
     if stride == 1:
         return x
     config = {"filters": width, "kernel_size": stride, "strides": stride, "padding": "same"}
     return graph.layer("Conv1D", f"{name}_together", x, (-(-steps // stride), width), **config)
 
 
-def _read(graph: Graph, name: str, x: Tensor) -> Tensor:
-    """The largest and the mean of each channel over all steps, and the means of its parts."""
+def _pool(graph: Graph, name: str, x: Tensor) -> Tensor:
+    """Return the maximum and the mean of each channel over all steps, and its means over parts."""
     steps, width = x.shape
-    largest = graph.layer("GlobalMaxPooling1D", f"{name}_largest", x, (width,))
+    maxima = graph.layer("GlobalMaxPooling1D", f"{name}_largest", x, (width,))
     if steps <= PARTS:
-        found = graph.layer("Flatten", f"{name}_parts", x, (steps * width,))
-        return blocks.joined(graph, [largest, found])
-    mean = graph.layer("GlobalAveragePooling1D", f"{name}_mean", x, (width,))
+        parts = graph.layer("Flatten", f"{name}_parts", x, (steps * width,))
+        return blocks.concatenate(graph, [maxima, parts])
+    means = graph.layer("GlobalAveragePooling1D", f"{name}_mean", x, (width,))
     size = -(-steps // PARTS)
     count = -(-steps // size)
     config = {"pool_size": size, "padding": "same"}
-    means = graph.layer("AveragePooling1D", f"{name}_means", x, (count, width), **config)
-    return blocks.joined(
-        graph, [largest, mean, graph.layer("Flatten", f"{name}_parts", means, (count * width,))]
-    )
+    part_means = graph.layer("AveragePooling1D", f"{name}_means", x, (count, width), **config)
+    parts = graph.layer("Flatten", f"{name}_parts", part_means, (count * width,))
+    return blocks.concatenate(graph, [maxima, means, parts])

@@ -1,6 +1,4 @@
-"""The template `cnn`: convolutions over images, and a dense layer over what they see and other
-columns.
-"""
+"""The template `cnn`: convolutions over images, and a dense layer over all columns."""
 
 from __future__ import annotations
 
@@ -10,17 +8,17 @@ from cerebro_plpy.configs.templates.layers.keras_graph import Graph
 from cerebro_plpy.configs.templates.layers.model_io import IMAGE, Head, Table
 from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
 
-HIDDEN = 4
-"""Units of the hidden layer behind, for each of the width."""
+HIDDEN_UNITS = 4
+"""Units of the hidden layer, in multiples of the width."""
 
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(CNN.name)
-    x = embeddings.plain_columns(
-        graph, table, {f"image_{name}": params[name] for name in ("width", "depth")}
-    )
-    units = HIDDEN * int(params["width"])
-    return graph.text(blocks.hidden_prediction(graph, x, units, float(params["dropout"]), head))
+    encoder_params = {f"image_{name}": params[name] for name in ("width", "depth")}
+    x = embeddings.plain_columns(graph, table, encoder_params)
+    units = HIDDEN_UNITS * int(params["width"])
+    dropout = float(params["dropout"])
+    return graph.to_json(blocks.add_hidden_prediction(graph, x, units, dropout, head))
 
 
 CNN = Template(

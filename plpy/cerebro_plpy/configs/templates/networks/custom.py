@@ -1,10 +1,9 @@
-"""A network that somebody loaded as a template: what stands between the columns of a table and what
-is predicted.
+"""A user's network as a template: the layers between the columns of a table and the prediction.
 
-It takes a row of numbers: those of the table, centred, scaled and clipped, then what tells that
-some are missing, then what categories and columns of their own come to. Or, where a table has
-nothing but an array, that array in its shape. So it is trained, searched, explained and put into
-ensembles as other templates are.
+Its input is a row of numbers: the standardized and clipped numbers of the table, the indicators of
+missing values, the embedded categories, and the encoded wide columns. If a table has nothing but an
+array, the input may also have the shape of the array. The network can therefore be trained,
+searched, explained and put into ensembles like other templates.
 """
 
 from __future__ import annotations
@@ -29,28 +28,33 @@ from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 
 NAME = "body"
 NETWORK = "network"
-"""What the loaded one is called in the networks that have it in them."""
-OLDEST = 3
-"""The version of Keras whose JSON may stand within that of another model."""
+"""Name of the user's network as a layer of the models that contain it."""
+MIN_KERAS_VERSION = 3
+"""Oldest version of Keras whose JSON may be part of another model's JSON."""
 
 Json = Mapping[str, Any]
 
 
-def body(name: str, text: str) -> Template:
-    """The template of that name whose networks have this one in them; it is Keras' JSON."""
+def wrap_network(name: str, text: str) -> Template:
+    """Return the template whose models contain this network.
+
+    Args:
+        text: Keras' JSON of the network.
+    """
     network = read_architecture(text)
     summary = check_architecture(network)
     assert isinstance(network, dict)
-    if int(str(network.get("keras_version", OLDEST)).split(".")[0]) < OLDEST:
+    version = str(network.get("keras_version", MIN_KERAS_VERSION))
+    if int(version.split(".")[0]) < MIN_KERAS_VERSION:
         raise FeatureNotSupported(
-            f"{name} was written by Keras {network['keras_version']}; expected one of Keras "
-            f"{OLDEST}.",
+            f"{name} was written by Keras {version}; expected one of Keras {MIN_KERAS_VERSION}.",
             hint="Load what model.to_json() of Keras 3 gives.",
         )
-    ends = len(summary.input_shapes), len(summary.output_units)
-    if ends != (1, 1):
+    inputs = len(summary.input_shapes)
+    outputs = len(summary.output_units)
+    if inputs != 1 or outputs != 1:
         raise InvalidParameter(
-            f"{name} has {ends[0]} inputs and {ends[1]} outputs; expected one of each.",
+            f"{name} has {inputs} inputs and {outputs} outputs; expected one of each.",
             hint="It is given all columns of a row in one input.",
         )
     return Template(
@@ -72,40 +76,43 @@ def body(name: str, text: str) -> Template:
     )
 
 
-def loaded(text: str) -> str:
-    """The network that somebody has loaded, out of the JSON of one that has it in it."""
-    (found,) = (each for each in json.loads(text)["config"]["layers"] if each["name"] == NETWORK)
-    return json.dumps({name: found[name] for name in ("module", "class_name", "config")})
+def extract_network(text: str) -> str:
+    """Extract the user's network from the JSON of a model that contains it."""
+    layers = json.loads(text)["config"]["layers"]
+    (network,) = (layer for layer in layers if layer["name"] == NETWORK)
+    return json.dumps({name: network[name] for name in ("module", "class_name", "config")})
 
 
 def _architecture(
     name: str, network: Json, summary: Architecture, table: Table, head: Head, params: Params
 ) -> str:
     graph = Graph(NAME)
-    x = _row(graph, table, params, summary.input_shapes[0])
+    x = _add_inputs(graph, table, params, summary.input_shapes[0])
     _check(name, summary, x, head)
-    answer = graph.model(NETWORK, network, [x], (head.units,))
+    output = graph.model(NETWORK, network, [x], (head.units,))
     if isinstance(head, Classes) and ends_in_softmax(network):
-        return graph.text(
-            graph.layer("Reshape", blocks.OUTPUT, answer, answer.shape, target_shape=[head.units])
+        return graph.to_json(
+            graph.layer("Reshape", blocks.OUTPUT, output, output.shape, target_shape=[head.units])
         )
-    return graph.text(blocks.prediction(graph, answer, head))
+    return graph.to_json(blocks.add_prediction(graph, output, head))
 
 
-def _row(graph: Graph, table: Table, params: Params, shape: tuple[int | None, ...]) -> Tensor:
-    """All that is known of a row: an array in its shape, where that is all and is wanted so, or
-    numbers.
-    """
-    alone = len(table.wide) == 1 and not (
-        table.columns or table.cardinalities or table.wide[0].levels
-    )
-    if alone and shape == table.wide[0].shape:
-        return encoders.shaped(graph, 1, table.wide[0])
+def _add_inputs(
+    graph: Graph, table: Table, params: Params, shape: tuple[int | None, ...]
+) -> Tensor:
+    """Return the only array of a table in its shape, if the network takes that; else numbers."""
+    has_other_columns = table.columns or table.cardinalities
+    if len(table.wide) == 1 and not has_other_columns:
+        (wide,) = table.wide
+        if not wide.levels and shape == wide.shape:
+            return encoders.add_array_input(graph, 1, wide)
     return embeddings.plain_columns(graph, table, params)
 
 
 def _check(name: str, summary: Architecture, x: Tensor, head: Head) -> None:
-    (shape,), (units,) = summary.input_shapes, summary.output_units
+    """Check that the shapes of the network's input and output fit the table."""
+    (shape,) = summary.input_shapes
+    (units,) = summary.output_units
     if shape != x.shape:
         raise InvalidParameter(
             f"{name} takes rows of shape {json.dumps(shape)}; the columns of a row come to "
@@ -114,9 +121,9 @@ def _check(name: str, summary: Architecture, x: Tensor, head: Head) -> None:
             "other columns.",
         )
     if units != head.units:
-        what = "classes" if isinstance(head, Classes) else "number"
+        noun = "classes" if isinstance(head, Classes) else "number"
         raise InvalidParameter(
             f"{name} gives {'an unknown number of' if units is None else units} numbers; expected "
-            f"{head.units}, for the target has {head.units} {what}.",
+            f"{head.units}, for the target has {head.units} {noun}.",
             hint="The last layer that has units decides it.",
         )

@@ -1,6 +1,6 @@
-"""Several networks over one table as one: their predictions, weighed and added up.
+"""Several networks over one table, joined to one that returns their weighted sum.
 
-So an ensemble is predicted with, exported and explained like any other model.
+An ensemble can therefore be used, exported and explained like any other model.
 """
 
 from __future__ import annotations
@@ -16,36 +16,38 @@ NAME = "ensemble"
 
 
 class Member(NamedTuple):
-    """A network by its JSON, and how much of the prediction is its."""
+    """A network of an ensemble."""
 
-    architecture: str
-    share: float
+    architecture: str  # JSON
+    share: float  # weight of its prediction
 
 
-def architecture(members: Sequence[Member], units: int) -> str:
-    """The network that gives the weighted sum of what members give; all have the same inputs."""
+def build_architecture(members: Sequence[Member], units: int) -> str:
+    """Return the network with the weighted sum of its members, all of which have the same inputs.
+
+    Args:
+        units: width of the members' outputs.
+    """
     graph = Graph(NAME)
-    parsed = [json.loads(member.architecture) for member in members]
-    inputs = _inputs(graph, parsed[0]["config"])
-    terms = [
-        graph.operation(
-            "Multiply", graph.model(f"member_{number}", network, inputs, (units,)), member.share
-        )
-        for number, (network, member) in enumerate(zip(parsed, members), 1)
-    ]
-    return graph.text(
-        graph.layer(
-            "Reshape", "prediction", blocks.added(graph, terms), (units,), target_shape=[units]
-        )
+    networks = [json.loads(member.architecture) for member in members]
+    inputs = _copy_inputs(graph, networks[0]["config"])
+    terms = []
+    for number, (network, member) in enumerate(zip(networks, members), 1):
+        output = graph.model(f"member_{number}", network, inputs, (units,))
+        terms.append(graph.operation("Multiply", output, member.share))
+    total = blocks.add_up(graph, terms)
+    return graph.to_json(
+        graph.layer("Reshape", blocks.OUTPUT, total, (units,), target_shape=[units])
     )
 
 
-def _inputs(graph: Graph, config: Mapping[str, Any]) -> list[Tensor]:
-    """Inputs like those of a member, in the order of its own."""
+def _copy_inputs(graph: Graph, config: Mapping[str, Any]) -> list[Tensor]:
+    """Add inputs like those of a member, in the same order."""
     layers = {layer["name"]: layer["config"] for layer in config["layers"]}
-    listed = config["input_layers"]
-    names = [name for name, *_ in (listed if isinstance(listed[0], list) else [listed])]
+    entries = config["input_layers"]
+    if not isinstance(entries[0], list):  # Keras does not wrap a single input
+        entries = [entries]
     return [
         graph.input(name, tuple(layers[name]["batch_shape"][1:]), layers[name]["dtype"])
-        for name in names
+        for name, *_ in entries
     ]

@@ -1,7 +1,6 @@
-"""The template `linear`: softmax regression for classes, linear regression for floats; what a model
-must beat.
+"""The template `linear`, a baseline: softmax regression for classes, linear one for floats.
 
-All weights begin at 0, so a level of a category that was never seen has no say.
+All weights are initially 0, so a level of a category that was never seen has no influence.
 """
 
 from __future__ import annotations
@@ -12,39 +11,34 @@ from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor, nor
 from cerebro_plpy.configs.templates.layers.model_io import Head, Table
 from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
 
-REACH = 16.0
-"""Centred and scaled numbers beyond it count as this: one row must not decide a line."""
+FARTHEST = 16.0
+"""Bound to which standardized numbers are clipped, so that a single row has little influence."""
 
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(LINEAR.name)
-    numbers = blocks.numbers_input(graph, table)
-    codes = blocks.codes_input(graph, table)
-    sums = [] if numbers is None else [_weighted(graph, numbers, head.units)]
-    sums += [] if codes is None else [_levels(graph, table, codes, head.units)]
-    sums += encoders.weighed(graph, table, head.units)
-    raw = blocks.with_bias(graph, "bias", blocks.added(graph, sums), normal(0.0))
-    return graph.text(blocks.prediction(graph, raw, head))
+    numbers = blocks.add_numbers_input(graph, table)
+    codes = blocks.add_codes_input(graph, table)
+    terms = []
+    if numbers is not None:
+        terms.append(_weigh_numbers(graph, numbers, head.units))
+    if codes is not None:
+        terms.append(_weigh_levels(graph, table, codes, head.units))
+    terms += encoders.encode_linear(graph, table, head.units)
+    raw = blocks.add_bias(graph, "bias", blocks.add_up(graph, terms), normal(0.0))
+    return graph.to_json(blocks.add_prediction(graph, raw, head))
 
 
-def _levels(graph: Graph, table: Table, codes: Tensor, units: int) -> Tensor:
-    found = blocks.looked_up(
-        graph, "levels", table, blocks.places(graph, table, codes), units, normal(0.0)
-    )
-    return graph.operation("Sum", found, shape=(units,), axis=1, keepdims=False)
+def _weigh_numbers(graph: Graph, numbers: Tensor, units: int) -> Tensor:
+    bounded = graph.operation("Clip", numbers, x_min=-FARTHEST, x_max=FARTHEST)
+    config = {"units": units, "use_bias": False, "kernel_initializer": normal(0.0)}
+    return graph.layer("Dense", "weights", bounded, (units,), **config)
 
 
-def _weighted(graph: Graph, numbers: Tensor, units: int) -> Tensor:
-    near = graph.operation("Clip", numbers, x_min=-REACH, x_max=REACH)
-    return graph.layer(
-        "Dense",
-        "weights",
-        near,
-        (units,),
-        units=units,
-        use_bias=False,
-        kernel_initializer=normal(0.0),
-    )
+def _weigh_levels(graph: Graph, table: Table, codes: Tensor, units: int) -> Tensor:
+    rows = blocks.offset_codes(graph, table, codes)
+    weights = blocks.embed_codes(graph, "levels", table, rows, units, normal(0.0))
+    return graph.operation("Sum", weights, shape=(units,), axis=1, keepdims=False)
 
 
 LINEAR = Template(

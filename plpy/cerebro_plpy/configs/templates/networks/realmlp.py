@@ -1,12 +1,11 @@
-"""The templates `realmlp` and `realmlp_simple`: a dense network for tables, with defaults tuned
-over many of them.
+"""The templates `realmlp` and `realmlp_simple`: dense networks for tables with tuned defaults.
 
-As described by Holzmüller, Grinsztajn and Steinwart, "Better by Default" (2024), as RealMLP-TD and
-RealMLP-TD-S. What that paper draws from data, the scale of the first pre-activations and the
-biases, begins as in its simple form. Its rate for float targets is 0.2, which rises and falls four
-times in 256 epochs. With one that falls once, over fewer epochs, 0.04 was better on two of three
-tables, those of some thousand rows; there pieces, and faster waves than its usual ones, were better
-too, by far, so a search over many rows begins with them.
+They are RealMLP-TD and RealMLP-TD-S of Holzmüller, Grinsztajn and Steinwart, "Better by Default"
+(2024). That paper computes the scale of the first pre-activations and the biases from data; here
+they are initialized as in its simple form. Its rate for float targets is 0.2, which rises and falls
+four times in 256 epochs. With a rate that falls once, over fewer epochs, 0.04 was better on two of
+three tables, those of some thousand rows. On these tables, piecewise embeddings and faster waves
+than the paper's were far better, too, so a search over many rows starts with them.
 """
 
 from __future__ import annotations
@@ -23,109 +22,111 @@ from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, T
 ACTIVATION_RATE = 0.1
 SIMPLE_SCALE_RATE = 6.0
 ONE = 2 / math.sqrt(1 + (2 / 3) ** 2)
-"""A 1 among zeros, once it is scaled and clipped as numbers are: divided by half its range."""
-
-
-HIDDEN = blocks.Beginning(kernel=1.0, bias=1.0)
+"""A one in a one-hot column, divided by half its range and clipped like numbers."""
+HIDDEN = blocks.Initialization(kernel=1.0, bias=1.0)
 
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(REALMLP.name)
+    width = int(params["width"])
     waves = Waves(float(params["frequency"]), float(params["embedding_rate"]))
-    x = embeddings.columns(graph, table, waves, params)
-    x = blocks.scaled(graph, "scale", x, float(params["scale_rate"]))
+    x = embeddings.embed_columns(graph, table, waves, params)
+    x = blocks.scale_columns(graph, "scale", x, float(params["scale_rate"]))
     for number in range(int(params["depth"])):
         rate = float(params["first_rate"]) if number == 0 else 1.0
-        y = blocks.dense(graph, f"dense_{number}", x, int(params["width"]), HIDDEN, rate)
-        x = _dropped(graph, number, _parametric(graph, number, y, params), params)
-    return graph.text(_prediction(graph, x, head, params, begin=1.0))
-
-
-def _prediction(graph: Graph, x: Tensor, head: Head, params: Params, begin: float) -> Tensor:
-    raw = blocks.dense(graph, "out", x, head.units, blocks.Beginning(kernel=begin, bias=0.0))
-    if isinstance(head, Classes):
-        raw = blocks.smoothed(graph, raw, float(params.get("label_smoothing", 0.0)))
-    return blocks.prediction(graph, raw, head)
-
-
-def _parametric(graph: Graph, number: int, y: Tensor, params: Params) -> Tensor:
-    """y + a·(f(y) - y), where a begins at 1, for each unit."""
-    bent = _activated(graph, number, y, params)
-    change = graph.operation("Subtract", bent, y)
-    return graph.operation(
-        "Add", y, blocks.scaled(graph, f"bend_{number}", change, ACTIVATION_RATE)
-    )
-
-
-def _activated(graph: Graph, number: int, y: Tensor, params: Params) -> Tensor:
-    return graph.layer(
-        "Activation", f"activation_{number}", y, y.shape, activation=params["activation"]
-    )
-
-
-def _dropped(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
-    return blocks.dropped(graph, f"dropout_{number}", x, float(params["dropout"]))
+        y = blocks.add_dense(graph, f"dense_{number}", x, width, HIDDEN, rate)
+        y = _add_parametric_activation(graph, number, y, params)
+        x = _add_dropout(graph, number, y, params)
+    return graph.to_json(_add_prediction(graph, x, head, params, deviation=1.0))
 
 
 def _simple_architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(SIMPLE.name)
-    x = _dropped(graph, 0, _activated(graph, 0, _first(graph, table, params), params), params)
+    y = _add_activation(graph, 0, _add_first_layer(graph, table, params), params)
+    x = _add_dropout(graph, 0, y, params)
     for number in range(1, int(params["depth"])):
-        y = blocks.dense(graph, f"dense_{number}", x, int(params["width"]), HIDDEN)
-        x = _dropped(graph, number, _activated(graph, number, y, params), params)
-    return graph.text(_prediction(graph, x, head, params, begin=0.0))
+        y = blocks.add_dense(graph, f"dense_{number}", x, int(params["width"]), HIDDEN)
+        y = _add_activation(graph, number, y, params)
+        x = _add_dropout(graph, number, y, params)
+    return graph.to_json(_add_prediction(graph, x, head, params, deviation=0.0))
 
 
-def _first(graph: Graph, table: Table, params: Params) -> Tensor:
-    """A dense layer over numbers, indicators, and each level of each category as a column of zeros
-    and ones.
+def _add_prediction(
+    graph: Graph, x: Tensor, head: Head, params: Params, deviation: float
+) -> Tensor:
+    initialization = blocks.Initialization(kernel=deviation, bias=0.0)
+    raw = blocks.add_dense(graph, "out", x, head.units, initialization)
+    if isinstance(head, Classes):
+        raw = blocks.smooth_labels(graph, raw, float(params.get("label_smoothing", 0.0)))
+    return blocks.add_prediction(graph, raw, head)
 
-    These columns are never made: their weights are looked up. A level 0 is zeros.
+
+def _add_parametric_activation(graph: Graph, number: int, y: Tensor, params: Params) -> Tensor:
+    """Return y + a·(f(y) - y), with a weight a of each unit, initially 1."""
+    activated = _add_activation(graph, number, y, params)
+    change = graph.operation("Subtract", activated, y)
+    scaled = blocks.scale_columns(graph, f"bend_{number}", change, ACTIVATION_RATE)
+    return graph.operation("Add", y, scaled)
+
+
+def _add_activation(graph: Graph, number: int, y: Tensor, params: Params) -> Tensor:
+    activation = params["activation"]
+    return graph.layer("Activation", f"activation_{number}", y, y.shape, activation=activation)
+
+
+def _add_dropout(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
+    return blocks.add_dropout(graph, f"dropout_{number}", x, float(params["dropout"]))
+
+
+def _add_first_layer(graph: Graph, table: Table, params: Params) -> Tensor:
+    """Add a dense layer over numbers, indicators, one-hot levels of categories, and wide columns.
+
+    The one-hot columns, in which level 0 is all zeros, are not computed: their weights are looked
+    up.
     """
-    width, columns = int(params["width"]), table.columns + table.levels - len(table.cardinalities)
-    found = [*_simple_numbers(graph, table, width), *_simple_levels(graph, table, width)]
-    for place, wide in enumerate(encoders.encoded(graph, table, params), 1):
-        found.append(_first_dense(graph, f"dense_wide_{place}", wide, width))
-        columns += wide.shape[0]
-    mean = graph.operation("Multiply", blocks.added(graph, found), 1 / math.sqrt(columns))
-    return blocks.with_bias(graph, "bias_0", mean, normal(1.0 / blocks.BIAS_RATE), blocks.BIAS_RATE)
+    width = int(params["width"])
+    columns = table.columns + table.levels - len(table.cardinalities)
+    terms = [
+        *_weigh_numbers(graph, table, width),
+        *_weigh_levels(graph, table, width),
+    ]
+    for number, encoding in enumerate(encoders.encode_columns(graph, table, params), 1):
+        terms.append(_weigh(graph, f"dense_wide_{number}", encoding, width))
+        columns += encoding.shape[0]
+    mean = graph.operation("Multiply", blocks.add_up(graph, terms), 1 / math.sqrt(columns))
+    initializer = normal(1.0 / blocks.BIAS_RATE)
+    return blocks.add_bias(graph, "bias_0", mean, initializer, blocks.BIAS_RATE)
 
 
-def _simple_numbers(graph: Graph, table: Table, width: int) -> list[Tensor]:
-    given = blocks.numbers_input(graph, table)
-    if given is None:
-        return []
-    x = blocks.scaled(graph, "scale", blocks.smooth_clip(graph, given), SIMPLE_SCALE_RATE)
-    return [_first_dense(graph, "dense_0", x, width)]
-
-
-def _first_dense(graph: Graph, name: str, x: Tensor, width: int) -> Tensor:
+def _weigh(graph: Graph, name: str, x: Tensor, width: int) -> Tensor:
     config = {"units": width, "use_bias": False, "kernel_initializer": normal(1.0)}
     return graph.layer("Dense", name, x, (width,), **config)
 
 
-def _simple_levels(graph: Graph, table: Table, width: int) -> list[Tensor]:
-    codes = blocks.codes_input(graph, table)
+def _weigh_numbers(graph: Graph, table: Table, width: int) -> list[Tensor]:
+    numbers = blocks.add_numbers_input(graph, table)
+    if numbers is None:
+        return []
+    clipped = blocks.smooth_clip(graph, numbers)
+    x = blocks.scale_columns(graph, "scale", clipped, SIMPLE_SCALE_RATE)
+    return [_weigh(graph, "dense_0", x, width)]
+
+
+def _weigh_levels(graph: Graph, table: Table, width: int) -> list[Tensor]:
+    codes = blocks.add_codes_input(graph, table)
     if codes is None:
         return []
-    places, count = blocks.places(graph, table, codes), len(table.cardinalities)
-    weights = blocks.looked_up(graph, "levels", table, places, width, normal(1.0))
-    scales = blocks.looked_up(
-        graph, "level_scales", table, places, 1, constant(1 / SIMPLE_SCALE_RATE)
-    )
-    given = graph.operation("ExpandDims", graph.operation("Sign", codes), shape=(count, 1), axis=-1)
-    ones = graph.operation(
-        "Multiply", graph.operation("Multiply", scales, SIMPLE_SCALE_RATE * ONE), given
-    )
-    return [
-        graph.operation(
-            "Sum",
-            graph.operation("Multiply", weights, ones),
-            shape=(width,),
-            axis=1,
-            keepdims=False,
-        )
-    ]
+    count = len(table.cardinalities)
+    rows = blocks.offset_codes(graph, table, codes)
+    weights = blocks.embed_codes(graph, "levels", table, rows, width, normal(1.0))
+    initializer = constant(1 / SIMPLE_SCALE_RATE)
+    scales = blocks.embed_codes(graph, "level_scales", table, rows, 1, initializer)
+    signs = graph.operation("Sign", codes)
+    is_known = graph.operation("ExpandDims", signs, shape=(count, 1), axis=-1)
+    scaled_ones = graph.operation("Multiply", scales, SIMPLE_SCALE_RATE * ONE)
+    ones = graph.operation("Multiply", scaled_ones, is_known)
+    products = graph.operation("Multiply", weights, ones)
+    return [graph.operation("Sum", products, shape=(width,), axis=1, keepdims=False)]
 
 
 _SHRINKING = "How fast weights shrink, times lr"
@@ -161,7 +162,7 @@ _SMOOTHING = Field(
 _RATE_LIMITS = 1e-3, 1e3
 
 
-def _rate(floats: float | None = None) -> Field:
+def _learning_rate(floats: float | None = None) -> Field:
     return Field(
         "lr",
         "The learning rate",
@@ -172,7 +173,7 @@ def _rate(floats: float | None = None) -> Field:
     )
 
 
-def _factor(name: str, what: str, default: float, low: float, high: float) -> Field:
+def _rate_factor(name: str, what: str, default: float, low: float, high: float) -> Field:
     return Field(
         name,
         f"The learning rate of {what}, in lr",
@@ -186,7 +187,7 @@ REALMLP = Template(
     name="realmlp",
     meaning="A dense network with embeddings of numbers, for tables of any kind",
     fields=(
-        _rate(),
+        _learning_rate(),
         *FIT_FIELDS,
         Field("weight_decay", _SHRINKING, 0.02, Range(0.001, 0.05, "log"), limits=(0.0, 10.0)),
         Field(
@@ -202,9 +203,9 @@ REALMLP = Template(
         _SMOOTHING,
         NUMBERS,
         FREQUENCY,
-        _factor("embedding_rate", "embeddings of numbers", 0.1, 0.05, 0.3),
-        _factor("scale_rate", "the weights of columns", 6.0, 2.0, 10.0),
-        _factor("first_rate", "the first hidden layer", 1.0, 0.3, 1.5),
+        _rate_factor("embedding_rate", "embeddings of numbers", 0.1, 0.05, 0.3),
+        _rate_factor("scale_rate", "the weights of columns", 6.0, 2.0, 10.0),
+        _rate_factor("first_rate", "the first hidden layer", 1.0, 0.3, 1.5),
         Field(
             "beta_2",
             "How long squares of gradients count",
@@ -230,7 +231,7 @@ SIMPLE = Template(
     name="realmlp_simple",
     meaning="A dense network without embeddings or dropout, faster than realmlp",
     fields=(
-        _rate(floats=0.07),
+        _learning_rate(floats=0.07),
         *FIT_FIELDS,
         Field("weight_decay", _SHRINKING, 0.0, Choices((0.0,)), limits=(0.0, 10.0)),
         Field("dropout", "The share of units left out", 0.0, Choices((0.0,)), limits=(0.0, 0.95)),

@@ -1,6 +1,4 @@
-"""The template `resnet`: dense layers, each of which adds to what there is, as Gorishniy and others
-(2021) have it.
-"""
+"""The template `resnet`: a residual dense network, as described by Gorishniy and others (2021)."""
 
 from __future__ import annotations
 
@@ -10,36 +8,33 @@ from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor
 from cerebro_plpy.configs.templates.layers.model_io import Head, Table
 from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
 
-WIDER = 2
-"""Units inside of a block, for each of its width."""
+HIDDEN_FACTOR = 2
+"""Units within a block, in multiples of its width."""
 
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
-    graph, width = Graph(RESNET.name), int(params["width"])
-    x = _dense(graph, "first", embeddings.plain_columns(graph, table, params), width)
+    graph = Graph(RESNET.name)
+    width = int(params["width"])
+    x = _add_dense(graph, "first", embeddings.plain_columns(graph, table, params), width)
     for number in range(int(params["depth"])):
-        x = graph.operation("Add", x, _block(graph, number, x, params))
-    raw = _dense(graph, "out", _activated(graph, "last", x), head.units)
-    return graph.text(blocks.prediction(graph, raw, head))
+        x = graph.operation("Add", x, _add_block(graph, number, x, params))
+    y = graph.layer("BatchNormalization", "last_normal", x, x.shape)
+    y = graph.layer("Activation", "last_relu", y, y.shape, activation="relu")
+    raw = _add_dense(graph, "out", y, head.units)
+    return graph.to_json(blocks.add_prediction(graph, raw, head))
 
 
-def _block(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
+def _add_block(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
     (width,) = x.shape
     y = graph.layer("BatchNormalization", f"normal_{number}", x, x.shape)
-    y = _activated(
-        graph, f"block_{number}", _dense(graph, f"wider_{number}", y, WIDER * width), normal=False
-    )
-    y = blocks.dropped(graph, f"dropout_{number}", y, float(params["dropout"]))
-    y = _dense(graph, f"narrow_{number}", y, width)
-    return blocks.dropped(graph, f"rest_{number}", y, float(params["residual_dropout"]))
+    y = _add_dense(graph, f"wider_{number}", y, HIDDEN_FACTOR * width)
+    y = graph.layer("Activation", f"block_{number}_relu", y, y.shape, activation="relu")
+    y = blocks.add_dropout(graph, f"dropout_{number}", y, float(params["dropout"]))
+    y = _add_dense(graph, f"narrow_{number}", y, width)
+    return blocks.add_dropout(graph, f"rest_{number}", y, float(params["residual_dropout"]))
 
 
-def _activated(graph: Graph, name: str, x: Tensor, normal: bool = True) -> Tensor:
-    y = graph.layer("BatchNormalization", f"{name}_normal", x, x.shape) if normal else x
-    return graph.layer("Activation", f"{name}_relu", y, y.shape, activation="relu")
-
-
-def _dense(graph: Graph, name: str, x: Tensor, units: int) -> Tensor:
+def _add_dense(graph: Graph, name: str, x: Tensor, units: int) -> Tensor:
     return graph.layer("Dense", name, x, (units,), units=units)
 
 

@@ -1,4 +1,4 @@
-"""The template `series`: a network that reads series, and learns of them beside other columns."""
+"""The template `series`: an encoder of series, and a dense layer over all columns."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from cerebro_plpy.configs.templates.layers.model_io import SERIES as KIND
 from cerebro_plpy.configs.templates.layers.model_io import Head, Table
 from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
 
-HIDDEN = 2
-"""Units of the hidden layer behind, for each of the width."""
+HIDDEN_UNITS = 2
+"""Units of the hidden layer, in multiples of the width."""
 
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(SERIES.name)
-    reading = {f"series_{name}": params[name] for name in ("width", "depth", "dropout")}
-    x = embeddings.plain_columns(graph, table, {**reading, "block": params["block"]})
-    units = HIDDEN * int(params["width"])
-    return graph.text(blocks.hidden_prediction(graph, x, units, float(params["dropout"]), head))
+    encoder_params = {f"series_{name}": params[name] for name in ("width", "depth", "dropout")}
+    x = embeddings.plain_columns(graph, table, {**encoder_params, "block": params["block"]})
+    units = HIDDEN_UNITS * int(params["width"])
+    dropout = float(params["dropout"])
+    return graph.to_json(blocks.add_hidden_prediction(graph, x, units, dropout, head))
 
 
 SERIES = Template(

@@ -1,10 +1,9 @@
-"""The template `tabm`: many dense networks in one, which share all weights but a few, and predict
-by their mean.
+"""The template `tabm`: the mean of many dense networks that share all but a few weights.
 
 As described by Gorishniy, Kotelnikov and Babenko, "TabM" (2024): before and after each layer, which
-all members share, every member multiplies by weights of its own. Members and widths are fewer than
-there, since a step takes as many times as long as that of one network; numbers have waves beside
-them, of the embeddings that `realmlp` has.
+all members share, every member multiplies by weights of its own. There are fewer members of smaller
+width, because the time of a step is proportional to their number. Numbers have the embeddings of
+`realmlp`.
 """
 
 from __future__ import annotations
@@ -29,46 +28,53 @@ CLIPNORM = 1.0
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(TABM.name)
-    columns = embeddings.columns(graph, table, Waves(float(params["frequency"])), params)
-    x = _apart(graph, columns, int(params["members"]))
+    columns = embeddings.embed_columns(graph, table, Waves(float(params["frequency"])), params)
+    x = _scale_inputs(graph, columns, int(params["members"]))
     for number in range(int(params["depth"])):
-        x = _layer(graph, number, x, columns, params)
-    return graph.text(
-        blocks.prediction(graph, batch_ensemble.averaged(graph, _heads(graph, x, head), head), head)
-    )
+        x = _add_layer(graph, number, x, columns, params)
+    raw = batch_ensemble.average_members(graph, _add_heads(graph, x, head), head)
+    return graph.to_json(blocks.add_prediction(graph, raw, head))
 
 
-def _apart(graph: Graph, columns: Tensor, count: int) -> Tensor:
-    """What each member makes of the columns: weights of its own times each."""
+def _scale_inputs(graph: Graph, columns: Tensor, members: int) -> Tensor:
+    """Multiply the columns by weights of each member, shape (members, width)."""
     (width,) = columns.shape
-    own = blocks.weights(graph, "before_0", columns, (count, width), normal(1.0))
-    same = graph.operation("ExpandDims", columns, shape=(1, width), axis=1)
-    return graph.operation("Multiply", same, own, shape=(count, width))
+    weights = blocks.add_weights(graph, "before_0", columns, (members, width), normal(1.0))
+    shared = graph.operation("ExpandDims", columns, shape=(1, width), axis=1)
+    return graph.operation("Multiply", shared, weights, shape=(members, width))
 
 
-def _layer(graph: Graph, number: int, x: Tensor, columns: Tensor, params: Params) -> Tensor:
-    (count, before), width = x.shape, int(params["width"])
+def _add_layer(graph: Graph, number: int, x: Tensor, columns: Tensor, params: Params) -> Tensor:
+    members, input_width = x.shape
+    width = int(params["width"])
+    shape = (members, width)
     if number:
-        own = blocks.weights(graph, f"before_{number}", columns, (count, before), constant(1.0))
-        x = graph.operation("Multiply", x, own)
-    limit = uniform(1 / math.sqrt(before))
-    config = {"units": width, "use_bias": False, "kernel_initializer": limit}
-    y = graph.layer("Dense", f"dense_{number}", x, (count, width), **config)
-    scale = blocks.weights(graph, f"after_{number}", columns, (count, width), constant(1.0))
-    bias = blocks.weights(graph, f"bias_{number}", columns, (count, width), limit)
-    y = graph.operation("Add", graph.operation("Multiply", y, scale), bias)
+        before = blocks.add_weights(graph, f"before_{number}", columns, x.shape, constant(1.0))
+        x = graph.operation("Multiply", x, before)
+    initializer = uniform(1 / math.sqrt(input_width))
+    config = {"units": width, "use_bias": False, "kernel_initializer": initializer}
+    y = graph.layer("Dense", f"dense_{number}", x, shape, **config)
+    after = blocks.add_weights(graph, f"after_{number}", columns, shape, constant(1.0))
+    bias = blocks.add_weights(graph, f"bias_{number}", columns, shape, initializer)
+    y = graph.operation("Add", graph.operation("Multiply", y, after), bias)
     y = graph.layer("Activation", f"activation_{number}", y, y.shape, activation="relu")
-    return blocks.dropped(graph, f"dropout_{number}", y, float(params["dropout"]))
+    return blocks.add_dropout(graph, f"dropout_{number}", y, float(params["dropout"]))
 
 
-def _heads(graph: Graph, x: Tensor, head: Head) -> Tensor:
-    """A linear layer for each member."""
-    count, width = x.shape
-    limit = uniform(1 / math.sqrt(width))
-    config = {"equation": "bkd,kdo->bko", "output_shape": [count, head.units], "bias_axes": "ko"}
-    shape = (count, head.units)
+def _add_heads(graph: Graph, x: Tensor, head: Head) -> Tensor:
+    """Add a linear layer for each member."""
+    members, width = x.shape
+    initializer = uniform(1 / math.sqrt(width))
     return graph.layer(
-        "EinsumDense", "heads", x, shape, **config, kernel_initializer=limit, bias_initializer=limit
+        "EinsumDense",
+        "heads",
+        x,
+        (members, head.units),
+        equation="bkd,kdo->bko",
+        output_shape=[members, head.units],
+        bias_axes="ko",
+        kernel_initializer=initializer,
+        bias_initializer=initializer,
     )
 
 

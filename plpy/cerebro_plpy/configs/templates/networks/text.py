@@ -1,6 +1,4 @@
-"""The template `text`: words become vectors, of whose sums a dense network learns, beside other
-columns.
-"""
+"""The template `text`: a dense network over sums of words' vectors and other columns."""
 
 from __future__ import annotations
 
@@ -14,15 +12,15 @@ from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, T
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(TEXT.name)
+    width = int(params["width"])
+    dropout = float(params["dropout"])
     x = embeddings.plain_columns(graph, table, params)
     for number in range(int(params["depth"])):
-        y = graph.layer(
-            "Dense", f"dense_{number}", x, (int(params["width"]),), units=int(params["width"])
-        )
+        y = graph.layer("Dense", f"dense_{number}", x, (width,), units=width)
         y = graph.layer("Activation", f"activation_{number}", y, y.shape, activation="relu")
-        x = blocks.dropped(graph, f"dropout_{number}", y, float(params["dropout"]))
+        x = blocks.add_dropout(graph, f"dropout_{number}", y, dropout)
     raw = graph.layer("Dense", "out", x, (head.units,), units=head.units)
-    return graph.text(blocks.prediction(graph, raw, head))
+    return graph.to_json(blocks.add_prediction(graph, raw, head))
 
 
 TEXT = Template(
@@ -65,7 +63,7 @@ TEXT = Template(
         Field(
             "word",
             "Numbers of a word",
-            encoders.WORD,
+            encoders.WORD_WIDTH,
             Choices((16, 32, 64)),
             limits=(1, 1024),
             whole=True,

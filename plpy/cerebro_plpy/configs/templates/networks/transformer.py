@@ -1,8 +1,7 @@
-"""The template `transformer`: each column is a token, and tokens attend to each other, as in the
-FT-Transformer.
+"""The template `transformer`, an FT-Transformer: columns are tokens that attend to each other.
 
 As described by Gorishniy and others, "Revisiting Deep Learning Models for Tabular Data" (2021). Its
-default width is a third of theirs, since a step takes as many times as long as there are columns.
+default width is a third of theirs, because the time of a step is proportional to the columns.
 """
 
 from __future__ import annotations
@@ -16,64 +15,58 @@ from cerebro_plpy.configs.templates.layers.model_io import Head, Table
 from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
 
 HEADS = 8
-WIDER = 4 / 3
-"""Units between the two layers after attention, for each of the width."""
+HIDDEN_FACTOR = 4 / 3
+"""Units of the hidden layer after attention, in multiples of the width."""
 
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(TRANSFORMER.name)
-    tokens = _tokens(graph, table, params)
+    tokens = _make_tokens(graph, table, params)
     for number in range(int(params["depth"])):
-        tokens = _block(graph, number, tokens, params)
-    first = _token(graph, tokens, 0)
+        tokens = _add_block(graph, number, tokens, params)
+    first = _first_token(graph, tokens)
     y = graph.layer("LayerNormalization", "last_normal", first, first.shape)
     y = graph.layer("Activation", "last_relu", y, y.shape, activation="relu")
     raw = graph.layer("Dense", "out", y, (head.units,), units=head.units)
-    return graph.text(blocks.prediction(graph, raw, head))
+    return graph.to_json(blocks.add_prediction(graph, raw, head))
 
 
-def _tokens(graph: Graph, table: Table, params: Params) -> Tensor:
-    """A token that gathers what is predicted, and one of each number, indicator, category, and
-    input of its own.
-    """
+def _make_tokens(graph: Graph, table: Table, params: Params) -> Tensor:
+    """Return a token for the prediction, and one for each column."""
     width = int(params["width"])
-    begin = uniform(1 / math.sqrt(width))
-    found: list[Tensor] = []
-    given = blocks.numbers_input(graph, table)
-    if given is not None:
-        found.append(
-            blocks.lines(graph, "tokens", blocks.smooth_clip(graph, given), (begin, begin), width)
-        )
-    codes = blocks.codes_input(graph, table)
+    initializer = uniform(1 / math.sqrt(width))
+    parts: list[Tensor] = []
+    numbers = blocks.add_numbers_input(graph, table)
+    if numbers is not None:
+        x = blocks.smooth_clip(graph, numbers)
+        parts.append(blocks.add_lines(graph, "tokens", x, (initializer, initializer), width))
+    codes = blocks.add_codes_input(graph, table)
     if codes is not None:
-        levels = blocks.looked_up(
-            graph, "levels", table, blocks.places(graph, table, codes), width, begin
-        )
-        found.append(levels)
-    for place, wide in enumerate(encoders.encoded(graph, table, params), 1):
-        token = graph.layer("Dense", f"token_{place}", wide, (width,), units=width)
-        found.append(graph.operation("ExpandDims", token, shape=(1, width), axis=1))
-    return _gathered(graph, found, width)
+        rows = blocks.offset_codes(graph, table, codes)
+        parts.append(blocks.embed_codes(graph, "levels", table, rows, width, initializer))
+    for number, encoding in enumerate(encoders.encode_columns(graph, table, params), 1):
+        token = graph.layer("Dense", f"token_{number}", encoding, (width,), units=width)
+        parts.append(graph.operation("ExpandDims", token, shape=(1, width), axis=1))
+    return _add_prediction_token(graph, parts, width)
 
 
-def _gathered(graph: Graph, found: list[Tensor], width: int) -> Tensor:
-    """The tokens of columns, behind one that is the same for all rows."""
-    count = 1 + sum(tokens.shape[0] for tokens in found)
-    nothing = graph.operation("Multiply", _token(graph, found[0], 0), 0.0)
-    own = blocks.weights(graph, "gathering", nothing, (width,), uniform(1 / math.sqrt(width)))
-    first = graph.operation(
-        "ExpandDims", graph.operation("Add", nothing, own), shape=(1, width), axis=1
-    )
-    return graph.operation(
-        "Concatenate", [first, *found], shape=(count, width), dtype="float32", axis=1
-    )
+def _add_prediction_token(graph: Graph, parts: list[Tensor], width: int) -> Tensor:
+    """Prepend the token for the prediction, which is initially the same for all rows."""
+    count = 1 + sum(tokens.shape[0] for tokens in parts)
+    zeros = graph.operation("Multiply", _first_token(graph, parts[0]), 0.0)
+    initializer = uniform(1 / math.sqrt(width))
+    weights = blocks.add_weights(graph, "gathering", zeros, (width,), initializer)
+    token = graph.operation("Add", zeros, weights)
+    first = graph.operation("ExpandDims", token, shape=(1, width), axis=1)
+    tokens = [first, *parts]
+    return graph.operation("Concatenate", tokens, shape=(count, width), dtype="float32", axis=1)
 
 
-def _token(graph: Graph, tokens: Tensor, place: int) -> Tensor:
-    return graph.operation("GetItem", tokens, [slice(None), place], shape=tokens.shape[1:])
+def _first_token(graph: Graph, tokens: Tensor) -> Tensor:
+    return graph.operation("GetItem", tokens, [slice(None), 0], shape=tokens.shape[1:])
 
 
-def _block(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
+def _add_block(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
     width = int(params["width"])
     config = {
         "num_heads": HEADS,
@@ -84,20 +77,19 @@ def _block(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
     y = graph.layer("MultiHeadAttention", f"attention_{number}", (y, y), x.shape, **config)
     x = graph.operation("Add", x, y)
     y = graph.layer("LayerNormalization", f"between_{number}", x, x.shape)
-    y = blocks.dropped(
-        graph, f"dropout_{number}", _gated(graph, number, y), float(params["dropout"])
-    )
+    y = _add_gated_layer(graph, number, y)
+    y = blocks.add_dropout(graph, f"dropout_{number}", y, float(params["dropout"]))
     y = graph.layer("Dense", f"narrow_{number}", y, x.shape, units=width)
     return graph.operation("Add", x, y)
 
 
-def _gated(graph: Graph, number: int, x: Tensor) -> Tensor:
-    """A layer, times another that is bent."""
+def _add_gated_layer(graph: Graph, number: int, x: Tensor) -> Tensor:
+    """Add a layer that is multiplied by another one with an activation."""
     count, width = x.shape
-    units = math.ceil(WIDER * width)
-    wide = graph.layer("Dense", f"wider_{number}", x, (count, units), units=units)
+    units = math.ceil(HIDDEN_FACTOR * width)
+    values = graph.layer("Dense", f"wider_{number}", x, (count, units), units=units)
     gate = graph.layer("Dense", f"gate_{number}", x, (count, units), units=units, activation="relu")
-    return graph.operation("Multiply", wide, gate)
+    return graph.operation("Multiply", values, gate)
 
 
 TRANSFORMER = Template(
