@@ -22,7 +22,7 @@ from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.records import replace
 from cerebro_plpy.trainer_client import request_schema
 from cerebro_plpy.trainer_client.connection import Link
-from cerebro_plpy.trainer_client.process.cpu_clock import seconds
+from cerebro_plpy.trainer_client.process.cpu_clock import read_seconds
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 from cerebro_plpy.trainer_client.process.trainer_process import Forked
 
@@ -113,11 +113,11 @@ def test_its_clock_tells_what_it_did_for_this_session(opened: Opened) -> None:
     first = opened()
     pid, told = first.pid, list[float]()
     for _ in range(3):
-        began = seconds(pid) or 0.0
-        while (seconds(pid) or 0.0) < began + 0.05:
+        began = read_seconds(pid) or 0.0
+        while (read_seconds(pid) or 0.0) < began + 0.05:
             first.ask({"do": "gpus"})
         told.append(first.watch.clock.taken())
-    assert sum(told) <= (before := seconds(pid) or 0.0) and min(told) >= 0.05 - 0.01
+    assert sum(told) <= (before := read_seconds(pid) or 0.0) and min(told) >= 0.05 - 0.01
     assert left(first) == pid
     eventually(lambda: kept(pid))
     second = opened()

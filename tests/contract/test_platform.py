@@ -37,9 +37,9 @@ from cerebro_plpy.platform.postgres.adapter import Postgres
 from cerebro_plpy.platform.postgres.visits import PostgresVisits
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.visit_protocol import (
+    BatchVisit,
     BestState,
     EvaluateVisit,
-    TourVisit,
     TrainingPlatform,
     TrainVisit,
     VisitResult,
@@ -203,11 +203,11 @@ class Run:
         )
         return visit_jobs.evaluate_visit(self.request, CONFIG, self.run_id, tour, 1, state)
 
-    def tour_of_epoch(self, epoch: int) -> list[TourVisit]:
+    def tour_of_epoch(self, epoch: int) -> list[BatchVisit]:
         """The visits of an epoch, and its evaluation, as part of a tour whose state goes to the
         first table.
         """
-        made: list[TourVisit] = []
+        made: list[BatchVisit] = []
         for number, segment in zip((2 * epoch - 1, 2 * epoch), self.place.segments, strict=True):
             where, start = (
                 Visit(epoch, CONFIG.mst_key, segment, "train"),
@@ -227,7 +227,9 @@ class Run:
         )
         return [
             *made,
-            replace(visit_jobs.evaluate_within(self.request, CONFIG, evaluation), candidate=True),
+            replace(
+                visit_jobs.evaluate_within(self.request, CONFIG, evaluation), is_candidate=True
+            ),
         ]
 
     def logged(self) -> list[Row]:
@@ -293,7 +295,7 @@ def packed(place: Place, name: str) -> PackedTable:
     )
 
 
-def made(visits: Visits, worker: Worker, tour: Sequence[TourVisit]) -> Steps[list[VisitResult]]:
+def made(visits: Visits, worker: Worker, tour: Sequence[BatchVisit]) -> Steps[list[VisitResult]]:
     """Train visits, and store what they have left."""
     trained = yield from visits.train(worker, tour)
     return (yield from visits.store(worker, trained))
@@ -441,13 +443,13 @@ def test_a_tour_leaves_what_its_evaluations_find_and_the_best_state_of_them(
         parts = drive(worker.session, place.visits.evaluate(worker, evaluation))
         total = add_parts(parts[segment] for segment in sorted(parts))
         sums = Sums(evaluation.job.program, total["sums"], total["rows"])
-        found[epoch] = drive(worker.session, place.visits.results(worker, sums))
+        found[epoch] = drive(worker.session, place.visits.compute_metrics(worker, sums))
         if epoch == 1:
             best = BestState(
                 apart.run_id, CONFIG.mst_key, 1, apart.later(2), place.segments[1], "", None
             )
             table = state_tables.best_table(apart.run_id, CONFIG.mst_key, 1)
-            kept = drive(worker.session, place.visits.keep(worker, replace(best, table=table)))
+            kept = drive(worker.session, place.visits.retain(worker, replace(best, table=table)))
     first, second = run.tour_of_epoch(1), run.tour_of_epoch(2)
     trained = drive(worker.session, place.visits.train(worker, [*first, *second]))
     assert run.logged() == [("running", None, None)], "nothing before all is stored"
@@ -455,7 +457,9 @@ def test_a_tour_leaves_what_its_evaluations_find_and_the_best_state_of_them(
     best = BestState(run.run_id, CONFIG.mst_key, 1, state, place.segments[1], table, None)
     drive(worker.session, place.visits.store(worker, trained._replace(best=best)))
     assert same(run.stored(1), apart.stored(4)), "a tour has one table"
-    copies = [place.bench.rows(place.platform.state_rows_sql(*each)) for each in (best.kept, kept)]
+    copies = [
+        place.bench.rows(place.platform.state_rows_sql(*each)) for each in (best.stored, kept)
+    ]
     assert copies[0] and [bytes(chunk) for _, chunk in copies[0]] == [
         bytes(chunk) for _, chunk in copies[1]
     ]
@@ -494,12 +498,12 @@ def test_a_state_is_stored_beside_the_next_visit_as_it_was(
     for number in (1, 2):
         first, second = run.train(0, number), beside.train(0, number)
         trained = drive(worker.session, place.visits.train(worker, [first]))
-        assert place.visits.stores_beside(worker, trained, second.datasets)
+        assert place.visits.can_overlap(worker, trained, second.datasets)
         drive(worker.session, place.visits.begin(worker, [second]))
         if number == 2:
             eventually(lambda: idle(trainers(serving)))
         with pytest.raises(CerebroError, match="not fetched"):
-            worker.session.run(f"SELECT cerebro.job_start(){statements.at(worker)}")
+            worker.session.run(f"SELECT cerebro.job_start(){statements.dispatch_clause(worker)}")
         drive(worker.session, place.visits.store(worker, trained))
         rest = drive(worker.session, place.visits.finish(worker, [second]))
         drive(worker.session, place.visits.store(worker, rest))
@@ -593,7 +597,7 @@ def test_a_state_is_kept_apart_and_the_one_before_it_goes(
             run.run_id, CONFIG.mst_key, epoch, run.later(number), left.segment_id, table, before
         )
         for _ in range(2):  # also again, where nobody heard that it was done
-            kept = drive(worker.session, place.visits.keep(worker, best))
+            kept = drive(worker.session, place.visits.retain(worker, best))
         for state in (kept, run.left(number)):
             read = place.bench.rows(place.platform.state_rows_sql(*state))
             assert [part for part, _ in read] == list(range(1, len(read) + 1))
@@ -624,7 +628,7 @@ def held(worker: Worker, key: str) -> bytes:
     return b"".join(
         bytes(chunk)
         for (chunk,) in worker.session.run(
-            "SELECT cerebro.state_chunks(1000, %s)" + statements.at(worker), (key,)
+            "SELECT cerebro.state_chunks(1000, %s)" + statements.dispatch_clause(worker), (key,)
         )
     )
 
@@ -679,7 +683,9 @@ def outputs_of(
     """
     visit = run.evaluation(segment, 1)
     job = Job("outputs", visit_jobs.program(run.request, CONFIG), visit.job.result_key)
-    chunks = drive(worker.session, visits_of.outputs(worker, visit.datasets[0], visit.state, job))
+    chunks = drive(
+        worker.session, visits_of.read_outputs(worker, visit.datasets[0], visit.state, job)
+    )
     return np.frombuffer(b"".join(chunks), np.float32).reshape(-1, 1 + 3)
 
 
@@ -752,7 +758,7 @@ def predictions(place: Place, run: Run, relation: str) -> list[tuple[str, list[f
         declare = drive(serves.session, place.visits.predict(serves, rows, run.later(1), job, told))
         if declare:
             found += predicted(serves.session, declare)
-            finish = place.visits.predicted(serves)
+            finish = place.visits.end_prediction(serves)
             serves.session.run(finish.sql, finish.values)
         serves.session.close()
     return found
@@ -765,7 +771,7 @@ def predicted(session: Session, declare: str) -> Iterator[tuple[str, list[float]
     session.run("BEGIN")
     session.run(declare)
     while rows := session.run(sql("score.fetch")):
-        told = statements.job_result([rows[0][1:]])
+        told = statements.parse_result([rows[0][1:]])
         lines = zip(
             *(map(float, told[name].strip("{}").split(",")) for name in ("row", "class", "value")),
             strict=True,

@@ -22,11 +22,11 @@ CREATE OR REPLACE FUNCTION public.training_rows(source text, columns text) RETUR
     from cerebro_plpy.database.catalog import Catalog
     from cerebro_plpy.database.custom_settings import read_settings_for_reader
     from cerebro_plpy.database.lock_waits import read_wait_limit
-    from cerebro_plpy.platform.session_pool import open_workplace
+    from cerebro_plpy.platform.call_context import open_context
     def read(db):
         relation = Catalog(db, "train").resolve_input(source)
         custom = read_settings_for_reader(db, [relation])
-        with open_workplace(db, GD, [relation], 1, custom) as workplace:
+        with open_context(db, GD, [relation], 1, custom) as workplace:
             preparation = Preparation(relation, db.reading, read_wait_limit(db))
             with read_once(workplace, preparation) as rows:
                 table = rows.open(relation, columns.split())
@@ -45,7 +45,7 @@ LANGUAGE plpython3u AS $$
     from cerebro_plpy.database.lock_waits import read_wait_limit
     from cerebro_plpy.preprocessing.rows.opened_source import Wishes
     from cerebro_plpy.preprocessing.learning.raw_table import read_table
-    from cerebro_plpy.platform.session_pool import open_workplace
+    from cerebro_plpy.platform.call_context import open_context
     from cerebro_plpy.records import replace
     def ids(session, table, text="true", values=()):
         return [id for (id,) in session.run(f"SELECT t.id FROM {table} t WHERE {text}", values)]
@@ -57,7 +57,7 @@ LANGUAGE plpython3u AS $$
         custom = read_settings_for_reader(db, [relation])
         reading = db.reading if formats is None else replace(db.reading,
             formats=json.loads(formats))
-        with open_workplace(db, GD, [relation], 1, custom) as workplace:
+        with open_context(db, GD, [relation], 1, custom) as workplace:
             with read_once(workplace, Preparation(relation, reading, read_wait_limit(db))) as rows:
                 table = read_table(rows, "train", relation, wanted)
                 _, found = digests(workplace, rows, table)

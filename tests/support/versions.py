@@ -27,7 +27,7 @@ HASHED = Expression("pg_catalog.hashtext(t::text)::bigint << 32")
 
 
 @dataclass(frozen=True)
-class Trained:
+class BatchResult:
     """A version, and the tables that it was made of; `packed` has what the recipe makes of each
     row.
     """
@@ -71,7 +71,7 @@ def trained(
     types: Mapping[str, str] | None = None,
     params: Mapping[str, object] | None = None,
     row_id: str = "id",
-) -> Trained:
+) -> BatchResult:
     """Train on a table, and deploy what comes of it under a name; `floats` makes it a
     regression.
     """
@@ -113,7 +113,7 @@ def trained(
         bench, model, 1, run_id=run_id, source=source, target=target, recipe=recipe, classes=values,
         architecture=architecture, compiled=compiled, margin=margin, template=template,
     )  # fmt: skip
-    return Trained(model, recipe, f"{base}_inputs", base, names)
+    return BatchResult(model, recipe, f"{base}_inputs", base, names)
 
 
 def copy_state(bench: Workbench, output: str, run_id: int) -> None:

@@ -1,6 +1,4 @@
-"""The sessions of calls: what others see of them, and how many a server may have of them
-(max_workers_total).
-"""
+"""The names of a call's sessions in pg_stat_activity, and their limit, max_workers_total."""
 
 from __future__ import annotations
 
@@ -12,67 +10,79 @@ from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sessions.worker_sessions import no_slot_error
 
 BACKGROUND = "background"
-# the role of the session that writes the log; other roles are of workers: session_role()
-CONTROL = "control"
-WATCH = "watch"  # of a session that looks for waits
-PATIENCE_SECONDS = 60.0
+CONTROL = "control"  # role of the session that writes the log; for workers see session_role()
+WATCH = "watch"  # role of the session that looks for waits
+WAIT_SECONDS = 60.0
 END_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
 
 
-def label(role: str, run_id: int | None = None) -> str:
-    """What others see of a session in pg_stat_activity."""
-    of_run = "" if run_id is None else f" run {run_id}"
-    return f"cerebro_db{of_run} {role if role in (CONTROL, BACKGROUND, WATCH) else 'worker'}"
+def session_label(role: str, run_id: int | None = None) -> str:
+    """Return the application_name of a session."""
+    run = "" if run_id is None else f" run {run_id}"
+    return f"cerebro_db{run} {role if role in (CONTROL, BACKGROUND, WATCH) else 'worker'}"
 
 
-class Room:
-    """The room that one call has for sessions; `ask` is a query about those that there are, and
-    `check` may raise.
+class ConnectionLimit:
+    """The limit of sessions, as it applies to one call.
+
+    Args:
+        max_sessions: max_workers_total; None for the default.
+        read_sessions: returns the row of a statement about the existing sessions.
+        check: is called while the call waits; may raise.
     """
 
     def __init__(
         self,
         db: Database,
-        most: int | None,
-        ask: Callable[..., Sequence[Any]],
+        max_sessions: int | None,
+        read_sessions: Callable[..., Sequence[Any]],
         check: Callable[[], None],
     ) -> None:
-        self._db, self._most, self._ask, self._check = db, most, ask, check
+        self._db = db
+        self._max_sessions = max_sessions
+        self._read_sessions = read_sessions
+        self._check = check
 
-    def make(self, end_waiting: Callable[[], bool], *, background: bool) -> None:
-        """Raise where no further session is allowed, also when those that wait for a call have
-        ended.
+    def check_room(self, end_idle: Callable[[], bool], *, background: bool) -> None:
+        """Raise if no further session is allowed.
 
-        Nobody waits for what is done in the background, so that waits for a while until others have
-        ended.
+        Idle sessions of this database session are ended first. A call in the background, whose
+        user does not wait, waits for some time until other sessions have ended.
+
+        Args:
+            end_idle: ends idle sessions; returns True if there were any.
         """
-        until = time.monotonic() + (
-            PATIENCE_SECONDS if background or self._db.in_procedure else 0.0
-        )
-        full = self._full(background=background)
-        if full is not None and end_waiting():
-            full = self._full(background=background)
-        while full is not None and time.monotonic() < until:
+        can_wait = background or self._db.in_procedure
+        deadline = time.monotonic() + (WAIT_SECONDS if can_wait else 0.0)
+        obstacle = self._find_obstacle(background=background)
+        if obstacle is not None and end_idle():
+            obstacle = self._find_obstacle(background=background)
+        while obstacle is not None and time.monotonic() < deadline:
             self._check()
             time.sleep(PAUSE_SECONDS)
-            full = self._full(background=background)
-        if full is not None:
-            raise no_slot_error(full)
+            obstacle = self._find_obstacle(background=background)
+        if obstacle is not None:
+            raise no_slot_error(obstacle)
 
-    def left(self, pids: Sequence[int]) -> None:
-        """Wait until the sessions of these backends are gone."""
+    def wait_for_end(self, pids: Sequence[int]) -> None:
+        """Wait until these backends have ended."""
         deadline = time.monotonic() + END_SECONDS
-        while (
-            pids and time.monotonic() < deadline and self._ask("session.still_there", list(pids))[0]
-        ):
+        while pids and time.monotonic() < deadline:
+            if not self._read_sessions("session.still_there", list(pids))[0]:
+                return
             time.sleep(PAUSE_SECONDS)
 
-    def _full(self, *, background: bool) -> str | None:
-        """Why no further session is allowed; None where one is. Those in the background leave a
-        quarter to the sessions that they, and others, are to open."""
-        found, usual = self._ask("session.workers_total")
-        most = self._most or usual
-        if found < (most * 3 // 4 if background else most):
+    def _find_obstacle(self, *, background: bool) -> str | None:
+        """Return why no further session is allowed, or None.
+
+        Background sessions may use only three quarters: their calls, and others, open further
+        sessions.
+        """
+        count, default_limit = self._read_sessions("session.workers_total")
+        limit = self._max_sessions or default_limit
+        if count < (limit * 3 // 4 if background else limit):
             return None
-        return f"{found} sessions of calls of cerebro_db are open on this server, of at most {most}"
+        return (
+            f"{count} sessions of calls of cerebro_db are open on this server, of at most {limit}"
+        )

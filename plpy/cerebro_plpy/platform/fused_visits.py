@@ -1,9 +1,8 @@
-"""Visits of several configurations in one job of a trainer, which may train their states side by
-side.
+"""Visits of several configurations in one job, in which the trainer may train states concurrently.
 
-Like the visits of a tour they are three transactions: the log rows; the job, which reads all
-states; the new states with the log rows that say where they lie. Who cannot be trained is logged as
-failed, and the others are stored.
+Like the visits of a batch they are three transactions: the log rows; the job, which reads all
+states; the new states and the log rows with their tables. A configuration that cannot be trained is
+logged as failed, and the others are stored.
 """
 
 from __future__ import annotations
@@ -14,110 +13,129 @@ from typing import Any
 from cerebro_plpy.database.sessions.async_dispatcher import Statement, Steps
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.platform.resource_usage import Cost, total
-from cerebro_plpy.platform.state_writer import Storing, completed, datasets_of, failed, first_visit
-from cerebro_plpy.platform.statements import call, job_result, join
-from cerebro_plpy.platform.visit_protocol import Fused, Trained, TrainVisit, Worker
+from cerebro_plpy.platform.state_writer import (
+    StateWriter,
+    first_visit,
+    list_datasets,
+    log_failure,
+    visit_results,
+)
+from cerebro_plpy.platform.statements import call, join, parse_result
+from cerebro_plpy.platform.visit_protocol import BatchResult, FusedResult, TrainVisit, Worker
 from cerebro_plpy.records import replace
 
-FUSED_BYTES = 64 << 20
-"""What the states of a fusion may take: it pays for small networks, and a trainer has them three
-times meanwhile.
+MAX_FUSED_BYTES = 64 << 20
+"""Limit of all states of a fusion.
+
+Fusion pays off for small networks, and a trainer temporarily has three copies of the states.
 """
 
-Tours = Sequence[Sequence[TrainVisit]]
+Batches = Sequence[Sequence[TrainVisit]]
 
 
-class FusedVisits(Storing):
-    """See `protocol.Visits` for the laws."""
+class FusedVisits(StateWriter):
+    """See `visit_protocol.Visits` for the laws."""
 
-    def train_fused(self, worker: Worker, tours: Tours) -> Steps[list[Fused]]:
+    def train_fused(self, worker: Worker, batches: Batches) -> Steps[list[FusedResult]]:
         """See `Visits.train_fused`."""
-        partitions = datasets_of(tours[0])
+        partitions = list_datasets(batches[0])
         yield from self._prepare(worker, partitions)
-        if not worker.memory.keeps(partitions):
+        if not worker.memory.has_cached(partitions):
             return []
-        worker.memory.lost_state()
-        begin, *state = self._fused(worker, tours[0], tours[0])
-        if job_result((yield begin))["state_bytes"] * len(tours) > FUSED_BYTES:
+        worker.memory.lose_state()
+        begin, *pass_state = self._open_fusion(worker, batches[0], batches[0])
+        if parse_result((yield begin))["state_bytes"] * len(batches) > MAX_FUSED_BYTES:
             return []
-        yield join([self._running(worker, tour[0]) for tour in tours])
+        yield join([self._log_start(worker, visits[0]) for visits in batches])
         cost = Cost()
         try:
-            others = [part for tour in tours[1:] for part in self._fused(worker, tour, tours[0])]
-            found = job_result((yield join([*state, *others, call(worker, "visit.job_finish")])))
-            cost = worker.account.tell(found)
-            made = [*_made(tours, found)]
-            trained = [each.trained for each in made if not each.error]
-            stored = iter((yield from self._store(worker, trained, [*_failures(made)])))
+            others = [
+                statement
+                for visits in batches[1:]
+                for statement in self._open_fusion(worker, visits, batches[0])
+            ]
+            finish = call(worker, "visit.job_finish")
+            result = parse_result((yield join([*pass_state, *others, finish])))
+            cost = worker.account.report(result)
+            fused = [*_split_result(batches, result)]
+            successful = [batch.batch for batch in fused if not batch.error]
+            stored = iter((yield from self._store(worker, successful, [*_log_failures(fused)])))
         except CerebroError as error:
-            worker.memory.lost_state()
-            cost = worker.account.charge(total((cost, (yield from self._spent(worker)))))
+            worker.memory.lose_state()
+            cost = worker.account.charge(total((cost, (yield from self._read_cost(worker)))))
+            shares = divide_cost(cost, len(batches))
             yield join(
                 [
-                    failed(tour[0], error.message, share)
-                    for tour, share in zip(tours, shares(cost, len(tours)))
+                    log_failure(visits[0], error.message, share)
+                    for visits, share in zip(batches, shares)
                 ]
             )
             raise
-        worker.memory.lost_state()
+        worker.memory.lose_state()
         worker.account.charge(cost)
-        return [
-            each if each.error else each._replace(results=completed(each.trained, next(stored)))
-            for each in made
-        ]
+        for number, batch in enumerate(fused):
+            if not batch.error:
+                results = visit_results(batch.batch, next(stored))
+                fused[number] = batch._replace(results=results)
+        return fused
 
-    def _fused(
-        self, worker: Worker, tour: Sequence[TrainVisit], first: Sequence[TrainVisit]
+    def _open_fusion(
+        self, worker: Worker, visits: Sequence[TrainVisit], first: Sequence[TrainVisit]
     ) -> list[Statement]:
-        """What opens the job on the first state, and passes that; or has it take another one."""
+        """Return the statements that open the job with the first state, or add another state."""
         job = replace(
-            tour[0].job,
+            visits[0].job,
             kind="fusion",
-            result_key=tour[-1].job.result_key,
+            result_key=visits[-1].job.result_key,
             forms=first[0].job.forms,
             order=None,
-            visits=[{"dataset": visit.dataset.key, "order": visit.job.order} for visit in tour],
-            beside=None if tour is first else True,
+            visits=[{"dataset": visit.dataset.key, "order": visit.job.order} for visit in visits],
+            beside=None if visits is first else True,
         )
-        begun = self._begin(worker, job, (), tour[0].state)
-        worker.memory.did(job)
-        worker.memory.lost_state()
-        return begun
+        statements = self._begin(worker, job, (), visits[0].state)
+        worker.memory.finish_job(job)
+        worker.memory.lose_state()
+        return statements
 
 
-def shares(cost: Cost, count: int) -> list[Cost]:
-    """What each of so many has cost that were trained together; all of them had the memory.
+def divide_cost(cost: Cost, count: int) -> list[Cost]:
+    """Divide the cost of configurations that were trained together; each has the whole peak.
 
-    >>> tuple(shares(Cost(2.0, 1.0, 0.0, 5, 300), 2)[1])
+    >>> tuple(divide_cost(Cost(2.0, 1.0, 0.0, 5, 300), 2)[1])
     (1.0, 0.5, 0.0, 2, 300)
     """
-    trainer, backend, gpu, read, peak = cost
-    first = Cost(
-        trainer / count, backend / count, gpu / count, read - (count - 1) * (read // count), peak
+    share = Cost(
+        cost.trainer_seconds / count,
+        cost.backend_seconds / count,
+        cost.gpu_seconds / count,
+        cost.read_bytes // count,
+        cost.peak_memory_bytes,
     )
-    return [first, *[first._replace(read_bytes=read // count)] * (count - 1)]
+    first = share._replace(read_bytes=cost.read_bytes - (count - 1) * share.read_bytes)
+    return [first, *[share] * (count - 1)]
 
 
-def _made(tours: Tours, found: Mapping[str, Any]) -> Iterator[Fused]:
-    """What the job has told of each configuration; its first visit has its share of the cost."""
-    costs = shares(Cost.of(found), len(tours))
-    for tour, told, cost in zip(tours, found["states"], costs):
+def _split_result(batches: Batches, result: Mapping[str, Any]) -> Iterator[FusedResult]:
+    """Yield the result of each configuration; its first visit has its share of the cost."""
+    shares = divide_cost(Cost.from_result(result), len(batches))
+    for visits, state, share in zip(batches, result["states"], shares):
         results = []
-        for number, result in enumerate(told["visits"]):
-            charged = cost if number == 0 else Cost()
+        cost = share
+        for visit_result in state["visits"]:
             results.append(
                 {
-                    **result,
-                    "warnings": found["warnings"],
-                    "room": found["room"],
-                    "cost": charged._asdict(),
+                    **visit_result,
+                    "warnings": result["warnings"],
+                    "room": result["room"],
+                    "cost": cost._asdict(),
                 }
             )
-        error = told["error"] and told["error"]["message"]
-        yield Fused(Trained(tour, results), [], error, cost)
+            cost = Cost()
+        error = state["error"] and state["error"]["message"]
+        yield FusedResult(BatchResult(visits, results), [], error, share)
 
 
-def _failures(made: Sequence[Fused]) -> Iterator[Statement]:
-    for each in made:
-        if each.error:
-            yield failed(first_visit(each.trained.visits), each.error, each.cost)
+def _log_failures(fused: Sequence[FusedResult]) -> Iterator[Statement]:
+    for batch, _, error, cost in fused:
+        if error:
+            yield log_failure(first_visit(batch.visits), error, cost)

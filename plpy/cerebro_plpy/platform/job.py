@@ -1,6 +1,4 @@
-"""What a trainer is asked: a job on a program, the state that it starts from, and the rows that it
-sees.
-"""
+"""Requests to a trainer: a job on a program, the state that it starts from, and its rows."""
 
 from __future__ import annotations
 
@@ -15,51 +13,47 @@ from cerebro_plpy.records import dataclass, field
 
 @dataclass(frozen=True)
 class Job:
-    """One job: `train`, `fusion`, `average`, `restore`, `cuts`, `fronts` of some `layers`,
-    `evaluate`, `predict`, or `time` the forms of a program.
+    """A job of a trainer, see docs/wire.md.
 
-    `program` describes what is run, and `program_key` names it, where a trainer is to keep it under
-    a name; `result_key` names the state that the trainer then holds. The rest is as the kind needs
-    it: how a visit goes through its rows, in what order, which forms of the program it may use, and
-    what is written for TensorBoard; `compilation` names what is compiled for it, for whoever has
-    the trainer later. A visit that trains takes so many `block_rows` of neighbouring buffers as
-    one. An evaluation that is all there is of an epoch says what is added up to a `total`: the
-    names of datasets, by data set. A fusion trains several states, each of which makes `visits`:
-    the first one begins it, and the others join `beside` it.
+    Kinds are `train`, `fusion`, `average`, `restore`, `cuts`, `fronts`, `evaluate`, `predict` and
+    `time`.
     """
 
     kind: str
     program: Mapping[str, Any]
-    result_key: str
-    program_key: str | None = None
-    fit: FitParams | None = None
-    order: Mapping[str, int] | None = None
-    forms: Mapping[str, Any] | None = None
-    callbacks: Mapping[str, Any] | None = None
-    compilation: str | None = None
-    block_rows: int | None = None
+    result_key: str  # names the state that the trainer has afterwards
+    program_key: str | None = None  # names the program that the trainer is to cache
+    fit: FitParams | None = None  # options of a training visit
+    order: Mapping[str, int] | None = None  # decides the order of the rows
+    forms: Mapping[str, Any] | None = None  # execution modes that the program may use
+    callbacks: Mapping[str, Any] | None = None  # output for TensorBoard
+    compilation: str | None = None  # names the compiled code, for later users of the trainer
+    block_rows: int | None = None  # rows of neighbouring buffers that are read as one buffer
     total: Mapping[str, Sequence[str]] | None = None
-    layers: Sequence[str] | None = None
-    visits: Sequence[Mapping[str, Any]] | None = None
-    beside: bool | None = None
+    """Names of datasets to add up, by data set, if the evaluation covers the whole epoch."""
+    layers: Sequence[str] | None = None  # layers of `fronts`
+    visits: Sequence[Mapping[str, Any]] | None = None  # of each state of a fusion
+    beside: bool | None = None  # the state joins a fusion that another state began
 
     @property
     def passes(self) -> int:
-        """How often the job goes through its rows."""
+        """The number of passes over the rows."""
         return self.fit.passes if self.kind == "train" and self.fit else 1
 
     @property
     def leaves_state(self) -> bool:
-        """Whether the trainer holds the state of that name afterwards."""
+        """True if the trainer has the state `result_key` afterwards."""
         return self.kind != "time"
 
-    def to_json(self, known: bool = False) -> dict[str, Any]:
-        """As the trainer wants it; without the program where that is `known` to it: an architecture
-        may be long.
+    def to_json(self, is_program_known: bool = False) -> dict[str, Any]:
+        """Return the job as JSON for the trainer.
+
+        Args:
+            is_program_known: leave out the program, which may be long.
         """
-        told = {
+        fields = {
             "job": self.kind,
-            "program": None if known else self.program,
+            "program": None if is_program_known else self.program,
             "program_key": self.program_key,
             "compilation": self.compilation,
             "result_key": self.result_key,
@@ -73,53 +67,51 @@ class Job:
             "visits": self.visits,
             "beside": self.beside,
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of losses and metrics over segments, and their rows, by data set, for the program that
-    they come from.
-    """
+    """Sums of losses and metrics over segments, for final metrics."""
 
     program: Mapping[str, Any]
-    sums: Mapping[str, Sequence[Sequence[float]]]
-    rows: Mapping[str, int]
+    sums: Mapping[str, Sequence[Sequence[float]]]  # by data set
+    rows: Mapping[str, int]  # by data set
     program_key: str | None = None
 
-    def to_json(self, known: bool = False) -> dict[str, Any]:
+    def to_json(self, is_program_known: bool = False) -> dict[str, Any]:
         """See `Job.to_json`."""
-        told = {
-            "program": None if known else self.program,
+        fields = {
+            "program": None if is_program_known else self.program,
             "program_key": self.program_key,
             "sums": self.sums,
             "rows": self.rows,
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """The partition of one segment of a packed table, or some of its `buffers`; `key` names it in
-    the trainer.
+    """The partition of one segment of a packed table.
 
-    The trainer has the whole partition, whichever buffers a job is over.
+    The trainer has the whole partition, even if a job uses only some of its buffers.
     """
 
     table: PackedTable
     segment_id: int
-    buffers: tuple[int, ...] | None = None
+    buffers: tuple[int, ...] | None = None  # buffers that a job uses; None for all
 
     @property
     def key(self) -> str:
-        """A name for this partition that no other partition of the same run has."""
+        """A name of this partition, unique in a run."""
         return f"{self.table.relation.oid}/{self.segment_id}"
 
 
 @dataclass(frozen=True)
 class Filling:
-    """What a layer gives for a partition, on its way into a table that is as the partition's, but
-    for its inputs.
+    """The outputs of a layer for a partition, to be stored in a table.
+
+    The table has the columns of the partition's table, with these outputs in place of the inputs.
     """
 
     source: Dataset
@@ -130,48 +122,52 @@ class Filling:
 
 @dataclass(frozen=True)
 class StateSource:
-    """Where a job takes the state from: `new`, `weights` of an architecture, `chunks` of a table,
-    `weights_of_chunks` alone, for another optimizer, or `warm`, whole where all of it fits, for
-    another architecture; or `sealed`: a function of its owner begins the job and fills it; or it is
-    `averaged`, or `joined`.
+    """The state that a job starts from.
 
-    `key` names the state; it is read where a visit left it, at `stored`, or else by `sql` and
-    `values`: its chunks in order, as columns named part and chunk. An averaged one is the mean `of`
-    others, each with the rows that it counts for; a joined one has the weights of others, one after
-    another.
+    A stored state is read from `stored`, or else by `sql`, which selects its chunks in order as
+    columns part and chunk.
+
+    Sources:
+        new: initial weights.
+        weights: weights of an architecture.
+        chunks: a state in a table.
+        weights_of_chunks: only the weights of a state in a table, for another optimizer.
+        warm: a state for another architecture; the whole state if all of it fits.
+        sealed: a state that the session must not see; a function of its owner begins the job.
+        averaged: the mean of other states.
+        joined: the weights of other states, one after another.
+        kept: a state that the trainer has.
     """
 
     source: str
-    key: str
+    key: str  # names the state
     seed: int
     sql: str = ""
     values: tuple[object, ...] = ()
-    of: tuple[tuple[StateSource, int], ...] = ()
+    of: tuple[tuple[StateSource, int], ...] = ()  # other states, with their weight in a mean
     stored: StoredState | None = None
 
     @property
-    def may_be_kept(self) -> bool:
-        """Whether a trainer that holds a state of this name may start from that."""
+    def may_be_cached(self) -> bool:
+        """True if a trainer may start from a state of this name that it has."""
         return self.source not in ("new", "sealed")
 
     @property
     def sealed(self) -> bool:
-        """Whether it is weights that the session must not see."""
+        """True if the session must not see the weights."""
         return self.source == "sealed"
 
 
 @dataclass(frozen=True)
 class RawRows:
-    """Rows to predict: their table, and of a row `t` the expressions for its id as text and its
-    inputs as bytea[].
-
-    `segments` are the posts of the workers that predict them, none where it can be any one.
-    `places` are the numbers of the segments where rows lie, by the posts; where it is empty and
-    there are posts, rows can only be predicted after they have been brought there.
-    """
+    """Rows to predict."""
 
     table: str
-    id: str
-    data: str
-    segments: Sequence[int] = ()
-    places: Mapping[int, int] = field(default_factory=dict)
+    id: str  # expression for the id of a row `t`, as text
+    data: str  # expression for the inputs of a row `t`, as bytea[]
+    segments: Sequence[int] = ()  # segments whose workers predict them; any worker if empty
+    contents: Mapping[int, int] = field(default_factory=dict)
+    """Content ids of the segments that store the rows, by segment.
+
+    If it is empty but there are segments, rows must be sent to the segments first.
+    """

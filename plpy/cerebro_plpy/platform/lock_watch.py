@@ -1,5 +1,6 @@
-"""Locks that the sessions of a call wait for: no deadlock detector sees a backend that waits for
-its own sessions.
+"""Detection of locks that the sessions of a call wait for.
+
+PostgreSQL's deadlock detector cannot see that a backend waits for its own sessions.
 """
 
 from __future__ import annotations
@@ -18,63 +19,70 @@ from cerebro_plpy.errors import ConnectionFailure
 class LockWatch:
     """The waits of one call's sessions.
 
+    Args:
+        db: the caller's session.
+        is_local: the call works only in that session.
+        open_session: opens a session that can look for waits while the others are busy.
+        end_session: ends that session after it was lost.
+
     Attributes:
-        blocker: what a session was last seen to wait for that is not of schema cerebro.
+        blocker: the last process that blocked a session with a lock outside schema cerebro.
     """
 
     def __init__(
         self,
         db: Database,
-        local: bool,
+        is_local: bool,
         open_session: Callable[[], WorkerSession],
         end_session: Callable[[Sequence[Session]], None],
     ) -> None:
-        """Watch the sessions of a call.
-
-        Args:
-            db: the caller's session.
-            local: whether the call works in that session alone.
-            open_session: opens a session that can look while the others are at work.
-            end_session: ends it after it was lost.
-        """
         self.blocker: Wait | None = None
-        self._db, self._local = db, local
-        self._open, self._end = open_session, end_session
+        self._db = db
+        self._is_local = is_local
+        self._open_session = open_session
+        self._end_session = end_session
         self._session: WorkerSession | None = None
-        self._patience = float(db.value(sql("session.patience"), float(LOCK_WAIT_SECONDS)))
-        self._waits_since: float | None = None  # for a table of schema cerebro
+        self._wait_seconds = float(db.value(sql("session.patience"), float(LOCK_WAIT_SECONDS)))
+        self._log_wait_start: float | None = None  # of a wait for a table of schema cerebro
 
     def look(self, pids: Sequence[int], now: float) -> None:
-        """Look for what these processes wait for, at a time by time.monotonic().
+        """Check the locks that these processes wait for.
+
+        Args:
+            now: time by time.monotonic().
 
         Raises:
-            DeadlockDetected: One waits for the caller's own transaction.
-            ObjectInUse: One has waited too long for a table of schema cerebro.
+            DeadlockDetected: a process waits for the caller's own transaction.
+            ObjectInUse: a process has waited too long for a table of schema cerebro.
         """
-        waits = self._waits(pids) if pids else ()
+        waits = self._find_waits(pids) if pids else ()
         for wait in waits:
-            if wait.table is None and not self._local:
+            if wait.table is None and not self._is_local:
                 statement = wait.query or "its statement is not shown"
                 raise own_lock_error(f"Process {wait.pid} waits for this one: {statement}")
         self.blocker = next((wait for wait in waits if not wait.is_log), self.blocker)
-        held = next((wait for wait in waits if wait.table is not None and wait.is_log), None)
-        self._waits_since = None if held is None else self._waits_since or now
-        if held and self._waits_since is not None and now - self._waits_since >= self._patience:
-            raise locked_log_error(held._asdict())
+        log_waits = [wait for wait in waits if wait.table is not None and wait.is_log]
+        if not log_waits:
+            self._log_wait_start = None
+            return
+        self._log_wait_start = self._log_wait_start or now
+        if now - self._log_wait_start >= self._wait_seconds:
+            raise locked_log_error(log_waits[0]._asdict())
 
-    def _waits(self, pids: Sequence[int]) -> Sequence[Wait]:
-        """See `Platform.waiting`; none where the session that looks is lost: another one looks next
-        time, if it can.
+    def _find_waits(self, pids: Sequence[int]) -> Sequence[Wait]:
+        """Return the waits, see `Platform.find_waits`; none if the session for it was lost.
+
+        Then the next call opens another session, if it can.
         """
         try:
-            return self._db.platform.find_waits(self._db, self._watching, pids)
+            return self._db.platform.find_waits(self._db, self._watch_session, pids)
         except ConnectionFailure:
-            self._end([self._session] if self._session else [])
+            self._end_session([self._session] if self._session else [])
             self._session = None
             return ()
 
-    def _watching(self) -> Session | None:
-        """Return the session that looks for waits; None while it is at work."""
+    def _watch_session(self) -> Session | None:
+        """Return the session that looks for waits; None while it is busy."""
         if self._session is None:
-            self._session = self._open()
+            self._session = self._open_session()
         return self._session if self._session.idle else None

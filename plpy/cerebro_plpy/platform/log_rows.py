@@ -1,4 +1,4 @@
-"""What the log says of visits, as their trainer's results tell it; pure."""
+"""Log rows of visits, from the results of their trainer."""
 
 from __future__ import annotations
 
@@ -6,42 +6,53 @@ from collections.abc import Mapping
 from typing import Any
 
 from cerebro_plpy.platform.resource_usage import Cost
-from cerebro_plpy.platform.visit_protocol import EvaluateVisit, Trained, TrainVisit
+from cerebro_plpy.platform.visit_protocol import BatchResult, EvaluateVisit, TrainVisit
 
-LOGGED = ("ended_at", "rows", "form", "threads", "loss", "training_seconds", *Cost._fields)
-"""Columns of a visit that `logged` has the values of."""
+RESULT_COLUMNS = (
+    "ended_at",
+    "rows",
+    "form",
+    "threads",
+    "loss",
+    "training_seconds",
+    *Cost._fields,
+)
+"""Columns of a visit that `result_values` returns the values of."""
 Result = Mapping[str, Any]
 
 
-def logged(result: Result) -> tuple[object, ...]:
-    """What the log says of a visit that trained."""
-    return (
-        *(result[name] for name in ("ended_at", "rows", "form", "threads", "loss", "seconds")),
-        *Cost.of(result),
-    )
+def result_values(result: Result) -> tuple[object, ...]:
+    """Return the values of RESULT_COLUMNS for a training visit."""
+    fields = ("ended_at", "rows", "form", "threads", "loss", "seconds")
+    return (*(result[name] for name in fields), *Cost.from_result(result))
 
 
-def following(trained: Trained) -> list[dict[str, Any]]:
-    """A row for each visit of a tour behind the first one, from the end of what was done before it;
-    the last has no result yet, which comes with its state."""
-    last = trained.trained[-1][0]
-    return [
-        {
+def later_visits(batch: BatchResult) -> list[dict[str, Any]]:
+    """Return a row for each training visit after the first, which starts when the one before ends.
+
+    The row of the last visit has no result yet: that is logged with its state.
+    """
+    last = batch.training[-1][0]
+    rows = []
+    for visit, previous, result in zip(batch.visits[1:], batch.results, batch.results[1:]):
+        if not isinstance(visit, TrainVisit):
+            continue
+        row: dict[str, Any] = {
             "epoch": visit.epoch,
             "segment_id": visit.dataset.segment_id,
             "visit_no": visit.visit_no,
-            "started_at": end(before),
-            **({} if visit is last else dict(zip(LOGGED, logged(found)))),
+            "started_at": end_time(previous),
         }
-        for visit, before, found in zip(trained.visits[1:], trained.results, trained.results[1:])
-        if isinstance(visit, TrainVisit)
-    ]
+        if visit is not last:
+            row.update(zip(RESULT_COLUMNS, result_values(result)))
+        rows.append(row)
+    return rows
 
 
-def end(result: Result) -> float:
-    """When a visit ended; an evaluation has an end for each data set."""
-    ended = result["ended_at"]
-    return float(max(ended.values()) if isinstance(ended, Mapping) else ended)
+def end_time(result: Result) -> float:
+    """Return the end of a visit; an evaluation has an end for each data set."""
+    end = result["ended_at"]
+    return float(max(end.values()) if isinstance(end, Mapping) else end)
 
 
 def shift_ends(result: Result, offset: float) -> Result:
@@ -56,33 +67,32 @@ def shift_ends(result: Result, offset: float) -> Result:
     return {**result, "ended_at": moment + offset}
 
 
-def by_segment(visit: EvaluateVisit, result: Result) -> dict[int, dict[str, Any]]:
-    """What an evaluation found: by segment, per data set (training, validation) its rows and
-    sums.
+def group_by_segment(visit: EvaluateVisit, result: Result) -> dict[int, dict[str, Any]]:
+    """Return rows and sums of an evaluation by segment and data set (training, validation)."""
+    segments: dict[int, dict[str, Any]] = {}
+    for name, dataset in visit.partitions:
+        segments.setdefault(dataset.segment_id, {})[name] = result["datasets"][dataset.key]
+    return segments
+
+
+def evaluations(visit: EvaluateVisit, result: Result, start: float | None) -> list[dict[str, Any]]:
+    """Return a row for each segment of an evaluation; the first row has the cost of all.
+
+    Args:
+        start: start of the first segment; each further segment starts when the one before ends.
     """
-    found: dict[int, dict[str, Any]] = {}
-    for name, dataset in visit.named:
-        found.setdefault(dataset.segment_id, {})[name] = result["datasets"][dataset.key]
-    return found
-
-
-def evaluations(visit: EvaluateVisit, result: Result, began: float | None) -> list[dict[str, Any]]:
-    """A row for each segment of an evaluation, the first of which `began` then, and each other one
-    when the one before it had ended. The first one has what all have cost."""
-    rows, cost = [], Cost.of(result)
-    for segment, parts in by_segment(visit, result).items():
-        ended = max(
-            result["ended_at"][each.key] for each in visit.datasets if each.segment_id == segment
-        )
-        count = sum(part["rows"] for part in parts.values())
-        rows.append(
-            {
-                "segment_id": segment,
-                "started_at": began,
-                "ended_at": ended,
-                "rows": count,
-                **cost._asdict(),
-            }
-        )
-        began, cost = ended, Cost()
+    rows = []
+    cost = Cost.from_result(result)
+    for segment, parts in group_by_segment(visit, result).items():
+        datasets = [dataset for dataset in visit.datasets if dataset.segment_id == segment]
+        end = max(result["ended_at"][dataset.key] for dataset in datasets)
+        row = {
+            "segment_id": segment,
+            "started_at": start,
+            "ended_at": end,
+            "rows": sum(part["rows"] for part in parts.values()),
+        }
+        rows.append({**row, **cost._asdict()})
+        start = end
+        cost = Cost()
     return rows

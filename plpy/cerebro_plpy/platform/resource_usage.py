@@ -1,41 +1,44 @@
-"""What work on a worker has cost, as its session tells it with the results of jobs."""
+"""Resource usage of workers, which their sessions report with the results of jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cerebro_plpy.trainer_client.process.cpu_clock import seconds
+from cerebro_plpy.trainer_client.process.cpu_clock import read_seconds
 
 
 class Cost(NamedTuple):
-    """Processor seconds of a trainer and of the backend that has it, seconds of jobs on a GPU,
-    bytes of states that were read, and the most memory that the trainer had. The fields are columns
-    of the log."""
+    """Resource usage of a trainer and its backend. The fields are columns of the log."""
 
-    trainer_seconds: float = 0.0
-    backend_seconds: float = 0.0
-    gpu_seconds: float = 0.0
-    read_bytes: int = 0
-    peak_memory_bytes: int = 0
+    trainer_seconds: float = 0.0  # CPU
+    backend_seconds: float = 0.0  # CPU
+    gpu_seconds: float = 0.0  # duration of jobs on a GPU
+    read_bytes: int = 0  # states
+    peak_memory_bytes: int = 0  # of the trainer
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Cost:
-        """That of a job, by what it came to."""
-        return cls(**found["cost"])
+    def from_result(cls, result: Mapping[str, Any]) -> Cost:
+        """Return the cost in the result of a job."""
+        return cls(**result["cost"])
 
-    def less(self, other: Cost) -> Cost:
-        """Without what is part of it; its peak stays.
+    def subtract(self, part: Cost) -> Cost:
+        """Return the cost without a part of it; the peak remains.
 
-        >>> tuple(Cost(3.0, 1.0, 0.5, 10, 300).less(Cost(1.0, 0.5, 0.5, 10, 300)))
+        >>> tuple(Cost(3.0, 1.0, 0.5, 10, 300).subtract(Cost(1.0, 0.5, 0.5, 10, 300)))
         (2.0, 0.5, 0.0, 0, 300)
         """
-        trainer, backend, gpu, read, peak = self
-        return Cost(trainer - other[0], backend - other[1], gpu - other[2], read - other[3], peak)
+        return Cost(
+            self.trainer_seconds - part.trainer_seconds,
+            self.backend_seconds - part.backend_seconds,
+            self.gpu_seconds - part.gpu_seconds,
+            self.read_bytes - part.read_bytes,
+            self.peak_memory_bytes,
+        )
 
 
 def total(costs: Iterable[Cost]) -> Cost:
-    """Of several: their sum, and the largest peak.
+    """Return the sum of costs, with the largest peak.
 
     >>> tuple(total([Cost(1.0, 0.5, 0.0, 10, 300), Cost(2.0, 0.5, 1.0, 0, 200)]))
     (3.0, 1.0, 1.0, 10, 300)
@@ -45,51 +48,54 @@ def total(costs: Iterable[Cost]) -> Cost:
 
 
 class Account:
-    """What a worker was told in a run, and what of that the log has as the cost of a visit or an
-    evaluation.
-    """
+    """The cost that a worker has reported in a run, and the part that the log assigns to visits."""
 
     def __init__(self) -> None:
-        self.told = Cost()
+        self.reported = Cost()
         self._charged = Cost()
-        self._at_start = 0
-        self._processes: tuple[
-            int, ...
-        ] = ()  # its trainer and its backend, where they are of this machine
-        self._seen: tuple[float, ...] = ()  # by their clocks, when it was told last
+        self._start_peak = 0  # bytes of memory, of trainers that had just started
+        self._processes: tuple[int, ...] = ()  # trainer and backend, if on this machine
+        self._clocks: tuple[float, ...] = ()  # CPU seconds of these processes at the last report
 
     def start(self, hello: Mapping[str, Any], processes: Sequence[int]) -> None:
-        """A trainer has started: its process, where that is of this machine, and its backend, if
-        that is another one than this."""
+        """Record that a trainer has started.
+
+        Args:
+            hello: the trainer's first message.
+            processes: the trainer if it runs on this machine, and its backend if that is not the
+                current process.
+        """
         self._processes = tuple(processes)
-        self._at_start = max(self._at_start, self.tell(hello).peak_memory_bytes)
+        self._start_peak = max(self._start_peak, self.report(hello).peak_memory_bytes)
 
     def abandon(self) -> None:
-        """Nobody will hear of what is under way: what it has cost is taken from the clocks of its
-        processes.
-        """
-        spent = (max(0.0, now - before) for now, before in zip(self._clocks(), self._seen))
-        trainer, backend = (*spent, 0.0, 0.0)[:2]
-        self.told = total((self.told, Cost(trainer, backend)))
+        """Estimate the cost of a job that will not report it, from the clocks of its processes."""
+        pairs = zip(self._read_clocks(), self._clocks)
+        seconds = [max(0.0, now - earlier) for now, earlier in pairs]
+        trainer, backend = [*seconds, 0.0, 0.0][:2]
+        self.reported = total((self.reported, Cost(trainer, backend)))
         self._processes = ()
 
-    def _clocks(self) -> tuple[float, ...]:
-        return tuple(seconds(process) or 0.0 for process in self._processes)
+    def _read_clocks(self) -> tuple[float, ...]:
+        return tuple(read_seconds(process) or 0.0 for process in self._processes)
 
-    def tell(self, found: Mapping[str, Any]) -> Cost:
-        """A job has ended."""
-        cost = Cost.of(found)
-        self.told, self._seen = total((self.told, cost)), self._clocks()
+    def report(self, result: Mapping[str, Any]) -> Cost:
+        """Add and return the cost of a job that has ended."""
+        cost = Cost.from_result(result)
+        self.reported = total((self.reported, cost))
+        self._clocks = self._read_clocks()
         return cost
 
     def charge(self, cost: Cost) -> Cost:
-        """The log has it."""
+        """Record and return a cost that the log assigns to a visit or an evaluation."""
         self._charged = total((self._charged, cost))
         return cost
 
     @property
-    def rest(self) -> Cost:
-        """What belongs to no visit and no evaluation; its peak is that of trainers which have just
-        started.
+    def unassigned(self) -> Cost:
+        """The cost of no visit and no evaluation.
+
+        Its peak is that of trainers that had just started.
         """
-        return self.told.less(self._charged)._replace(peak_memory_bytes=self._at_start)
+        unassigned = self.reported.subtract(self._charged)
+        return unassigned._replace(peak_memory_bytes=self._start_peak)

@@ -1,9 +1,9 @@
-"""Visits as every platform makes them; how a state passes to and from a trainer is left to each.
+"""Visits as all platforms do them; each platform defines how states pass to and from a trainer.
 
-Each training visit is three transactions: the log row; the job in the trainer, which reads the old
-state; the new state with the log row that says which table holds it. The visits of a tour share
-them. The first two of the worker's next visit may come before the third of this one: the trainer
-has begun with it when the state is stored.
+A training visit is three transactions: the log row; the job in the trainer, which reads the old
+state; the new state and the log row with its table. The visits of a batch share these transactions.
+The first two of the worker's next visit may come before the third one: the trainer then works on
+the next visit while the state is stored.
 """
 
 from __future__ import annotations
@@ -23,34 +23,32 @@ from cerebro_plpy.platform.job import Dataset, Filling, Job, RawRows, StateSourc
 from cerebro_plpy.platform.resource_usage import Cost, total
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.state_writer import (
-    completed,
-    datasets_of,
-    evaluations_following,
-    failed,
     first_visit,
+    list_datasets,
+    log_evaluations,
+    log_failure,
+    visit_results,
 )
-from cerebro_plpy.platform.statements import PART_BYTES, call, fill, job_result, join
-from cerebro_plpy.platform.trainer_jobs import passes
+from cerebro_plpy.platform.statements import PART_BYTES, call, join, parse_result, store_outputs
+from cerebro_plpy.platform.trainer_jobs import stream_uncached
 from cerebro_plpy.platform.visit_protocol import (
+    BatchResult,
+    BatchVisit,
     BestState,
     EvaluateVisit,
     JoinedState,
-    TourVisit,
-    Trained,
     TrainVisit,
     VisitResult,
     Worker,
 )
 
 T = TypeVar("T")
-STATES_BESIDE = 2
-"""States that must fit into a trainer's memory for it to hold one more: what it copies of it is
-freed late.
-"""
+STATES_IN_ROOM = 2
+"""Free memory, in states, that a trainer needs for one more: its copies are freed late."""
 
 
 class SharedVisits(FusedVisits):
-    """See `protocol.Visits` for the laws."""
+    """See `visit_protocol.Visits` for the laws."""
 
     @abstractmethod
     def predict(
@@ -63,229 +61,226 @@ class SharedVisits(FusedVisits):
     ) -> Steps[str | None]:
         """See `Visits.predict`."""
 
-    def train(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
+    def train(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[BatchResult]:
         """See `Visits.train`."""
-        yield from self._prepare(worker, datasets_of(tour))
-        made = tour if worker.memory.keeps(datasets_of(tour)) else tour[:1]
-        first = first_visit(tour)
-        yield self._running(worker, first)
-        return (yield from self._or_failed(worker, first, self._done(worker, made)))
+        datasets = list_datasets(visits)
+        yield from self._prepare(worker, datasets)
+        if not worker.memory.has_cached(datasets):
+            visits = visits[:1]
+        first = first_visit(visits)
+        yield self._log_start(worker, first)
+        return (yield from self._log_errors(worker, first, self._do_jobs(worker, visits)))
 
-    def stores_beside(self, worker: Worker, trained: Trained, datasets: Sequence[Dataset]) -> bool:
-        """Whether a tour over these partitions can begin before what was trained is stored."""
-        room, size = (trained.trained[-1][1][name] for name in ("room", "state_bytes"))
-        return worker.memory.keeps(datasets) and (room is None or room >= STATES_BESIDE * size)
+    def can_overlap(self, worker: Worker, batch: BatchResult, datasets: Sequence[Dataset]) -> bool:
+        """See `Visits.can_overlap`."""
+        if not worker.memory.has_cached(datasets):
+            return False
+        _, result = batch.training[-1]
+        free_bytes = result["room"]
+        return free_bytes is None or free_bytes >= STATES_IN_ROOM * result["state_bytes"]
 
-    def begin(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[None]:
-        """Let the first of these visits be trained, while the state of the one before is still to
-        be stored.
-        """
-        first = first_visit(tour)
-        yield self._running(worker, first)
+    def begin(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[None]:
+        """See `Visits.begin`."""
+        first = first_visit(visits)
+        yield self._log_start(worker, first)
         begin = self._begin(worker, first.job, first.datasets, first.state)
-        yield from self._or_failed(
-            worker, first, _statement(join([*begin, call(worker, "visit.job_start")]))
-        )
+        statement = join([*begin, call(worker, "visit.job_start")])
+        yield from self._log_errors(worker, first, _run(statement))
 
-    def finish(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
-        """Train to its end what was begun."""
-        return (
-            yield from self._or_failed(worker, first_visit(tour), self._results(worker, tour, []))
-        )
+    def finish(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[BatchResult]:
+        """See `Visits.finish`."""
+        steps = self._finish_jobs(worker, visits, [])
+        return (yield from self._log_errors(worker, first_visit(visits), steps))
 
-    def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
+    def store(self, worker: Worker, batch: BatchResult) -> Steps[list[VisitResult]]:
         """See `Visits.store`."""
-        steps = self._store(worker, [trained])
-        (stored,) = yield from self._or_failed(
-            worker, trained.trained[0][0], steps, trained.results
-        )
-        worker.account.charge(total(map(Cost.of, trained.results)))
-        return completed(trained, stored)
+        first, _ = batch.training[0]
+        steps = self._store(worker, [batch])
+        (stored,) = yield from self._log_errors(worker, first, steps, batch.results)
+        worker.account.charge(total(map(Cost.from_result, batch.results)))
+        return visit_results(batch, stored)
 
-    def _or_failed(
+    def _log_errors(
         self,
         worker: Worker,
         first: TrainVisit,
         steps: Steps[T],
         results: Sequence[Mapping[str, Any]] = (),
     ) -> Steps[T]:
-        """Do these steps; where they fail, the log says so of the first visit, which was logged as
-        begun, with all that these `results` have cost as well."""
+        """Run steps; log an error for the first visit, which was logged as running.
+
+        Args:
+            results: results whose cost is included in the cost of the failed visit.
+        """
         try:
             return (yield from steps)
         except CerebroError as error:
-            worker.memory.lost_state()
-            cost = total([*map(Cost.of, results), (yield from self._spent(worker))])
-            yield failed(first, error.message, worker.account.charge(cost))
+            worker.memory.lose_state()
+            costs = [*map(Cost.from_result, results), (yield from self._read_cost(worker))]
+            yield log_failure(first, error.message, worker.account.charge(total(costs)))
             raise
 
-    def _done(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
-        """Do the jobs of a tour, from the first on."""
-        first = tour[0]
+    def _do_jobs(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[BatchResult]:
+        """Do the jobs of a batch, from the first on."""
+        first = visits[0]
         begin = self._begin(worker, first.job, first.datasets, first.state)
-        return (
-            yield from self._results(
-                worker, tour, [*begin, *passes(worker, first.job, first.datasets)]
-            )
-        )
+        rows = stream_uncached(worker, first.job, first.datasets)
+        return (yield from self._finish_jobs(worker, visits, [*begin, *rows]))
 
-    def _results(
-        self, worker: Worker, tour: Sequence[TourVisit], parts: Sequence[Statement]
-    ) -> Steps[Trained]:
-        """End the jobs of a tour in one transaction, of which these `parts` begin the first; what
-        they have come to.
+    def _finish_jobs(
+        self, worker: Worker, visits: Sequence[BatchVisit], parts: Sequence[Statement]
+    ) -> Steps[BatchResult]:
+        """Finish the jobs of a batch in one transaction; return their results.
 
-        Each of the others begins from the state of the one before, which the trainer holds.
+        Each further job starts from the state of the job before, which the trainer has.
+
+        Args:
+            parts: statements that begin the first job.
         """
-        memory, specs, candidates = worker.memory, list[Mapping[str, Any]](), list[str]()
-        for before, visit in zip(tour, tour[1:]):
-            memory.did(before.job)
-            if isinstance(before, EvaluateVisit) and before.candidate:
-                candidates.append(before.state.key)
+        memory = worker.memory
+        specs = []
+        candidates = []
+        for previous, visit in zip(visits, visits[1:]):
+            memory.finish_job(previous.job)
+            if isinstance(previous, EvaluateVisit) and previous.is_candidate:
+                candidates.append(previous.state.key)
             memory.unstored = tuple(candidates)
-            specs.append(memory.spec(visit.job, visit.state, visit.datasets))
+            specs.append(memory.job_spec(visit.job, visit.state, visit.datasets))
         if specs:
             end = call(worker, "visit.job_series", json.dumps({"jobs": specs}))
-            results = list(job_result((yield join([*parts, end])))["results"])
+            results = list(parse_result((yield join([*parts, end])))["results"])
         else:
-            results = [job_result((yield join([*parts, call(worker, "visit.job_finish")])))]
-        for found in results:
-            worker.account.tell(found)
-        made = tour[: len(results)]
-        memory.did(made[-1].job, results[-1].get("lent_base"))
-        memory.unstored = tuple(dict.fromkeys([*candidates, made[-1].job.result_key]))
-        return Trained(made, results)
+            results = [parse_result((yield join([*parts, call(worker, "visit.job_finish")])))]
+        for result in results:
+            worker.account.report(result)
+        finished = visits[: len(results)]
+        last_job = finished[-1].job
+        memory.finish_job(last_job, results[-1].get("lent_base"))
+        memory.unstored = tuple(dict.fromkeys([*candidates, last_job.result_key]))
+        return BatchResult(finished, results)
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
-        """Evaluate one visit; by segment, per data set (training, validation) its rows and sums."""
+        """See `Visits.evaluate`."""
         yield from self._prepare(worker, visit.datasets)
-        visit = visit if worker.memory.keeps(visit.datasets) else visit.first()
-        first = (visit.run_id, visit.epoch, visit.mst_key, visit.segments[0], visit.attempt)
-        yield Statement(sql("visit.evaluation_begin"), first)
+        if not worker.memory.has_cached(visit.datasets):
+            visit = visit.first_segment()
+        key = (visit.run_id, visit.epoch, visit.mst_key, visit.segments[0], visit.attempt)
+        yield Statement(sql("visit.evaluation_begin"), key)
         try:
-            done = yield from self._job(worker, visit.job, visit.datasets, visit.state)
+            result = yield from self._job(worker, visit.job, visit.datasets, visit.state)
         except CerebroError as error:
-            worker.memory.lost_state()
-            cost = worker.account.charge((yield from self._spent(worker)))
-            yield Statement(
-                sql("visit.evaluation_end"), ("failed", error.message, None, None, *cost, *first)
-            )
+            worker.memory.lose_state()
+            cost = worker.account.charge((yield from self._read_cost(worker)))
+            values = ("failed", error.message, None, None, *cost, *key)
+            yield Statement(sql("visit.evaluation_end"), values)
             raise
-        worker.account.charge(Cost.of(done))
-        yield join(self._evaluated(visit, done))
-        return log_rows.by_segment(visit, done)
+        worker.account.charge(Cost.from_result(result))
+        yield join(self._log_evaluation(visit, result))
+        return log_rows.group_by_segment(visit, result)
 
-    def _evaluated(self, visit: EvaluateVisit, done: Mapping[str, Any]) -> list[Statement]:
-        """What logs an evaluation of which the first segment is logged as begun."""
-        first, *others = log_rows.evaluations(visit, done, None)
-        result = (
-            "completed",
-            None,
-            first["rows"],
-            first["ended_at"] if others else None,
-            *Cost.of(done),
-        )
-        of = (visit.run_id, visit.epoch, visit.mst_key, first["segment_id"], visit.attempt)
-        ended = Statement(sql("visit.evaluation_end"), (*result, *of))
-        return [ended, evaluations_following(visit, others)] if others else [ended]
+    def _log_evaluation(self, visit: EvaluateVisit, result: Mapping[str, Any]) -> list[Statement]:
+        """Log an evaluation as done; its first segment was logged as running."""
+        first, *others = log_rows.evaluations(visit, result, None)
+        ended_at = first["ended_at"] if others else None
+        cost = Cost.from_result(result)
+        key = (visit.run_id, visit.epoch, visit.mst_key, first["segment_id"], visit.attempt)
+        values = ("completed", None, first["rows"], ended_at, *cost, *key)
+        statements = [Statement(sql("visit.evaluation_end"), values)]
+        if others:
+            statements.append(log_evaluations(visit, others))
+        return statements
 
     def probe(
         self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
     ) -> Steps[dict[str, Any]]:
-        """Time a configuration on the first buffer of a partition; nothing is logged or kept."""
+        """See `Visits.probe`."""
         yield from self._prepare(worker, (dataset,))
-        worker.memory.lost_state()
+        worker.memory.lose_state()
         return (yield from self._job(worker, job, (dataset,), state))
 
-    def restore(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
-        """Whether all of a state fits the program of a job; ConfigFailure where not even its
-        weights do.
-        """
-        yield from self._prepare(worker, ())
-        worker.memory.lost_state()
-        done = yield from self._job(worker, job, (), state)
-        return bool(done["whole"])
+    def check_state(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
+        """See `Visits.check_state`."""
+        result = yield from self.inspect(worker, state, job)
+        return bool(result["whole"])
 
-    def told(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
-        """What a trainer says of the network of a state."""
+    def inspect(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
+        """See `Visits.inspect`."""
         yield from self._prepare(worker, ())
-        worker.memory.lost_state()
+        worker.memory.lose_state()
         return (yield from self._job(worker, job, (), state))
 
     def store_features(
         self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]
     ) -> Steps[None]:
-        """Fill tables with what layers give for partitions, in one transaction."""
+        """See `Visits.store_features`."""
         yield from self._prepare(worker, ())
-        worker.memory.lost_state()
+        worker.memory.lose_state()
         begin = self._begin(worker, job, (), state)
-        parts = [*begin, *map(fill, fillings), call(worker, "visit.job_finish")]
-        worker.account.tell(job_result((yield join(parts))))
+        parts = [*begin, *map(store_outputs, fillings), call(worker, "visit.job_finish")]
+        worker.account.report(parse_result((yield join(parts))))
 
     def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:
-        """Make a state of the weights of several, in a table of its own."""
+        """See `Visits.join`."""
         yield from self._prepare(worker, ())
         yield from self._job(worker, job, (), joined.state)
-        made = (
-            sql("run.add_state_table"),
-            (joined.table, joined.run_id, joined.mst_key, joined.table),
-        )
+        row = (joined.table, joined.run_id, joined.mst_key, joined.table)
         stored = StoredState(joined.table, joined.segment_id)
-        table = Statement(worker.session.platform.state_table_sql(joined.table))
-        yield join([table, Statement(*made), self._stored(stored, job.result_key)])
+        yield join(
+            [
+                Statement(worker.session.platform.state_table_sql(joined.table)),
+                Statement(sql("run.add_state_table"), row),
+                self._store_state(stored, job.result_key),
+            ]
+        )
         return stored
 
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job
     ) -> Steps[dict[str, Any]]:
-        """Evaluate outside a run, without a log; per data set key its rows and sums."""
+        """See `Visits.measure`."""
         yield from self._prepare(worker, () if state.sealed else datasets)
-        done = yield from self._job(worker, job, datasets, state)
-        return dict(done["datasets"])
+        result = yield from self._job(worker, job, datasets, state)
+        return dict(result["datasets"])
 
-    def outputs(
+    def read_outputs(
         self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
     ) -> Steps[Sequence[bytes]]:
-        """See `Visits.outputs`."""
+        """See `Visits.read_outputs`."""
         yield from self._prepare(worker, (dataset,))
         yield from self._job(worker, job, (dataset,), state)
         (target,) = job.program["targets"]
         rows = yield call(worker, "visit.row_outputs", target.get("classes", 1), PART_BYTES)
         return [bytes(chunk) for (chunk,) in rows]
 
-    def _collect(
+    def _open_prediction(
         self, worker: Worker, state: StateSource, job: Job, request: Mapping[str, Any]
     ) -> Steps[None]:
         """Open a prediction job for rows in blocks."""
         yield from self._prepare(worker, ())
-        yield join(
-            [
-                *self._begin(worker, job, (), state),
-                call(worker, "score.collect", json.dumps(request)),
-            ]
-        )
-        worker.memory.lost_state()
+        begin = self._begin(worker, job, (), state)
+        yield join([*begin, call(worker, "score.collect", json.dumps(request))])
+        worker.memory.lose_state()
 
-    def predicted(self, worker: Worker) -> Statement:
-        """End a prediction job whose blocks have been fetched."""
+    def end_prediction(self, worker: Worker) -> Statement:
+        """See `Visits.end_prediction`."""
         return call(worker, "visit.job_finish")
 
-    def results(self, worker: Worker, sums: Sums) -> Steps[dict[str, Any]]:
-        """Final metrics from sums over segments."""
+    def compute_metrics(self, worker: Worker, sums: Sums) -> Steps[dict[str, Any]]:
+        """See `Visits.compute_metrics`."""
         yield from self._prepare(worker, ())
-        request = strict_json.dumps(worker.memory.sums(sums))
-        return job_result((yield call(worker, "visit.metric_results", request)))
+        request = strict_json.dumps(worker.memory.sums_spec(sums))
+        return parse_result((yield call(worker, "visit.metric_results", request)))
 
-    def keep(self, worker: Worker, best: BestState) -> Steps[StoredState]:
-        """Copy a state and log it as the best."""
+    def retain(self, worker: Worker, best: BestState) -> Steps[StoredState]:
+        """See `Visits.retain`."""
         assert best.state.stored is not None
-        own = best.state.stored._replace(base=None)
-        copy = worker.session.platform.copy_state_sql(*own, best.table)
-        yield join([*self._best(worker, best), Statement(copy)])
+        own_chunks = best.state.stored._replace(base=None)
+        copy = worker.session.platform.copy_state_sql(*own_chunks, best.table)
+        yield join([*self._log_best(worker, best), Statement(copy)])
         if best.replaced_table:
             yield from self._drop_table(best.run_id, best.replaced_table)
-        return best.kept
+        return best.stored
 
 
-def _statement(statement: Statement) -> Steps[None]:
+def _run(statement: Statement) -> Steps[None]:
     yield statement

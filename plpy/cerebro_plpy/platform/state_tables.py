@@ -1,4 +1,4 @@
-"""Where the states of a run, and those of a model table, lie: the names of their tables."""
+"""Names of the tables that contain states and packed rows of runs and models."""
 
 from __future__ import annotations
 
@@ -9,138 +9,122 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 
 
 class StoredState(NamedTuple):
-    """Where a state lies: a table, in which there may be others, and the segment whose visit left
-    it.
+    """The location of a state."""
 
-    There is no segment where the table has this state alone, whoever left it. Its frozen weights
-    lie in another table, its `base`, which it shares with others; where there is none, the table
-    has all.
-    """
-
-    table: str
-    segment_id: int | None
-    base: str | None = None
+    table: str  # may contain states of other segments
+    segment_id: int | None  # segment whose visit has stored it; None: the only state in the table
+    base: str | None = None  # table of its frozen weights, if they are shared with other states
 
     @property
     def tables(self) -> list[str]:
-        """All that it takes."""
+        """The tables that contain the state."""
         return [self.table] if self.base is None else [self.table, self.base]
 
     @property
     def base_digest(self) -> str | None:
-        """What tells its frozen weights from others."""
-        return None if self.base is None else self.base.strip('"')[-DIGITS:]
+        """The digest of its frozen weights, if they are shared."""
+        return None if self.base is None else self.base.strip('"')[-DIGEST_DIGITS:]
 
 
 STATE_SCHEMA = "cerebro_state"
 VALIDATION = "validation"
-SIDES = ("training", VALIDATION)
+SPLITS = ("training", VALIDATION)
 COMPARED = "compared"
-"""The rows that are held back as an earlier version takes them, with which the run is compared."""
-DATA_TABLES = tuple(side + end for side in (*SIDES, COMPARED) for end in ("", "_summary"))
-# Each TRUNCATE leaves an old version of the table's row in pg_class, which stays as long as
-# anybody, such as the caller, holds a snapshot from before; looking the table up passes all of
-# them. So tables are made anew in time.
-RENEWED = 64  # states
-DIGITS = 32  # of what tells frozen weights apart
-HOPPING = 2  # tables of a configuration: the one that a visit reads, and the one that it writes
+"""The holdout rows as a prior version encodes them, for the comparison of the run with it."""
+PACKED_TABLES = tuple(
+    split + suffix for split in (*SPLITS, COMPARED) for suffix in ("", "_summary")
+)
+# Each TRUNCATE leaves an old version of the table's row in pg_class, which remains as long as any
+# session, such as the caller's, holds an older snapshot. Looking up the table reads all of these
+# versions. Therefore a table is replaced after this number of states.
+MAX_STATES = 64
+DIGEST_DIGITS = 32  # digits of a digest of frozen weights
+HOPPING = 2  # tables of a configuration: a visit reads one and writes the other
 
 
 def state_tables(run_id: int, mst_key: int, count: int = HOPPING) -> list[str]:
-    """The tables that hold states of a configuration in turn, quoted, the one that is written last
-    first.
-    """
+    """Return the quoted tables that take states of a configuration in turn, last written first."""
     return [state_table(run_id, mst_key, visit_no, count) for visit_no in range(count, 0, -1)]
 
 
 def state_table(run_id: int, mst_key: int, visit_no: int, count: int = HOPPING) -> str:
-    """The table that takes the state after that visit of a configuration, quoted."""
-    turn, generation = visit_no % count, visit_no // (count * RENEWED) or ""
-    place = "ab"[turn] if count == HOPPING else f"a{turn}_"
-    return _state_table(f"r{run_id}_c{mst_key}_{place}{generation}")
+    """Return the quoted table for the state after a visit of a configuration."""
+    slot = visit_no % count
+    generation = visit_no // (count * MAX_STATES) or ""
+    letter = "ab"[slot] if count == HOPPING else f"a{slot}_"
+    return _state_table(f"r{run_id}_c{mst_key}_{letter}{generation}")
 
 
 def replaced_table(run_id: int, mst_key: int, visit_no: int, count: int = HOPPING) -> str | None:
-    """The table whose place a new one takes with that visit; None where the visit needs no new
-    one.
-    """
-    before = visit_no - count
-    if before < 1 or before // (count * RENEWED) == visit_no // (count * RENEWED):
+    """Return the table that a visit replaces by a new one, or None."""
+    previous = visit_no - count
+    states = count * MAX_STATES
+    if previous < 1 or previous // states == visit_no // states:
         return None
-    return state_table(run_id, mst_key, before, count)
+    return state_table(run_id, mst_key, previous, count)
 
 
 def spare_table(run_id: int, mst_key: int, visit_no: int, attempt: int) -> str:
-    """A table for one state, for when the one whose turn it is cannot be emptied; quoted."""
+    """Return the quoted table for a state whose usual table cannot be emptied."""
     return _state_table(f"r{run_id}_c{mst_key}_{visit_no}_{attempt}")
 
 
 def prefix(run_id: int, mst_key: int) -> str:
-    """What the names of all tables with states of a configuration begin with."""
+    """Return the prefix of the names of all tables with states of a configuration."""
     return f"r{run_id}_c{mst_key}_"
 
 
 def start_table(run_id: int, mst_key: int) -> str:
-    """The table with the state that a configuration begins from, a copy of another one's;
-    quoted.
-    """
+    """Return the quoted table for the copied state that a configuration starts from."""
     return _state_table(f"r{run_id}_c{mst_key}_0")
 
 
 def best_table(run_id: int, mst_key: int, epoch: int) -> str:
-    """The table that keeps the state that a configuration had after an epoch, quoted."""
+    """Return the quoted table for the retained state of a configuration after an epoch."""
     return _state_table(f"r{run_id}_c{mst_key}_b_{epoch}")
 
 
 def base_table(run_id: int, digest: str) -> str:
-    """The table for the frozen weights of that digest, which states of a run share; quoted."""
+    """Return the quoted table for frozen weights that states of a run share."""
     return _state_table(f"r{run_id}_z_{digest}")
 
 
 def joined_table(run_id: int, mst_key: int) -> str:
-    """The table for a state that has the weights of several configurations, that one the best of
-    them; quoted.
+    """Return the quoted table for a state with the weights of several configurations.
+
+    Args:
+        mst_key: the best of the configurations.
     """
     return _state_table(f"r{run_id}_c{mst_key}_ab")
 
 
 def version_table(run_id: int, mst_key: int) -> str:
-    """The table that keeps the state of a version of a model, which a configuration of a run has
-    come to; quoted.
-    """
+    """Return the quoted table for the state of a model version, trained by a configuration."""
     return _state_table(f"r{run_id}_m{mst_key}")
 
 
-def data_table(run_id: int, side: str) -> str:
-    """One of the packed tables of a run that has made them itself, which is one of DATA_TABLES;
-    quoted.
-    """
-    return _state_table(f"r{run_id}_{side}")
+def packed_table_name(run_id: int, split: str) -> str:
+    """Return the quoted name of a packed table that a run has created, one of PACKED_TABLES."""
+    return _state_table(f"r{run_id}_{split}")
 
 
-def features_name(run_id: int, number: int, side: str) -> str:
-    """The name of a table with what frozen layers give for the rows of a side, one of SIDES: the
-    run has several.
-    """
-    return f"r{run_id}_f{number}_{side}"
+def features_name(run_id: int, number: int, split: str) -> str:
+    """Return the name of a table for outputs of frozen layers; a run may have several."""
+    return f"r{run_id}_f{number}_{split}"
 
 
 def features_table(name: str) -> str:
-    """The table of that name, of features that a run trains on or that are kept for a later one;
-    quoted.
-    """
+    """Return the quoted table of this name for outputs of frozen layers."""
     return _state_table(name)
 
 
 def gate_table(name: str) -> str:
-    """The empty table with that name of its own by which predictions with a model are granted,
-    quoted.
-    """
+    """Return the quoted empty table whose privileges grant predictions with a model."""
     return _state_table(name)
 
 
 def model_states_table(name: str) -> str:
-    """The table with that name of its own for the states of a model table, quoted."""
+    """Return the quoted table for the states of a model table."""
     return _state_table(f"model_{name}")
 
 
@@ -148,7 +132,7 @@ def _state_table(name: str) -> str:
     return f"{STATE_SCHEMA}.{quote_identifier(name)}"
 
 
-def dropped(run_id: int, names: Sequence[str]) -> tuple[object, ...]:
-    """The values of the statement that drops state tables of a run."""
+def drop_values(run_id: int, names: Sequence[str]) -> tuple[object, ...]:
+    """Return the values of the statement that drops state tables of a run."""
     tables = list(names)
     return (run_id, tables, tables, run_id, tables, run_id, tables)

@@ -1,6 +1,4 @@
-"""How the states that visits have left are stored, each in one transaction with what the log says
-of its visits.
-"""
+"""Storage of the states that visits create, in one transaction with the log rows of the visits."""
 
 from __future__ import annotations
 
@@ -16,50 +14,51 @@ from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConnectionFail
 from cerebro_plpy.platform import log_rows, state_tables
 from cerebro_plpy.platform.job import Dataset
 from cerebro_plpy.platform.resource_usage import Cost
-from cerebro_plpy.platform.state_tables import StoredState, dropped
-from cerebro_plpy.platform.statements import join, metrics
+from cerebro_plpy.platform.state_tables import StoredState, drop_values
+from cerebro_plpy.platform.statements import join, log_metrics
 from cerebro_plpy.platform.trainer_jobs import TrainerJobs
 from cerebro_plpy.platform.visit_protocol import (
+    BatchResult,
+    BatchVisit,
     BestState,
     EvaluateVisit,
-    TourVisit,
-    Trained,
     TrainVisit,
     VisitResult,
     Worker,
 )
 
 
-class Store(NamedTuple):
-    """What a tour has left: the visit whose state is stored, the table of its base, and what stores
-    it in a table.
-    """
+class PendingState(NamedTuple):
+    """The state of a batch that is to be stored."""
 
-    visit: TrainVisit
-    base: str | None
-    into: Callable[[str], Statement]
+    visit: TrainVisit  # the visit that has created it
+    base: str | None  # table of its frozen weights
+    store: Callable[[str], Statement]  # returns the statement that stores it in a table
 
 
-class Storing(TrainerJobs):
-    """See `protocol.Visits` for the laws."""
+class StateWriter(TrainerJobs):
+    """See `visit_protocol.Visits` for the laws."""
 
     @abstractmethod
     def _visit_end(self, visit: TrainVisit, stored: StoredState) -> str:
-        """What stores the new state in its table, and says so in the log."""
+        """Return the statement that stores the new state and logs its table."""
 
     @abstractmethod
-    def _stored(self, stored: StoredState, key: str) -> Statement:
-        """What stores the state of that name, which the trainer holds, in an empty table; without
-        its base, if any.
+    def _store_state(self, stored: StoredState, key: str) -> Statement:
+        """Return the statement that stores a state of the trainer in an empty table.
+
+        The base of the state is left out.
         """
 
     @abstractmethod
     def _base(self, worker: Worker, visit: TrainVisit, digest: str | None) -> Steps[str | None]:
-        """The table with the frozen weights of a state, of that digest, for all that share them;
-        None where the state is to have them itself."""
+        """Return the table with the shared frozen weights of a state.
 
-    def _running(self, worker: Worker, visit: TrainVisit) -> Statement:
-        """What logs a visit as begun."""
+        None if the state is to contain these weights itself.
+        """
+
+    def _log_start(self, worker: Worker, visit: TrainVisit) -> Statement:
+        """Return the statement that logs a visit as running."""
         row = (
             visit.run_id,
             visit.epoch,
@@ -71,165 +70,170 @@ class Storing(TrainerJobs):
         return Statement(sql("visit.visit_begin"), (*row, worker.session.pid, visit.job.kind))
 
     def _store(
-        self, worker: Worker, several: Sequence[Trained], beside: Sequence[Statement] = ()
+        self,
+        worker: Worker,
+        batches: Sequence[BatchResult],
+        more: Sequence[Statement] = (),
     ) -> Steps[list[StoredState]]:
-        """Write new states and log rows, and best states if there are any, in one transaction, in
-        which other statements are `beside` them; where the new ones lie."""
-        stores = []
-        for trained in several:
-            stores.append((yield from self._store_of(worker, trained)))
-        tables = yield from self._taken(worker, stores, beside)
+        """Write new states, best states and log rows in one transaction.
+
+        Args:
+            more: further statements of the transaction.
+
+        Returns:
+            The locations of the new states.
+        """
+        pending = []
+        for batch in batches:
+            pending.append((yield from self._prepare_state(worker, batch)))
+        tables = yield from self._write(worker, pending, more)
         worker.memory.unstored = ()
-        for store, taken, trained in zip(stores, tables, several):
-            visit, best = store.visit, trained.best
-            if visit.replaced_table and taken == visit.state_table:
+        for state, table, batch in zip(pending, tables, batches):
+            visit = state.visit
+            best = batch.best
+            if visit.replaced_table and table == visit.state_table:
                 yield from self._drop_table(visit.run_id, visit.replaced_table)
             if best and best.replaced_table:
                 yield from self._drop_table(best.run_id, best.replaced_table)
-        places = zip(stores, tables)
         return [
-            StoredState(table, store.visit.dataset.segment_id, store.base)
-            for store, table in places
+            StoredState(table, state.visit.dataset.segment_id, state.base)
+            for state, table in zip(pending, tables)
         ]
 
-    def _store_of(self, worker: Worker, trained: Trained) -> Steps[Store]:
-        (visit, result), best = trained.trained[-1], trained.best
-        before, after = self._visits_before(worker, trained), [*self._evaluations_of(trained)]
+    def _prepare_state(self, worker: Worker, batch: BatchResult) -> Steps[PendingState]:
+        visit, result = batch.training[-1]
+        earlier = self._log_earlier_visits(worker, batch)
+        later = [*self._log_evaluations(batch)]
         base = yield from self._base(worker, visit, result.get("base"))
+        best = batch.best
         if best:
-            after += [
-                *self._best(worker, best),
-                self._stored(best.kept._replace(base=base), best.state.key),
-            ]
+            later += self._log_best(worker, best)
+            later.append(self._store_state(best.stored._replace(base=base), best.state.key))
         if base:
-            visits = trained.trained[0][0].visit_no, visit.visit_no
-            after.append(
-                Statement(
-                    sql("visit.visits_with_base"), (base, visit.run_id, visit.mst_key, *visits)
-                )
-            )
+            first_visit_no = batch.training[0][0].visit_no
+            values = (base, visit.run_id, visit.mst_key, first_visit_no, visit.visit_no)
+            later.append(Statement(sql("visit.visits_with_base"), values))
 
-        def into(table: str) -> Statement:
-            logged = (visit.job.result_key, *log_rows.logged(result), table, *place(visit))
+        def store(table: str) -> Statement:
+            row = (visit.job.result_key, *log_rows.result_values(result), table, *row_key(visit))
             stored = StoredState(table, visit.dataset.segment_id, base)
-            return join([*before, Statement(self._visit_end(visit, stored), logged), *after])
+            return join([*earlier, Statement(self._visit_end(visit, stored), row), *later])
 
-        return Store(visit, base, into)
+        return PendingState(visit, base, store)
 
-    def _taken(
-        self, worker: Worker, stores: Sequence[Store], beside: Sequence[Statement]
+    def _write(
+        self, worker: Worker, pending: Sequence[PendingState], more: Sequence[Statement]
     ) -> Steps[list[str]]:
-        """Have states stored in the tables whose turn it is; those that took them.
+        """Store states in the tables whose turn it is, or in new ones; return the tables.
 
-        Someone who reads a state table for long, such as a backup, must not stop the run: after a
-        short wait the states go to fresh tables.
+        A session that reads a state table for long, such as a backup, must not stop the run. After
+        a short wait for its lock, the states are stored in new tables.
         """
 
-        def stored(tables: Sequence[str]) -> Statement:
-            return join([*(store.into(table) for store, table in zip(stores, tables)), *beside])
+        def store_all(tables: Sequence[str]) -> Statement:
+            stores = [state.store(table) for state, table in zip(pending, tables)]
+            return join([*stores, *more])
 
+        visits = [state.visit for state in pending]
         try:
-            for visit in (store.visit for store in stores if store.visit.replaced_table):
-                yield from self._make_table(worker, visit, visit.state_table)
-            tables = [store.visit.state_table for store in stores]
-            yield stored(tables)
+            for visit in visits:
+                if visit.replaced_table:
+                    yield from self._create_table(worker, visit, visit.state_table)
+            tables = [visit.state_table for visit in visits]
+            yield store_all(tables)
         except CerebroError as error:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise
-            visits = [store.visit for store in stores]
             tables = [
-                state_tables.spare_table(v.run_id, v.mst_key, v.visit_no, v.attempt) for v in visits
+                state_tables.spare_table(visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
+                for visit in visits
             ]
             for visit, table in zip(visits, tables):
-                yield from self._make_table(worker, visit, table)
-            yield stored(tables)
+                yield from self._create_table(worker, visit, table)
+            yield store_all(tables)
         return tables
 
-    def _visits_before(self, worker: Worker, trained: Trained) -> list[Statement]:
-        """What logs the visits of a tour up to the last one that trains, and that as begun."""
-        first, result = trained.trained[0]
-        if len(trained.trained) == 1:
+    def _log_earlier_visits(self, worker: Worker, batch: BatchResult) -> list[Statement]:
+        """Log the visits before the last training visit as done, and that one as running."""
+        first, result = batch.training[0]
+        if len(batch.training) == 1:
             return []
-        passed = Statement(sql("visit.visit_passed"), (*log_rows.logged(result), *place(first)))
-        rows = strict_json.dumps(log_rows.following(trained))
-        following = (first.run_id, first.mst_key, worker.session.pid, rows)
-        return [passed, Statement(sql("visit.visits_following"), following)]
+        values = (*log_rows.result_values(result), *row_key(first))
+        rows = strict_json.dumps(log_rows.later_visits(batch))
+        later = (first.run_id, first.mst_key, worker.session.pid, rows)
+        return [
+            Statement(sql("visit.visit_passed"), values),
+            Statement(sql("visit.visits_following"), later),
+        ]
 
-    def _evaluations_of(self, trained: Trained) -> Iterator[Statement]:
-        """What logs the evaluations of a tour, each from the end of what was done before it, with
-        their metrics.
+    def _log_evaluations(self, batch: BatchResult) -> Iterator[Statement]:
+        """Log the evaluations of a batch and their metrics.
+
+        Each evaluation starts at the end of the visit before it.
         """
-        for visit, before, result in zip(trained.visits[1:], trained.results, trained.results[1:]):
+        for visit, previous, result in zip(batch.visits[1:], batch.results, batch.results[1:]):
             if isinstance(visit, EvaluateVisit):
-                rows = log_rows.evaluations(visit, result, log_rows.end(before))
-                yield evaluations_following(visit, rows)
-                yield metrics(
-                    (visit.run_id, visit.mst_key, visit.epoch), result["metrics"], visit.metrics
-                )
+                rows = log_rows.evaluations(visit, result, log_rows.end_time(previous))
+                yield log_evaluations(visit, rows)
+                key = (visit.run_id, visit.mst_key, visit.epoch)
+                yield log_metrics(key, result["metrics"], visit.metrics)
 
-    def _make_table(self, worker: Worker, visit: TrainVisit, name: str) -> Steps[None]:
-        # An earlier attempt may have made it.
+    def _create_table(self, worker: Worker, visit: TrainVisit, name: str) -> Steps[None]:
+        # An earlier attempt may have created it.
         create = f"{worker.session.platform.state_table_sql(name)}; {sql('run.add_state_table')}"
         yield Statement(create, (name, visit.run_id, visit.mst_key, name))
 
     def _drop_table(self, run_id: int, name: str) -> Steps[None]:
         try:
-            yield Statement(sql("run.drop_state_tables", states=name), dropped(run_id, [name]))
+            yield Statement(sql("run.drop_state_tables", states=name), drop_values(run_id, [name]))
         except CerebroError as error:
-            # It goes at the end of the run; who lost the session hears of that when it is used
-            # next.
+            # It is dropped at the end of the run; a lost session is noticed when it is used next.
             if error.sqlstate != LOCK_NOT_AVAILABLE and not isinstance(error, ConnectionFailure):
                 raise
 
-    def _best(self, worker: Worker, best: BestState) -> list[Statement]:
-        """What makes the table of a best state, and logs it as that."""
+    def _log_best(self, worker: Worker, best: BestState) -> list[Statement]:
+        """Return the statements that create the table of a best state and log its epoch."""
+        row = (best.table, best.run_id, best.mst_key, best.table)
         return [
             Statement(worker.session.platform.state_table_sql(best.table)),
-            Statement(
-                sql("run.add_state_table"), (best.table, best.run_id, best.mst_key, best.table)
-            ),
+            Statement(sql("run.add_state_table"), row),
             Statement(sql("run.best_epoch"), (best.epoch, best.run_id, best.mst_key)),
         ]
 
 
-def place(visit: TrainVisit) -> tuple[int, ...]:
-    """Which row of the log is a visit's."""
+def row_key(visit: TrainVisit) -> tuple[int, ...]:
+    """Return the key of a visit's log row."""
     return (visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
 
 
-def first_visit(tour: Sequence[TourVisit]) -> TrainVisit:
-    """The visit that stands for a tour until that is stored: it trains."""
-    (first,) = (visit for visit in tour[:1] if isinstance(visit, TrainVisit))
+def first_visit(visits: Sequence[BatchVisit]) -> TrainVisit:
+    """Return the first visit of a batch, a training visit that represents it until it is stored."""
+    (first,) = (visit for visit in visits[:1] if isinstance(visit, TrainVisit))
     return first
 
 
-def datasets_of(tour: Sequence[TourVisit]) -> list[Dataset]:
-    """The partitions that a tour goes through."""
-    return [dataset for visit in tour for dataset in visit.datasets]
+def list_datasets(visits: Sequence[BatchVisit]) -> list[Dataset]:
+    """Return the partitions of visits."""
+    return [dataset for visit in visits for dataset in visit.datasets]
 
 
-def failed(visit: TrainVisit, message: str, cost: Cost) -> Statement:
-    """What logs a visit as one that has failed, which has cost that."""
-    return Statement(sql("visit.visit_failed"), (message, *cost, *place(visit)))
+def log_failure(visit: TrainVisit, message: str, cost: Cost) -> Statement:
+    """Return the statement that logs a visit as failed."""
+    return Statement(sql("visit.visit_failed"), (message, *cost, *row_key(visit)))
 
 
-def evaluations_following(visit: EvaluateVisit, rows: Sequence[Mapping[str, Any]]) -> Statement:
-    """What logs segments of an evaluation that is done."""
-    of = (visit.run_id, visit.epoch, visit.mst_key, visit.attempt)
-    return Statement(sql("visit.evaluations_following"), (*of, json.dumps(rows)))
+def log_evaluations(visit: EvaluateVisit, rows: Sequence[Mapping[str, Any]]) -> Statement:
+    """Return the statement that logs segments of an evaluation as done."""
+    key = (visit.run_id, visit.epoch, visit.mst_key, visit.attempt)
+    return Statement(sql("visit.evaluations_following"), (*key, json.dumps(rows)))
 
 
-def completed(trained: Trained, stored: StoredState) -> list[VisitResult]:
-    """What the visits of a tour came to that train; the state that the last one has left is
-    stored.
-    """
-    made, lies = trained.trained, (stored.table, stored.base)
-    return [
-        VisitResult(
-            found["rows"],
-            found["loss"],
-            found["seconds"],
-            *(lies if visit is made[-1][0] else (None,)),
-        )
-        for visit, found in made
+def visit_results(batch: BatchResult, stored: StoredState) -> list[VisitResult]:
+    """Return the results of the training visits of a batch, the last of which has its state."""
+    results = [
+        VisitResult(result["rows"], result["loss"], result["seconds"], state_table=None)
+        for _, result in batch.training
     ]
+    last = results.pop()
+    stored_result = VisitResult(last.rows, last.loss, last.seconds, stored.table, stored.base)
+    return [*results, stored_result]

@@ -1,7 +1,7 @@
 """The statements of a visit: functions of the trainer, and the rows that pass through them.
 
-A statement with a function of the trainer must be sent to the process that has the trainer, which
-is the platform's business (see `Platform.at`).
+A statement with a function of the trainer must be sent to the trainer's process, which depends on
+the platform (see `Platform.dispatch_clause`).
 """
 
 from __future__ import annotations
@@ -17,68 +17,84 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.platform.job import Dataset, Filling, StateSource
 from cerebro_plpy.platform.visit_protocol import Worker
 
-PART_BYTES = (
-    128 << 10
-)  # of what passes between a table and the trainer: a backend holds no more of it at a time
+PART_BYTES = 128 << 10
+"""Size of the parts that pass between a table and the trainer: a backend buffers one part."""
 
 
-def job_result(rows: Rows) -> dict[str, Any]:
-    """The JSON that a statement's only row holds; the driver may have parsed it already."""
+def parse_result(rows: Rows) -> dict[str, Any]:
+    """Return the JSON in a statement's only row, which the driver may have parsed already."""
     return dict(strict_json.restore(rows[0][0]))
 
 
-def at(worker: Worker) -> str:
-    """What sends a statement to the process that has the worker's trainer."""
+def dispatch_clause(worker: Worker) -> str:
+    """Return the clause that sends a statement to the process with the worker's trainer."""
     return worker.session.platform.dispatch_clause(worker.segment_id)
 
 
 def call(worker: Worker, name: str, *values: object) -> Statement:
-    """A function of the trainer."""
-    return Statement(sql(name, at=at(worker)), values)
+    """Return the statement that calls a function of the trainer."""
+    return Statement(sql(name, at=dispatch_clause(worker)), values)
 
 
-def chunks(worker: Worker, state: StateSource) -> Statement:
-    """What reads the chunks of a state."""
+def read_chunks(worker: Worker, state: StateSource) -> Statement:
+    """Return the statement that reads the chunks of a state."""
     if state.stored is None:
         return Statement(state.sql, state.values)
     return Statement(worker.session.platform.state_rows_sql(*state.stored))
 
 
 def join(parts: Sequence[Statement]) -> Statement:
-    """Several statements as one transaction."""
+    """Join statements into one transaction."""
     return Statement(
         "; ".join(part.sql for part in parts), [value for part in parts for value in part.values]
     )
 
 
-def load(worker: Worker, dataset: Dataset) -> Statement:
-    """Bring a partition into the trainer."""
+def load_dataset(worker: Worker, dataset: Dataset) -> Statement:
+    """Return the statement that loads a partition into the trainer."""
     values = (dataset.key, worker.memory.cache_bytes, dataset.key, dataset.segment_id, dataset.key)
-    return Statement(sql("visit.dataset_load", at=at(worker), **reading(dataset)), values)
+    text = sql("visit.dataset_load", at=dispatch_clause(worker), **read_dataset(dataset))
+    return Statement(text, values)
 
 
-def metrics(
-    place: Sequence[int], found: Mapping[str, Mapping[str, Any]], names: Sequence[str]
+def log_metrics(
+    key: Sequence[int], results: Mapping[str, Mapping[str, Any]], names: Sequence[str]
 ) -> Statement:
-    """What logs metrics of a run, a configuration and an epoch, by data set with its loss."""
+    """Return the statement that logs metrics.
+
+    Args:
+        key: run, configuration and epoch.
+        results: loss and metrics by data set.
+        names: names of the metrics.
+    """
     rows = [
         {"dataset": dataset, "name": name, "value": repr(float(value))}
-        for dataset, told in found.items()
-        for name, value in zip(("loss", *names), (told["loss"], *told["metrics"]))
+        for dataset, result in results.items()
+        for name, value in zip(("loss", *names), (result["loss"], *result["metrics"]))
     ]
-    return Statement(sql("run.metrics"), (*place, json.dumps(rows)))
+    return Statement(sql("run.metrics"), (*key, json.dumps(rows)))
 
 
-def stream(dataset: Dataset, number: int) -> Statement:
-    """Pass a partition through an open job, for the pass of that number."""
-    some = "" if dataset.buffers is None else sql("visit.some_buffers")
-    chosen = () if dataset.buffers is None else (list(dataset.buffers),)
-    values = (dataset.key, number, dataset.segment_id, *chosen)
-    return Statement(sql("visit.dataset_stream", **reading(dataset, some)), values)
+def stream_dataset(dataset: Dataset, number: int) -> Statement:
+    """Return the statement that passes a partition through an open job.
+
+    Args:
+        number: number of the pass.
+    """
+    if dataset.buffers is None:
+        text = sql("visit.dataset_stream", **read_dataset(dataset))
+        return Statement(text, (dataset.key, number, dataset.segment_id))
+    parts = read_dataset(dataset, sql("visit.some_buffers"))
+    values = (dataset.key, number, dataset.segment_id, list(dataset.buffers))
+    return Statement(sql("visit.dataset_stream", **parts), values)
 
 
-def reading(dataset: Dataset, some: str = "") -> dict[str, str]:
-    """What reading the buffers of a packed table takes, or `some` of them."""
+def read_dataset(dataset: Dataset, condition: str = "") -> dict[str, str]:
+    """Return the parts of a statement that reads the buffers of a packed table.
+
+    Args:
+        condition: selects some of the buffers.
+    """
     table = dataset.table
     names = table.independent + table.dependent + ((table.weight,) if table.weight else ())
     numbers = range(1, len(names) + 1)
@@ -90,7 +106,7 @@ def reading(dataset: Dataset, some: str = "") -> dict[str, str]:
         "visit.dataset_parts",
         table=table.relation.quoted,
         key=table.key,
-        some=some,
+        some=condition,
         inputs=str(len(table.independent)),
         weights=str(len(names) - len(table.independent) - len(table.dependent)),
         count=str(len(names)),
@@ -103,30 +119,29 @@ def reading(dataset: Dataset, some: str = "") -> dict[str, str]:
     return {"parts": parts, "part": str(PART_BYTES)}
 
 
-def fill(filling: Filling) -> Statement:
-    """What stores what a layer gives for a partition; targets and weights are copied."""
+def store_outputs(filling: Filling) -> Statement:
+    """Return the statement that stores a layer's outputs; targets and weights are copied."""
     table = filling.source.table
-    first, beside = (
-        table.independent[0],
-        (*table.dependent, *((table.weight,) if table.weight else ())),
-    )
-    named = [(f"c{i}", f"s{i}", name) for i, name in enumerate((*table.independent, *beside), 1)]
-    inputs, others = named[: len(table.independent)], named[len(table.independent) :]
+    first_input = table.independent[0]
+    copied = [*table.dependent, *([table.weight] if table.weight else [])]
+    columns = [
+        (f"c{number}", f"s{number}", name)
+        for number, name in enumerate([*table.independent, *copied], 1)
+    ]
+    inputs = columns[: len(table.independent)]
+    others = columns[len(table.independent) :]
+    names = [name + suffix for name in (first_input, *copied) for suffix in ("", "_shape")]
     text = sql(
         "visit.features_store",
         features=filling.table,
-        names=", ".join(
-            quote_identifier(name + end) for name in (first, *beside) for end in ("", "_shape")
-        ),
+        names=", ".join(map(quote_identifier, names)),
         shapes=", ".join(f"b.{shape}" for _, shape, _ in inputs),
         inputs=", ".join(f"b.{data}" for data, _, _ in inputs),
         others="".join(f", b.{data}, b.{shape}" for data, shape, _ in others),
         columns=", ".join(
-            (
-                f"t.{quote_identifier(name)} AS {data}, t.{quote_identifier(name + '_shape')} AS "
-                f"{shape}"
-            )
-            for data, shape, name in named
+            f"t.{quote_identifier(name)} AS {data}, "
+            f"t.{quote_identifier(name + '_shape')} AS {shape}"
+            for data, shape, name in columns
         ),
         table=table.relation.quoted,
         key=table.key,
@@ -135,10 +150,10 @@ def fill(filling: Filling) -> Statement:
     return Statement(text, (segment, filling.layer, list(filling.shape), segment))
 
 
-def megabytes(size: int) -> str:
-    """Bytes for a message.
+def format_megabytes(size: int) -> str:
+    """Return a number of bytes in megabytes, for a message.
 
-    >>> megabytes(3_500_000)
+    >>> format_megabytes(3_500_000)
     '3.5'
     """
     return f"{size / 1e6:,.1f}"

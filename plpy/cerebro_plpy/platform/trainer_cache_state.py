@@ -1,4 +1,4 @@
-"""What a trainer is known to hold, so that it is told and given nothing twice."""
+"""The known content of a trainer, so that nothing is sent to it twice."""
 
 from __future__ import annotations
 
@@ -8,35 +8,42 @@ from typing import Any
 from cerebro_plpy.platform.job import Dataset, Job, StateSource, Sums
 
 
-class TrainerMemory:
-    """What one trainer holds: partitions, programs by key, and the state that its last job left.
+class TrainerCacheState:
+    """The content of one trainer: partitions, programs by key, and the state of its last job.
 
-    It may hold more, never less: whoever cannot tell what became of a job says so, by `lost_state`
-    or `forget`.
+    The trainer may have more, but never less. Call `lose_state` or `forget` if the outcome of a job
+    is unknown.
     """
 
     def __init__(self) -> None:
-        self.machine, self.threads, self.cache_bytes = "", 0, 0
+        self.machine = ""
+        self.threads = 0
+        self.cache_bytes = 0
         self.compilations: frozenset[str] = frozenset()
         self.software: Mapping[str, str] = {}
         self.forget()
 
     def forget(self) -> None:
-        """The trainer is gone, and with it all that it held."""
+        """Record that the trainer has ended."""
         self.started = False
-        self._datasets: dict[str, bool] = {}
+        self._datasets: dict[str, bool] = {}  # True if cached, by key
         self._programs: set[str] = set()
         self._state = ""
         self._base: str | None = None
         self.unstored: tuple[str, ...] = ()
-        """The names of states that are to be stored, which it must have until they are."""
+        """Names of states that are still to be stored, and that it must keep until then."""
 
     def start(self, hello: Mapping[str, Any], cache_bytes: int | None) -> None:
-        """It runs; `cache_bytes` of partitions it may keep, or by default what its machine has room
-        for.
+        """Record that the trainer has started.
+
+        Args:
+            hello: the trainer's first message.
+            cache_bytes: bytes of partitions that it may cache; by default all that its machine
+                allows.
         """
         self.started = True
-        self.machine, self.threads = hello["machine"], hello["threads"]
+        self.machine = hello["machine"]
+        self.threads = hello["threads"]
         self.compilations = frozenset(hello["compilations"])
         self.software = {
             hello["framework"]: hello["framework_version"],
@@ -46,54 +53,67 @@ class TrainerMemory:
         self.cache_bytes = hello["cache_bytes"] if cache_bytes is None else cache_bytes
 
     def lacks(self, dataset: Dataset) -> bool:
-        """Whether it has not seen a partition yet."""
+        """Return True if it has not received a partition yet."""
         return dataset.key not in self._datasets
 
-    def loaded(self, dataset: Dataset, kept: bool) -> None:
-        """It has seen a partition, and keeps it or not."""
-        self._datasets[dataset.key] = kept
+    def add_dataset(self, dataset: Dataset, is_cached: bool) -> None:
+        """Record that it has received a partition, which it may have cached."""
+        self._datasets[dataset.key] = is_cached
 
-    def keeps(self, datasets: Iterable[Dataset]) -> bool:
-        """Whether it has all of these partitions."""
+    def has_cached(self, datasets: Iterable[Dataset]) -> bool:
+        """Return True if it has cached all of these partitions."""
         return all(self._datasets.get(dataset.key) for dataset in datasets)
 
-    def passes(self, job: Job, dataset: Dataset) -> int:
-        """How often a partition must be passed to it for a job."""
+    def count_passes(self, job: Job, dataset: Dataset) -> int:
+        """Return how often a job needs a partition to be sent."""
         return 0 if self._datasets.get(dataset.key) else job.passes
 
-    def spec(self, job: Job, state: StateSource, datasets: Sequence[Dataset]) -> dict[str, Any]:
-        """What it is told of a job, without what it has: the program, or the state to start
-        from.
-        """
-        chosen = {each.key: list(each.buffers) for each in datasets if each.buffers is not None}
-        source = "kept" if self._state == state.key and state.may_be_kept else state.source
-        base = state.stored.base_digest if state.stored and source == "chunks" else None
-        told = {
+    def job_spec(self, job: Job, state: StateSource, datasets: Sequence[Dataset]) -> dict[str, Any]:
+        """Return the JSON of a job, without a program or state that the trainer has."""
+        has_state = self._state == state.key and state.may_be_cached
+        source = "kept" if has_state else state.source
+        start_state = {
             "source": source,
             "key": state.key,
             "seed": state.seed,
             "shares": [rows for _, rows in state.of],
         }
-        return {
-            **job.to_json(known=job.program_key in self._programs),
-            "state": {**told, "base": base} if base and base == self._base else told,
+        base = state.stored.base_digest if state.stored and source == "chunks" else None
+        if base and base == self._base:
+            start_state["base"] = base
+        spec = {
+            **job.to_json(is_program_known=job.program_key in self._programs),
+            "state": start_state,
             "datasets": [dataset.key for dataset in datasets],
-            **({"buffers": chosen} if chosen else {}),
-            **({"unstored": self.unstored} if self.unstored else {}),
         }
+        buffers = {
+            dataset.key: list(dataset.buffers)
+            for dataset in datasets
+            if dataset.buffers is not None
+        }
+        if buffers:
+            spec["buffers"] = buffers
+        if self.unstored:
+            spec["unstored"] = self.unstored
+        return spec
 
-    def sums(self, sums: Sums) -> dict[str, Any]:
-        """What it is told of sums, without what it has."""
-        return sums.to_json(known=sums.program_key in self._programs)
+    def sums_spec(self, sums: Sums) -> dict[str, Any]:
+        """Return the JSON of sums, without a program that the trainer has."""
+        return sums.to_json(is_program_known=sums.program_key in self._programs)
 
-    def did(self, job: Job, base: str | None = None) -> None:
-        """It has done a job, and says which frozen weights the next one can begin from, by their
-        digest.
+    def finish_job(self, job: Job, base: str | None = None) -> None:
+        """Record that it has done a job.
+
+        Args:
+            base: digest of frozen weights that the next job can start from.
         """
         self._base = base
-        self._programs |= {job.program_key} if job.program_key else set()
+        if job.program_key:
+            self._programs.add(job.program_key)
         self._state = job.result_key if job.leaves_state else ""
 
-    def lost_state(self) -> None:
-        """Whether it holds a state cannot be told."""
-        self._state, self._base, self.unstored = "", None, ()
+    def lose_state(self) -> None:
+        """Record that it is unknown whether it has a state."""
+        self._state = ""
+        self._base = None
+        self.unstored = ()

@@ -1,6 +1,4 @@
-"""Jobs in a worker's trainer: it is started, has its partitions, is told what it does not know, and
-gives a result.
-"""
+"""Jobs in a worker's trainer, which is started and receives its partitions first."""
 
 from __future__ import annotations
 
@@ -13,15 +11,28 @@ from typing import Any
 from cerebro_plpy.database.sessions.async_dispatcher import Rows, Statement, Steps
 from cerebro_plpy.platform.job import Dataset, Job, StateSource
 from cerebro_plpy.platform.resource_usage import Cost
-from cerebro_plpy.platform.statements import call, job_result, join, load, megabytes, stream
+from cerebro_plpy.platform.statements import (
+    call,
+    format_megabytes,
+    join,
+    load_dataset,
+    parse_result,
+    stream_dataset,
+)
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import replace
 from cerebro_plpy.trainer_client.settings import TrainerOptions
 
 
 class TrainerJobs(ABC):
-    """What visits and other uses of a trainer have in common; how a state passes to it is left to
-    each platform.
+    """The common part of visits and other uses of a trainer.
+
+    Each platform defines how a state passes to the trainer.
+
+    Args:
+        trainers: options of each worker's trainer, by its number.
+        cache_bytes: cache of each trainer; None for all that its machine allows.
+        note: sends a message to the caller.
     """
 
     def __init__(
@@ -30,46 +41,42 @@ class TrainerJobs(ABC):
         cache_bytes: int | None,
         note: Callable[[str], None],
     ) -> None:
-        """`trainers` says how that of each worker is started, by its number; the cache is that of
-        each trainer, None for what its machine has room for.
-
-        `note` tells the caller something.
-        """
         self._trainers = trainers
         self._cache_bytes = cache_bytes
         self._note = note
-        self._noted: set[str] = set()
+        self._noted_tables: set[str] = set()
         self._bases: set[str] = set()
-        """Tables that are known to have frozen weights which states of the run share."""
+        """Tables that are known to contain frozen weights that states of the run share."""
 
     @abstractmethod
-    def _pass_state(self, worker: Worker, state: StateSource, first: bool) -> list[Statement]:
-        """Pass a state to the trainer; it is the `first` in its transaction, or comes after another
-        one.
+    def _pass_state(self, worker: Worker, state: StateSource, is_first: bool) -> list[Statement]:
+        """Return the statements that pass a state to the trainer.
+
+        Args:
+            is_first: the state is the first one in its transaction.
         """
 
     def start(self, worker: Worker) -> Steps[None]:
-        """Start the trainer of a worker that has none."""
+        """Start the trainer of a worker, unless it has started."""
         if not worker.memory.started:
             request = json.dumps(
                 {**vars(self._trainers[worker.number]), "framework": worker.framework}
             )
-            hello = job_result((yield call(worker, "visit.trainer_start", request)))
+            hello = parse_result((yield call(worker, "visit.trainer_start", request)))
             worker.memory.start(hello, self._cache_bytes)
-            backend = () if worker.session.pid == os.getpid() else (worker.session.pid,)
-            here = (hello["pid"], *backend) if worker.replaceable else ()
-            worker.account.start(hello, here)
+            worker.account.start(hello, _local_processes(worker, hello["pid"]))
 
-    def settle(self, worker: Worker) -> Steps[None]:
-        """Let a worker tell what it has cost since its last job."""
-        yield from self._spent(worker)
+    def report_cost(self, worker: Worker) -> Steps[None]:
+        """Let a worker report its cost since its last job."""
+        yield from self._read_cost(worker)
 
-    def _spent(self, worker: Worker) -> Generator[Statement, Rows, Cost]:
-        """What a worker has cost since its last job that ended."""
-        return worker.account.tell({"cost": job_result((yield call(worker, "visit.job_cost")))})
+    def _read_cost(self, worker: Worker) -> Generator[Statement, Rows, Cost]:
+        """Return the cost of a worker since its last finished job."""
+        cost = parse_result((yield call(worker, "visit.job_cost")))
+        return worker.account.report({"cost": cost})
 
-    def release(self, worker: Worker) -> Steps[None]:
-        """End the trainer of a worker, if it has one."""
+    def stop_trainer(self, worker: Worker) -> Steps[None]:
+        """End the trainer of a worker, if it has started."""
         if worker.memory.started:
             yield call(worker, "visit.trainer_stop")
             worker.memory.forget()
@@ -77,71 +84,81 @@ class TrainerJobs(ABC):
     def _prepare(
         self, worker: Worker, datasets: Sequence[Dataset]
     ) -> Generator[Statement, Rows, None]:
-        """Start the trainer and load the partitions that it has not seen yet."""
+        """Start the trainer and load the partitions that it has not received yet."""
         yield from self.start(worker)
         for dataset in filter(worker.memory.lacks, datasets):
-            loaded = job_result((yield load(worker, dataset)))
-            worker.memory.loaded(dataset, loaded["cached"])
-            self._tell(dataset, loaded)
+            response = parse_result((yield load_dataset(worker, dataset)))
+            worker.memory.add_dataset(dataset, response["cached"])
+            if not response["cached"]:
+                self._note_uncached(dataset, response)
 
-    def _tell(self, dataset: Dataset, loaded: Mapping[str, Any]) -> None:
-        """Say of the first partition of a table that is not kept what it would take."""
+    def _note_uncached(self, dataset: Dataset, response: Mapping[str, Any]) -> None:
+        """Report the first uncached partition of each table, with its size."""
         name = dataset.table.relation.spelling
-        if not loaded["cached"] and name not in self._noted:
-            self._noted.add(name)
+        if name not in self._noted_tables:
+            self._noted_tables.add(name)
             self._note(
-                f"segment {dataset.segment_id} of {name} takes {megabytes(loaded['bytes'])} MB of "
-                f"memory, of which its trainer has {megabytes(loaded['limit'])} MB left for "
-                "segments. Those that do not fit are read again at every visit, with the same "
-                "result. To keep them, raise cache_mb in cerebro.setting, or use fewer workers."
+                f"segment {dataset.segment_id} of {name} takes "
+                f"{format_megabytes(response['bytes'])} MB of memory, of which its trainer has "
+                f"{format_megabytes(response['limit'])} MB left for segments. Those that do not "
+                "fit are read again at every visit, with the same result. To keep them, raise "
+                "cache_mb in cerebro.setting, or use fewer workers."
             )
 
     def _job(
         self, worker: Worker, job: Job, datasets: Sequence[Dataset], state: StateSource
     ) -> Steps[dict[str, Any]]:
-        """Do a job from its beginning to its result, in one transaction.
+        """Do a whole job in one transaction.
 
-        A sealed state is brought by a function of its owner: no row is read into the trainer before
-        that has ended.
+        A sealed state is passed by a function of its owner, which must end before the trainer
+        receives any row.
         """
         parts = self._begin(worker, job, datasets, state)
         if state.sealed:
             yield join(parts)
             parts = []
         end = call(worker, "visit.job_finish")
-        found = job_result((yield join([*parts, *passes(worker, job, datasets), end])))
-        worker.memory.did(job, found.get("lent_base"))
-        worker.account.tell(found)
-        return found
+        result = parse_result((yield join([*parts, *stream_uncached(worker, job, datasets), end])))
+        worker.memory.finish_job(job, result.get("lent_base"))
+        worker.account.report(result)
+        return result
 
     def _begin(
         self, worker: Worker, job: Job, datasets: Sequence[Dataset], state: StateSource
     ) -> list[Statement]:
-        """Open a job in the trainer and give it its state, unless that is there already."""
-        spec = worker.memory.spec(job, state, datasets)
+        """Return the statements that open a job, and pass the state unless the trainer has it."""
+        spec = worker.memory.job_spec(job, state, datasets)
         source = spec["state"]["source"]
         if source == "sealed":
             return [Statement(state.sql, (json.dumps(spec), *state.values))]
-        begin = call(worker, "visit.job_begin", json.dumps(spec))
+        statements = [call(worker, "visit.job_begin", json.dumps(spec))]
         if source in ("averaged", "joined"):
-            states = [one for one, _ in state.of]
-            return [
-                begin,
-                *(part for one in states for part in self._pass_state(worker, one, first=False)),
-            ]
+            for other, _ in state.of:
+                statements += self._pass_state(worker, other, is_first=False)
+            return statements
         if "base" in spec["state"] and state.stored:
             state = replace(state, stored=state.stored._replace(base=None))
-        return (
-            [begin]
-            if source in ("kept", "new")
-            else [begin, *self._pass_state(worker, state, first=True)]
-        )
+        if source not in ("kept", "new"):
+            statements += self._pass_state(worker, state, is_first=True)
+        return statements
 
 
-def passes(worker: Worker, job: Job, datasets: Sequence[Dataset]) -> list[Statement]:
-    """What passes partitions that the trainer does not keep through an open job."""
+def _local_processes(worker: Worker, trainer_pid: int) -> tuple[int, ...]:
+    """Return the trainer and its backend, if they run on this machine.
+
+    The current process is left out.
+    """
+    if not worker.is_replaceable:
+        return ()
+    if worker.session.pid == os.getpid():
+        return (trainer_pid,)
+    return (trainer_pid, worker.session.pid)
+
+
+def stream_uncached(worker: Worker, job: Job, datasets: Sequence[Dataset]) -> list[Statement]:
+    """Return the statements that pass uncached partitions through an open job."""
     return [
-        stream(dataset, number)
+        stream_dataset(dataset, number)
         for dataset in datasets
-        for number in range(worker.memory.passes(job, dataset))
+        for number in range(worker.memory.count_passes(job, dataset))
     ]

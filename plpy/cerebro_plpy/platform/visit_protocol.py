@@ -1,9 +1,8 @@
-"""What a run needs of the database it lives in, and the laws that every platform keeps.
+"""The interface between a run and the database, with the laws that every platform obeys.
 
-An adapter has two sides. `database.platform.Platform` is what the server is, in words of the
-database: it is known wherever a call goes, and holds nothing. `TrainingPlatform` adds what takes
-packed tables and trainers, and makes `Visits`: the same platform for workers whose trainers are
-chosen, which know how these are started.
+It has two parts. `platform_protocol.Platform` describes the server in terms of the database; every
+part of a call may use it, and it has no state. `TrainingPlatform` adds packed tables and trainers,
+and creates `Visits`: the same platform for workers whose trainers have been chosen.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union, runtime_chec
 from cerebro_plpy.database.platform_protocol import Platform, Reader
 from cerebro_plpy.platform.resource_usage import Account, Cost
 from cerebro_plpy.platform.state_tables import StoredState
-from cerebro_plpy.platform.trainer_cache_state import TrainerMemory
+from cerebro_plpy.platform.trainer_cache_state import TrainerCacheState
 from cerebro_plpy.records import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -26,47 +25,42 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Worker:
-    """A session with its trainer, what that trainer is known to hold, and what both have cost.
+    """A session with its trainer, the content of that trainer, and the cost of both.
 
-    Workers of one number take turns: they are there for one place, with a framework each.
-    `segment_id` is the segment that it alone can serve, where trainers belong to segments (see
-    `Platform.posts`).
+    Workers with the same number take turns: each of them has another framework.
     """
 
     number: int
     session: Session
     framework: str = "tensorflow"
-    segment_id: int | None = None
-    memory: TrainerMemory = field(default_factory=TrainerMemory)
+    segment_id: int | None = None  # the only segment it serves, see `Platform.assign_segments`
+    memory: TrainerCacheState = field(default_factory=TrainerCacheState)
     account: Account = field(default_factory=Account)
 
     @property
-    def replaceable(self) -> bool:
-        """Whether other workers can do its work."""
+    def is_replaceable(self) -> bool:
+        """True if other workers can do its work."""
         return self.segment_id is None
 
     @property
     def role(self) -> str:
-        """Which sessions can serve it: those whose trainer has this framework, and is that of this
-        segment.
+        """The role of sessions that can serve it.
+
+        Their trainer has its framework, and belongs to its segment.
         """
         return session_role(self.framework, self.segment_id)
 
 
 def session_role(framework: str, segment_id: int | None) -> str:
-    """The role of a worker's session, see `Worker.role`."""
+    """Return the role of a worker's session, see `Worker.role`."""
     return framework if segment_id is None else f"{framework} {segment_id}"
 
 
 @dataclass(frozen=True)
 class TrainVisit:
-    """One training visit, with all that its statements need; or one of kind `average`, which needs
-    no data.
+    """A training visit and all that its statements need; a visit of kind `average` needs no data.
 
-    `state_table` takes the new state, or that of the last visit of a tour; it is still to be made
-    where it replaces `replaced_table`. It is to be `emptied` before, unless it is known to have
-    nothing of the segment; where nothing tells the states of segments apart, unless it is known to
-    be `fresh`, with nothing at all.
+    The table of the new state must be emptied if it may contain a state of the segment.
     """
 
     run_id: int
@@ -77,10 +71,10 @@ class TrainVisit:
     dataset: Dataset
     state: StateSource
     job: Job
-    state_table: str
-    replaced_table: str | None = None
-    emptied: bool = True
-    fresh: bool = False
+    state_table: str  # for the new state; in a batch, for that of the last visit
+    replaced_table: str | None = None  # replaced by `state_table`, which is then to be created
+    must_empty: bool = True  # False: `state_table` is known to have no state of the segment
+    is_fresh: bool = False  # `state_table` is known to be empty
 
     @property
     def datasets(self) -> tuple[Dataset, ...]:
@@ -90,117 +84,101 @@ class TrainVisit:
 
 @dataclass(frozen=True)
 class EvaluateVisit:
-    """One evaluation of a configuration over partitions of segments, each named: training or
-    validation.
-
-    Within a tour, which it may be part of, it computes final `metrics`, of these names; where its
-    state is a `candidate` for the best, the trainer has it until the tour is stored.
-    """
+    """An evaluation of a configuration over partitions of segments."""
 
     run_id: int
     epoch: int
     mst_key: int
     attempt: int
-    named: tuple[tuple[str, Dataset], ...]
+    partitions: tuple[tuple[str, Dataset], ...]  # data set (training, validation) and partition
     state: StateSource
     job: Job
-    metrics: tuple[str, ...] = ()
-    candidate: bool = False
+    metrics: tuple[str, ...] = ()  # names of final metrics to compute, within a batch
+    is_candidate: bool = False  # for the best state: the trainer keeps it until the batch is stored
 
     @property
     def datasets(self) -> tuple[Dataset, ...]:
         """The partitions that the trainer must have."""
-        return tuple(dataset for _, dataset in self.named)
+        return tuple(dataset for _, dataset in self.partitions)
 
     @property
     def segments(self) -> tuple[int, ...]:
         """The segments that it visits."""
         return tuple(dict.fromkeys(dataset.segment_id for dataset in self.datasets))
 
-    def first(self) -> EvaluateVisit:
-        """Its first segment alone."""
-        named = tuple(each for each in self.named if each[1].segment_id == self.segments[0])
-        return replace(self, named=named)
+    def first_segment(self) -> EvaluateVisit:
+        """Return the visit to its first segment only."""
+        segment = self.segments[0]
+        partitions = tuple(
+            (name, dataset) for name, dataset in self.partitions if dataset.segment_id == segment
+        )
+        return replace(self, partitions=partitions)
 
 
 @dataclass(frozen=True)
 class BestState:
-    """A state that is to be kept, as that after an epoch, in a table of its own; it is better than
-    a replaced one.
+    """The state after an epoch, to be retained in a separate table as the best so far.
 
-    It was made on a segment, and is stored elsewhere already, unless a tour in which it was made is
-    stored with it.
+    It is stored in another table already, unless the batch that created it is stored with it.
     """
 
     run_id: int
     mst_key: int
     epoch: int
     state: StateSource
-    segment_id: int | None
+    segment_id: int | None  # segment that has created it
     table: str
-    replaced_table: str | None
+    replaced_table: str | None  # table of the best state before
 
     @property
-    def kept(self) -> StoredState:
-        """Where it lies then; the frozen weights of one that was stored before stay where they
-        are.
-        """
-        return StoredState(
-            self.table, self.segment_id, self.state.stored.base if self.state.stored else None
-        )
+    def stored(self) -> StoredState:
+        """The location of the copy; frozen weights that were stored before stay in their table."""
+        base = self.state.stored.base if self.state.stored else None
+        return StoredState(self.table, self.segment_id, base)
 
 
 @dataclass(frozen=True)
 class JoinedState:
-    """A state that is to be made of those of several configurations, in a table of its own that one
-    of them logs.
-    """
+    """A state to be created from those of several configurations, in a separate table."""
 
     run_id: int
-    mst_key: int
+    mst_key: int  # configuration that logs the table
     state: StateSource
     table: str
     segment_id: int
 
 
-TourVisit = Union[TrainVisit, EvaluateVisit]
+BatchVisit = Union[TrainVisit, EvaluateVisit]
 
 
-class Trained(NamedTuple):
-    """Visits of a tour that a trainer has made, and what it said of each, before they are stored,
-    with the `best` state if one of them has left it.
+class BatchResult(NamedTuple):
+    """Visits that a trainer has done, and their results, before they are stored.
 
-    Of the `results` an epoch loop needs `seconds`; of those that train `timings` of forms that were
-    measured, `fallback`, which says why no form of the program worked, `shards` that took turns in
-    memory, and `warnings` of the framework; of those that evaluate `metrics`, by data set with its
-    loss.
+    All results contain `seconds`. Results of training visits contain `timings` of the execution
+    modes that were measured; `fallback`, the reason if no mode of the program worked; `shards`,
+    which were swapped in memory; and `warnings` of the framework. Results of evaluations contain
+    `metrics`, by data set with its loss.
     """
 
-    visits: Sequence[TourVisit]
+    visits: Sequence[BatchVisit]
     results: Sequence[Mapping[str, Any]]
-    best: BestState | None = None
+    best: BestState | None = None  # if one of the visits has created it
 
     @property
-    def trained(self) -> list[tuple[TrainVisit, Mapping[str, Any]]]:
-        """Those that leave states, with their results."""
-        return [
-            (visit, told)
-            for visit, told in zip(self.visits, self.results)
-            if isinstance(visit, TrainVisit)
-        ]
+    def training(self) -> list[tuple[TrainVisit, Mapping[str, Any]]]:
+        """The visits that create states, with their results."""
+        pairs = zip(self.visits, self.results)
+        return [(visit, result) for visit, result in pairs if isinstance(visit, TrainVisit)]
 
     @property
-    def evaluated(self) -> list[tuple[EvaluateVisit, Mapping[str, Any]]]:
-        """Those that evaluate states, with their results."""
-        return [
-            (visit, told)
-            for visit, told in zip(self.visits, self.results)
-            if isinstance(visit, EvaluateVisit)
-        ]
+    def evaluations(self) -> list[tuple[EvaluateVisit, Mapping[str, Any]]]:
+        """The visits that evaluate states, with their results."""
+        pairs = zip(self.visits, self.results)
+        return [(visit, result) for visit, result in pairs if isinstance(visit, EvaluateVisit)]
 
     @property
-    def visited(self) -> int:
-        """How many segments were visited."""
+    def segment_count(self) -> int:
+        """The number of segments visited."""
         return sum(
             len(visit.segments) if isinstance(visit, EvaluateVisit) else 1 for visit in self.visits
         )
@@ -208,143 +186,140 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class VisitResult:
-    """What a training visit came to; it has no `state_table` where others followed in its tour.
-
-    The frozen weights of its state may lie in a `base_table`.
-    """
+    """The result of a training visit."""
 
     rows: int
     loss: float
     seconds: float
-    state_table: str | None
-    base_table: str | None = None
+    state_table: str | None  # None if other visits of its batch followed
+    base_table: str | None = None  # table of the frozen weights, if they are shared
 
 
-class Fused(NamedTuple):
-    """What became of a configuration that was trained with others: its visits, what they came to,
-    and what its share of the job has cost; or why it cannot be trained."""
+class FusedResult(NamedTuple):
+    """The result of a configuration that was trained together with others."""
 
-    trained: Trained
+    batch: BatchResult
     results: Sequence[VisitResult]
-    error: str | None
-    cost: Cost
+    error: str | None  # the reason if the configuration cannot be trained
+    cost: Cost  # its share of the cost of the job
 
 
 class Visits(Protocol):
-    """What the workers of a call do. Steps are generators of statements for one worker's session.
+    """The work of a call's workers. Steps generate statements for the session of one worker.
 
     Laws:
-    1. `store` commits the last state of a tour, the best one of it that is to be kept, and the log
-       rows of all together, metrics included, or leaves all as it was.
-    2. The log row of the first is committed as running before training starts, and none ever says
-       completed without the state that `state_table` of the last one names.
-    3. The state that a visit starts from is exactly the state that the visit before it left. A tour
-       starts from one that is committed, or that its worker's trainer has, and is committed after
-       that one or not at all.
-    4. An evaluate visit changes no state.
-    5. All rows of a segment reach the trainer, once, in the order of buffer_id.
-    6. Steps may be abandoned at any statement: what is not committed then leaves no trace but a log
-       row that says running.
-    7. Between `begin` and `finish` of a tour its worker stores the tour before it, if that is still
-       to be stored, and does nothing else; what that one has left is stored as it was when the
-       other began.
+    1. `store` commits the last state of a batch, its best state if that is to be retained, and all
+       log rows and metrics of the batch, or nothing.
+    2. The log row of the first visit is committed as running before training starts. No log row
+       is completed before the state in the last visit's `state_table` is committed.
+    3. A visit starts from exactly the state that the visit before it created. A batch starts from
+       a committed state, or from a state in its worker's trainer. It is committed after the batch
+       that created that state, or not at all.
+    4. An evaluation changes no state.
+    5. All rows of a segment reach the trainer once, in the order of buffer_id.
+    6. Steps may be abandoned at any statement. Uncommitted work then leaves no trace but a log row
+       that says running.
+    7. Between `begin` and `finish` of a batch its worker only stores the batch before it, if that
+       is not stored yet. That batch is stored as it was when the other one began.
     """
 
     def start(self, worker: Worker) -> Steps[None]:
-        """Start the trainer of a worker that has none."""
+        """Start the trainer of a worker, unless it has started."""
         ...
 
-    def settle(self, worker: Worker) -> Steps[None]:
-        """Let a worker tell what it has cost since its last job."""
+    def report_cost(self, worker: Worker) -> Steps[None]:
+        """Let a worker report its cost since its last job."""
         ...
 
-    def release(self, worker: Worker) -> Steps[None]:
-        """End the trainer of a worker, if it has one: the next visit starts another."""
+    def stop_trainer(self, worker: Worker) -> Steps[None]:
+        """End the trainer of a worker, if it has started: the next visit starts another."""
         ...
 
-    def train(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
-        """Train one visit, or average what others have left; or make several of one configuration,
-        of which the first one trains.
+    def train(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[BatchResult]:
+        """Do visits of one configuration, of which the first trains, or averages states.
 
-        Of several the first ones alone, where not all segments are kept in the trainer's memory, or
-        where the loss that an evaluation finds is no number.
+        Only the first visits are done if not all segments are cached in the trainer's memory, or
+        if an evaluation finds a loss that is not a number.
         """
         ...
 
     def train_fused(
-        self, worker: Worker, tours: Sequence[Sequence[TrainVisit]]
-    ) -> Steps[list[Fused]]:
-        """Train visits of several configurations of one program to the same segments in one job,
-        and store all that they leave; none of them where not all segments are kept in the trainer's
-        memory, or their states are too large for it."""
+        self, worker: Worker, batches: Sequence[Sequence[TrainVisit]]
+    ) -> Steps[list[FusedResult]]:
+        """Train several configurations of one program on the same segments in one job; store them.
+
+        No visit is done if not all segments are cached in the trainer's memory, or if the states
+        are too large.
+        """
         ...
 
-    def stores_beside(self, worker: Worker, trained: Trained, datasets: Sequence[Dataset]) -> bool:
-        """Whether another tour, over these partitions, can begin before that is stored."""
+    def can_overlap(self, worker: Worker, batch: BatchResult, datasets: Sequence[Dataset]) -> bool:
+        """Return True if visits to these partitions can begin before the batch is stored."""
         ...
 
-    def begin(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[None]:
-        """Begin to train a tour, as `stores_beside` has allowed."""
+    def begin(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[None]:
+        """Begin to train visits; `can_overlap` must have returned True."""
         ...
 
-    def finish(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
-        """Train to its end what was begun."""
+    def finish(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[BatchResult]:
+        """Finish visits that `begin` began."""
         ...
 
-    def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
-        """Store what visits have left, and log them as completed; what those that train came to."""
+    def store(self, worker: Worker, batch: BatchResult) -> Steps[list[VisitResult]]:
+        """Store the states of visits and log the visits as completed; return training results."""
         ...
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
-        """Evaluate one visit; by segment, per data set (training, validation) its rows and sums.
+        """Evaluate a visit; only its first segment if not all are cached in the trainer's memory.
 
-        Its first segment alone, where not all are kept in the trainer's memory.
+        Returns:
+            Rows and sums by segment and data set (training, validation).
         """
         ...
 
     def probe(
         self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
     ) -> Steps[dict[str, Any]]:
-        """Time a configuration on the first buffer of a partition; nothing is logged or kept."""
+        """Time a configuration on the first buffer of a partition; log and store nothing."""
         ...
 
-    def restore(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
-        """Whether all of a state fits the program of a job; ConfigFailure where not even its
-        weights do.
+    def check_state(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
+        """Return True if the whole state fits the program of a job.
+
+        Raises:
+            ConfigFailure: not even its weights fit.
         """
         ...
 
-    def told(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
-        """What a trainer says of the network of a state, by a job that sees no rows; nothing is
-        logged or kept.
+    def inspect(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
+        """Return the result of a job that inspects the network of a state, without rows.
+
+        Nothing is logged or stored.
         """
         ...
 
     def store_features(
         self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]
     ) -> Steps[None]:
-        """Fill tables with what layers give for partitions, under a state, or leave all of them as
-        they were.
-        """
+        """Fill tables with the outputs of layers for partitions; fill all of them or none."""
         ...
 
     def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:
-        """Make a state of the weights of several and log its table, or leave both as they were;
-        where it lies then.
-        """
+        """Create a state from the weights of several states, and log its table, or do neither."""
         ...
 
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job
     ) -> Steps[dict[str, Any]]:
-        """Evaluate outside a run, without a log; per data set key its rows and sums."""
+        """Evaluate outside a run, without a log; return rows and sums by key of the data set."""
         ...
 
-    def outputs(
+    def read_outputs(
         self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
     ) -> Steps[Sequence[bytes]]:
-        """Return for each row of a partition its target and its outputs, as float32, outside a
-        run.
+        """Return the target and the outputs of each row of a partition, as float32.
+
+        This is done outside a run.
         """
         ...
 
@@ -356,31 +331,32 @@ class Visits(Protocol):
         job: Job,
         request: Mapping[str, Any],
     ) -> Steps[str | None]:
-        """Open a prediction job for rows, in blocks as `request` says; what declares the cursor
-        over its blocks.
+        """Open a prediction job for rows.
 
-        None where the worker has no rows.
+        Args:
+            request: describes the blocks of rows.
+
+        Returns:
+            The statement that declares the cursor over the blocks; None if the worker has no rows.
         """
         ...
 
-    def predicted(self, worker: Worker) -> Statement:
-        """End a prediction job whose blocks have been fetched."""
+    def end_prediction(self, worker: Worker) -> Statement:
+        """Return the statement that ends a prediction job whose blocks have been fetched."""
         ...
 
-    def results(self, worker: Worker, sums: Sums) -> Steps[dict[str, Any]]:
-        """Final metrics from sums over segments; per data set its loss and metrics."""
+    def compute_metrics(self, worker: Worker, sums: Sums) -> Steps[dict[str, Any]]:
+        """Return final metrics from sums over segments: loss and metrics by data set."""
         ...
 
-    def keep(self, worker: Worker, best: BestState) -> Steps[StoredState]:
-        """Copy a state and log it as the best, or leave both as they were; where it lies then."""
+    def retain(self, worker: Worker, best: BestState) -> Steps[StoredState]:
+        """Copy a state and log it as the best, or do neither; return the location of the copy."""
         ...
 
 
 @runtime_checkable
 class TrainingPlatform(Platform, Protocol):
-    """A platform that packed tables are trained on. Its laws are those of `Platform`, and of the
-    visits it makes.
-    """
+    """A platform that trains on packed tables, with the laws of `Platform` and `Visits`."""
 
     def visits(
         self,
@@ -389,18 +365,28 @@ class TrainingPlatform(Platform, Protocol):
         workers: int,
         note: Callable[[str], None],
     ) -> Visits:
-        """The visits of workers: `trainers` says how that of each is started, by its number.
+        """Return the visits of workers.
 
-        So many workers share what memory the settings leave them; `note` tells the caller
-        something.
+        Args:
+            trainers: options of each worker's trainer, by its number.
+            workers: number of workers that share the memory that the settings allow.
+            note: sends a message to the caller.
         """
         ...
 
     def scoring_trainers(self, trainers: int, is_local: bool) -> int:
-        """Among how many trainers the cores of a machine are divided where so many score on it;
-        `local` is whether the trainer is that of the caller's own session."""
+        """Return the number of trainers that divide the cores of a machine when they score.
+
+        Args:
+            trainers: the actual number.
+            is_local: the trainer is that of the caller's own session.
+        """
         ...
 
     def raw_rows(self, session: Reader, table: int, rows: RawRows) -> RawRows:
-        """Where rows of a table, by its oid, are predicted."""
+        """Return the rows of a table, with the segments where they are predicted.
+
+        Args:
+            table: oid of the table.
+        """
         ...

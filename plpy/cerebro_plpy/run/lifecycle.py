@@ -21,8 +21,8 @@ from cerebro_plpy.errors import (
     ServerGone,
     hidden_run,
 )
+from cerebro_plpy.platform.call_context import OPEN_ERRORS, CallContext
 from cerebro_plpy.platform.resource_usage import Cost
-from cerebro_plpy.platform.session_pool import NOT_OPENED, Workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.activation_cache.builder import with_features
 from cerebro_plpy.run.activation_cache.selection import Site
@@ -67,7 +67,7 @@ class InterruptedRun(NamedTuple):
 
 def train(
     db: Database,
-    workplace: Workplace,
+    workplace: CallContext,
     request: FitRequest,
     interrupted: InterruptedRun | None,
     audience: Audience,
@@ -112,7 +112,7 @@ def train(
         db.info(messages.stopped_line(orchestrator.stopped, orchestrator.evaluations, request))
     # Of its own session the caller's transaction holds them still. And while its tables or its
     # version are still to be made a run is not completed, and may have to go on from any of them.
-    if not (workplace.local or db.in_procedure or request.spec.train):
+    if not (workplace.is_local or db.in_procedure or request.spec.train):
         log.drop_states(
             keep=[table for stored in orchestrator.states.values() for table in stored.tables]
         )
@@ -120,7 +120,7 @@ def train(
 
 
 def staffed(
-    workplace: Workplace,
+    workplace: CallContext,
     request: FitRequest,
     log: RunLog,
     places: int,
@@ -149,7 +149,7 @@ def staffed(
 
 
 @contextmanager
-def suggestions(workplace: Workplace, request: FitRequest) -> Iterator[Suggest]:
+def suggestions(workplace: CallContext, request: FitRequest) -> Iterator[Suggest]:
     """What suggests the configurations that a search is still to draw, if it draws any."""
     drawing = request.search.drawing if request.search else None
     if drawing is None or not drawing.to_come:
@@ -178,7 +178,7 @@ def logged_run(
     workplace, log, pid = spending.workplace, spending.log, os.getpid()
     past = interrupted.past if interrupted else {}
     try:
-        workplace.show(log.run_id)
+        workplace.show_run(log.run_id)
         if not interrupted:
             log.begin(request, pid)
         elif not log.resume(pid):  # nothing that follows would be written
@@ -207,7 +207,7 @@ def logged_run(
         raise
 
 
-def refuse_lost_role(workplace: Workplace, log: RunLog, error: BaseException) -> None:
+def refuse_lost_role(workplace: CallContext, log: RunLog, error: BaseException) -> None:
     """Say so where an error came of what became of the role meanwhile: the log belongs to whoever
     has its name.
     """
@@ -237,8 +237,8 @@ def completing(db: Database, gd: dict[str, Any], run_id: int) -> Iterator[None]:
     except BaseException as error:
         if db.in_procedure:
             db.rollback()  # its transaction may have changed the row of the run
-        with suppress(*NOT_OPENED):
-            workplace = Workplace(db, gd, settings.read(db), local=False)
+        with suppress(*OPEN_ERRORS):
+            workplace = CallContext(db, gd, settings.read(db), is_local=False)
             try:
                 _end_early(workplace, run_id, error)
             finally:
@@ -246,7 +246,7 @@ def completing(db: Database, gd: dict[str, Any], run_id: int) -> Iterator[None]:
         raise
 
 
-def _end_early(workplace: Workplace, run_id: int, error: BaseException) -> None:
+def _end_early(workplace: CallContext, run_id: int, error: BaseException) -> None:
     """Log how a run ended, unless the log has its end already."""
     log = RunLog(workplace.control, run_id)
     workplace.control.ignore_cancels()
@@ -257,7 +257,7 @@ def _end_early(workplace: Workplace, run_id: int, error: BaseException) -> None:
     refuse_lost_role(workplace, log, error)
 
 
-def refuse_lost(workplace: Workplace, log: RunLog, request: FitRequest) -> None:
+def refuse_lost(workplace: CallContext, log: RunLog, request: FitRequest) -> None:
     """End the call of a completed run where its transaction is lost: a statement in it could end
     the whole server.
     """
@@ -272,7 +272,7 @@ def refuse_lost(workplace: Workplace, log: RunLog, request: FitRequest) -> None:
         raise SegmentLost(lost, hint=f"SELECT cerebro.write_outputs({log.run_id}, '{name}');")
 
 
-def reserve_run(db: Database, workplace: Workplace) -> int:
+def reserve_run(db: Database, workplace: CallContext) -> int:
     """The id of a new run, of which this transaction is the orchestrator."""
     while True:  # numbers of which somebody took the lock or a table's name before are passed over
         run_id, taken = workplace.control.run(sql("run.reserve"))[0]
@@ -307,7 +307,7 @@ def _cancels(error: BaseException) -> bool:
     )
 
 
-def surroundings(db: Database, workplace: Workplace, request: FitRequest) -> Surroundings:
+def surroundings(db: Database, workplace: CallContext, request: FitRequest) -> Surroundings:
     """What the orchestrator needs of this call."""
     silent = request.spec.train is not None or request.quiet
     told = quiet if silent else partial(announce, db, request)

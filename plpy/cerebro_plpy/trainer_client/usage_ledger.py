@@ -68,7 +68,7 @@ def begin(gd: dict[str, Any]) -> None:
     gd[KEY] = Ledger(time.process_time())
 
 
-class Sessions:
+class SessionClocks:
     """This session as that of a call, which begins now, and others that the call has beside its
     workers.
     """
@@ -82,7 +82,7 @@ class Sessions:
         """See what another session has used by now."""
         self._others.setdefault(pid, Clock()).look(pid)
 
-    def taken(self) -> float:
+    def take_seconds(self) -> float:
         """Processor seconds of all of them since they were taken last."""
         return of(self._gd).own() + sum(clock.taken() for clock in self._others.values())
 

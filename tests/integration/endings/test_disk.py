@@ -19,7 +19,7 @@ CONFIGS, EPOCHS, SEGMENTS, WORKERS = 4, 20, 2, 2
 TABLES = """SELECT c.relname FROM pg_class c
             WHERE relnamespace = 'cerebro_state'::regnamespace AND c.relname LIKE 'r%' ORDER BY 1"""
 
-RENEWED = state_tables.RENEWED * state_tables.HOPPING  # visits
+RENEWED = state_tables.MAX_STATES * state_tables.HOPPING  # visits
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import psycopg2
 import pytest
 from processes import eventually, trainers
 from roles import refused
-from versions import Trained, trained
+from versions import BatchResult, trained
 from workbench import Workbench
 
 MEGABYTE = 1 << 20
@@ -48,7 +48,7 @@ def platform() -> str:
 
 
 @pytest.fixture(scope="module")
-def model(bench: Workbench) -> Trained:
+def model(bench: Workbench) -> BatchResult:
     bench.rows(HOMES)
     made = trained(bench, "sold", "homes", "sold", template="linear", epochs=1)
     bench.rows(f"CREATE TABLE expected AS SELECT * FROM {PREDICTED} DISTRIBUTED BY (id)")
@@ -56,7 +56,7 @@ def model(bench: Workbench) -> Trained:
 
 
 @pytest.fixture
-def session(bench: Workbench, model: Trained) -> Iterator[Workbench]:
+def session(bench: Workbench, model: BatchResult) -> Iterator[Workbench]:
     """The shared session; what went wrong has not ended it."""
     yield bench
     assert not bench.connection.closed
@@ -281,7 +281,7 @@ def test_policies_of_rows_hold(session: Workbench, shared_superuser: Workbench) 
 
 
 @pytest.fixture(scope="module")
-def many(bench: Workbench, model: Trained) -> str:
+def many(bench: Workbench, model: BatchResult) -> str:
     """A table that takes its time."""
     bench.rows(
         f"CREATE TABLE many AS SELECT h.* FROM homes h, generate_series(1, {COPIES}) n DISTRIBUTED "

@@ -8,7 +8,7 @@ import json
 
 import pytest
 from roles import another_role, own_schema
-from versions import Trained, trained
+from versions import BatchResult, trained
 from workbench import Workbench
 
 from cerebro_plpy.preprocessing.kinds.image import Image
@@ -45,7 +45,7 @@ PREDICTED = (
 
 
 @pytest.fixture(scope="module")
-def shapes(bench: Workbench) -> Trained:
+def shapes(bench: Workbench) -> BatchResult:
     bench.rows(SHAPES)
     types = {"picture": "image", "embedding": "vector", "wave": "series"}
     small = {"width": 8, "depth": 1}
@@ -56,13 +56,13 @@ def shapes(bench: Workbench) -> Trained:
     return found
 
 
-def test_each_array_becomes_what_it_is(shapes: Trained) -> None:
+def test_each_array_becomes_what_it_is(shapes: BatchResult) -> None:
     kinds = {each.column: type(each) for each in shapes.recipe.inputs}
     wanted = {"wave": Series, "picture": Image, "point": Vector, "embedding": LongVector}
     assert {name: kinds[name] for name in wanted} == wanted
 
 
-def test_a_row_is_predicted_as_its_table_is(bench: Workbench, shapes: Trained) -> None:
+def test_a_row_is_predicted_as_its_table_is(bench: Workbench, shapes: BatchResult) -> None:
     """Whatever the arrays of a row are, and whatever of them is missing."""
     rows = bench.rows(PREDICTED)
     records = [
@@ -81,7 +81,7 @@ def test_a_row_is_predicted_as_its_table_is(bench: Workbench, shapes: Trained) -
 
 @pytest.mark.long
 def test_what_a_guest_predicts_is_what_the_owner_does(
-    bench: Workbench, shared_superuser: Workbench, shapes: Trained
+    bench: Workbench, shared_superuser: Workbench, shapes: BatchResult
 ) -> None:
     """And of what was learned of the arrays nothing is told."""
     bench.rows("GRANT SELECT ON shapes TO PUBLIC")
@@ -97,7 +97,7 @@ def test_what_a_guest_predicts_is_what_the_owner_does(
 
 
 @pytest.mark.long
-def test_arrays_are_told_of_as_columns(bench: Workbench, shapes: Trained) -> None:
+def test_arrays_are_told_of_as_columns(bench: Workbench, shapes: BatchResult) -> None:
     columns = {each.column for each in shapes.recipe.inputs}
     found = bench.rows("SELECT column_name, importance FROM cerebro.importance('shapes', 'shapes')")
     assert {name for name, _ in found} == columns and all(value is not None for _, value in found)
@@ -131,7 +131,7 @@ def test_arrays_are_told_of_as_columns(bench: Workbench, shapes: Trained) -> Non
 
 @pytest.mark.long
 def test_a_bare_call_tries_what_is_made_for_the_arrays_first(
-    bench: Workbench, shapes: Trained
+    bench: Workbench, shapes: BatchResult
 ) -> None:
     arguments = (
         "'shapes', 'kind', columns => 'picture, wave', types => '{\"picture\": "

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from roles import another_role, refused
-from versions import Trained, trained
+from versions import BatchResult, trained
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import Measure
@@ -41,7 +41,7 @@ class Explained(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def models(bench: Workbench) -> list[Trained]:
+def models(bench: Workbench) -> list[BatchResult]:
     """A model of a number and one of classes."""
     bench.rows(SHELVES)
     floats = Measure(6.0, 3.0, -5.0, 25.0)
@@ -64,7 +64,7 @@ def models(bench: Workbench) -> list[Trained]:
 
 
 @pytest.fixture
-def session(bench: Workbench, models: list[Trained]) -> Iterator[Workbench]:
+def session(bench: Workbench, models: list[BatchResult]) -> Iterator[Workbench]:
     bench.messages()
     yield bench
     bench.rows("ROLLBACK; RESET ALL")
@@ -95,7 +95,7 @@ def changes(session: Workbench, model: str, classes: bool) -> dict[str, float]:
 
 @pytest.mark.parametrize("model", [0, 1], ids=["number", "classes"])
 def test_together_they_are_what_a_prediction_differs_by(
-    session: Workbench, models: list[Trained], model: int
+    session: Workbench, models: list[BatchResult], model: int
 ) -> None:
     """From that of a row whose numbers are in the middle, with no category."""
     name, recipe = models[model].model, models[model].recipe

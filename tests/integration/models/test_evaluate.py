@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from roles import another_role, refused
-from versions import Trained, trained
+from versions import BatchResult, trained
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import Measure
@@ -44,14 +44,14 @@ class Line(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def kinds(bench: Workbench) -> Trained:
+def kinds(bench: Workbench) -> BatchResult:
     """A model of three classes."""
     bench.rows(VISITS)
     return trained(bench, "kinds", "known", "kind", epochs=1, template="linear")
 
 
 @pytest.fixture(scope="module")
-def costs(bench: Workbench, kinds: Trained) -> Trained:
+def costs(bench: Workbench, kinds: BatchResult) -> BatchResult:
     """A model of a number."""
     floats = Measure(1.0, 14.0, -20.0, 22.0)
     return trained(
@@ -60,7 +60,7 @@ def costs(bench: Workbench, kinds: Trained) -> Trained:
 
 
 @pytest.fixture
-def session(bench: Workbench, costs: Trained) -> Iterator[Workbench]:
+def session(bench: Workbench, costs: BatchResult) -> Iterator[Workbench]:
     bench.messages()
     yield bench
     bench.rows("ROLLBACK; RESET ALL")
@@ -83,7 +83,7 @@ def evaluated(session: Workbench, model: str, source: str, *groups: str) -> dict
 
 
 @pytest.fixture(scope="module")
-def lines(bench: Workbench, kinds: Trained) -> list[Line]:
+def lines(bench: Workbench, kinds: BatchResult) -> list[Line]:
     """What cerebro.predict says of the rows that have a target, each beside it."""
     query = """
         SELECT jsonb_build_object('place', t.place, 'Od"d', t."Od""d"), t.kind, p.prediction,

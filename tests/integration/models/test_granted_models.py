@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from roles import another_role, own_schema, refused
-from versions import Trained, deploy, trained
+from versions import BatchResult, deploy, trained
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import Measure
@@ -52,12 +52,12 @@ def owner(bench: Workbench) -> Workbench:
 
 
 @pytest.fixture(scope="module")
-def homes(owner: Workbench) -> Trained:
+def homes(owner: Workbench) -> BatchResult:
     return trained(owner, MODEL, "sold_homes", "sold", epochs=1, template="linear")
 
 
 @pytest.fixture(scope="module")
-def rooms(owner: Workbench, homes: Trained) -> Trained:
+def rooms(owner: Workbench, homes: BatchResult) -> BatchResult:
     floats = Measure(25.0, 15.0, 0.0, 49.0)
     return trained(
         owner, "rooms", "roomy", "rooms", epochs=1, margin=2.5, floats=floats, template="linear"
@@ -66,7 +66,7 @@ def rooms(owner: Workbench, homes: Trained) -> Trained:
 
 @pytest.fixture(scope="module")
 def guest(
-    owner: Workbench, shared_superuser: Workbench, homes: Trained, rooms: Trained
+    owner: Workbench, shared_superuser: Workbench, homes: BatchResult, rooms: BatchResult
 ) -> Iterator[Workbench]:
     """A session of a role with rows of its own, that may predict with both."""
     with another_role(owner, shared_superuser, "guest") as session:
@@ -198,7 +198,7 @@ def shown(session: Workbench, query: str, *values: object) -> str:
 @pytest.mark.long
 @pytest.mark.parametrize("statement", [ALL, "SELECT cerebro.predict_row(%s, '{}', 'cerebro')"])
 def test_plans_do_not_tell_constants(
-    owner: Workbench, homes: Trained, guest: Workbench, statement: str
+    owner: Workbench, homes: BatchResult, guest: Workbench, statement: str
 ) -> None:
     """A session may have its plans shown, and a plan has the values of its parameters."""
     texts = [
@@ -368,7 +368,7 @@ def test_what_an_owner_tells_is_checked(owner: Workbench, session: Workbench, na
 
 @pytest.mark.long
 def test_what_is_wrong_with_a_model_is_told_to_its_owner(
-    owner: Workbench, guest: Workbench, shared_superuser: Workbench, rooms: Trained
+    owner: Workbench, guest: Workbench, shared_superuser: Workbench, rooms: BatchResult
 ) -> None:
     """For it may be wrong with a constant."""
     recipe = owner.value("SELECT recipe FROM cerebro.version_log WHERE model = 'rooms'")
@@ -390,7 +390,7 @@ def test_what_is_wrong_with_a_model_is_told_to_its_owner(
 
 @pytest.mark.long
 def test_a_later_version_is_granted_too(
-    owner: Workbench, session: Workbench, rooms: Trained
+    owner: Workbench, session: Workbench, rooms: BatchResult
 ) -> None:
     before = session.rows(ALL, "rooms", "mine"), session.rows(ROW.format("mine"), "rooms")
     floats = Measure(25.0, 15.0, 0.0, 49.0)
@@ -436,7 +436,7 @@ BARE = (
 
 
 def test_a_bare_name_is_not_that_of_a_model_that_was_granted(
-    session: Workbench, rooms: Trained
+    session: Workbench, rooms: BatchResult
 ) -> None:
     for statement in BARE:
         error = refused(session, statement, code="42704", words="you have no model named 'rooms'")
@@ -446,7 +446,7 @@ def test_a_bare_name_is_not_that_of_a_model_that_was_granted(
 
 @pytest.mark.long
 def test_a_bare_name_means_a_model_of_one_s_own(
-    owner: Workbench, session: Workbench, shared_superuser: Workbench, rooms: Trained
+    owner: Workbench, session: Workbench, shared_superuser: Workbench, rooms: BatchResult
 ) -> None:
     """Whatever others grant, to the role or to everybody, before it has one of that name and after
     it was dropped.
@@ -565,7 +565,7 @@ def test_only_the_owner_grants(
 
 
 def test_a_model_that_is_dropped_leaves_nothing(
-    owner: Workbench, session: Workbench, homes: Trained
+    owner: Workbench, session: Workbench, homes: BatchResult
 ) -> None:
     """The last test: the other model is gone after it."""
     gate = owner.value("SELECT gate FROM cerebro.grant_log WHERE model = %s", MODEL)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from roles import another_role, refused
-from versions import Trained, trained
+from versions import BatchResult, trained
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import Measure
@@ -38,7 +38,7 @@ Found = dict[str, tuple[Any, ...]]
 
 
 @pytest.fixture(scope="module")
-def models(bench: Workbench) -> list[Trained]:
+def models(bench: Workbench) -> list[BatchResult]:
     """A model of a number and one of classes, each with columns that say nothing."""
     bench.rows(TILLS)
     floats, fast = Measure(20.0, 9.0, 0.0, 46.0), {"lr": 0.1}
@@ -58,7 +58,7 @@ def models(bench: Workbench) -> list[Trained]:
 
 
 @pytest.fixture
-def session(bench: Workbench, models: list[Trained]) -> Iterator[Workbench]:
+def session(bench: Workbench, models: list[BatchResult]) -> Iterator[Workbench]:
     bench.messages()
     yield bench
     bench.rows("ROLLBACK; RESET ALL")
@@ -71,13 +71,13 @@ def found(session: Workbench, model: str, source: str = "tills") -> Found:
 
 
 @pytest.fixture(scope="module")
-def taken(bench: Workbench, models: list[Trained]) -> Found:
+def taken(bench: Workbench, models: list[BatchResult]) -> Found:
     """The importances of the model of a number, over the whole table."""
     return found(bench, "taken")
 
 
 @pytest.fixture(scope="module")
-def sold(bench: Workbench, models: list[Trained]) -> Found:
+def sold(bench: Workbench, models: list[BatchResult]) -> Found:
     """The importances of the model of classes, over the whole table."""
     return found(bench, "sold")
 
@@ -139,7 +139,7 @@ def test_it_sees_what_the_caller_sees(session: Workbench, shared_superuser: Work
         refused(other, QUERY, "sold", "tills", code="42704")
 
 
-def test_the_places_of_columns_are_all_inputs_once(models: list[Trained]) -> None:
+def test_the_places_of_columns_are_all_inputs_once(models: list[BatchResult]) -> None:
     for recipe in (model.recipe for model in models):
         numbers, codes = (
             [place for each in recipe.places for place in each.inputs.get(name, ())]

@@ -8,7 +8,7 @@ from contextlib import closing
 import psycopg2
 import pytest
 from roles import another_role, refused
-from versions import Trained, encoded_table, trained
+from versions import BatchResult, encoded_table, trained
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import Measure
@@ -40,14 +40,14 @@ ALL = "SELECT * FROM cerebro.predict(%s, 'homes') ORDER BY id::integer"
 
 
 @pytest.fixture(scope="module")
-def homes(bench: Workbench) -> Trained:
+def homes(bench: Workbench) -> BatchResult:
     """A model of classes."""
     bench.rows(HOMES)
     return trained(bench, MODEL, "sold_homes", "sold", epochs=1, template="linear")
 
 
 @pytest.fixture(scope="module")
-def rooms(bench: Workbench, homes: Trained) -> Trained:
+def rooms(bench: Workbench, homes: BatchResult) -> BatchResult:
     """A model of a whole number."""
     floats = Measure(25.0, 15.0, 0.0, 49.0)
     return trained(
@@ -56,7 +56,7 @@ def rooms(bench: Workbench, homes: Trained) -> Trained:
 
 
 @pytest.fixture
-def session(bench: Workbench, homes: Trained) -> Iterator[Workbench]:
+def session(bench: Workbench, homes: BatchResult) -> Iterator[Workbench]:
     """The shared session, in whatever state a test leaves it: a transaction that is open is
     undone.
     """
@@ -64,7 +64,7 @@ def session(bench: Workbench, homes: Trained) -> Iterator[Workbench]:
     bench.rows("ROLLBACK; RESET ALL")
 
 
-def told(bench: Workbench, trained: Trained, source: str) -> dict[str, dict[str | None, float]]:
+def told(bench: Workbench, trained: BatchResult, source: str) -> dict[str, dict[str | None, float]]:
     """What madlib_predict says of each row of a table, once the recipe was applied to it."""
     bench.rows("DROP TABLE IF EXISTS encoded, told")
     names = encoded_table(bench, "encoded", trained.recipe, source, "id")
@@ -80,7 +80,7 @@ def told(bench: Workbench, trained: Trained, source: str) -> dict[str, dict[str 
 
 
 def test_it_says_what_the_network_says_of_what_the_recipe_makes(
-    session: Workbench, homes: Trained
+    session: Workbench, homes: BatchResult
 ) -> None:
     rows, expected = (
         session.rows(ALL, MODEL),
@@ -100,7 +100,7 @@ def test_it_says_what_the_network_says_of_what_the_recipe_makes(
 
 
 def test_of_a_whole_number_it_says_a_whole_number_and_a_range(
-    session: Workbench, rooms: Trained
+    session: Workbench, rooms: BatchResult
 ) -> None:
     values = "id, prediction::smallint, probability, probabilities, lower, upper"
     rows, expected = (
@@ -183,7 +183,7 @@ def test_it_may_stand_wherever_a_table_may(session: Workbench, where: str) -> No
     assert session.row(PLACES[where], MODEL) == (count, pytest.approx(total))
 
 
-def test_two_models_at_once(session: Workbench, rooms: Trained) -> None:
+def test_two_models_at_once(session: Workbench, rooms: BatchResult) -> None:
     """By cursors that are read by turns, and in one FROM."""
     one, other = (
         session.rows(ALL, MODEL),
@@ -207,7 +207,7 @@ def test_two_models_at_once(session: Workbench, rooms: Trained) -> None:
 
 @pytest.mark.postgresql("on Greenplum predict_row is not for the rows of tables")
 def test_a_row_of_a_query_may_ask_for_another_prediction(
-    session: Workbench, rooms: Trained
+    session: Workbench, rooms: BatchResult
 ) -> None:
     query = """
         SELECT count(*) FILTER (WHERE q.told ->> 'prediction' = r.prediction), count(*)
@@ -365,7 +365,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_wrong_calls_are_refused(session: Workbench, rooms: Trained, wrong: str) -> None:
+def test_wrong_calls_are_refused(session: Workbench, rooms: BatchResult, wrong: str) -> None:
     session.rows(
         "CREATE OR REPLACE VIEW crooked AS SELECT id, place, ARRAY[slope] AS slope FROM homes"
     )
@@ -374,7 +374,7 @@ def test_wrong_calls_are_refused(session: Workbench, rooms: Trained, wrong: str)
 
 
 def test_columns_are_found_by_name_whatever_number_they_are(
-    session: Workbench, rooms: Trained
+    session: Workbench, rooms: BatchResult
 ) -> None:
     session.rows(
         "CREATE OR REPLACE VIEW others AS SELECT 1 AS more, slope::numeric, place::varchar(9), id "
@@ -413,7 +413,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_what_was_damaged_is_refused(
-    session: Workbench, shared_superuser: Workbench, rooms: Trained, damage: str
+    session: Workbench, shared_superuser: Workbench, rooms: BatchResult, damage: str
 ) -> None:
     """A version is read from rows and a table that its owner can change."""
     number = session.value("SELECT run_id FROM cerebro.version_log WHERE model = 'rooms'")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from roles import refused
-from versions import Trained, deploy, trained
+from versions import BatchResult, deploy, trained
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import Measure
@@ -39,7 +39,7 @@ MODEL = "parity"
 
 
 @pytest.fixture(scope="module")
-def typed(bench: Workbench) -> Trained:
+def typed(bench: Workbench) -> BatchResult:
     """A model of classes over columns of many types, some of which only texts tell apart."""
     bench.rows(TYPED)
     types = {"turn": "category", "step": "category", "third": "category", "watch": "category"}
@@ -47,7 +47,7 @@ def typed(bench: Workbench) -> Trained:
 
 
 @pytest.fixture
-def session(bench: Workbench, typed: Trained) -> Iterator[Workbench]:
+def session(bench: Workbench, typed: BatchResult) -> Iterator[Workbench]:
     bench.messages()
     yield bench
     bench.rows("ROLLBACK; RESET ALL")
@@ -171,7 +171,7 @@ def test_no_record_and_no_model_are_refused(session: Workbench) -> None:
 
 
 def test_another_version_predicts_as_soon_as_it_is_deployed(
-    session: Workbench, typed: Trained
+    session: Workbench, typed: BatchResult
 ) -> None:
     """Also where the transaction that deployed it is undone."""
     record = session.value("SELECT to_jsonb(t) FROM typed t WHERE id = 1")

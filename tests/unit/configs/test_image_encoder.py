@@ -11,8 +11,8 @@ from cerebro_plpy.configs.templates.layers import encoders, images
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph
 from cerebro_plpy.configs.templates.layers.model_io import IMAGE, Wide
 
-SIDES = st.integers(1, 40)
-SHAPES = st.tuples(SIDES, SIDES, st.integers(1, 4))
+SPLITS = st.integers(1, 40)
+SHAPES = st.tuples(SPLITS, SPLITS, st.integers(1, 4))
 
 
 @given(SHAPES, st.integers(1, 5), st.integers(1, 8))

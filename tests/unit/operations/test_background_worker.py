@@ -14,7 +14,7 @@ from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
 from cerebro_plpy.operations.live import background_worker
 from cerebro_plpy.operations.train_arguments import TrainArguments
-from cerebro_plpy.platform.connection_limit import BACKGROUND, label
+from cerebro_plpy.platform.connection_limit import BACKGROUND, session_label
 from cerebro_plpy.records import asdict, fields, replace
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class Session:
         self.notices: list[str] = []
 
     def value(self, statement: str, name: str) -> str:
-        return label(BACKGROUND)
+        return session_label(BACKGROUND)
 
     def adopt_caller(self, path: str, settings: Mapping[str, object]) -> None:
         self.caller = path, settings

@@ -57,7 +57,7 @@ class Caller:
 @pytest.fixture(params=[True, False], ids=["one transaction", "two transactions"])
 def caller(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Caller:
     session = Caller(logs_with_output=request.param)
-    monkeypatch.setattr(run_outputs, "open_workplace", session.open_another)
+    monkeypatch.setattr(run_outputs, "open_context", session.open_another)
     monkeypatch.setattr(run_outputs, "_make", lambda *_: session.pending.append(TABLES))
     monkeypatch.setattr(run_outputs, "_drop_spare", lambda *_: setattr(session, "spare", False))
     return session

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
 from cerebro_plpy.platform.job import Job, StateSource, Sums
-from cerebro_plpy.platform.trainer_cache_state import TrainerMemory
+from cerebro_plpy.platform.trainer_cache_state import TrainerCacheState
 
 PROGRAM = {"architecture": {"layers": [1, 2]}, "targets": []}
 KEYS = st.sampled_from(["1/1", "1/2", None])
@@ -43,16 +43,16 @@ class Trainer:
     )
 )
 def test_it_is_never_believed_to_hold_what_it_does_not(events: list[tuple[Any, ...]]) -> None:
-    memory, trainer = TrainerMemory(), Trainer()
+    memory, trainer = TrainerCacheState(), Trainer()
     for kind, key, source, before, after, outcome in events:
         job = Job(kind, PROGRAM, before if kind == "evaluate" else after, key)
-        told = memory.spec(job, StateSource(source, before, 0), ())
+        told = memory.job_spec(job, StateSource(source, before, 0), ())
         trainer.do(told)
         if outcome == "done":
-            memory.did(job)
+            memory.finish_job(job)
         elif outcome == "failed":
             trainer.state = None
-            memory.lost_state()
+            memory.lose_state()
         else:
             trainer = Trainer()
             memory.forget()
@@ -60,21 +60,25 @@ def test_it_is_never_believed_to_hold_what_it_does_not(events: list[tuple[Any, .
 
 @given(KEYS, STATES)
 def test_what_it_holds_it_is_not_told_again(key: str | None, state: str) -> None:
-    memory, job = TrainerMemory(), Job("train", PROGRAM, state, key)
-    assert memory.spec(job, StateSource("chunks", "another", 0), ())["state"]["source"] == "chunks"
-    memory.did(job)
-    again = memory.spec(Job("evaluate", PROGRAM, state, key), StateSource("chunks", state, 0), ())
-    assert again["state"]["source"] == "kept"
-    assert ("program" in again) == (key is None)
-    assert ("program" in memory.sums(Sums(PROGRAM, {}, {}, key))) == (key is None)
+    memory, job = TrainerCacheState(), Job("train", PROGRAM, state, key)
+    assert (
+        memory.job_spec(job, StateSource("chunks", "another", 0), ())["state"]["source"] == "chunks"
+    )
+    memory.finish_job(job)
+    repeated = memory.job_spec(
+        Job("evaluate", PROGRAM, state, key), StateSource("chunks", state, 0), ()
+    )
+    assert repeated["state"]["source"] == "kept"
+    assert ("program" in repeated) == (key is None)
+    assert ("program" in memory.sums_spec(Sums(PROGRAM, {}, {}, key))) == (key is None)
 
 
 def test_a_state_that_is_new_or_sealed_is_never_kept() -> None:
-    memory = TrainerMemory()
-    memory.did(Job("train", PROGRAM, "s"))
+    memory = TrainerCacheState()
+    memory.finish_job(Job("train", PROGRAM, "s"))
     for source in ("new", "sealed"):
         assert (
-            memory.spec(Job("train", PROGRAM, "s"), StateSource(source, "s", 0), ())["state"][
+            memory.job_spec(Job("train", PROGRAM, "s"), StateSource(source, "s", 0), ())["state"][
                 "source"
             ]
             == source

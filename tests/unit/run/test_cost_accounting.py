@@ -29,14 +29,16 @@ class Control:
 
 @given(st.lists(st.tuples(seconds, seconds), min_size=1))
 def test_reports_add_up_and_none_takes_anything_back(looks: list[tuple[float, float]]) -> None:
-    control, account = Control(), SimpleNamespace(told=Cost())
+    control, account = Control(), SimpleNamespace(reported=Cost())
     used = iter([own for own, _ in looks])
     workplace: Any = SimpleNamespace(
-        control=control, crew=[SimpleNamespace(account=account)], spent_seconds=lambda: next(used)
+        control=control,
+        all_workers=[SimpleNamespace(account=account)],
+        take_session_seconds=lambda: next(used),
     )
     spending = Spending(workplace, LOG)
     for _, of_trainer in looks:
-        account.told = Cost(account.told.trainer_seconds + of_trainer)
+        account.reported = Cost(account.reported.trainer_seconds + of_trainer)
         spending._count_again = 0.0
         spending.count_now_and_then()
     assert min(control.reported) >= 0
@@ -45,7 +47,9 @@ def test_reports_add_up_and_none_takes_anything_back(looks: list[tuple[float, fl
 
 def test_it_reports_now_and_then() -> None:
     control = Control()
-    workplace: Any = SimpleNamespace(control=control, crew=[], spent_seconds=lambda: 1.0)
+    workplace: Any = SimpleNamespace(
+        control=control, all_workers=[], take_session_seconds=lambda: 1.0
+    )
     spending = Spending(workplace, LOG)
     for _ in range(5):
         spending.count_now_and_then()

@@ -40,12 +40,12 @@ from cerebro_plpy.platform.postgres.adapter import Postgres
 from cerebro_plpy.platform.resource_usage import Cost
 from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.platform.visit_protocol import (
+    BatchResult,
+    BatchVisit,
     BestState,
     EvaluateVisit,
-    Fused,
+    FusedResult,
     JoinedState,
-    TourVisit,
-    Trained,
     TrainVisit,
     VisitResult,
     Worker,
@@ -162,7 +162,7 @@ class Session:
         """Nothing is held."""
 
 
-def tasks_of(visit: TourVisit) -> list[tuple[Any, ...]]:
+def tasks_of(visit: BatchVisit) -> list[tuple[Any, ...]]:
     """What attempts at a visit are counted for; one that evaluates is several."""
     if isinstance(visit, TrainVisit):
         return [("train", visit.mst_key, visit.visit_no)]
@@ -208,8 +208,8 @@ class Unreliable:
     allowed: float = math.inf  # visits, which are what it costs
     streams: bool = False  # whether no worker keeps its segments
     longest: int = 0
-    unstored: dict[int, Trained] = field(default_factory=dict)  # by worker
-    begun: dict[int, Sequence[TourVisit]] = field(
+    unstored: dict[int, BatchResult] = field(default_factory=dict)  # by worker
+    begun: dict[int, Sequence[BatchVisit]] = field(
         default_factory=dict
     )  # by worker, beside what is unstored
     stored_beside: int = 0
@@ -222,31 +222,33 @@ class Unreliable:
     def start(self, worker: Worker) -> Steps[None]:
         yield Statement("start")
 
-    def settle(self, worker: Worker) -> Steps[None]:
+    def report_cost(self, worker: Worker) -> Steps[None]:
         raise AssertionError("no loop asks for that")
         yield
 
-    def release(self, worker: Worker) -> Steps[None]:
+    def stop_trainer(self, worker: Worker) -> Steps[None]:
         assert worker.number not in {*self.unstored, *self.begun}
         yield Statement("release")
 
-    def train(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
+    def train(self, worker: Worker, tour: Sequence[BatchVisit]) -> Steps[BatchResult]:
         assert worker.number not in self.unstored, "a trainer has one state at a time"
         with self._alone("workers", worker.number):
             made = tour[:1] if self.streams else tour
             yield from self._take_up(worker, tour, made)
             return self._leave(worker, made)
 
-    def stores_beside(self, worker: Worker, trained: Trained, datasets: Sequence[Dataset]) -> bool:
+    def can_overlap(
+        self, worker: Worker, trained: BatchResult, datasets: Sequence[Dataset]
+    ) -> bool:
         assert trained.visits is self.unstored[worker.number].visits
         return not self.streams
 
-    def begin(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[None]:
+    def begin(self, worker: Worker, tour: Sequence[BatchVisit]) -> Steps[None]:
         with self._alone("workers", worker.number):
             yield from self._take_up(worker, tour, tour)
             self.begun[worker.number] = tour
 
-    def finish(self, worker: Worker, tour: Sequence[TourVisit]) -> Steps[Trained]:
+    def finish(self, worker: Worker, tour: Sequence[BatchVisit]) -> Steps[BatchResult]:
         assert worker.number not in self.unstored and self.begun[worker.number] is tour
         with self._alone("workers", worker.number), self._in_vain(worker, tour):
             yield Statement("finish")
@@ -254,10 +256,10 @@ class Unreliable:
             return self._leave(worker, tour)
 
     def _take_up(
-        self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]
+        self, worker: Worker, tour: Sequence[BatchVisit], made: Sequence[BatchVisit]
     ) -> Iterator[Statement]:
         key, unstored = tour[0].mst_key, self.unstored.get(worker.number)
-        ahead = len(unstored.trained) if unstored and unstored.visits[0].mst_key == key else 0
+        ahead = len(unstored.training) if unstored and unstored.visits[0].mst_key == key else 0
         assert self.clock.now < self.last_visit, "no training visit begins when the budget is over"
         assert self.spent().cpu_seconds < self.allowed, "nor when the log has what the run may cost"
         assert ahead or key not in self.places["configs"], (
@@ -278,18 +280,18 @@ class Unreliable:
         return Usage(cpu_seconds=float(sum(self.visits.values())))
 
     @contextmanager
-    def _in_vain(self, worker: Worker, tour: Sequence[TourVisit]) -> Iterator[None]:
+    def _in_vain(self, worker: Worker, tour: Sequence[BatchVisit]) -> Iterator[None]:
         """Nobody works on a tour any more where it is cancelled, or has a fault."""
         try:
             yield
         except CerebroError:
             self.places["configs"].discard(tour[0].mst_key)
             self.begun.pop(worker.number, None)
-            if self.unstored.get(worker.number, Trained((), ())).visits is tour:
+            if self.unstored.get(worker.number, BatchResult((), ())).visits is tour:
                 del self.unstored[worker.number]
             raise
 
-    def _leave(self, worker: Worker, made: Sequence[TourVisit]) -> Trained:
+    def _leave(self, worker: Worker, made: Sequence[BatchVisit]) -> BatchResult:
         """What was trained is known, and nobody but the trainer has it."""
         self.begun.pop(worker.number, None)
         results: list[dict[str, Any]] = []
@@ -310,8 +312,8 @@ class Unreliable:
                 if isinstance(visit, TrainVisit)
                 else self._metrics(visit)
             )
-        self.unstored[worker.number] = Trained(made[: len(results)], results)
-        self.longest = max(self.longest, len(self.unstored[worker.number].trained))
+        self.unstored[worker.number] = BatchResult(made[: len(results)], results)
+        self.longest = max(self.longest, len(self.unstored[worker.number].training))
         self.measured = True
         return self.unstored[worker.number]
 
@@ -325,7 +327,7 @@ class Unreliable:
 
     def train_fused(
         self, worker: Worker, tours: Sequence[Sequence[TrainVisit]]
-    ) -> Steps[list[Fused]]:
+    ) -> Steps[list[FusedResult]]:
         firsts = [tasks_of(tour[0])[0] for tour in tours]
         assert (
             len({tour[0].mst_key for tour in tours}) == len(tours) > 1
@@ -354,7 +356,9 @@ class Unreliable:
                 raise fault(f"{fault.__name__} among {firsts}")
         return [] if self.streams else [*self._fusion(worker, tours)]
 
-    def _fusion(self, worker: Worker, tours: Sequence[Sequence[TrainVisit]]) -> Iterator[Fused]:
+    def _fusion(
+        self, worker: Worker, tours: Sequence[Sequence[TrainVisit]]
+    ) -> Iterator[FusedResult]:
         """What becomes of each, of which some may not be trained."""
         self.fusions += 1
         for tour in tours:
@@ -363,7 +367,7 @@ class Unreliable:
             del self.unstored[worker.number]
             if next(self.faults) is ConfigFailure:
                 self.measured = measured  # of who has failed nothing is heard
-                yield Fused(trained, [], "it cannot be trained", Cost())
+                yield FusedResult(trained, [], "it cannot be trained", Cost())
                 continue
             self.visits[key] += len(tour)
             results = [
@@ -373,16 +377,16 @@ class Unreliable:
             made = [Visit(visit.epoch, key, visit.dataset.segment_id, "train") for visit in tour]
             self.done.setdefault(key, []).extend(zip(made, results, strict=True))
             self.remains[tour[-1].state_table] = {tour[-1].dataset.segment_id}
-            yield Fused(trained, results, None, Cost())
+            yield FusedResult(trained, results, None, Cost())
 
-    def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
+    def store(self, worker: Worker, trained: BatchResult) -> Steps[list[VisitResult]]:
         assert self.unstored[worker.number].visits is trained.visits, "what the trainer still has"
-        made, key = [visit for visit, _ in trained.trained], trained.visits[0].mst_key
+        made, key = [visit for visit, _ in trained.training], trained.visits[0].mst_key
         last, before = made[-1], self.remains.get(made[-1].state_table, set())
         segment = last.dataset.segment_id
-        assert last.emptied or segment not in before, "no state is mixed up with another one"
-        assert not (last.fresh and before), "nothing is left of another one"
-        self.remains[last.state_table] = {segment, *(() if last.emptied else before)}
+        assert last.must_empty or segment not in before, "no state is mixed up with another one"
+        assert not (last.is_fresh and before), "nothing is left of another one"
+        self.remains[last.state_table] = {segment, *(() if last.must_empty else before)}
         with self._alone("workers", worker.number), self._in_vain(worker, trained.visits):
             yield Statement("store")
             fault = next(self.faults)
@@ -403,7 +407,7 @@ class Unreliable:
         self.done.setdefault(key, []).extend(zip(visits, results, strict=True))
         return results
 
-    def _log_evaluations(self, trained: Trained) -> None:
+    def _log_evaluations(self, trained: BatchResult) -> None:
         """Evaluations that were stored with a tour, and the best state with them."""
         key = trained.visits[0].mst_key
         made = self.visits[key]
@@ -416,16 +420,16 @@ class Unreliable:
                 self.attempts.update(tasks_of(visit))
                 self.evaluated += [(key, visit.epoch, segment) for segment in visit.segments]
                 self.made[key, visit.epoch] = made
-                assert visit.candidate or trained.best is None
-        for visit, result in trained.evaluated:
+                assert visit.is_candidate or trained.best is None
+        for visit, result in trained.evaluations:
             self.logged[key, visit.epoch] = config_state.evaluations(
                 key, visit.epoch, result["metrics"], 0.0
             )
         if best := trained.best:
-            assert best.epoch in [visit.epoch for visit, _ in trained.evaluated]
-            self.best[key] = Kept(best.epoch, best.kept)
+            assert best.epoch in [visit.epoch for visit, _ in trained.evaluations]
+            self.best[key] = Kept(best.epoch, best.stored)
 
-    def _fail(self, worker: Worker, charged: Sequence[TourVisit], fault: Fault) -> None:
+    def _fail(self, worker: Worker, charged: Sequence[BatchVisit], fault: Fault) -> None:
         """Raise a fault in such a tour; what the trainer had beside it is gone, and costs nobody an
         attempt.
         """
@@ -450,7 +454,7 @@ class Unreliable:
         self.places["configs"].discard(charged[0].mst_key)
         raise fault(f"{fault.__name__} in {charged}")
 
-    def _check_tour(self, tour: Sequence[TourVisit], made: int) -> None:
+    def _check_tour(self, tour: Sequence[BatchVisit], made: int) -> None:
         """Its visits begin where the last success ended, and follow one another; one that is tried
         again is alone.
         """
@@ -522,7 +526,7 @@ class Unreliable:
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
         assert worker.number not in self.unstored
         asked = [(visit.mst_key, visit.epoch, segment) for segment in visit.segments]
-        visit = visit.first() if self.streams else visit
+        visit = visit.first_segment() if self.streams else visit
         assert visit.mst_key not in self.places["configs"], (
             "weights stand still while they are evaluated"
         )
@@ -542,10 +546,10 @@ class Unreliable:
     ) -> Steps[dict[str, Any]]:
         raise NotImplementedError("frameworks are chosen before there is an epoch loop")
 
-    def restore(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
+    def check_state(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
         raise NotImplementedError("what runs go on from is looked at before there is an epoch loop")
 
-    def told(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
+    def inspect(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         raise NotImplementedError
 
     def store_features(
@@ -561,7 +565,7 @@ class Unreliable:
     ) -> Steps[dict[str, Any]]:
         raise NotImplementedError("an epoch loop evaluates in visits")
 
-    def outputs(
+    def read_outputs(
         self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
     ) -> Steps[Sequence[bytes]]:
         raise NotImplementedError("versions are made of what an epoch loop has come to")
@@ -576,16 +580,16 @@ class Unreliable:
     ) -> Steps[str | None]:
         raise NotImplementedError("an epoch loop predicts nothing")
 
-    def predicted(self, worker: Worker) -> Statement:
+    def end_prediction(self, worker: Worker) -> Statement:
         raise NotImplementedError("an epoch loop predicts nothing")
 
-    def results(self, worker: Worker, sums: Sums) -> Steps[dict[str, Any]]:
+    def compute_metrics(self, worker: Worker, sums: Sums) -> Steps[dict[str, Any]]:
         with self._alone("workers", worker.number):
             yield from self._work([("results",)], 1)
         ((count, total),) = sums.sums["training"]
         return {"training": {"loss": total, "metrics": [count + sums.rows["training"]]}}
 
-    def keep(self, worker: Worker, best: BestState) -> Steps[StoredState]:
+    def retain(self, worker: Worker, best: BestState) -> Steps[StoredState]:
         visit, result = self.done[best.mst_key][-1]
         assert result.state_table
         assert best.state.stored == StoredState(result.state_table, visit.segment_id), (
@@ -596,8 +600,8 @@ class Unreliable:
         )
         with self._alone("configs", best.mst_key), self._alone("workers", worker.number):
             yield from self._work([("keep",)], 1)
-        self.best[best.mst_key] = Kept(best.epoch, best.kept)
-        return best.kept
+        self.best[best.mst_key] = Kept(best.epoch, best.stored)
+        return best.stored
 
     def evaluated_epoch(self, mst_key: int) -> int:
         """The epoch that a config was last evaluated after."""
@@ -1134,7 +1138,7 @@ class Sharing(Places):
         self.held, self.waits = max(1, next(self._heard)), self.waits + 1
         return 0.0
 
-    def hire(self, number: int, framework: str) -> Worker:
+    def add_worker(self, number: int, framework: str) -> Worker:
         self._add(number)
         worker = Worker(number, Session(self._looks, self._platform.clock))
         worker.memory.cache_bytes = ROOM
@@ -1149,7 +1153,7 @@ class Sharing(Places):
         assert number not in self.present
         self.present.add(number)
 
-    def dismiss(self, workers: Sequence[Worker]) -> None:
+    def close_workers(self, workers: Sequence[Worker]) -> None:
         for worker in workers:
             assert worker.number not in {
                 *self._platform.places["workers"],
@@ -1221,7 +1225,7 @@ def test_no_more_workers_are_at_work_than_the_request_has(
             return super()._work(tasks, attempt)
 
         def _take_up(
-            self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]
+            self, worker: Worker, tour: Sequence[BatchVisit], made: Sequence[BatchVisit]
         ) -> Iterator[Statement]:
             self.look()
             return super()._take_up(worker, tour, made)
@@ -1734,7 +1738,7 @@ def test_an_act_holds_from_the_next_visit_on(
 
     class Watched(Unreliable):
         def _take_up(
-            self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]
+            self, worker: Worker, tour: Sequence[BatchVisit], made: Sequence[BatchVisit]
         ) -> Iterator[Statement]:
             assert log.late() == []
             return super()._take_up(worker, tour, made)
@@ -1797,7 +1801,7 @@ class Copying(Unreliable):
         return f"copy_{mst_key}"
 
     def _take_up(
-        self, worker: Worker, tour: Sequence[TourVisit], made: Sequence[TourVisit]
+        self, worker: Worker, tour: Sequence[BatchVisit], made: Sequence[BatchVisit]
     ) -> Iterator[Statement]:
         first, key = tour[0], tour[0].mst_key
         assert isinstance(first, TrainVisit)

@@ -108,7 +108,7 @@ class Place:
         room: int = 100,
         shared: bool = True,
     ) -> None:
-        self.local, self.told, self.settings = local, list[str](), None
+        self.is_local, self.told, self.settings = local, list[str](), None
         self.platform = SimpleNamespace(
             trainer_threads=lambda n: {k: 2 // k for k in range(1, n + 1)} if shared else {}
         )

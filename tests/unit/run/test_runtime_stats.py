@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.platform.visit_protocol import EvaluateVisit, Trained, TrainVisit
+from cerebro_plpy.platform.visit_protocol import BatchResult, EvaluateVisit, TrainVisit
 from cerebro_plpy.run.log.form_timings import Timings
 from cerebro_plpy.run.state.runtime_stats import HELD_BYTES, Measurements
 from cerebro_plpy.run.workers.tasks import Storing, Visiting
@@ -55,7 +55,7 @@ def measured(
             for seconds in visits
         ]
         tour = tuple(Visit(1, 1, segment, "train") for segment in range(len(visits)))
-        trained = Trained([object.__new__(TrainVisit) for _ in visits], results)
+        trained = BatchResult([object.__new__(TrainVisit) for _ in visits], results)
         found.take(worker, training, trained)
         # Beside other visits: how long their worker had to do with them is known beforehand.
         task = Storing(tour, trained, worker, around + sum(visits), beside=Visiting(tour, 0.0))
@@ -99,7 +99,7 @@ def test_evaluations_take_their_time_too() -> None:
     found.take(
         cast(Any, SimpleNamespace(number=0)),
         trained_by("one"),
-        Trained(visits, [trained, {"seconds": 0.03}]),
+        BatchResult(visits, [trained, {"seconds": 0.03}]),
     )
     reach = found.together(trained_by("one"))
     assert abs(reach.visits - BATCH_HOPS * 0.1 / 0.04) <= 1 and reach.evaluations == reach.visits

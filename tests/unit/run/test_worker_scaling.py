@@ -105,7 +105,7 @@ class Server:
         memory: Any = Memory()
         return Worker(number, session, "jax", None, memory)
 
-    def hire(self, number: int, framework: str) -> Worker:
+    def add_worker(self, number: int, framework: str) -> Worker:
         assert framework == "jax"
         if number in self.moment.refused:
             raise ConnectionFailure("too many connections")
@@ -123,7 +123,7 @@ class Server:
     def settle(self, worker: Worker) -> None:
         """Nothing."""
 
-    def dismiss(self, workers: Sequence[Worker]) -> None:
+    def close_workers(self, workers: Sequence[Worker]) -> None:
         self.ended |= {worker.number for worker in workers} & self.busy
         self.open -= {worker.number for worker in workers}
 

@@ -29,7 +29,7 @@ from cerebro_plpy.operations.fit.fit_arguments import Course
 from cerebro_plpy.operations.fit.fit_request import Call, build_request
 from cerebro_plpy.operations.fit.input_tables import find_search_inputs
 from cerebro_plpy.operations.fit.run_outputs import Outputs, finish
-from cerebro_plpy.platform.session_pool import open_workplace
+from cerebro_plpy.platform.call_context import open_context
 from cerebro_plpy.records import fields
 from cerebro_plpy.run.lifecycle import Audience, Logged, completing, nobody, train
 from cerebro_plpy.scheduling.schedule.scheduling_policies import LONGEST
@@ -63,7 +63,7 @@ def automl(
     _check_apart(chosen, output)
     call = Call(_fit_arguments(arguments, course, method), course, inputs, output, version)
     call = call._replace(search=SearchSpec(name, text, arguments.random_state))
-    with open_workplace(db, gd, inputs.existing(), None) as workplace:
+    with open_context(db, gd, inputs.existing(), None) as workplace:
         request = build_request(catalog, workplace, call)
         run_id = train(db, workplace, request, None, Audience(logged))
     with completing(db, gd, run_id):

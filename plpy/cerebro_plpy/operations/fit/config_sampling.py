@@ -34,7 +34,7 @@ from cerebro_plpy.limits import polled
 from cerebro_plpy.operations.fit.input_tables import Models
 from cerebro_plpy.operations.fit.prior_runs import EarlierRun, located, named_runs, told_of
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.platform.session_pool import Workplace
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.loop.replay import Recorded, RunRecord
 from cerebro_plpy.run.request.run_request import Drawing
@@ -73,7 +73,7 @@ def wish_of(
 
 
 def with_draws(
-    catalog: Catalog, workplace: Workplace, models: Models, source: PackedTable, wish: Wish
+    catalog: Catalog, workplace: CallContext, models: Models, source: PackedTable, wish: Wish
 ) -> tuple[Models, tuple[Config, ...]]:
     """The models with those that are drawn before the run begins, and configurations that name all
     that may be named.
@@ -119,7 +119,7 @@ def with_draws(
 
 
 def with_rest(
-    workplace: Workplace,
+    workplace: CallContext,
     models: Models,
     sampling: Sampling,
     log: Sequence[Row],
@@ -151,7 +151,7 @@ def model_ids(space: Space) -> list[int]:
 
 
 def _architectures(
-    workplace: Workplace, models: Models, wanted: Iterable[int]
+    workplace: CallContext, models: Models, wanted: Iterable[int]
 ) -> dict[int, StoredModel]:
     """Those of the models, and others that are wanted."""
     assert models.table is not None
@@ -177,7 +177,7 @@ def joining(db: Database, models: Models, recorded: RunRecord, epochs: int) -> S
 
 
 def with_joined(
-    workplace: Workplace,
+    workplace: CallContext,
     models: Models,
     joined: Sequence[Recorded],
     functions: Functions | None,
@@ -216,7 +216,7 @@ def _again(
 
 
 def _first(
-    workplace: Workplace, wish: Wish, drawing: Drawing, again: Sequence[Point], busy: int
+    workplace: CallContext, wish: Wish, drawing: Drawing, again: Sequence[Point], busy: int
 ) -> Sequence[Point]:
     """Points that a sampler suggests before anything is trained, so many that all are busy."""
     count = min(wish.size, busy - len(drawing.known)) - len(again)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.platform.state_tables import DATA_TABLES, data_table
+from cerebro_plpy.platform.state_tables import PACKED_TABLES, packed_table_name
 from cerebro_plpy.run.activation_cache.store import drop_unread
 
 NOBODY = 0
@@ -15,7 +15,7 @@ NOBODY = 0
 
 def drop_states(db: Database, run_id: int) -> None:
     """Remove the states of a run when this transaction commits."""
-    packed = [data_table(run_id, name) for name in DATA_TABLES]
+    packed = [packed_table_name(run_id, name) for name in PACKED_TABLES]
     for row in (
         *db.rows(sql("run.spare_state_tables"), run_id, [], NOBODY),
         *db.rows(sql("features.data_tables"), packed),
@@ -30,6 +30,6 @@ def drop_data(session: Session, run_id: int) -> int:
     A table that somebody reads for long, such as a backup, stays until a later
     `cerebro.vacuum_runs`.
     """
-    names = [data_table(run_id, name) for name in DATA_TABLES]
+    names = [packed_table_name(run_id, name) for name in PACKED_TABLES]
     tables = session.run(sql("features.data_tables"), (names,))
     return sum(size for name, size in tables if drop_unread(session, name))

@@ -19,7 +19,7 @@ from cerebro_plpy.operations.fit.cost_limits import prices_of
 from cerebro_plpy.operations.fit.fit_arguments import check_arguments, module_of
 from cerebro_plpy.operations.fit.fit_request import Call, build_request
 from cerebro_plpy.operations.fit.input_tables import find_inputs
-from cerebro_plpy.platform.session_pool import Workplace, open_workplace
+from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.records import fields, replace
 from cerebro_plpy.run.activation_cache.builder import with_planned
 from cerebro_plpy.run.activation_cache.selection import Site
@@ -50,7 +50,7 @@ def plan_fit(
     settings.devices(settings.read(db), arguments.use_gpus)
     inputs = find_inputs(catalog, arguments)
     call = Call(arguments, course, inputs, None, version)
-    with open_workplace(db, gd, inputs.relations().values(), arguments.workers) as workplace:
+    with open_context(db, gd, inputs.relations().values(), arguments.workers) as workplace:
         request = build_request(catalog, workplace, call)
         plan = planned(workplace, request)
     known = explain_output.Known(request.repeat.orders, prices_of(workplace.settings))
@@ -74,7 +74,7 @@ def check_format(module: str, form: str | None) -> str:
     return form
 
 
-def planned(workplace: Workplace, request: FitRequest) -> RunPlan:
+def planned(workplace: CallContext, request: FitRequest) -> RunPlan:
     """The plan of a request, when what nobody has timed yet was timed."""
     wish = wish_of(workplace, request)
     refuse(workplace.db, wish)
@@ -93,7 +93,7 @@ def planned(workplace: Workplace, request: FitRequest) -> RunPlan:
 
 
 def probe(
-    workplace: Workplace, request: FitRequest, whole: FitRequest, crew: Crew, log: RunLog
+    workplace: CallContext, request: FitRequest, whole: FitRequest, crew: Crew, log: RunLog
 ) -> dict[str, Probed]:
     """Time one configuration of each program that was never timed with such trainers; what was
     found, by program.

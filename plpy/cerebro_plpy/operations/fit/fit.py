@@ -13,7 +13,7 @@ from cerebro_plpy.operations.fit.fit_request import Call, build_request
 from cerebro_plpy.operations.fit.input_tables import find_inputs
 from cerebro_plpy.operations.fit.run_outputs import begun_early, find_outputs, finish
 from cerebro_plpy.operations.fit.warm_start import going_on
-from cerebro_plpy.platform.session_pool import open_workplace
+from cerebro_plpy.platform.call_context import open_context
 from cerebro_plpy.run.lifecycle import Audience, Logged, completing, nobody, train
 from cerebro_plpy.trainer_client import settings
 
@@ -29,7 +29,7 @@ def fit(
     inputs, outputs = find_inputs(catalog, arguments), find_outputs(catalog, arguments)
     call = Call(arguments, course, inputs, outputs.table, version)
     relations = [*call.inputs.relations().values(), *outputs.relations()]
-    with open_workplace(db, gd, relations, arguments.workers) as workplace:
+    with open_context(db, gd, relations, arguments.workers) as workplace:
         request = build_request(catalog, workplace, call)
         if outputs.existing:
             request = going_on(workplace.reader, outputs.existing, request)

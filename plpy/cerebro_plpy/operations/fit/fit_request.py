@@ -33,7 +33,7 @@ from cerebro_plpy.operations.fit.cost_limits import allowance_of
 from cerebro_plpy.operations.fit.fit_arguments import AUTO, Course
 from cerebro_plpy.operations.fit.input_tables import Data, Inputs, Models
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.platform.session_pool import Workplace
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.loop import messages
 from cerebro_plpy.run.loop.replay import (
@@ -94,7 +94,7 @@ class Basis(NamedTuple):
         return [config.mst_key for config in self.models.configs]
 
 
-def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequest:
+def build_request(catalog: Catalog, workplace: CallContext, call: Call) -> FitRequest:
     """Read and check all that the run needs; nothing has been written when this fails."""
     arguments, course = call.arguments, call.course
     data = call.inputs.packed.read(catalog, workplace.reader)
@@ -148,7 +148,7 @@ def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequ
     return request
 
 
-def basis_of(catalog: Catalog, workplace: Workplace, call: Call, source: PackedTable) -> Basis:
+def basis_of(catalog: Catalog, workplace: CallContext, call: Call, source: PackedTable) -> Basis:
     """The configurations that the call names, those that are drawn or repeated beside them, and
     what else is open.
     """
@@ -182,7 +182,9 @@ def basis_of(catalog: Catalog, workplace: Workplace, call: Call, source: PackedT
     return basis._replace(models=models._replace(backends=backends), probes=probes)
 
 
-def read_models(catalog: Catalog, workplace: Workplace, call: Call, source: PackedTable) -> Models:
+def read_models(
+    catalog: Catalog, workplace: CallContext, call: Call, source: PackedTable
+) -> Models:
     """What the call asks to train, and that it fits the data."""
     inputs, single = call.inputs, call.arguments.single
     functions = object_table.read_functions(catalog, inputs.objects)
@@ -204,7 +206,7 @@ def read_models(catalog: Catalog, workplace: Workplace, call: Call, source: Pack
 
 
 def make_request(
-    catalog: Catalog, workplace: Workplace, spec: Spec, data: Data, models: Models, repeat: Repeat
+    catalog: Catalog, workplace: CallContext, spec: Spec, data: Data, models: Models, repeat: Repeat
 ) -> FitRequest:
     """The request of this spec, over these data and models."""
     arguments = spec.arguments
@@ -233,7 +235,7 @@ def make_request(
     return replace(request, workers=parallelism.workers(workplace, request))
 
 
-def workers_for(workplace: Workplace, spec: Spec, data: Data, configs: int) -> int:
+def workers_for(workplace: CallContext, spec: Spec, data: Data, configs: int) -> int:
     """How many workers train at a time, which share the cores: as many as are asked for, or can be
     busy.
     """
@@ -244,7 +246,7 @@ def workers_for(workplace: Workplace, spec: Spec, data: Data, configs: int) -> i
     return fewest(most, configs, rows, partial(settings.cache_bytes, workplace.settings))
 
 
-def most_workers(workplace: Workplace, spec: Spec, data: Data) -> int:
+def most_workers(workplace: CallContext, spec: Spec, data: Data) -> int:
     """As many workers as are asked for, or have room; no more than there are segments."""
     segments = len(data.source.segments)
     return min(spec.arguments.workers or workplace.platform.default_workers(segments), segments)

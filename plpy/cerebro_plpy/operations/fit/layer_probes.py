@@ -27,8 +27,8 @@ from cerebro_plpy.operations.predict.predict_byom import (
     weighted_architecture,
     weights_of,
 )
+from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import Job
-from cerebro_plpy.platform.session_pool import Workplace, open_workplace
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.workers.workers import crew_for
 from cerebro_plpy.tables import architectures
@@ -59,7 +59,7 @@ def explore_layers(db: Database, gd: dict[str, Any], asked: Exploration) -> list
     catalog = Catalog(db, MODULE)
     table = architectures.find_table(catalog, asked.model_arch_table)
     output = catalog.reserve_output(asked.output_table)
-    with open_workplace(db, gd, [table], None) as workplace:
+    with open_context(db, gd, [table], None) as workplace:
         fronts = _fronts(workplace, table, asked.explored_model, layers)
     flat = db.row(sql("visit.weights_source", table=table.quoted), asked.explored_model)["chunk"]
     rows: list[Row] = []
@@ -107,7 +107,7 @@ def _checked(asked: Exploration) -> tuple[list[str], Head, int]:
 
 
 def _fronts(
-    workplace: Workplace, table: Relation, model_id: int | None, names: Sequence[str]
+    workplace: CallContext, table: Relation, model_id: int | None, names: Sequence[str]
 ) -> list[dict[str, Any]]:
     """What leads to these layers, as a trainer tells."""
     loaded = weighted_architecture(MODULE, workplace, table, model_id)
@@ -121,7 +121,9 @@ def _fronts(
     program = program_of(probe_models.frozen(network), summary)
     crew = crew_for(workplace, frameworks.BACKENDS[0], False, (0,))
     state, worker = weights_of(table, model_id), crew.workers[0]
-    told = drive(worker.session, crew.visits.told(worker, state, Job("cuts", program, state.key)))
+    told = drive(
+        worker.session, crew.visits.inspect(worker, state, Job("cuts", program, state.key))
+    )
     known = [cut["layer"] for cut in told["cuts"]]
     if missing := [name for name in names if name not in known]:
         raise InvalidParameter(
@@ -132,4 +134,4 @@ def _fronts(
             "give are none.",
         )
     job = Job("fronts", program, state.key, layers=tuple(names))
-    return list(drive(worker.session, crew.visits.told(worker, state, job))["fronts"])
+    return list(drive(worker.session, crew.visits.inspect(worker, state, job))["fronts"])

@@ -12,7 +12,7 @@ from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import NullNotAllowed
 from cerebro_plpy.operations.fit.drop_run_tables import drop_states
 from cerebro_plpy.operations.fit.warm_start import ExistingOutput, existing_output
-from cerebro_plpy.platform.session_pool import Workplace, open_workplace
+from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.workers.tasks import Beside, Nothing
@@ -48,14 +48,14 @@ def find_outputs(catalog: Catalog, arguments: FitArguments) -> Outputs:
 
 
 def begun_early(
-    db: Database, workplace: Workplace, request: FitRequest, output: Outputs
+    db: Database, workplace: CallContext, request: FitRequest, output: Outputs
 ) -> Outputs:
     """The output tables, as far as they can be begun beside the run.
 
     That is new ones, by a session that has nothing else to do, and goes on in its transaction; not
     those that others may read, or have locked.
     """
-    alone = workplace.local or db.in_procedure or not workplace.platform.writes_during_run
+    alone = workplace.is_local or db.in_procedure or not workplace.platform.writes_during_run
     if (
         alone
         or output.existing
@@ -109,7 +109,7 @@ def _complete(db: Database, gd: dict[str, Any], run_id: int, error: str | None, 
         db.rows(sql("run.complete"), error, ended, run_id)
         db.commit()
         return
-    with open_workplace(db, gd, (), None) as workplace:
+    with open_context(db, gd, (), None) as workplace:
         workplace.control.run(sql("run.complete"), (error, ended, run_id))
 
 
@@ -119,7 +119,7 @@ def _drop_spare(db: Database, gd: dict[str, Any], run_id: int) -> None:
     """
     states = map(logged_run.stored_state, logged_run.read_newest_states(db, run_id))
     needed = [table for state in states if state for table in state.tables]
-    with open_workplace(db, gd, (), None) as workplace:
+    with open_context(db, gd, (), None) as workplace:
         RunLog(workplace.control, run_id).drop_states(keep=needed)
 
 

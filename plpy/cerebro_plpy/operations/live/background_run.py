@@ -23,7 +23,7 @@ from cerebro_plpy.database.table_visibility import refuse_private_tables
 from cerebro_plpy.errors import TrainerFailure
 from cerebro_plpy.operations.fit.fit_arguments import MODULE, check_arguments
 from cerebro_plpy.operations.fit.input_tables import find_inputs
-from cerebro_plpy.platform.session_pool import Workplace
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.trainer_client import settings
 
 Task = Mapping[str, Any]
@@ -42,7 +42,7 @@ def begin(db: Database, gd: dict[str, Any], task: Task, sources: Sequence[Relati
     that is logged.
     """
     custom = read_settings_for_reader(db, sources) if sources else None
-    workplace = Workplace(db, gd, settings.read(db), local=False, custom_settings=custom)
+    workplace = CallContext(db, gd, settings.read(db), is_local=False, custom_settings=custom)
     caller = {
         "path": db.caller_path,
         "schema": db.caller_schema,
@@ -50,10 +50,10 @@ def begin(db: Database, gd: dict[str, Any], task: Task, sources: Sequence[Relati
     }
     payload = json.dumps({**task, **caller})
     try:
-        worker = workplace.background()
+        worker = workplace.open_background()
         worker.start(sql("background.begin"), (payload,))
         run_id = _awaited(workplace, worker)
-        workplace.leave(worker)
+        workplace.detach(worker)
     except BaseException:
         workplace.close(keep=False)
         raise
@@ -61,7 +61,7 @@ def begin(db: Database, gd: dict[str, Any], task: Task, sources: Sequence[Relati
     return run_id
 
 
-def _awaited(workplace: Workplace, worker: WorkerSession) -> int:
+def _awaited(workplace: CallContext, worker: WorkerSession) -> int:
     """Wait until the run is logged; an error before that is raised here."""
     while (wanted := worker.poll()) != DONE:
         for text in worker.take_notices():

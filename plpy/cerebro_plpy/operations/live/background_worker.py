@@ -20,7 +20,7 @@ from cerebro_plpy.operations.live.background_run import LOGGED
 from cerebro_plpy.operations.live.resume import resume
 from cerebro_plpy.operations.train.train import train
 from cerebro_plpy.operations.train_arguments import TrainArguments
-from cerebro_plpy.platform.connection_limit import BACKGROUND, label
+from cerebro_plpy.platform.connection_limit import BACKGROUND, session_label
 from cerebro_plpy.trainer_client import argument_checks
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 def work(db: Database, gd: dict[str, Any], text: str | None, version: str) -> None:
     """Do the task of that text in this session, which has a client until the run is logged."""
-    if db.value(sql("session.setting"), "application_name") != label(BACKGROUND):
+    if db.value(sql("session.setting"), "application_name") != session_label(BACKGROUND):
         raise ObjectNotReady(
             "cerebro.work was called in a session that no other one has opened for it",
             hint="SELECT cerebro.submit(...) begins a run in the background.",

@@ -38,7 +38,7 @@ from cerebro_plpy.operations.train.model_lineage import begun_from
 from cerebro_plpy.operations.train.register_version import register
 from cerebro_plpy.operations.train.train_request import deadline
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.platform.session_pool import Workplace, open_workplace
+from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.state_tables import start_table
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.lifecycle import Audience, InterruptedRun, Logged, completing, nobody, train
@@ -81,7 +81,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
     outputs = None if spec.train else find_outputs(catalog, asked)
     packed = find_packed_inputs(catalog, spec.tables["source"], spec.tables.get("validation"))
     rest = Rest(row, spec, packed, unchanged_functions(catalog, spec))
-    with open_workplace(db, gd, relations(catalog, rest, outputs), arguments.workers) as workplace:
+    with open_context(db, gd, relations(catalog, rest, outputs), arguments.workers) as workplace:
         request = rebuild_request(catalog, workplace, rest)
         known = interrupted_run.read(workplace.control, row["run_id"], request.configs)
         if spec.train:
@@ -141,7 +141,7 @@ def claim_unfinished(db: Database, run_id: int | None) -> tuple[Row, Spec]:
     return run, spec
 
 
-def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRequest:
+def rebuild_request(catalog: Catalog, workplace: CallContext, rest: Rest) -> FitRequest:
     """The request of the run, as far as it is still to be done."""
     row, spec = rest.row, rest.spec
     data = rest.packed.read(catalog, workplace.reader)
@@ -178,7 +178,7 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
 
 
 def maker_of(
-    workplace: Workplace, spec: Spec, log: Sequence[Row], source: PackedTable
+    workplace: CallContext, spec: Spec, log: Sequence[Row], source: PackedTable
 ) -> ConfigBuilder:
     """What makes the configurations that will join a run of templates; the log has those that were
     loaded.
@@ -188,7 +188,7 @@ def maker_of(
 
 
 def clones(
-    workplace: Workplace, run_id: int, request: FitRequest, log: list[Row]
+    workplace: CallContext, run_id: int, request: FitRequest, log: list[Row]
 ) -> dict[int, WarmState]:
     """How the states are read that warm clones begin from; those of a replay may still wait for
     theirs.
@@ -223,7 +223,7 @@ def clones(
 
 
 def logged_models(
-    catalog: Catalog, workplace: Workplace, rest: Rest, log: list[Row], source: PackedTable
+    catalog: Catalog, workplace: CallContext, rest: Rest, log: list[Row], source: PackedTable
 ) -> Models:
     """The configurations that did not fail, with the architectures that they had."""
     alive = [row for row in log if row["status"] != "failed"]
@@ -291,7 +291,7 @@ def unchanged_functions(catalog: Catalog, spec: Spec) -> Functions | None:
 
 
 def architecture_table(
-    catalog: Catalog, workplace: Workplace, spec: Spec, fresh: Sequence[int]
+    catalog: Catalog, workplace: CallContext, spec: Spec, fresh: Sequence[int]
 ) -> tuple[Relation, set[int]]:
     """The architecture table, and which of the models that nothing was trained of yet begin with
     weights in it.

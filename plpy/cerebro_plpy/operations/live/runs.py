@@ -14,7 +14,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import LIST_RUNS, NullNotAllowed, ObjectInUse, UndefinedObject, hidden_run
 from cerebro_plpy.operations.fit.drop_run_tables import drop_data, drop_states
-from cerebro_plpy.platform.session_pool import open_workplace
+from cerebro_plpy.platform.call_context import open_context
 from cerebro_plpy.platform.state_tables import features_table
 from cerebro_plpy.run.activation_cache import store
 from cerebro_plpy.run.log.run_log import RunLog
@@ -82,7 +82,7 @@ def vacuum(db: Database, gd: dict[str, Any], older_than: str | None) -> int:
     Few tables go in a transaction, for there may be more than one transaction can lock.
     """
     age = read_seconds(db, "vacuum_runs", "older_than", older_than or DEFAULT_AGE)
-    with open_workplace(db, gd, (), None) as workplace:
+    with open_context(db, gd, (), None) as workplace:
         ended = [
             row["run_id"]
             for row in db.peek(sql("run.ended_with_states"), age)

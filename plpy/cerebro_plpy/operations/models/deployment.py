@@ -7,7 +7,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObject
-from cerebro_plpy.platform.state_tables import DATA_TABLES, data_table, version_table
+from cerebro_plpy.platform.state_tables import PACKED_TABLES, packed_table_name, version_table
 from cerebro_plpy.tables.models import model_grants
 
 WORDS = ("best", "newest", "previous")
@@ -31,7 +31,7 @@ def drop(db: Database, model: str | None) -> None:
     own(db, "drop_model", model)
     runs = db.peek(sql("version.runs"), model, model)
     names = [version_table(row["run_id"], row["mst_key"]) for row in runs]
-    names += [data_table(row["run_id"], side) for row in runs for side in DATA_TABLES]
+    names += [packed_table_name(row["run_id"], side) for row in runs for side in PACKED_TABLES]
     with db.limited_lock_wait():
         model_grants.revoke_all(db, str(model))
         db.rows(sql("version.mark_dropped"), model)

@@ -49,7 +49,7 @@ from cerebro_plpy.operations.train.pack_training_data import Preparation, Prepar
 from cerebro_plpy.operations.train.register_version import register
 from cerebro_plpy.operations.train.train import SCHEDULE
 from cerebro_plpy.operations.train.train_request import deadline
-from cerebro_plpy.platform.session_pool import Workplace, open_workplace
+from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, Newer, RawTable, known_table
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.rows.weight_column import find_column, read_column_name
@@ -87,7 +87,7 @@ def refresh(
     source, held = sources(catalog, made)
     tables = [each for each in (source, held) if each]
     custom = custom_again(db, made, tables)
-    with open_workplace(db, gd, [source], made.spec.arguments.workers, custom) as workplace:
+    with open_context(db, gd, [source], made.spec.arguments.workers, custom) as workplace:
         for each in tables:
             wait_for_source(db, workplace.control, each, read_wait_limit(db))
         look = Look(workplace.control, made, (source, held), since, newest_run(db, made))
@@ -163,7 +163,7 @@ class Look:
             statement = sql("refresh.grown", source=self._source.quoted, later=later.text)
             return bool(self._session.run(statement, later.values)[0][0])
 
-    def prepare(self, catalog: Catalog, workplace: Workplace, run_id: int) -> Prepared:
+    def prepare(self, catalog: Catalog, workplace: CallContext, run_id: int) -> Prepared:
         """Pack the new rows beside those that the newest version was made of, or all rows where
         that cannot be.
         """
@@ -200,7 +200,7 @@ def _growing(reader: Reader, source: Relation, since: str) -> str:
 
 
 def build_request(
-    catalog: Catalog, workplace: Workplace, made: Made, prepared: Prepared, version: str
+    catalog: Catalog, workplace: CallContext, made: Made, prepared: Prepared, version: str
 ) -> FitRequest:
     """What the run is asked: one configuration, from the weights of the version on."""
     key, before, data = made.version.mst_key, made.spec, prepared.data

@@ -50,9 +50,9 @@ from cerebro_plpy.operations.train.model_lineage import (
 )
 from cerebro_plpy.operations.train.pack_training_data import Preparation, Prepared, prepare
 from cerebro_plpy.operations.train.train_ensemble import Candidate, joined
+from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import StateSource
-from cerebro_plpy.platform.session_pool import Workplace, open_workplace
-from cerebro_plpy.platform.state_tables import SIDES, StoredState, data_table, version_table
+from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table_name, version_table
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, known_table
 from cerebro_plpy.preprocessing.rows.groups import GroupRequest, read_groups
 from cerebro_plpy.records import replace
@@ -102,7 +102,7 @@ def verify(db: Database, gd: dict[str, Any], model: str | None, wanted: str | No
     number = found["deployed"] if wanted is None else number_of(MODULE, model, wanted, found)
     made = read_made(db, MODULE, model, number)
     catalog = Catalog(db, MODULE)
-    with open_workplace(
+    with open_context(
         db, gd, (), made.spec.arguments.workers, _custom_settings(catalog, made)
     ) as workplace:
         run_id = reserve_run(db, workplace)
@@ -122,7 +122,7 @@ def _custom_settings(catalog: Catalog, made: Made) -> CustomSettings | None:
 
 
 @contextmanager
-def nothing_left(workplace: Workplace, run_id: int) -> Iterator[None]:
+def nothing_left(workplace: CallContext, run_id: int) -> Iterator[None]:
     """Within, a run is made of which neither log nor states nor packed rows stay, whatever ends
     it.
     """
@@ -134,7 +134,9 @@ def nothing_left(workplace: Workplace, run_id: int) -> Iterator[None]:
             RunLog(workplace.control, run_id).discard()
 
 
-def findings(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) -> Iterator[Finding]:
+def findings(
+    catalog: Catalog, workplace: CallContext, made: Made, run_id: int
+) -> Iterator[Finding]:
     """What is looked at, one after another."""
     again: Prepared | None = None
     try:
@@ -185,7 +187,7 @@ def findings(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) ->
     )
 
 
-def prepare_again(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) -> Prepared:
+def prepare_again(catalog: Catalog, workplace: CallContext, made: Made, run_id: int) -> Prepared:
     """The source as it is now, encoded as it was then."""
     source, held = sources(catalog, made)
     limit = read_wait_limit(catalog.db)
@@ -242,9 +244,11 @@ def source_finding(made: Made, again: Prepared) -> Finding:
     return Finding("source", False, f"it has other rows than then: {rows} now, {before} then")
 
 
-def kept_rows(catalog: Catalog, workplace: Workplace, made: Made) -> tuple[Replay | None, Finding]:
+def kept_rows(
+    catalog: Catalog, workplace: CallContext, made: Made
+) -> tuple[Replay | None, Finding]:
     """The rows that the run had packed, where they are still there."""
-    names = [data_table(made.version.run_id, side) for side in SIDES]
+    names = [packed_table_name(made.version.run_id, side) for side in SPLITS]
     found = workplace.control.run(sql("features.data_tables"), (names,))
     if len(found) < len(names):
         return None, Finding(
@@ -259,7 +263,9 @@ def kept_rows(catalog: Catalog, workplace: Workplace, made: Made) -> tuple[Repla
     return Replay(made.version.run_id, inputs, data), Finding("packed rows", True, "they were kept")
 
 
-def replay_request(catalog: Catalog, workplace: Workplace, made: Made, rows: Replay) -> FitRequest:
+def replay_request(
+    catalog: Catalog, workplace: CallContext, made: Made, rows: Replay
+) -> FitRequest:
     """What a run is asked that does what made the version: other configurations do not matter for
     its bits.
     """
@@ -309,7 +315,7 @@ def unsearched(spec: Spec) -> Spec:
     return replace(spec, arguments=replace(spec.arguments, search=None, search_params=None))
 
 
-def models_again(catalog: Catalog, workplace: Workplace, made: Made, rows: Replay) -> Models:
+def models_again(catalog: Catalog, workplace: CallContext, made: Made, rows: Replay) -> Models:
     """The configurations of the version; nothing of them is kept or stopped by metrics, which are
     not computed.
     """
@@ -319,7 +325,7 @@ def models_again(catalog: Catalog, workplace: Workplace, made: Made, rows: Repla
     return models._replace(configs=configs)
 
 
-def software_finding(workplace: Workplace, made: Made, run_id: int) -> Finding:
+def software_finding(workplace: CallContext, made: Made, run_id: int) -> Finding:
     """Whether what trains is what trained then."""
     ((text,),) = workplace.control.run(sql("provenance.software"), (run_id,))
     now = json.loads(text)
@@ -331,7 +337,7 @@ def software_finding(workplace: Workplace, made: Made, run_id: int) -> Finding:
 
 
 def states_of_groups(
-    db: Database, workplace: Workplace, made: Made, run_id: int
+    db: Database, workplace: CallContext, made: Made, run_id: int
 ) -> Iterator[Finding]:
     """Whether the states of the models of groups came out once more."""
     rows = (
@@ -347,7 +353,7 @@ def states_of_groups(
 
 
 def state_finding(
-    workplace: Workplace, what: str, kept: StoredState, found: StoredState
+    workplace: CallContext, what: str, kept: StoredState, found: StoredState
 ) -> Finding:
     """Whether the state that came out is one that was kept, to the bit."""
     platform = workplace.platform
@@ -362,7 +368,7 @@ def state_finding(
     return Finding(what, True, "the same bits came out")
 
 
-def state_again(db: Database, workplace: Workplace, made: Made, run_id: int) -> StoredState:
+def state_again(db: Database, workplace: CallContext, made: Made, run_id: int) -> StoredState:
     """Where the state lies that came out: of an ensemble it is made of those of its members."""
     rows = {row["mst_key"]: row for row in logged_run.read_configs(db, run_id)}
     found = []

@@ -13,8 +13,8 @@ from cerebro_plpy.database.sessions.async_dispatcher import Steps, drive
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.operations.predict.scoring_arguments import ScoreArguments, begin
 from cerebro_plpy.packing.packed_table import PackedTable, read_packed, resolve_packed
+from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import Dataset, Job, Sums
-from cerebro_plpy.platform.session_pool import Workplace, open_workplace
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.run.state.config_state import add_parts
 from cerebro_plpy.run.workers.workers import Crew, crew_for, score, together
@@ -32,7 +32,7 @@ def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> Non
     """Make a table of one row with loss and metric of a model over a packed table."""
     catalog, tables = begin(db, "madlib_keras_evaluate", arguments)
     output = catalog.reserve_output(arguments.output_table)
-    with open_workplace(db, gd, tables.relations, None) as workplace:
+    with open_context(db, gd, tables.relations, None) as workplace:
         model = load_functions(
             catalog, read_model(catalog, workplace.reader, tables.model, arguments.mst_key)
         )
@@ -58,7 +58,7 @@ def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> Non
 
 
 def _measure(
-    workplace: Workplace, crew: Crew, model: TrainedModel, test: PackedTable
+    workplace: CallContext, crew: Crew, model: TrainedModel, test: PackedTable
 ) -> dict[str, Any]:
     """Loss and metrics from those of the segments, added up in the order of these."""
     program = model.describe_program(test.targets())
@@ -75,7 +75,8 @@ def _measure(
     total, worker = add_parts(in_order), crew.workers[0]
     return dict(
         drive(
-            worker.session, crew.visits.results(worker, Sums(program, total["sums"], total["rows"]))
+            worker.session,
+            crew.visits.compute_metrics(worker, Sums(program, total["sums"], total["rows"])),
         )["test"]
     )
 

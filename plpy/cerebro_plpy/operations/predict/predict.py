@@ -14,7 +14,7 @@ from cerebro_plpy.operations.predict.prediction_output import (
     write,
 )
 from cerebro_plpy.operations.predict.scoring_arguments import ScoreArguments, begin
-from cerebro_plpy.platform.session_pool import open_workplace
+from cerebro_plpy.platform.call_context import open_context
 from cerebro_plpy.tables.compatibility import check_order
 from cerebro_plpy.tables.models.trained_model import TrainedModel, read_model, remove_functions
 
@@ -30,7 +30,7 @@ def predict(
     catalog, tables = begin(db, "madlib_keras_predict", arguments)
     asked = question(catalog, tables.test, columns, pred_type)
     output = catalog.reserve_output(arguments.output_table)
-    with open_workplace(db, gd, tables.relations, None) as workplace:
+    with open_context(db, gd, tables.relations, None) as workplace:
         model = remove_functions(
             read_model(catalog, workplace.reader, tables.model, arguments.mst_key)
         )

@@ -29,8 +29,8 @@ from cerebro_plpy.operations.predict.prediction_output import (
     write,
 )
 from cerebro_plpy.packing.packed_summary import strip_padding
+from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import StateSource
-from cerebro_plpy.platform.session_pool import Workplace, open_workplace
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.tables.architectures import find_table
 from cerebro_plpy.tables.compatibility import format_count
@@ -77,7 +77,7 @@ def predict_byom(
     ]
     asked = question(catalog, relations[1], columns, pred_type)
     output = catalog.reserve_output(arguments.output_table)
-    with open_workplace(db, gd, relations, None) as workplace:
+    with open_context(db, gd, relations, None) as workplace:
         architecture = weighted_architecture(MODULE, workplace, relations[0], arguments.model_id)
         summary = check_architecture(architecture)
         predictor = Predictor(
@@ -104,7 +104,7 @@ def _check_arguments(arguments: ByomArguments) -> tuple[float, str]:
 
 
 def weighted_architecture(
-    module: str, workplace: Workplace, table: Relation, model_id: int | None
+    module: str, workplace: CallContext, table: Relation, model_id: int | None
 ) -> object:
     """A network that was loaded with its weights."""
     rows = workplace.reader.run(sql("read.architectures", table=table.quoted), ([model_id],))

@@ -30,9 +30,9 @@ from cerebro_plpy.packing.packed_columns import (
     make_input_column,
     suggest_numeric_view,
 )
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
-from cerebro_plpy.platform.session_pool import Workplace
-from cerebro_plpy.platform.statements import job_result
+from cerebro_plpy.platform.statements import parse_result
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.workers.workers import Crew, crew_for, score, together
 from cerebro_plpy.tables.compatibility import InputColumns, check_inputs
@@ -164,7 +164,7 @@ def _input(catalog: Catalog, table: Relation, found: Row) -> Column:
 
 
 def write(
-    workplace: Workplace, output: Relation, predictor: Predictor, asked: Question, gpu: bool
+    workplace: CallContext, output: Relation, predictor: Predictor, asked: Question, gpu: bool
 ) -> None:
     """Make a table of predictions."""
     db, summary = workplace.db, predictor.architecture
@@ -198,7 +198,11 @@ def write(
 
 
 def _blocks(
-    workplace: Workplace, crew: Crew, predictor: Predictor, of: tuple[Question, RawRows], block: int
+    workplace: CallContext,
+    crew: Crew,
+    predictor: Predictor,
+    of: tuple[Question, RawRows],
+    block: int,
 ) -> Iterator[Block]:
     """Per block of so many rows: the identifiers as an array literal, and the predictions."""
     asked, rows = of
@@ -219,7 +223,7 @@ def _blocks(
     for worker, declare in together(workplace, crew, steps):
         if declare is not None:
             yield from fetched(workplace, worker.session, declare)
-            finish = crew.visits.predicted(worker)
+            finish = crew.visits.end_prediction(worker)
             worker.session.run(finish.sql, finish.values)
 
 
@@ -230,18 +234,18 @@ def _rows(asked: Question) -> RawRows:
     return RawRows(asked.table.quoted, name, data)
 
 
-def fetched(workplace: Workplace, session: Session, declare: str) -> Iterator[Block]:
+def fetched(workplace: CallContext, session: Session, declare: str) -> Iterator[Block]:
     """The blocks of a cursor: while the caller writes one, the worker reads and computes the
     next.
     """
-    if not workplace.local:
+    if not workplace.is_local:
         session.run(sql("session.begin", isolation="READ COMMITTED"))
     session.run(declare)
     session.start(sql("score.fetch"))
     while rows := await_rows(session, workplace.check):
         session.start(sql("score.fetch"))
-        yield rows[0][0], job_result([rows[0][1:]])
-    session.run(sql("score.close") if workplace.local else sql("session.commit"))
+        yield rows[0][0], parse_result([rows[0][1:]])
+    session.run(sql("score.close") if workplace.is_local else sql("session.commit"))
 
 
 def _row_shape(reader: Session, table: Relation, column: Column) -> tuple[int, ...] | None:

@@ -16,7 +16,7 @@ from cerebro_plpy.operations.train.run_results import (
     network_of,
     states_of,
 )
-from cerebro_plpy.platform.session_pool import Workplace
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.scoring.metrics import SCORES, distances
 from cerebro_plpy.tables.models.model_registry import GroupResult
@@ -24,7 +24,7 @@ from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
 
 def best_of_groups(
-    db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | None, ends: float
+    db: Database, workplace: CallContext, run: LoggedRun, rows: HeldRows | None, ends: float
 ) -> list[GroupResult]:
     """Return the best of each group, and tell the caller of groups that have nothing yet.
 
@@ -51,7 +51,7 @@ def best_of_groups(
 
 def _measured(
     db: Database,
-    workplace: Workplace,
+    workplace: CallContext,
     run: LoggedRun,
     rows: HeldRows | None,
     of: tuple[list[GroupResult], float],

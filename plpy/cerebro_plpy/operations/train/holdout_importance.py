@@ -32,7 +32,7 @@ from cerebro_plpy.operations.train.model_lineage import Made, read_made
 from cerebro_plpy.operations.train_arguments import METRICS
 from cerebro_plpy.packing.packed_columns import SHAPE
 from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
-from cerebro_plpy.platform.state_tables import VALIDATION, data_table
+from cerebro_plpy.platform.state_tables import VALIDATION, packed_table_name
 from cerebro_plpy.trainer_client import request_schema, segment_functions
 
 MODULE = "importance"
@@ -104,7 +104,9 @@ def _sample(db: Database, made: Made) -> PackedRows:
             f" {quote_text(made.version.source)}); takes the rows of its source.",
         )
     catalog = Catalog(db, MODULE)
-    table = read_packed(catalog, session, find_packed(catalog, data_table(run_id, VALIDATION)))
+    table = read_packed(
+        catalog, session, find_packed(catalog, packed_table_name(run_id, VALIDATION))
+    )
     recipe = made.version.recipe
     most = min(
         MOST_ROWS,

@@ -16,9 +16,9 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, Steps
 from cerebro_plpy.operations.predict.model_predictor import network_program
 from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import Dataset, Job, StateSource
-from cerebro_plpy.platform.session_pool import Workplace
-from cerebro_plpy.platform.state_tables import VALIDATION, data_table
+from cerebro_plpy.platform.state_tables import VALIDATION, packed_table_name
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.scoring.metrics import Told
@@ -69,7 +69,7 @@ def read_held_rows(
 ) -> HeldRows | None:
     """Return the rows that a run has packed of a side; None if they were removed."""
     assert run.spec.train is not None
-    name = data_table(run.run_id, side)
+    name = packed_table_name(run.run_id, side)
     if not has_packed(reader, run.run_id, side):
         return None
     table = read_packed(catalog, reader, find_packed(catalog, name, side))
@@ -78,12 +78,12 @@ def read_held_rows(
 
 def has_packed(reader: Session, run_id: int, side: str) -> bool:
     """Return whether the packed rows of a side are there, with their summary."""
-    names = [data_table(run_id, side), data_table(run_id, f"{side}_summary")]
+    names = [packed_table_name(run_id, side), packed_table_name(run_id, f"{side}_summary")]
     return len(reader.run(sql("features.data_tables"), (names,))) == len(names)
 
 
 def predictions(
-    workplace: Workplace, rows: HeldRows, network: Network, group: str | None = None
+    workplace: CallContext, rows: HeldRows, network: Network, group: str | None = None
 ) -> list[Told]:
     """Return the outputs of a network for packed rows, or for those of a group, in the order in
     which they lie.
@@ -128,7 +128,7 @@ def _datasets(rows: HeldRows, group: str | None) -> Iterator[Dataset]:
 
 def _share(crew: Crew, worker: Worker, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
     """Return the partitions that a worker goes over: those of its segment, or every so manyth."""
-    if worker.replaceable:
+    if worker.is_replaceable:
         return datasets[worker.number :: len(crew.workers)]
     return [each for each in datasets if each.segment_id == worker.segment_id]
 
@@ -139,7 +139,9 @@ def _outputs(
     """Compute the outputs for the rows of partitions, one partition after another; by segment."""
     chunks: dict[int, Sequence[bytes]] = {}
     for dataset in share:
-        chunks[dataset.segment_id] = yield from crew.visits.outputs(worker, dataset, state, job)
+        chunks[dataset.segment_id] = yield from crew.visits.read_outputs(
+            worker, dataset, state, job
+        )
     return chunks
 
 

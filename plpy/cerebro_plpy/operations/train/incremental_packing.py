@@ -29,8 +29,8 @@ from cerebro_plpy.operations.train.pack_training_data import (
     reading_of,
 )
 from cerebro_plpy.packing.packed_columns import SHAPE
-from cerebro_plpy.platform.session_pool import Workplace
-from cerebro_plpy.platform.state_tables import SIDES, data_table
+from cerebro_plpy.platform.call_context import CallContext
+from cerebro_plpy.platform.state_tables import SPLITS, packed_table_name
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
@@ -66,11 +66,15 @@ def can_add(session: Session, before: Before, asked: TrainSpec, column: str) -> 
     )
     if not (alike and whole and known and train.additions < MOST):
         return False
-    return all(has_packed(session, before.run_id, side) for side in SIDES)
+    return all(has_packed(session, before.run_id, side) for side in SPLITS)
 
 
 def extend(
-    catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: tuple[Before, Preparation]
+    catalog: Catalog,
+    workplace: CallContext,
+    look: Look,
+    run_id: int,
+    of: tuple[Before, Preparation],
 ) -> Prepared:
     """The packed rows of an earlier run and, beside them, the new ones that `look` finds."""
     before, preparation = of
@@ -79,13 +83,13 @@ def extend(
     with read_once(workplace, preparation) as rows:
         table = look(rows)
         raw, found = digests(workplace, rows, table)
-        for side, output, each in zip(SIDES, raw, found):
+        for side, output, each in zip(SPLITS, raw, found):
             _copy(control, before.run_id, run_id, side)
             if each.rows:
                 _pack(control, table, (output, run_id, side), each.rows)
                 _add(control, table, (run_id, side), before.spec.segments)
         stored = reading_of(rows, table, preparation.reading, workplace.custom_settings)
-    inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
+    inputs = find_packed_inputs(catalog, *(packed_table_name(run_id, name) for name in SPLITS))
     data = inputs.read(catalog, workplace.reader)
     rows_trained = train.training_rows + found[0].rows
     if data.source.rows != rows_trained:
@@ -109,10 +113,10 @@ def extend(
 
 def _copy(control: Session, old: int, new: int, side: str) -> None:
     for name in (side, f"{side}_summary"):
-        output = data_table(new, name)
+        output = packed_table_name(new, name)
         copied = sql(
             "features.copy_packed",
-            source=data_table(old, name),
+            source=packed_table_name(old, name),
             output=output,
             literal=literal(output),
         )
@@ -122,10 +126,12 @@ def _copy(control: Session, old: int, new: int, side: str) -> None:
 def _pack(control: Session, table: RawTable, where: tuple[str, int, str], rows: int) -> None:
     """Pack the new rows of a side into a table of their own."""
     raw, run_id, side = where
-    if side == SIDES[0]:
+    if side == SPLITS[0]:
         pack_training(control, table, (raw, _more(run_id, side)), (rows, list(table.target.values)))
     else:
-        pack_validation(control, table, (raw, _more(run_id, side), data_table(run_id, SIDES[0])))
+        pack_validation(
+            control, table, (raw, _more(run_id, side), packed_table_name(run_id, SPLITS[0]))
+        )
 
 
 def _add(
@@ -135,7 +141,7 @@ def _add(
     names = [*(each.name for each in network_inputs(table.recipe)), "label"]
     statement = sql(
         "features.add_packed",
-        output=data_table(*where),
+        output=packed_table_name(*where),
         columns=", ".join([*names, *(name + SHAPE for name in names)]),
         source=_more(*where),
         segments=str(len(segments)),
@@ -146,4 +152,4 @@ def _add(
 
 
 def _more(run_id: int, side: str, suffix: str = "") -> str:
-    return data_table(run_id, f"{side}_more{suffix}")
+    return packed_table_name(run_id, f"{side}_more{suffix}")

@@ -14,7 +14,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import describe_difference
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.errors import CerebroError, DataCorrupted, ObjectNotReady, UndefinedColumn
-from cerebro_plpy.platform.state_tables import COMPARED, data_table
+from cerebro_plpy.platform.state_tables import COMPARED, packed_table_name
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe, take_alike
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, Target
@@ -81,7 +81,7 @@ def pack_compared(
             rows,
             part._replace(recipe=recipe),
             table.target,
-            (data_table(run_id, COMPARED), count),
+            (packed_table_name(run_id, COMPARED), count),
         )
     except CerebroError as error:
         if not error.sqlstate.startswith(UNSUITABLE):

@@ -27,8 +27,8 @@ from cerebro_plpy.operations.fit.input_tables import Data, PackedInputs, find_pa
 from cerebro_plpy.operations.train.incumbent_holdout import pack_compared, version_to_compare
 from cerebro_plpy.packing.buffer_sizes import choose_buffer_rows
 from cerebro_plpy.packing.grouped_buffers import BufferLayout, GroupedLayouts, lay_out_groups
-from cerebro_plpy.platform.session_pool import Workplace
-from cerebro_plpy.platform.state_tables import SIDES, data_table
+from cerebro_plpy.platform.call_context import CallContext
+from cerebro_plpy.platform.state_tables import SPLITS, packed_table_name
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
@@ -76,7 +76,7 @@ class Prepared(NamedTuple):
 
 
 @contextmanager
-def packed(workplace: Workplace, run_id: int, work: Callable[[], Prepared]) -> Iterator[Prepared]:
+def packed(workplace: CallContext, run_id: int, work: Callable[[], Prepared]) -> Iterator[Prepared]:
     """Yield what `work` has packed for a run; after an error drop it if the run is not in the
     log.
     """
@@ -99,7 +99,7 @@ class Preparation(NamedTuple):
 
 
 def prepare(
-    catalog: Catalog, workplace: Workplace, look: Look, run_id: int, of: Preparation
+    catalog: Catalog, workplace: CallContext, look: Look, run_id: int, of: Preparation
 ) -> Prepared:
     """Pack both sides of a table for a run, as `look` finds it."""
     reading, model = of.reading, of.model
@@ -114,7 +114,7 @@ def prepare(
         )
         seen = drift_profile.measure(rows, table.source, table.source.rows or 0, table.recipe)
         stored = reading_of(rows, table, reading, workplace.custom_settings)
-    inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
+    inputs = find_packed_inputs(catalog, *(packed_table_name(run_id, name) for name in SPLITS))
     data = inputs.read(catalog, workplace.reader)
     counts = tuple(training.counts.get(name, 0) for name in table.target.values)
     hashes = training.hashes, validation.hashes
@@ -124,7 +124,7 @@ def prepare(
 
 
 @contextmanager
-def read_once(workplace: Workplace, of: Preparation) -> Iterator[SourceRows]:
+def read_once(workplace: CallContext, of: Preparation) -> Iterator[SourceRows]:
     """Yield the sources of a run, which are read in one transaction of the control session."""
     control, pinned = workplace.control, {**SETTINGS, "lock_timeout": of.limit.setting}
     check_custom_settings(control, workplace.custom_settings)
@@ -150,7 +150,7 @@ def reading_of(
 
 
 def digests(
-    workplace: Workplace, rows: SourceRows, table: RawTable
+    workplace: CallContext, rows: SourceRows, table: RawTable
 ) -> tuple[list[str], list[Digest]]:
     """Put the raw rows of both sides in order, until the transaction ends; return their tables, and
     their digests.
@@ -189,7 +189,7 @@ def _pack(
 ) -> None:
     (raw, training, grouped), (output, validation) = (
         of,
-        (data_table(run_id, name) for name in SIDES),
+        (packed_table_name(run_id, name) for name in SPLITS),
     )
     known = training.rows, [name for name in training.counts if name is not None]
     pack_training(control, table, (raw[0], output), known, grouped and grouped.training)

@@ -27,8 +27,8 @@ from cerebro_plpy.operations.train.run_results import has_value, network_of, ran
 from cerebro_plpy.operations.train.train_ensemble import Candidate, assembled
 from cerebro_plpy.operations.train.train_request import importance_share, most_members
 from cerebro_plpy.operations.train.version_importance import Latest, add_importance
+from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import StateSource
-from cerebro_plpy.platform.session_pool import Workplace, open_workplace
 from cerebro_plpy.platform.state_tables import COMPARED, StoredState
 from cerebro_plpy.preprocessing.learning.schema_matching import take_alike
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
@@ -59,8 +59,8 @@ def register(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None
     time.monotonic().
     """
     run = logged_run.read_run(db, run_id)
-    with open_workplace(db, gd, (), run.spec.arguments.workers) as workplace:
-        workplace.show(run_id)
+    with open_context(db, gd, (), run.spec.arguments.workers) as workplace:
+        workplace.show_run(run_id)
         version, backend = _add(db, workplace, run, ends)
         train = _train(run)
         dropped = RunLog(workplace.control, run.run_id).dropped_states(
@@ -72,7 +72,7 @@ def register(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None
         deque(dropped, maxlen=0)
 
 
-def _add(db: Database, workplace: Workplace, run: LoggedRun, ends: float) -> tuple[int, str]:
+def _add(db: Database, workplace: CallContext, run: LoggedRun, ends: float) -> tuple[int, str]:
     """Make the version; its number, and the framework that it predicts with."""
     train, rows = _train(run), _held_rows(db, workplace, run)
     result, network, told, _ = _best(db, workplace, run, rows)
@@ -108,7 +108,7 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun, ends: float) -> tup
     return added.version, network.backend
 
 
-def _held_rows(db: Database, workplace: Workplace, run: LoggedRun) -> HeldRows | None:
+def _held_rows(db: Database, workplace: CallContext, run: LoggedRun) -> HeldRows | None:
     """Return the rows that a run holds back; None if its packed rows were removed, which the caller
     is told.
     """
@@ -132,7 +132,7 @@ def _listed(mst_keys: Sequence[int]) -> str:
     return text if len(mst_keys) == 1 else f"an ensemble of {text}"
 
 
-def _best(db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | None) -> Candidate:
+def _best(db: Database, workplace: CallContext, run: LoggedRun, rows: HeldRows | None) -> Candidate:
     """Return the best that a run has come to: a configuration, or an ensemble of several."""
     logged = {row["mst_key"]: row for row in db.peek(sql("run.logged_configs"), run.run_id)}
     best = [(each, logged[each.mst_key]) for each in best_of(db, workplace, run)]
@@ -143,7 +143,7 @@ def _best(db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | N
     return assembled(workplace, _train(run), run.spec.ranking, library)
 
 
-def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> list[RunResult]:
+def best_of(db: Database, workplace: CallContext, run: LoggedRun) -> list[RunResult]:
     """The best configurations of a run, by the rows that were held back: as many as its model may
     be made of.
     """
@@ -159,7 +159,11 @@ def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> list[RunResul
 
 
 def _compare(
-    db: Database, workplace: Workplace, run: LoggedRun, rows: HeldRows | None, told: Sequence[Told]
+    db: Database,
+    workplace: CallContext,
+    run: LoggedRun,
+    rows: HeldRows | None,
+    told: Sequence[Told],
 ) -> Comparison:
     """Compare a run with the version that predicts so far, over the same rows.
 

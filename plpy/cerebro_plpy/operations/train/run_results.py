@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.operations.train.holdout_predictions import Network
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import StateSource
-from cerebro_plpy.platform.session_pool import Workplace
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.tables.models.model_registry import RunResult
@@ -37,7 +37,7 @@ def states_of(db: Database, run: LoggedRun) -> dict[int, StoredState]:
 
 
 def ranked(
-    workplace: Workplace, run: LoggedRun, states: Mapping[int, StoredState], most: int
+    workplace: CallContext, run: LoggedRun, states: Mapping[int, StoredState], most: int
 ) -> list[RunResult]:
     """So many of the best configurations of a run that have a state, of those over all rows."""
     rows = workplace.control.run(sql("version.best"), (run.run_id, list(states), most))
@@ -45,7 +45,7 @@ def ranked(
 
 
 def best_by_group(
-    workplace: Workplace, run: LoggedRun, states: Mapping[int, StoredState]
+    workplace: CallContext, run: LoggedRun, states: Mapping[int, StoredState]
 ) -> dict[str, RunResult]:
     """The best configuration of each group of a run of which one has a state, by the value of the
     group.

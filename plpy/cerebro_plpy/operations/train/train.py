@@ -53,7 +53,7 @@ from cerebro_plpy.operations.train_arguments import (
     metric_name,
     read_arguments,
 )
-from cerebro_plpy.platform.session_pool import Workplace, open_workplace
+from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.preprocessing.learning.data_checks import why_unused
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table
 from cerebro_plpy.records import asdict, fields, replace
@@ -89,7 +89,7 @@ def train(
     for relation in sources:
         refuse_private_source(db, MODULE, relation)
     custom = read_settings_for_reader(db, sources)
-    with open_workplace(db, gd, [source], arguments.workers, custom) as workplace:
+    with open_context(db, gd, [source], arguments.workers, custom) as workplace:
         aim = aim_of(catalog, workplace.control, arguments, source, wanted)
         limit = read_wait_limit(db, wanted.budget - (time.monotonic() - began))
         for each in filter(None, (source, aim.wishes.held)):
@@ -162,7 +162,7 @@ def decisions(aim: Aim, table: RawTable, request: FitRequest) -> str:
 
 
 def build_request(
-    catalog: Catalog, workplace: Workplace, call: tuple[Aim, Prepared], began: float, version: str
+    catalog: Catalog, workplace: CallContext, call: tuple[Aim, Prepared], began: float, version: str
 ) -> FitRequest:
     """What the run is asked: configurations of templates, and how they are trained in the time that
     is left.

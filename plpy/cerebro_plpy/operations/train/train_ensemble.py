@@ -14,8 +14,8 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.sessions.async_dispatcher import drive
 from cerebro_plpy.operations.predict.model_predictor import COMPILED, network_program
 from cerebro_plpy.operations.train.holdout_predictions import Network
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import Job, StateSource
-from cerebro_plpy.platform.session_pool import Workplace
 from cerebro_plpy.platform.state_tables import joined_table
 from cerebro_plpy.platform.visit_protocol import JoinedState
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import mean, selected
@@ -36,7 +36,7 @@ class Candidate(NamedTuple):
 
 
 def assembled(
-    workplace: Workplace, train: TrainSpec, ranking: Ranking, library: list[Candidate]
+    workplace: CallContext, train: TrainSpec, ranking: Ranking, library: list[Candidate]
 ) -> Candidate:
     """The best that can be made of these, the best first: one of them, or several together."""
     score = SCORES[train.metric]
@@ -64,7 +64,7 @@ def assembled(
     return Candidate(result, network, told)
 
 
-def joined(workplace: Workplace, members: list[Candidate], text: str) -> Network:
+def joined(workplace: CallContext, members: list[Candidate], text: str) -> Network:
     """The network of that architecture, its state made of those of its members."""
     first, of = members[0], tuple((each.network.state, 1) for each in members)
     run_id, mst_key, place = (

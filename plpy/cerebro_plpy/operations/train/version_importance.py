@@ -14,7 +14,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Dispatcher, Statement, Steps
 from cerebro_plpy.errors import CerebroError, QueryCanceled
-from cerebro_plpy.platform.session_pool import Workplace
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.run.workers.workers import Crew, crew_for
 
@@ -31,7 +31,7 @@ class Latest(NamedTuple):
 
 
 def add_importance(
-    workplace: Workplace, latest: Latest, ends: float, piece: Callable[[], bool]
+    workplace: CallContext, latest: Latest, ends: float, piece: Callable[[], bool]
 ) -> None:
     """Log the importances that can be computed until then, by time.monotonic(); `piece` is as of a
     Dispatcher.
@@ -51,7 +51,7 @@ def add_importance(
 
 
 def _computed(
-    workplace: Workplace, latest: Latest, ends: float, piece: Callable[[], bool]
+    workplace: CallContext, latest: Latest, ends: float, piece: Callable[[], bool]
 ) -> CerebroError | None:
     crew = crew_for(workplace, latest.backend, False, (0,))
     dispatcher: Dispatcher[None] = Dispatcher(workplace.check, piece)

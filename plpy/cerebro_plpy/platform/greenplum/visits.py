@@ -1,5 +1,6 @@
-"""Visits on Greenplum: a state is stored on the segment where it was made, and hops when a visit
-elsewhere begins.
+"""Visits on Greenplum: a state is stored on the segment where it was computed.
+
+It hops to another segment when a visit there begins.
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ from cerebro_plpy.database.sessions.async_dispatcher import Statement, Steps
 from cerebro_plpy.platform import log_rows
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.shared_visits import SharedVisits
-from cerebro_plpy.platform.statements import at, chunks, join
+from cerebro_plpy.platform.statements import dispatch_clause, join, read_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cerebro_plpy.platform.state_tables import StoredState
-    from cerebro_plpy.platform.visit_protocol import TourVisit, Trained, TrainVisit, Worker
+    from cerebro_plpy.platform.visit_protocol import BatchResult, BatchVisit, TrainVisit, Worker
 
 
 class GreenplumVisits(SharedVisits):
-    """See `protocol.Visits` for the laws."""
+    """See `visit_protocol.Visits` for the laws."""
 
     def start(self, worker: Worker) -> Steps[None]:
-        """Start the trainer of a worker that has none, and make the table to which states hop."""
+        """Start the trainer, unless it has started, and create the table to which states hop."""
         if not worker.memory.started:
             yield Statement(sql("greenplum.hop_table"))
         yield from super().start(worker)
@@ -40,79 +41,80 @@ class GreenplumVisits(SharedVisits):
     ) -> Steps[str | None]:
         """Predict the rows of the worker's segment.
 
-        A cursor would read the rows in another process, without the trainer: a temporary table
-        takes the blocks. Each segment is read as of the moment when its own statement begins.
+        A cursor would read the rows in another process, without the trainer. Therefore a temporary
+        table takes the blocks. Each segment is read as of the beginning of its own statement.
         """
         key = _key(worker)
         yield Statement(sql("greenplum.blocks_tables"))
-        if rows.places:
-            place = sql("greenplum.lying_at", number=str(rows.places[int(key)]))
+        if rows.contents:
+            condition = sql("greenplum.lying_at", number=str(rows.contents[int(key)]))
         else:
             yield Statement(
                 sql("greenplum.bring_rows", key=key, id=rows.id, data=rows.data, table=rows.table)
             )
             rows = RawRows("pg_temp.cerebro_rows", "t.id", "t.data")
-            place = sql("greenplum.brought_to", key=key)
-        if not (yield Statement(sql("greenplum.some_row", table=rows.table, place=place))):
+            condition = sql("greenplum.brought_to", key=key)
+        if not (yield Statement(sql("greenplum.some_row", table=rows.table, place=condition))):
             return None
-        yield from self._collect(worker, state, job, request)
-        rest = sql("greenplum.rest_blocks", at=at(worker))
-        names = {"id": rows.id, "data": rows.data, "table": rows.table, "place": place}
-        yield Statement("; ".join((sql("greenplum.collect_blocks", **names), rest, rest)))
+        yield from self._open_prediction(worker, state, job, request)
+        names = {"id": rows.id, "data": rows.data, "table": rows.table, "place": condition}
+        collect = sql("greenplum.collect_blocks", **names)
+        remaining = sql("greenplum.rest_blocks", at=dispatch_clause(worker))
+        yield Statement("; ".join((collect, remaining, remaining)))
         return sql("greenplum.declare")
 
-    def _results(
-        self, worker: Worker, tour: Sequence[TourVisit], parts: Sequence[Statement]
-    ) -> Steps[Trained]:
-        """What the log says of beginnings is by the coordinator's clock, so of ends as well: hosts
-        have clocks of their own. The last visit has ended now."""
-        found, now = (yield from super()._results(worker, tour, parts)), time.time()
-        offset = now - log_rows.end(found.results[-1])
-        return found._replace(
-            results=[log_rows.shift_ends(result, offset) for result in found.results]
-        )
+    def _finish_jobs(
+        self, worker: Worker, visits: Sequence[BatchVisit], parts: Sequence[Statement]
+    ) -> Steps[BatchResult]:
+        """Finish the jobs; convert the ends to the coordinator's clock, which the log uses.
 
-    def predicted(self, worker: Worker) -> Statement:
-        """End a prediction job whose blocks have been fetched."""
-        return join([super().predicted(worker), Statement(sql("greenplum.empty_blocks"))])
+        Clocks of hosts differ. The last visit has ended now.
+        """
+        batch = yield from super()._finish_jobs(worker, visits, parts)
+        offset = time.time() - log_rows.end_time(batch.results[-1])
+        results = [log_rows.shift_ends(result, offset) for result in batch.results]
+        return batch._replace(results=results)
 
-    def _pass_state(self, worker: Worker, state: StateSource, first: bool) -> list[Statement]:
-        """It hops to the trainer's own segment before, through a table that must be empty then."""
-        hop, key = (
-            "greenplum.hop_weights" if state.source == "weights" else "greenplum.hop",
-            _key(worker),
-        )
-        read = chunks(worker, state)
+    def end_prediction(self, worker: Worker) -> Statement:
+        """See `Visits.end_prediction`."""
+        return join([super().end_prediction(worker), Statement(sql("greenplum.empty_blocks"))])
+
+    def _pass_state(self, worker: Worker, state: StateSource, is_first: bool) -> list[Statement]:
+        """Let the state hop to the trainer's segment first, through a table that must be empty."""
+        key = _key(worker)
+        hop = "greenplum.hop_weights" if state.source == "weights" else "greenplum.hop"
+        chunks = read_chunks(worker, state)
+        statements = [] if is_first else [Statement(sql("greenplum.empty"))]
         return [
-            *([] if first else [Statement(sql("greenplum.empty"))]),
-            Statement(sql(hop, key=key, source=read.sql), read.values),
+            *statements,
+            Statement(sql(hop, key=key, source=chunks.sql), chunks.values),
             Statement(sql("visit.state_read", source=sql("greenplum.hopped", key=key))),
         ]
 
     def _visit_end(self, visit: TrainVisit, stored: StoredState) -> str:
-        """States of several segments may lie in one table.
+        """Store the state, and empty the table only if necessary.
 
-        To empty a table ends the processes that read for the session on other segments: the next
-        hop starts them anew, which takes longer than all else in a short visit.
+        A table may contain states of several segments. Emptying it ends the session's processes on
+        other segments. The next hop would start them again, which takes longer than the rest of a
+        short visit.
         """
         end = sql("greenplum.visit_end", state=stored.table, key=str(visit.dataset.segment_id))
-        return (
-            "; ".join((sql("greenplum.empty_state", state=stored.table), end))
-            if visit.emptied
-            else end
-        )
+        if not visit.must_empty:
+            return end
+        empty = sql("greenplum.empty_state", state=stored.table)
+        return f"{empty}; {end}"
 
     def _base(self, worker: Worker, visit: TrainVisit, digest: str | None) -> Steps[str | None]:
-        """No segment can read what others have, so each state has all of its weights."""
+        """Return None: a segment cannot read weights that are stored on another one."""
         yield from ()
         return None
 
-    def _stored(self, stored: StoredState, key: str) -> Statement:
+    def _store_state(self, stored: StoredState, key: str) -> Statement:
         return Statement(
             sql("greenplum.state_store", state=stored.table, key=str(stored.segment_id)), (key,)
         )
 
 
 def _key(worker: Worker) -> str:
-    """The key of a worker's segment, for a statement."""
+    """Return the key of a worker's segment, for a statement."""
     return str(worker.segment_id)

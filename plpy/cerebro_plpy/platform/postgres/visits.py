@@ -1,4 +1,4 @@
-"""Visits on PostgreSQL: the trainer is the session's own, and so is what it reads and stores."""
+"""Visits on PostgreSQL: the session's own process has the trainer, and reads and stores states."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.errors import MADE_MEANWHILE, CerebroError
 from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.shared_visits import SharedVisits
-from cerebro_plpy.platform.statements import chunks, join
+from cerebro_plpy.platform.statements import join, read_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class PostgresVisits(SharedVisits):
-    """See `protocol.Visits` for the laws."""
+    """See `visit_protocol.Visits` for the laws."""
 
     def predict(
         self,
@@ -32,60 +32,61 @@ class PostgresVisits(SharedVisits):
         job: Job,
         request: Mapping[str, Any],
     ) -> Steps[str | None]:
-        """Predict all rows, as they are read from their table."""
-        yield from self._collect(worker, state, job, request)
+        """Predict all rows while they are read from their table."""
+        yield from self._open_prediction(worker, state, job, request)
         return sql("score.declare", id=rows.id, data=rows.data, table=rows.table)
 
-    def _pass_state(self, worker: Worker, state: StateSource, first: bool) -> list[Statement]:
-        read = chunks(worker, state)
-        return [Statement(sql("visit.state_read", source=read.sql), read.values)]
+    def _pass_state(self, worker: Worker, state: StateSource, is_first: bool) -> list[Statement]:
+        chunks = read_chunks(worker, state)
+        return [Statement(sql("visit.state_read", source=chunks.sql), chunks.values)]
 
     def _visit_end(self, visit: TrainVisit, stored: StoredState) -> str:
-        fresh = visit.fresh and stored.table == visit.state_table
-        taken = sql("visit.hold_state" if fresh else "visit.empty_state", state=stored.table)
-        return sql("visit.visit_end", state=stored.table, taken=taken, part=_part(stored))
+        is_empty = visit.is_fresh and stored.table == visit.state_table
+        prepare = sql("visit.hold_state" if is_empty else "visit.empty_state", state=stored.table)
+        return sql("visit.visit_end", state=stored.table, taken=prepare, part=_part(stored))
 
-    def _stored(self, stored: StoredState, key: str) -> Statement:
+    def _store_state(self, stored: StoredState, key: str) -> Statement:
         return Statement(sql("visit.state_store", state=stored.table, part=_part(stored)), (key,))
 
     def _base(self, worker: Worker, visit: TrainVisit, digest: str | None) -> Steps[str | None]:
-        """Frozen weights are stored by whoever comes to them first; another worker, which does so
-        at once, waits for that and finds them."""
+        """Store frozen weights, unless another worker has done so.
+
+        A worker that stores the same weights concurrently waits for the first one and finds them.
+        """
         table = state_tables.base_table(visit.run_id, digest) if digest else None
         if table is None or table in self._bases:
             return table
-        stored = Statement(
+        # An existing table is not dropped: states refer to it.
+        create = Statement(sql("run.new_state_table", state=table, literal=literal(table)))
+        store = Statement(
             sql("visit.state_store", state=table, part="base"), (visit.job.result_key,)
         )
-        known = Statement(sql("visit.base_known"), (visit.run_id, table))
-        if not (yield known)[0][0]:
+        exists = Statement(sql("visit.base_known"), (visit.run_id, table))
+        if not (yield exists)[0][0]:
             try:
-                # One that is there already is not dropped: states refer to it.
-                yield from _together(
-                    worker,
-                    Statement(sql("run.new_state_table", state=table, literal=literal(table))),
-                    stored,
-                )
+                yield from _create_and_fill(worker, create, store)
             except CerebroError as error:
                 if error.sqlstate not in MADE_MEANWHILE:
                     raise
-                if not (yield known)[0][0]:
-                    return None  # it is somebody else's
+                if not (yield exists)[0][0]:
+                    return None  # the table belongs to another role
         self._bases.add(table)
         return table
 
 
-def _together(worker: Worker, made: Statement, filled: Statement) -> Steps[None]:
-    """Make a table and fill it in one transaction; the caller's own session, which is in one, knows
-    it only then.
+def _create_and_fill(worker: Worker, create: Statement, fill: Statement) -> Steps[None]:
+    """Create and fill a table in one transaction.
+
+    The caller's own session is in a transaction already, and sees the table only in the next
+    statement.
     """
     if worker.session.pid != os.getpid():
-        yield join([made, filled])
+        yield join([create, fill])
     else:
-        yield made
-        yield filled
+        yield create
+        yield fill
 
 
 def _part(stored: StoredState) -> str:
-    """What of a state its own table has."""
+    """Return the part of a state that its own table contains."""
     return "whole" if stored.base is None else "own"

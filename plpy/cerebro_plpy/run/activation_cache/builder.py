@@ -20,8 +20,8 @@ from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConfigFailure
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Filling, Job
-from cerebro_plpy.platform.state_tables import SIDES, STATE_SCHEMA, features_name, features_table
-from cerebro_plpy.platform.statements import megabytes
+from cerebro_plpy.platform.state_tables import SPLITS, STATE_SCHEMA, features_name, features_table
+from cerebro_plpy.platform.statements import format_megabytes
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.activation_cache.selection import (
@@ -115,7 +115,7 @@ def _stored(site: Site, request: FitRequest, selection: Selection, memory: Memor
         _tell(site, selection, made[cut.digest])
     side_by_side(site, {worker: _fill(site, request, work, worker) for worker in site.crew.workers})
     for worker in site.crew.workers:  # it has states of whole networks, at best
-        worker.memory.lost_state()
+        worker.memory.lose_state()
     for one in anew:
         site.workplace.control.run(sql("pack.index", output=one.filled.relation.quoted))
     changed = {one.filled.relation.oid for one in anew if not memory.unchanged(*one)}
@@ -137,7 +137,7 @@ def _valid(features: Features, changed: Collection[int]) -> tuple[Print | None, 
 def _tell(site: Site, selection: Selection, features: Features) -> None:
     cut = features.cut
     users = sum(chosen.digest == cut.digest for chosen in selection.chosen.values())
-    size = megabytes(sum(table.rows for table in features.tables) * cut.nbytes)
+    size = format_megabytes(sum(table.rows for table in features.tables) * cut.nbytes)
     once = "an earlier run has computed for" if features.kept else "is computed once for"
     what = f"what layer {cut.layer} gives {once} {users} configurations ({size} MB)"
     site.workplace.db.info(f"run {site.log.run_id}: {what}")
@@ -172,7 +172,7 @@ def _made(
     filled.
     """
     made, new, prints = list[PackedTable](), list[_New](), list[Optional[Print]]()
-    for side, table in zip(SIDES, (request.source, request.validation)):
+    for side, table in zip(SPLITS, (request.source, request.validation)):
         if table is None:
             continue
         name = features_name(site.log.run_id, place.number, side)

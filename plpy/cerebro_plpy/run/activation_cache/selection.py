@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeVar, cast
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.database.sessions.async_dispatcher import Dispatcher, Steps
 from cerebro_plpy.errors import ConfigFailure, ObjectNotReady
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import Job, StateSource
-from cerebro_plpy.platform.session_pool import Workplace
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.run.log.form_timings import digest
 from cerebro_plpy.run.log.run_log import RunLog
@@ -33,7 +33,7 @@ LARGEST_VALUE = 256 << 20
 class Site(NamedTuple):
     """Where features are computed: the workers of a run, and its log."""
 
-    workplace: Workplace
+    workplace: CallContext
     crew: Crew
     log: RunLog
 
@@ -85,7 +85,7 @@ def _obstacle(site: Site, wanted: Sequence[Candidate]) -> str:
     """Why nothing can be stored; empty where something may be."""
     if not wanted:
         return "no configuration has layers that are not trained"
-    if site.workplace.local:
+    if site.workplace.is_local:
         return "the tables are seen only by the caller's own session"
     if not site.workplace.platform.stores_features:
         return f"{site.workplace.platform.name} stores nothing that a trainer gives"
@@ -149,7 +149,7 @@ def _told(
     for key, each in asked:
         job = Job("cuts", visit_jobs.whole_program(request, each.config), each.state.key)
         try:
-            told = (yield from site.crew.visits.told(worker, each.state, job))["cuts"]
+            told = (yield from site.crew.visits.inspect(worker, each.state, job))["cuts"]
         except ConfigFailure:
             told = []  # its first visit says why
         cuts = (Cut(cut["layer"], cut["digest"], tuple(cut["shape"]), cut["flops"]) for cut in told)

@@ -316,7 +316,7 @@ class RunLog:
         """Metrics of one configuration after one epoch, at most one evaluation per data set."""
         found = {each.dataset: {"loss": each.loss, "metrics": each.metrics} for each in evaluations}
         first = evaluations[0]
-        logged = statements.metrics((self.run_id, first.mst_key, first.epoch), found, names)
+        logged = statements.log_metrics((self.run_id, first.mst_key, first.epoch), found, names)
         self._control.run(logged.sql, logged.values)
 
     def costs_of(self, plan: RunPlan) -> program_costs.Log:
@@ -377,7 +377,7 @@ class RunLog:
         """Whether they could go."""
         text = sql("run.drop_state_tables", states=", ".join(names))
         try:
-            self._control.run(text, state_tables.dropped(self.run_id, names))
+            self._control.run(text, state_tables.drop_values(self.run_id, names))
         except CerebroError as error:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise

@@ -12,7 +12,7 @@ from typing import Any
 from cerebro_plpy.database.sessions.async_dispatcher import Outcome
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.platform.state_tables import StoredState
-from cerebro_plpy.platform.visit_protocol import Trained, VisitResult, Visits, Worker
+from cerebro_plpy.platform.visit_protocol import BatchResult, VisitResult, Visits, Worker
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.loop.added_configs import Recruits
@@ -314,17 +314,17 @@ class Orchestrator:
             self._positions.abandon(task.tour[count:])
         return replace(task, tour=task.tour[:count])
 
-    def _trained(self, worker: Worker, task: Visiting, trained: Trained | None) -> None:
+    def _trained(self, worker: Worker, task: Visiting, trained: BatchResult | None) -> None:
         """What visits have left is to be stored; where they have only begun, what those before them
         have left.
         """
         if trained is None:
             return self._assignments.begun(worker, task)
-        task, training = self._made(task, trained.visited), self._training[task.mst_key]
+        task, training = self._made(task, trained.segment_count), self._training[task.mst_key]
         self._measurements.take(worker, training, trained)
         if not self._plan.is_averaging:
-            training.unstored = len(trained.trained)
-        evaluated = bool(trained.evaluated)
+            training.unstored = len(trained.training)
+        evaluated = bool(trained.evaluations)
         if evaluated:
             trained = trained._replace(best=training.best_of(trained))
         elif self._losses.awaited(task):
@@ -333,12 +333,12 @@ class Orchestrator:
 
     def _stored(self, worker: Worker, task: Storing, done: list[VisitResult]) -> None:
         """The log has these visits, also where none is awaited any more."""
-        training, evaluated = self._training[task.mst_key], task.trained.evaluated
+        training, evaluated = self._training[task.mst_key], task.trained.evaluations
         self._measurements.take_hop(task)
         for visit, result in zip((visit for visit in task.tour if visit.kind != "evaluate"), done):
             training.trained(visit, result)
         if best := task.trained.best:
-            training.best = Kept(best.epoch, best.kept._replace(base=done[-1].base_table))
+            training.best = Kept(best.epoch, best.stored._replace(base=done[-1].base_table))
         for evaluation, told in evaluated:
             if task.mst_key in self._progress:
                 self._hear(training, evaluation.epoch, told["metrics"])

@@ -15,7 +15,7 @@ import time
 from collections.abc import Collection, Sequence
 
 from cerebro_plpy.errors import CerebroError, ConnectionFailure
-from cerebro_plpy.platform.visit_protocol import Fused, Worker
+from cerebro_plpy.platform.visit_protocol import FusedResult, Worker
 from cerebro_plpy.run.log.form_timings import LANES, best_size, form_of, most_lanes, saving
 from cerebro_plpy.run.loop.dispatch import Choice
 from cerebro_plpy.run.state.config_state import ConfigTraining
@@ -204,7 +204,9 @@ class Fusion:
         give.fuse(worker, Fusing(tasks))
         return True
 
-    def made(self, worker: Worker, task: Fusing, found: Sequence[Fused]) -> list[tuple[int, str]]:
+    def made(
+        self, worker: Worker, task: Fusing, found: Sequence[FusedResult]
+    ) -> list[tuple[int, str]]:
         """Take up what became of those that were trained together, which is stored; who failed,
         with the reasons.
         """
@@ -216,7 +218,7 @@ class Fusion:
                 failed.append((visiting.mst_key, each.error))
             if each.error:
                 continue
-            self._measurements.take(worker, training, each.trained)
+            self._measurements.take(worker, training, each.batch)
             seconds += sum(result.seconds for result in each.results)
             for visit, result in zip(visiting.tour, each.results):
                 training.trained(visit, result)

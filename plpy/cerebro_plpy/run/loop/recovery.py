@@ -50,7 +50,7 @@ class Losses:
         if isinstance(charged, Visiting) and (unstored or known is None):
             lost += training[charged.mst_key].lost(charged.tour[:known], charged.step, charged=True)
         if unstored:
-            first = unstored.trained.trained[0][0].visit_no
+            first = unstored.trained.training[0][0].visit_no
             lost += training[unstored.mst_key].lost(unstored.tour[:known], first, charged=False)
             if self.awaited(unstored):
                 positions.abandon(unstored.tour)

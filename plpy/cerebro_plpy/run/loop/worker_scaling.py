@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from cerebro_plpy.errors import CerebroError
-from cerebro_plpy.platform.session_pool import NOT_OPENED
+from cerebro_plpy.platform.call_context import OPEN_ERRORS
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.state.run_state import Roster
@@ -70,7 +70,7 @@ class Rota:
 
     def lose(self, worker: Worker, error: CerebroError) -> None:
         """Go on without a worker that is lost for good, as long as there is another one."""
-        if len(self._assignments.numbers) == 1 or not worker.replaceable:
+        if len(self._assignments.numbers) == 1 or not worker.is_replaceable:
             raise error
         if worker.number in self._assignments.numbers:
             self._remove(worker.number)
@@ -126,7 +126,7 @@ class Rota:
         for number in [each for each in free if each not in self._assignments.numbers][
             : count - self._present
         ]:
-            with suppress(*NOT_OPENED):
+            with suppress(*OPEN_ERRORS):
                 self._open(places, number)
         if self._present < count:
             places.take(self._present)
@@ -139,7 +139,7 @@ class Rota:
         known = self._staff.get(number)
         if known is None:
             self._staff[number] = hired = [
-                places.staff.hire(number, framework) for framework in self._frameworks
+                places.staff.add_worker(number, framework) for framework in self._frameworks
             ]
             self._assignments.admit(hired)
         elif not all([places.staff.reopen(worker) for worker in known]):
@@ -152,7 +152,7 @@ class Rota:
                 with suppress(CerebroError):
                     self._assignments.settle(worker)
         if self._places:
-            self._places.staff.dismiss(self._staff[number])
+            self._places.staff.close_workers(self._staff[number])
         for worker in self._staff[number]:
             worker.memory.forget()
 

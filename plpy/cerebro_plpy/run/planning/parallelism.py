@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from cerebro_plpy.platform.session_pool import Workplace
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.planning.workload import Knowledge, Trainers, Width, work_of
 from cerebro_plpy.run.request.run_request import FitRequest
@@ -85,13 +85,13 @@ class Comparison(NamedTuple):
         return dict(found.values())
 
 
-def workers(workplace: Workplace, request: FitRequest) -> int:
+def workers(workplace: CallContext, request: FitRequest) -> int:
     """As many as the request has; or fewer with more threads each, where these are expected to be
     done sooner, or where the run had so many threads before."""
     usual, wanted = request.workers, request.repeat.threads
     threads = (
         {}
-        if workplace.local or request.spec.arguments.workers
+        if workplace.is_local or request.spec.arguments.workers
         else workplace.platform.trainer_threads(usual)
     )
     if not threads or request.repeat.orders:
@@ -109,7 +109,7 @@ def workers(workplace: Workplace, request: FitRequest) -> int:
     return found.workers
 
 
-def widths_of(workplace: Workplace, threads: Mapping[int, int]) -> dict[int, Width]:
+def widths_of(workplace: CallContext, threads: Mapping[int, int]) -> dict[int, Width]:
     """What each trainer would have where there are so many, with as many threads each."""
     return {
         number: Width(each, settings.cache_bytes(workplace.settings, number))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median, median_low
 
 from cerebro_plpy.database.sessions.async_dispatcher import Session
-from cerebro_plpy.platform.session_pool import Workplace
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.planning import template_costs
@@ -30,10 +30,10 @@ from cerebro_plpy.scheduling.planning.run_plan import PlanInputs, RunPlan
 from cerebro_plpy.scheduling.schedule.visit_batches import MIN_VISIT_SECONDS
 
 
-def trainers_of(workplace: Workplace, request: FitRequest, started: Sequence[Worker]) -> Trainers:
+def trainers_of(workplace: CallContext, request: FitRequest, started: Sequence[Worker]) -> Trainers:
     """The trainers of a run, and what others there might be."""
     segments = len(request.source.segments)
-    fixed = workplace.local or request.spec.arguments.workers or request.gpus
+    fixed = workplace.is_local or request.spec.arguments.workers or request.gpus
     most = min(workplace.platform.default_workers(segments), segments)
     widths = {} if fixed else workplace.platform.trainer_threads(most)
     room = min(worker.memory.cache_bytes for worker in started)
@@ -43,7 +43,7 @@ def trainers_of(workplace: Workplace, request: FitRequest, started: Sequence[Wor
         machines={worker.framework: worker.memory.machine for worker in started},
         widths=widths_of(workplace, widths),
         compiled=workers.compiled(started),
-        apart=not all(worker.replaceable for worker in started),
+        apart=not all(worker.is_replaceable for worker in started),
     )
 
 

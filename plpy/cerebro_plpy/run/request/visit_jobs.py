@@ -178,8 +178,8 @@ def train_visit(
         state=state,
         job=job,
         state_table=table,
-        emptied=table not in attempt.free,
-        fresh=table in attempt.fresh,
+        must_empty=table not in attempt.free,
+        is_fresh=table in attempt.fresh,
         replaced_table=replaced_table(run_id, key, attempt.turn, tables),
     )
 
@@ -229,7 +229,7 @@ def evaluate_visit(
         epoch=visit.epoch,
         mst_key=config.mst_key,
         attempt=attempt,
-        named=named,
+        partitions=named,
         state=state,
         job=job,
     )
@@ -239,8 +239,8 @@ def evaluate_within(request: FitRequest, config: Config, visit: EvaluateVisit) -
     """An evaluation that is all there is of its epoch, as part of a tour."""
     total: dict[str, list[str]] = {}
     # In an order that is always the same: sums depend on it, and who is stopped on them.
-    for name, dataset in sorted(visit.named, key=lambda each: each[1].segment_id):
+    for name, dataset in sorted(visit.partitions, key=lambda each: each[1].segment_id):
         total.setdefault(name, []).append(dataset.key)
     names = tuple(name for name, _ in config.metrics)
     kept = keeps_best(config, request)
-    return replace(visit, job=replace(visit.job, total=total), metrics=names, candidate=kept)
+    return replace(visit, job=replace(visit.job, total=total), metrics=names, is_candidate=kept)

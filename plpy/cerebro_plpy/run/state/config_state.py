@@ -14,10 +14,10 @@ from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.job import Dataset, StateSource, Sums
 from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.platform.visit_protocol import (
+    BatchResult,
+    BatchVisit,
     BestState,
     EvaluateVisit,
-    TourVisit,
-    Trained,
     VisitResult,
     Worker,
 )
@@ -161,7 +161,7 @@ class ConfigTraining:
 
     def tour_visits(
         self, tour: VisitBatch, attempt: int, remaining_rows: int, known: Mapping[str, Any]
-    ) -> Iterator[TourVisit]:
+    ) -> Iterator[BatchVisit]:
         """This attempt at visits of which the first one leaves a state; `known` are timings of
         forms.
         """
@@ -326,11 +326,11 @@ class ConfigTraining:
         assert self.stored is not None
         return self._best_state(epoch, self.state, self.stored.segment_id)
 
-    def best_of(self, trained: Trained) -> BestState | None:
+    def best_of(self, trained: BatchResult) -> BestState | None:
         """The state that is to be kept of those that were evaluated in a tour, if one is better
         than all before.
         """
-        key, told = self.config.mst_key, trained.evaluated
+        key, told = self.config.mst_key, trained.evaluations
         found = [
             each
             for visit, result in told
@@ -338,9 +338,11 @@ class ConfigTraining:
         ]
         best = kept_epoch(self.config, self.request, [*self.evaluations, *found])
         segments = [
-            visit.dataset.segment_id for visit, _ in trained.trained if best and visit.epoch <= best
+            visit.dataset.segment_id
+            for visit, _ in trained.training
+            if best and visit.epoch <= best
         ]
-        states = [visit.state for visit, _ in trained.evaluated if visit.epoch == best]
+        states = [visit.state for visit, _ in trained.evaluations if visit.epoch == best]
         return (
             self._best_state(best, states[0], segments[-1]) if best is not None and states else None
         )

@@ -12,7 +12,7 @@ from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.errors import ObjectInUse, ObjectNotReady
-from cerebro_plpy.platform.session_pool import Workplace
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.state_tables import StoredState, best_table, state_tables
 from cerebro_plpy.platform.visit_protocol import VisitResult
 from cerebro_plpy.run.request.run_request import Evaluation
@@ -116,7 +116,7 @@ def replans(control: Session, run_id: int) -> tuple[int, str | None]:
     return count, strategy
 
 
-def await_workers(workplace: Workplace, run_id: int) -> None:
+def await_workers(workplace: CallContext, run_id: int) -> None:
     """See the workers of the interrupted run gone, so that none of them commits beside those to
     come.
 

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from cerebro_plpy.platform.statements import megabytes
-from cerebro_plpy.platform.visit_protocol import Trained, Worker
+from cerebro_plpy.platform.statements import format_megabytes
+from cerebro_plpy.platform.visit_protocol import BatchResult, Worker
 from cerebro_plpy.run.log.form_timings import Known
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.state.config_state import ConfigTraining
@@ -35,7 +35,8 @@ def in_shards(shards: Sequence[Mapping[str, Any]]) -> str:
     sizes = [shard["state_bytes"] for shard in shards]
     return (
         f"do not fit into trainer_memory_mb: they train in {len(sizes)} shards of up to "
-        f"{megabytes(max(sizes))} MB in turn; all {megabytes(sum(sizes))} MB lie in a file"
+        f"{format_megabytes(max(sizes))} MB in turn; all {format_megabytes(sum(sizes))} MB lie "
+        "in a file"
     )
 
 
@@ -80,14 +81,14 @@ class Measurements:
         """How many states of a configuration its trainer may hold beside the newest."""
         return HELD_BYTES // self._state_bytes.get(training.compilation, HELD_BYTES + 1)
 
-    def take(self, worker: Worker, training: ConfigTraining, trained: Trained) -> None:
+    def take(self, worker: Worker, training: ConfigTraining, trained: BatchResult) -> None:
         """Visits were trained. What took least counts: others waited, or compiled."""
         key = training.config.mst_key
         self.compiled.setdefault(worker.number, set()).add(training.compilation)
-        for _, result in trained.evaluated:
+        for _, result in trained.evaluations:
             shortest = self._evaluations.get(training.compilation, math.inf)
             self._evaluations[training.compilation] = min(result["seconds"], shortest)
-        for _, result in trained.trained:
+        for _, result in trained.training:
             shortest = self._visits.get(training.compilation, math.inf)
             self._visits[training.compilation] = min(result["seconds"], shortest)
             self._state_bytes[training.compilation] = result["state_bytes"]

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import ConfigurationLimit, hidden_run
-from cerebro_plpy.platform.session_pool import NOT_OPENED, Workplace
+from cerebro_plpy.platform.call_context import OPEN_ERRORS, CallContext
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request.run_request import FitRequest
@@ -93,18 +93,18 @@ class Queue(NamedTuple):
 class Staff(Protocol):
     """Of a workplace what hires and dismisses workers."""
 
-    def hire(self, number: int, framework: str) -> Worker: ...
+    def add_worker(self, number: int, framework: str) -> Worker: ...
 
     def reopen(self, worker: Worker) -> bool: ...
 
-    def dismiss(self, workers: Sequence[Worker]) -> None: ...
+    def close_workers(self, workers: Sequence[Worker]) -> None: ...
 
 
-def wish_of(workplace: Workplace, request: FitRequest) -> Wish:
+def wish_of(workplace: CallContext, request: FitRequest) -> Wish:
     """What a request wants."""
     drawing = request.search.drawing if request.search else None
     configs = len(request.configs) + (drawing.to_come if drawing else 0)
-    if workplace.local:
+    if workplace.is_local:
         return Wish(1, 1, configs, steady=True)
     posts = workplace.platform.assign_segments(request.source.segments, request.workers)
     steady = any(post is not None for post in posts)
@@ -177,7 +177,7 @@ def _refuse_to_wait(db: Database, wish: Wish, quotas: Mapping[str | None, Row]) 
 
 
 @contextmanager
-def queued(db: Database, workplace: Workplace, log: RunLog, wish: Wish) -> Iterator[Places]:
+def queued(db: Database, workplace: CallContext, log: RunLog, wish: Wish) -> Iterator[Places]:
     """The places of a run, at least as many as it can work with, when it is its turn; it gives them
     back at the end.
 
@@ -202,7 +202,7 @@ def waits_of(position: int | None) -> int:
 class Places:
     """Those of one run."""
 
-    def __init__(self, db: Database, workplace: Workplace, log: RunLog, wish: Wish) -> None:
+    def __init__(self, db: Database, workplace: CallContext, log: RunLog, wish: Wish) -> None:
         self._db, self._workplace, self._log = db, workplace, log
         self.staff: Staff = workplace
         self.steady = wish.steady
@@ -294,7 +294,7 @@ class Places:
                 self._log.queued(True)
                 self._tell()
             self._show_wait()
-            self._workplace.step_back()
+            self._workplace.disconnect_control()
             for _ in range(waits_of(self._position)):
                 self._workplace.check()
                 time.sleep(WAIT_SECONDS)
@@ -310,7 +310,7 @@ class Places:
             return False
         try:
             return self.take(places) > 0
-        except NOT_OPENED:  # there is no room even for who writes the log: later there is
+        except OPEN_ERRORS:  # there is no room even for who writes the log: later there is
             self._refuse_if_hidden()
             return False
 

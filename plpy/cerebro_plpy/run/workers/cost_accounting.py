@@ -11,8 +11,8 @@ from contextlib import suppress
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import drive
 from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.resource_usage import Cost, total
-from cerebro_plpy.platform.session_pool import Workplace
 from cerebro_plpy.platform.visit_protocol import Visits
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.scheduling.quota.cost_limits import CostLimits, Usage
@@ -28,7 +28,7 @@ the time.
 class Spending:
     """Of one run, from the opening of its workplace on."""
 
-    def __init__(self, workplace: Workplace, log: RunLog) -> None:
+    def __init__(self, workplace: CallContext, log: RunLog) -> None:
         self.workplace, self.log = workplace, log
         self._own = self._logged = Cost()
         self._before, self._stored, self._look_again = Usage(), 0.0, math.inf
@@ -68,7 +68,9 @@ class Spending:
 
         What the log says of that decides nothing: its owner may change it.
         """
-        now = total((self._own, *(worker.account.told for worker in self.workplace.crew)))
+        now = total(
+            (self._own, *(worker.account.reported for worker in self.workplace.all_workers))
+        )
         used = now.trainer_seconds + now.backend_seconds
         values = (self.log.run_id, self.log.ticket, max(0.0, used - self._counted))
         self.workplace.control.run(sql("used_time.count"), values)
@@ -80,25 +82,32 @@ class Spending:
 
     def now(self) -> Cost:
         """All of it."""
-        return total((self._sessions(), *(worker.account.told for worker in self.workplace.crew)))
+        return total(
+            (self._sessions(), *(worker.account.reported for worker in self.workplace.all_workers))
+        )
 
     def settle(self, visits: Visits) -> None:
         """Hear of all that workers have done; one that is gone says nothing."""
-        for worker in self.workplace.crew:
+        for worker in self.workplace.all_workers:
             with suppress(CerebroError):
-                drive(worker.session, visits.settle(worker))
+                drive(worker.session, visits.report_cost(worker))
 
     def abandon(self) -> None:
         """Workers are about to be ended, whatever they do."""
-        for worker in self.workplace.crew:
+        for worker in self.workplace.all_workers:
             worker.account.abandon()
 
     def rest(self) -> Cost:
         """What belongs to no visit and no evaluation, and is in no log yet."""
-        found = total((self._sessions(), *(worker.account.rest for worker in self.workplace.crew)))
-        left, self._logged = found.less(self._logged), found
+        found = total(
+            (
+                self._sessions(),
+                *(worker.account.unassigned for worker in self.workplace.all_workers),
+            )
+        )
+        left, self._logged = found.subtract(self._logged), found
         return left
 
     def _sessions(self) -> Cost:
-        self._own = total((self._own, Cost(backend_seconds=self.workplace.spent_seconds())))
+        self._own = total((self._own, Cost(backend_seconds=self.workplace.take_session_seconds())))
         return self._own

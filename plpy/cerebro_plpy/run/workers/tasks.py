@@ -7,7 +7,13 @@ from typing import Protocol, Union
 
 from cerebro_plpy.errors import ConnectionFailure, OutOfMemory, TrainerFailure
 from cerebro_plpy.platform.job import Sums
-from cerebro_plpy.platform.visit_protocol import BestState, TourVisit, Trained, TrainVisit, Worker
+from cerebro_plpy.platform.visit_protocol import (
+    BatchResult,
+    BatchVisit,
+    BestState,
+    TrainVisit,
+    Worker,
+)
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.log.run_log import DecisionRow
 from cerebro_plpy.run.request.run_request import Evaluation
@@ -137,7 +143,7 @@ class Visiting(OfTour):
 
     tour: VisitBatch
     since: float
-    visits: Sequence[TourVisit] = ()
+    visits: Sequence[BatchVisit] = ()
 
     @property
     def trains(self) -> bool:
@@ -161,7 +167,7 @@ class Storing(OfTour):
     """
 
     tour: VisitBatch
-    trained: Trained
+    trained: BatchResult
     worker: Worker
     seconds: float
     evaluated: bool = False

@@ -11,14 +11,14 @@ from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.optimizers import OptimizerSpec, goes_on_with
 from cerebro_plpy.database.sessions.async_dispatcher import drive
 from cerebro_plpy.errors import ConfigFailure, DatatypeMismatch
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import Job
-from cerebro_plpy.platform.session_pool import Workplace
 from cerebro_plpy.run.request import visit_jobs
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.workers.workers import Crew
 
 
-def check(workplace: Workplace, request: FitRequest, crew: Crew) -> None:
+def check(workplace: CallContext, request: FitRequest, crew: Crew) -> None:
     """Raises DatatypeMismatch where weights do not fit; a NOTICE says where an optimizer begins
     anew.
     """
@@ -51,7 +51,7 @@ def _restore(request: FitRequest, config: Config, crew: Crew) -> bool:
     state = visit_jobs.initial_state(request, config, 0)
     job = Job("restore", visit_jobs.program(request, config), state.key)
     try:
-        return drive(worker.session, crew.visits.restore(worker, state, job))
+        return drive(worker.session, crew.visits.check_state(worker, state, job))
     except ConfigFailure as error:
         raise DatatypeMismatch(
             f"mst_key={config.mst_key} cannot go on from the weights of the model before: "

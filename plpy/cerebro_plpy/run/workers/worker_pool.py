@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 from cerebro_plpy.database.sessions.async_dispatcher import Dispatcher, Outcome, drive
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.platform.job import Dataset
-from cerebro_plpy.platform.visit_protocol import EvaluateVisit, TourVisit, Trained, Visits, Worker
+from cerebro_plpy.platform.visit_protocol import (
+    BatchResult,
+    BatchVisit,
+    EvaluateVisit,
+    Visits,
+    Worker,
+)
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.workers.tasks import (
     Further,
@@ -65,7 +71,7 @@ class Assignments:
 
     def settle(self, worker: Worker) -> None:
         """Hear what an idle worker has cost, before it goes."""
-        drive(worker.session, self._visits.settle(worker))
+        drive(worker.session, self._visits.report_cost(worker))
 
     @property
     def over(self) -> bool:
@@ -115,9 +121,9 @@ class Assignments:
         """Give a worker what follows an evaluation."""
         do = self._visits
         steps: Any = (
-            do.keep(worker, task.best)
+            do.retain(worker, task.best)
             if isinstance(task, Keeping)
-            else do.results(worker, task.sums)
+            else do.compute_metrics(worker, task.sums)
         )
         self._give(worker, task, steps)
 
@@ -143,9 +149,9 @@ class Assignments:
             or unstored.worker is not worker
             or tour[0].kind != "train"
         )
-        return not alone and self._visits.stores_beside(worker, unstored.trained, datasets)
+        return not alone and self._visits.can_overlap(worker, unstored.trained, datasets)
 
-    def train(self, worker: Worker, tour: VisitBatch, visits: Sequence[TourVisit]) -> None:
+    def train(self, worker: Worker, tour: VisitBatch, visits: Sequence[BatchVisit]) -> None:
         """Give a worker a tour, as `may_begin` has allowed."""
         task = Visiting(tour, time.monotonic(), visits)
         begin: Callable[..., Any] = (
@@ -158,7 +164,9 @@ class Assignments:
         tours: Any = [each.visits for each in task.tasks]
         self._give(worker, task, self._visits.train_fused(worker, tours))
 
-    def trained(self, worker: Worker, task: Visiting, done: Trained, *, evaluated: bool) -> None:
+    def trained(
+        self, worker: Worker, task: Visiting, done: BatchResult, *, evaluated: bool
+    ) -> None:
         """A worker has trained a tour, which is still to be stored; whether it is to be `evaluated`
         then.
         """
@@ -182,7 +190,7 @@ class Assignments:
         """
         if self.over:
             for worker in self._workers.values():
-                drive(worker.session, self._visits.release(worker))
+                drive(worker.session, self._visits.stop_trainer(worker))
             time.sleep(PAUSE_SECONDS)
 
     def finish(self, worker: Worker, task: Visiting) -> None:

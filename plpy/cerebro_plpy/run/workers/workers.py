@@ -13,7 +13,7 @@ from typing import TypeVar
 from cerebro_plpy.configs.params.frameworks import BACKENDS
 from cerebro_plpy.database.sessions.async_dispatcher import Dispatcher, Steps
 from cerebro_plpy.errors import CerebroError, ObjectNotReady, TrainerFailure
-from cerebro_plpy.platform.session_pool import Workplace
+from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.visit_protocol import Visits, Worker
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.log.run_log import RunLog
@@ -33,19 +33,19 @@ class Crew:
     visits: Visits
 
 
-def start(workplace: Workplace, request: FitRequest, places: int) -> Crew:
+def start(workplace: CallContext, request: FitRequest, places: int) -> Crew:
     """Start the trainers, of so many as there are places; where the framework is still to be
     chosen, of each one that is installed. How each computes does not depend on how many there are,
     for bits do on that."""
     frameworks = (
-        sorted(set(request.backends.values())) or BACKENDS[: 1 if workplace.local else None]
+        sorted(set(request.backends.values())) or BACKENDS[: 1 if workplace.is_local else None]
     )
     posts = (
         [None]
-        if workplace.local
+        if workplace.is_local
         else workplace.platform.assign_segments(request.source.segments, request.workers)
     )
-    workers = workplace.workers(posts[:places], frameworks)
+    workers = workplace.open_workers(posts[:places], frameworks)
     visits = workplace.platform.visits(
         trainers_of(workplace, dict(enumerate(posts)), request.gpus, request.repeat.threads),
         workplace.settings,
@@ -53,12 +53,12 @@ def start(workplace: Workplace, request: FitRequest, places: int) -> Crew:
         workplace.db.info,
     )
     missing = _missing(workplace, visits, workers, some_may=not request.backends)
-    workplace.dismiss(list(missing))
+    workplace.close_workers(list(missing))
     return Crew([worker for worker in workers if worker not in missing], visits)
 
 
 def trainers_of(
-    workplace: Workplace,
+    workplace: CallContext,
     posts: Mapping[int, int | None],
     gpus: tuple[int, ...],
     threads: int | None = None,
@@ -79,7 +79,7 @@ def trainers_of(
 
 
 def _missing(
-    workplace: Workplace, visits: Visits, workers: Sequence[Worker], some_may: bool
+    workplace: CallContext, visits: Visits, workers: Sequence[Worker], some_may: bool
 ) -> dict[Worker, ObjectNotReady]:
     """Start all trainers side by side; the workers whose framework is not installed, if `some_may`
     be so.
@@ -101,7 +101,7 @@ def _missing(
 
 
 def choose_frameworks(
-    workplace: Workplace, request: FitRequest, crew: Crew, log: RunLog
+    workplace: CallContext, request: FitRequest, crew: Crew, log: RunLog
 ) -> tuple[FitRequest, Sequence[Worker]]:
     """The request with a framework for each configuration, and the workers that these need."""
     if request.backends:
@@ -110,7 +110,7 @@ def choose_frameworks(
     found = framework_choice.choose(crew.visits, request, first, log, workplace.db.info)
     log.backends(found)
     needed = [worker for worker in crew.workers if worker.framework in found.values()]
-    workplace.dismiss([worker for worker in crew.workers if worker not in needed])
+    workplace.close_workers([worker for worker in crew.workers if worker not in needed])
     return replace(request, backends=found), needed
 
 
@@ -118,7 +118,7 @@ T = TypeVar("T")
 
 
 def together(
-    workplace: Workplace, crew: Crew, steps: Sequence[Steps[T]]
+    workplace: CallContext, crew: Crew, steps: Sequence[Steps[T]]
 ) -> Iterator[tuple[Worker, T | None]]:
     """What the steps of each worker come to, as they end; the first error ends it."""
     dispatcher: Dispatcher[T] = Dispatcher(workplace.check)
@@ -131,17 +131,18 @@ def together(
             yield crew.workers[outcome.worker], outcome.value
 
 
-def crew_for(workplace: Workplace, framework: str, gpu: bool, segments: Sequence[int]) -> Crew:
+def crew_for(workplace: CallContext, framework: str, gpu: bool, segments: Sequence[int]) -> Crew:
     """Workers that score what lies on these segments, or one worker that scores all.
 
     Trainers of a run with as many as are asked for, or of the usual size, can be used again.
     """
-    asked, platform = workplace.together, workplace.platform
-    workers = workplace.standing(workplace.platform.assign_segments(segments, 1), framework)
+    asked, platform = workplace.requested_workers, workplace.platform
+    workers = workplace.reuse_workers(workplace.platform.assign_segments(segments, 1), framework)
     numbered = {worker.number: worker.segment_id for worker in workers}
     trainers = [
         replace(
-            trainer, trainers=asked or platform.scoring_trainers(trainer.trainers, workplace.local)
+            trainer,
+            trainers=asked or platform.scoring_trainers(trainer.trainers, workplace.is_local),
         )
         for trainer in trainers_of(workplace, numbered, settings.devices(workplace.settings, gpu))
     ]
@@ -152,7 +153,7 @@ def crew_for(workplace: Workplace, framework: str, gpu: bool, segments: Sequence
 
 
 def score(
-    workplace: Workplace,
+    workplace: CallContext,
     find_crew: Callable[[], Crew],
     work: Callable[[Crew], T],
     *,
@@ -166,7 +167,7 @@ def score(
     try:
         return work(crew)
     except CerebroError as error:
-        workplace.dismiss(crew.workers)
+        workplace.close_workers(crew.workers)
         for worker in crew.workers:
             worker.memory.forget()  # the caller's own session has no other worker
         if not (again and isinstance(error, TrainerFailure)):
@@ -187,7 +188,7 @@ def residence(
 def may_stay(request: FitRequest, workers: Sequence[Worker]) -> bool:
     """Whether each of these workers can serve all segments, and has room for all of their rows."""
     room = min((worker.memory.cache_bytes for worker in workers), default=0)
-    return all(worker.replaceable for worker in workers) and has_room(request, room)
+    return all(worker.is_replaceable for worker in workers) and has_room(request, room)
 
 
 def has_room(request: FitRequest, room: int) -> bool:

@@ -16,7 +16,7 @@ PAUSE_SECONDS = 0.1  # between two looks at its memory
 BOTH = 2
 
 
-def seconds(pid: int) -> float | None:
+def read_seconds(pid: int) -> float | None:
     """Processor seconds of a process since it began; None where it is gone."""
     try:
         return time.clock_gettime(
@@ -54,7 +54,7 @@ class Clock:
 
     def look(self, pid: int) -> None:
         """See what it has used by now; it may be gone when somebody wants to know."""
-        used = seconds(pid) if pid and not self._ended else None
+        used = read_seconds(pid) if pid and not self._ended else None
         if used is None:
             return
         if not self._pid:

@@ -33,7 +33,7 @@ def shared(spare: int) -> tuple[int, ...]:
     return tuple(found[min(spare, len(found) - 1) :])
 
 
-def apart(spare: int) -> tuple[int, ...]:
+def trainer_cores(spare: int) -> tuple[int, ...]:
     """The processors of trainers, where any are spared."""
     return shared(spare) if spare else ()
 

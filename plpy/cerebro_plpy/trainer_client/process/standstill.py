@@ -57,7 +57,7 @@ class Standstill:
         if now - self._looked < PAUSE_SECONDS:
             return False
         self._looked = now
-        seen = (pid, cpu_clock.seconds(pid))
+        seen = (pid, cpu_clock.read_seconds(pid))
         limit = patience(state(pid))
         if seen == self._seen and limit < math.inf:
             self._looks += 1
