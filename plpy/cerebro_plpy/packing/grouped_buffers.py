@@ -115,17 +115,17 @@ class GroupedLayouts(NamedTuple):
                 self.validation.find_buffer_ids(number),
                 counts=group.classes,
             )
-            for number, group in enumerate(groups.found)
+            for number, group in enumerate(groups.rows_by_group)
         }
 
 
 def lay_out_groups(groups: Groups, keys: Sequence[int], block_rows: int) -> GroupedLayouts:
     """Place the rows of groups on segments with these keys; rows without a group fill them up."""
-    ungrouped_training, ungrouped_validation = groups.loose
+    ungrouped_training, ungrouped_validation = groups.ungrouped_rows
     training = wrap_around(
-        [group.training for group in groups.found], ungrouped_training, len(keys)
+        [group.training for group in groups.rows_by_group], ungrouped_training, len(keys)
     )
-    validation_rows = [*(group.validation for group in groups.found), ungrouped_validation]
+    validation_rows = [*(group.validation for group in groups.rows_by_group), ungrouped_validation]
     validation = spread_evenly(training, validation_rows)
     max_rows = max(1, block_rows // BUFFERS_PER_BLOCK)
     return GroupedLayouts(

@@ -155,4 +155,4 @@ def test_texts_that_a_collation_takes_for_equal_are_told_apart(types: Workbench)
     groups = [
         read_groups(Session(types), "train", each, GroupRequest("letter", 1)) for each in parts
     ]
-    assert groups[0] == groups[1] and len(groups[0].found) == 4
+    assert groups[0] == groups[1] and len(groups[0].rows_by_group) == 4

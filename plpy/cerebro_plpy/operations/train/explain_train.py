@@ -155,7 +155,7 @@ def _groups(table: RawTable) -> Iterator[Row]:
     groups = table.groups
     if groups is None:
         return
-    for each in groups.found:
+    for each in groups.rows_by_group:
         rows = {"rows": [each.training, each.validation]}
         said = f"{each.training} rows to train on, {each.validation} held back"
         yield _row(
@@ -165,11 +165,17 @@ def _groups(table: RawTable) -> Iterator[Row]:
             "it has models of its own, tried as those of all rows are",
             rows,
         )
-    trained, held = groups.loose
+    trained, held = groups.ungrouped_rows
     what = f"{trained} rows to train on, {held} held back"
-    few = f"{groups.small} values of {groups.column} with fewer than {groups.least} rows"
+    few = f"{groups.small_values} values of {groups.column} with fewer than {groups.least} rows"
     why = f"NULL, and {few}: the model of all rows predicts them"
-    yield _row("group", "others", what, why, {"rows": list(groups.loose), "small": groups.small})
+    yield _row(
+        "group",
+        "others",
+        what,
+        why,
+        {"rows": list(groups.ungrouped_rows), "small": groups.small_values},
+    )
 
 
 def _columns(table: RawTable) -> Iterator[Row]:

@@ -32,13 +32,13 @@ def entries(tried: Sequence[Proposal], groups: Groups | None, rows: int) -> list
     """All configurations of a run over so many rows, in the order of their keys, which count from
     1.
     """
-    count = len(tried) * (1 + len(groups.found) if groups else 1)
+    count = len(tried) * (1 + len(groups.rows_by_group) if groups else 1)
     check("the number of configurations with those of groups", count, CONFIGS)
     found = []
     for number, proposal in enumerate(tried, 1):
         found.append(Entry(number, None, proposal))
         usual = choose_batch_size(rows) == proposal.params["batch_size"]
-        for group in groups.found if groups else ():
+        for group in groups.rows_by_group if groups else ():
             found.append(Entry(number, group.value, _over(proposal, group) if usual else proposal))
     return found
 

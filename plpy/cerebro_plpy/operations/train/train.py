@@ -126,9 +126,9 @@ def tell(db: Database, table: RawTable) -> None:
             f"{table.rows} rows, a share of {table.share:.2g}, are trained on: in the time of "
             "budget no epoch would go over all of them"
         )
-    if table.groups and table.groups.small:
+    if table.groups and table.groups.small_values:
         few = (
-            f"{table.groups.small} values of {table.groups.column} have fewer than "
+            f"{table.groups.small_values} values of {table.groups.column} have fewer than "
             f"{table.groups.least} rows"
         )
         db.notice(
@@ -148,7 +148,11 @@ def tell(db: Database, table: RawTable) -> None:
 def decisions(aim: Aim, table: RawTable, request: FitRequest) -> str:
     """What was decided of the table, and how to see more of it."""
     name, task, groups = table.target.column.name, table.target.task, table.groups
-    apart = f" for all rows and for {len(groups.found)} groups by {groups.column}" if groups else ""
+    apart = (
+        f" for all rows and for {len(groups.rows_by_group)} groups by {groups.column}"
+        if groups
+        else ""
+    )
     count = len(request.configs) + (
         request.search.drawing.to_come if request.search and request.search.drawing else 0
     )

@@ -188,7 +188,9 @@ def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Wo
     inputs = table.recipe.table
     weights = estimate_weights(inputs, table.target.head)
     rows, groups = (table.rows, table.validation_rows), table.groups
-    grouped = (len(groups.found), 1 - groups.loose[0] / table.rows) if groups else (0, 0.0)
+    grouped = (0, 0.0)
+    if groups:
+        grouped = (len(groups.rows_by_group), 1 - groups.ungrouped_rows[0] / table.rows)
     return Workload(
         *rows, weights, segments, workers, aim.core, choose_max_epochs(inputs), *grouped
     )

@@ -204,7 +204,9 @@ def read_table(
         weighed,
     )
     validation = _held_part(module, training, halves.validation, (wishes, held, aim, seed))
-    held_rows = known.held_back if aim.task == CLASSIFICATION else count_rows(reader, validation)
+    held_rows = (
+        known.comparable_rows if aim.task == CLASSIFICATION else count_rows(reader, validation)
+    )
     check_rows(module, aim.rows, held_rows, split)
     parts = training, validation
     unused = count.present - aim.rows - (held_rows if wishes.held is None else 0)
@@ -420,7 +422,7 @@ def _divide(
             if best is None
             else count_classes(reader, divided.places, divided.sides(seed), target, many)
         )
-        classes = known if target.family in (TEXT, "integer") else known.together()
+        classes = known if target.family in (TEXT, "integer") else known.without_values()
         uneven = classes.unevenness(divided.split.share)
         best = min(best or (uneven, seed, known), (uneven, seed, known), key=lambda each: each[:2])
         if uneven < 1 and known.rows > FEW:

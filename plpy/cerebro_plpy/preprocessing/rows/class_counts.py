@@ -1,8 +1,7 @@
-"""How many rows of a raw table have what to predict, and on which side of a split those of each
-class are.
+"""Counts of the rows of a raw table: how many have a target, and how many of each class per side.
 
-Each question is one pass over the table. What is known of classes and of numbers of rows follows
-from these counts, so that nothing is counted twice.
+Each function reads the table once. Classes and numbers of rows follow from these counts, so that
+nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -23,36 +22,30 @@ from cerebro_plpy.preprocessing.values.families import TEXT
 
 MOST_CLASSES = 10_000
 FEW_CLASSES = 1000
-"""More different numbers are no classes."""
+"""Numbers with more different values are not taken for classes."""
 FIRST_ROWS = 50_000
-"""Among so many rows, whichever they are, too many different values are seen at once as a rule."""
+"""Rows in which too many different values show at once as a rule."""
 NO_ROWS = Expression("false")
 
 
 class TargetCounts(NamedTuple):
-    """Rows of a table, and those of them that have a target; the largest values of columns that
-    grow, as texts.
-    """
+    """The rows of a table."""
 
     rows: int
-    present: int
-    newest: Mapping[str, str | None]
+    present: int  # rows that have a target
+    newest: Mapping[str, str | None]  # the largest values of columns that grow, as texts
 
 
 class SideCounts(NamedTuple):
-    """Of a value of the target, as text: rows on either side. It is None where there are more than
-    MOST_CLASSES.
-    """
+    """The rows of each side that have one value of the target."""
 
-    value: str | None
+    value: str | None  # None stands for all values of more than MOST_CLASSES
     training: int
     validation: int
 
 
 class ClassCounts(NamedTuple):
-    """The rows of either side that have a target, by its values; none where these are too `many` to
-    tell.
-    """
+    """The rows of each side that have a target, by its values."""
 
     counts: tuple[SideCounts, ...]
 
@@ -63,61 +56,56 @@ class ClassCounts(NamedTuple):
 
     @property
     def training(self) -> int:
-        """Rows that are trained on."""
+        """The number of training rows."""
         return sum(each.training for each in self.counts)
 
     @property
+    def rows(self) -> int:
+        """The number of rows of both sides."""
+        return sum(each.training + each.validation for each in self.counts)
+
+    @property
     def classes(self) -> tuple[str, ...]:
-        """The texts of training rows, in the order that packing gives to classes."""
+        """The values of training rows, in the order that packing gives to classes."""
         return tuple(each.value for each in self.counts if each.training and each.value is not None)
 
     @property
-    def held_back(self) -> int:
-        """Rows of these classes that models are compared by."""
+    def comparable_rows(self) -> int:
+        """The number of validation rows whose class is trained on."""
         return sum(each.validation for each in self.counts if each.training)
 
-    def together(self) -> ClassCounts:
-        """The same rows as if all had one value."""
+    def without_values(self) -> ClassCounts:
+        """Return the counts of the same rows as if all had one value."""
         return ClassCounts((SideCounts(None, self.training, self.rows - self.training),))
 
     def unevenness(self, share: float) -> float:
-        """How far sides are from what they should be: below 1 where no class is missing in
-        training, and no side empty.
+        """Return how far the sides are from a share of validation rows in each class.
 
-        >>> ClassCounts((SideCounts("a", 8, 2), Count("b", 4, 1))).unevenness(0.2)
+        The result is below 1 if training has every class and neither side is empty.
+
+        >>> ClassCounts((SideCounts("a", 8, 2), SideCounts("b", 4, 1))).unevenness(0.2)
         0.0
-        >>> ClassCounts((SideCounts("a", 0, 2), Count("b", 8, 0))).unevenness(0.2) > 1
+        >>> ClassCounts((SideCounts("a", 0, 2), SideCounts("b", 8, 0))).unevenness(0.2) > 1
         True
         """
-        rows = self.rows or 1
         classes = self.counts if len(self.counts) <= FEW_CLASSES else ()
-        lost = sum(1 for each in classes if not each.training and each.validation > 1)
-        far = (
-            sum(
-                abs(each.validation - share * (each.training + each.validation))
-                for each in self.counts
-            )
-            / rows
+        untrained = sum(1 for each in classes if not each.training and each.validation > 1)
+        distances = (
+            abs(each.validation - share * (each.training + each.validation)) for each in self.counts
         )
-        nothing = not self.training or self.training == self.rows
-        return lost + nothing + far / (1 + far)
-
-    @property
-    def rows(self) -> int:
-        """Rows of both sides."""
-        return sum(each.training + each.validation for each in self.counts)
+        distance = sum(distances) / (self.rows or 1)
+        is_one_sided = self.training in (0, self.rows)
+        return untrained + is_one_sided + distance / (1 + distance)
 
 
 class SideTables(NamedTuple):
-    """The quoted names of the tables where training rows lie, and those that are held back: one
-    table as a rule.
-    """
+    """The quoted names of the tables of training and of validation rows, which may be one table."""
 
     training: str
     validation: str
 
     def parts(self, both: Sides) -> Iterator[tuple[str, Sides]]:
-        """Each table with the sides that its rows can be on."""
+        """Yield each table with the sides that its rows can be on."""
         if self.training == self.validation:
             yield self.training, both
         else:
@@ -128,21 +116,18 @@ class SideTables(NamedTuple):
 def count_targets(
     reader: Reader, table: str, target: RawColumn, growing: Sequence[RawColumn] = ()
 ) -> TargetCounts:
-    """Count the rows of a table, of which these columns may grow."""
+    """Count the rows of a table; `growing` are the columns whose largest value is read."""
     newest = ", ".join(
         written(f"pg_catalog.max({comparable(column)})", column.family) for column in growing
     )
     statement = sql("features.total", source=table, value=_name(target), newest=newest)
     ((rows, present, values),) = reader.run(statement)
-    return TargetCounts(
-        rows, present, {column.name: value for column, value in zip(growing, values)}
-    )
+    by_column = {column.name: value for column, value in zip(growing, values)}
+    return TargetCounts(rows, present, by_column)
 
 
 def has_many_values(reader: Reader, table: str, target: RawColumn) -> bool:
-    """Whether a few rows show already that there are more than MOST_CLASSES values; which rows
-    these are is all one.
-    """
+    """Return whether a few rows already have more than MOST_CLASSES values."""
     value = distinct_text(target.name).text if target.family == TEXT else _name(target)
     statement = sql("features.different", source=table, value=value)
     return bool(reader.run(statement, (MOST_CLASSES, FIRST_ROWS))[0][0])
@@ -151,7 +136,7 @@ def has_many_values(reader: Reader, table: str, target: RawColumn) -> bool:
 def count_classes(
     reader: Reader, places: SideTables, both: Sides, target: RawColumn, many: bool
 ) -> ClassCounts:
-    """Count the rows of both sides by the values of the target, but for `many`."""
+    """Count the rows of both sides by the values of the target, or all together if `many`."""
     counts: dict[str | None, SideCounts] = {}
     value = "NULL::text" if many else distinct_text(target.name, target.family).text
     for table, sides in places.parts(both):
@@ -169,7 +154,8 @@ def _run_count(
     training = f"pg_catalog.count(*) FILTER (WHERE {both.training.text})"
     validation = f"pg_catalog.count(*) FILTER (WHERE {both.validation.text})"
     if both.all:
-        validation = f"pg_catalog.count(*) - {training}"  # what is asked twice is computed once
+        # PostgreSQL computes an aggregate that stands twice once.
+        validation = f"pg_catalog.count(*) - {training}"
     statement = sql(
         "features.sides",
         value=value,

@@ -1,4 +1,4 @@
-"""How far a look at a table came, for the error that ends it."""
+"""The progress of reading a table, for the error that ends it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cerebro_plpy.errors import OutOfTime
 
 @contextmanager
 def error_step(progress: str) -> Iterator[None]:
-    """Have an error for want of time say how far the work came before this step."""
+    """Add the progress before this step to an error that ends it for want of time."""
     try:
         yield
     except OutOfTime as error:

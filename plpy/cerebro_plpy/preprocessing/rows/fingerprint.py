@@ -1,6 +1,4 @@
-"""What tells the rows of a table from others, in all that a network sees of them: a sum of hashes,
-in any order.
-"""
+"""A fingerprint of the rows that a network is trained on: a sum of hashes, in any order of rows."""
 
 from __future__ import annotations
 
@@ -13,48 +11,50 @@ from cerebro_plpy.preprocessing.recipe.split_encoding import packed_inputs
 from cerebro_plpy.preprocessing.rows.row_subset import RowSubset
 from cerebro_plpy.preprocessing.values import thumbnails
 
-TEXT = 't.label COLLATE pg_catalog."C"'
+LABEL_TEXT = 't.label COLLATE pg_catalog."C"'
 
 
 class Digest(NamedTuple):
-    """Of the rows of a side: how many there are of each class, or of none, and the sum of their
-    hashes.
-    """
+    """The rows of one side: their number by class, and the sum of their hashes."""
 
-    counts: dict[str | None, int]
+    counts: dict[str | None, int]  # the key is None if there are no classes
     hashes: int
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return sum(self.counts.values())
 
 
-def compute_digest(reader: Reader, part: RowSubset, table: str, classes: bool) -> Digest:
-    """The digest of a side whose raw rows are such a table.
+def compute_digest(reader: Reader, part: RowSubset, table: str, has_classes: bool) -> Digest:
+    """Return the digest of one side.
 
-    A hash over the bytes of arrays takes half as long as one over each of their elements.
+    A hash over the bytes of an array takes half as long as one over each element.
+
+    Args:
+        table: the table of raw rows made from the side.
     """
     arrays = ", ".join(
         f"t.{each.name}" if each.kind == thumbnails.KIND else f"cerebro.array_bytes(t.{each.name})"
         for each in packed_inputs(part.recipe)
     )
-    numbers = [*([] if classes else ["label"]), *([] if part.weight is None else ["weight"])]
-    hashes = [
-        f"pg_catalog.hash_array_extended(ARRAY[{arrays}], 0)",
-        *([f"pg_catalog.hashtextextended({TEXT}, 0)"] if classes else []),
-        *(f"pg_catalog.hashfloat8extended(t.{name}, 0)" for name in numbers),
-    ]
-    # What differs is to differ in the sum, too, wherever it stands.
-    row = f"pg_catalog.hash_array_extended(ARRAY[{', '.join(hashes)}], 0)"
-    found = reader.run(
-        sql("features.digest", label=TEXT if classes else "NULL::text", hash=row, table=table)
-    )
+    hashes = [f"pg_catalog.hash_array_extended(ARRAY[{arrays}], 0)"]
+    if has_classes:
+        hashes.append(f"pg_catalog.hashtextextended({LABEL_TEXT}, 0)")
+    else:
+        hashes.append("pg_catalog.hashfloat8extended(t.label, 0)")
+    if part.weight is not None:
+        hashes.append("pg_catalog.hashfloat8extended(t.weight, 0)")
+    # A hash of the hashes: equal parts of two rows must not cancel out in the sum.
+    row_hash = f"pg_catalog.hash_array_extended(ARRAY[{', '.join(hashes)}], 0)"
+    label = LABEL_TEXT if has_classes else "NULL::text"
+    counts = reader.run(sql("features.digest", label=label, hash=row_hash, table=table))
     return Digest(
-        {name: rows for name, rows, _ in found}, sum(int(hashed) for _, _, hashed in found)
+        counts={name: rows for name, rows, _ in counts},
+        hashes=sum(int(hash_sum) for _, _, hash_sum in counts),
     )
 
 
 def fingerprint(training: int, validation: int) -> str:
-    """A text by which both sides of a table are compared with those of another time."""
+    """Return the text by which both sides of a table are compared with those of another time."""
     return hashlib.sha256(f"{training}/{validation}".encode()).hexdigest()

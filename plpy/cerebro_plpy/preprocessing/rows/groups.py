@@ -1,15 +1,13 @@
-"""The groups of a raw table: which values of a column have so many rows that a model of their own
-is worth it.
+"""The groups of a raw table: values of a column that have enough rows for a model of their own.
 
-All other rows, those whose value is NULL among them, are learned from by the model of all rows
-alone.
+The model of all rows alone learns from all other rows, those with NULL among them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
@@ -22,48 +20,38 @@ from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import TEXT
 
 FAMILIES = (TEXT, "integer", "date")
-"""Of columns whose values have one text each."""
-LEAST_ROWS, MOST_GROUPS = 100, 1000
-"""Rows that a group is trained on at the least, where nobody says it; and groups of a run, at the
-most.
-"""
+"""Families of columns whose values have one text each."""
+LEAST_ROWS = 100
+"""Training rows that a group must have by default."""
+MOST_GROUPS = 1000
 
 
 class GroupRequest(NamedTuple):
-    """By which column a call wants groups, of how many rows at the least; and the classes of the
-    target, if any.
-    """
+    """The groups that a call asks for."""
 
     column: str
-    least: int
-    classes: tuple[str, ...] = ()
+    least: int  # training rows that a group must have
+    classes: tuple[str, ...] = ()  # of the target, if it has classes
     family: str | None = TEXT
 
 
 class GroupRows(NamedTuple):
-    """A group, and how many of its rows are trained on, and held back; and the former by classes,
-    if there are any.
-    """
+    """The rows of one group."""
 
     value: str
     training: int
     validation: int
-    classes: tuple[int, ...] = ()
+    classes: tuple[int, ...] = ()  # training rows by class
 
 
 class Groups(NamedTuple):
-    """The groups of a table by the values of a column, the largest first; values of fewer than
-    `least` rows have none.
-
-    `small` are those values, as many as there are, and `loose` all rows without a group, on both
-    sides.
-    """
+    """The groups of a table by the values of a column, the largest first."""
 
     column: str
-    least: int
-    found: tuple[GroupRows, ...]
-    small: int
-    loose: tuple[int, int]
+    least: int  # training rows that a group must have
+    rows_by_group: tuple[GroupRows, ...]
+    small_values: int  # number of values with fewer rows
+    ungrouped_rows: tuple[int, int]  # training and validation rows without a group
     family: str | None = TEXT
 
     @property
@@ -73,15 +61,14 @@ class Groups(NamedTuple):
 
     @property
     def order(self) -> Expression:
-        """What puts rows in the order of groups, those without one last."""
-        return Expression(
-            f"pg_catalog.array_position(%s::text[], {self.value.text})",
-            ([each.value for each in self.found],),
-        )
+        """The position of the group of a row; NULL, which is last, if it has none."""
+        values = [group.value for group in self.rows_by_group]
+        text = f"pg_catalog.array_position(%s::text[], {self.value.text})"
+        return Expression(text, (values,))
 
 
 def check_group_column(module: str, columns: Sequence[RawColumn], name: str, target: str) -> None:
-    """Raises where rows cannot be grouped by a column."""
+    """Raise an error if rows cannot be grouped by a column."""
     column = find_column(module, columns, name, "group_by")
     if name == target:
         raise InvalidParameter(
@@ -98,55 +85,72 @@ def check_group_column(module: str, columns: Sequence[RawColumn], name: str, tar
 
 
 def read_groups(
-    reader: Reader, module: str, parts: tuple[RowSubset, RowSubset], asked: GroupRequest
+    reader: Reader, module: str, parts: tuple[RowSubset, RowSubset], request: GroupRequest
 ) -> Groups:
-    """The groups of rows on both sides; raises InvalidParameter where there is none, or too
-    many.
+    """Return the groups of training and validation rows.
+
+    Raises InvalidParameter if there is no group, or if there are too many.
     """
-    column, least, classes, family = asked
-    labelled, held = (_count_by_group(reader, part, asked) for part in parts)
-    training, validation = (
-        {value: sum(rows.values()) for value, rows in side.items()} for side in (labelled, held)
-    )
-    worth = [
-        GroupRows(value, rows, validation[value], tuple(labelled[value][name] for name in classes))
+    training_part, validation_part = parts
+    classes_by_value = _count_by_group(reader, training_part, request)
+    training = _totals(classes_by_value)
+    validation = _totals(_count_by_group(reader, validation_part, request))
+    groups = [
+        GroupRows(
+            value=value,
+            training=rows,
+            validation=validation[value],
+            classes=tuple(classes_by_value[value][name] for name in request.classes),
+        )
         for value, rows in training.items()
-        if value is not None and rows >= least and validation.get(value)
+        if value is not None and rows >= request.least and validation.get(value)
     ]
     values = {*training, *validation} - {None}
-    if not worth:
+    if not groups:
         raise InvalidParameter(
-            f"{module} error: group_by is {column!r}, but none of its {len(values)} values has "
-            f"{least} rows that are trained on, and one that is held back.",
+            f"{module} error: group_by is {request.column!r}, but none of its {len(values)} values "
+            f"has {request.least} rows that are trained on, and one that is held back.",
             hint="Lower min_group_rows, or leave group_by out.",
         )
-    if len(worth) > MOST_GROUPS:
+    if len(groups) > MOST_GROUPS:
         raise InvalidParameter(
-            f"{module} error: group_by is {column!r}, of which {len(worth)} values have {least} "
-            f"rows or more; expected at most {MOST_GROUPS} groups.",
+            f"{module} error: group_by is {request.column!r}, of which {len(groups)} values have "
+            f"{request.least} rows or more; expected at most {MOST_GROUPS} groups.",
             hint="Raise min_group_rows: the rows of smaller groups have the model of all rows.",
         )
-    found = tuple(sorted(worth, key=lambda each: (-each.training, each.value)))
-    small = len(values) - len(found)
-    loose = (
-        sum(training.values()) - sum(each.training for each in found),
-        sum(validation.values()) - sum(each.validation for each in found),
+    groups.sort(key=lambda group: (-group.training, group.value))
+    ungrouped_training = sum(training.values()) - sum(group.training for group in groups)
+    ungrouped_validation = sum(validation.values()) - sum(group.validation for group in groups)
+    return Groups(
+        column=request.column,
+        least=request.least,
+        rows_by_group=tuple(groups),
+        small_values=len(values) - len(groups),
+        ungrouped_rows=(ungrouped_training, ungrouped_validation),
+        family=request.family,
     )
-    return Groups(column, least, found, small, loose, family)
 
 
-def _count_by_group(
-    reader: Reader, part: RowSubset, asked: GroupRequest
-) -> dict[str | None, Counter[str | None]]:
-    """The rows of each group on a side, by their classes."""
-    value, label = (
-        column_values.distinct_text(asked.column, asked.family),
-        part.label if asked.classes else Expression("NULL::text"),
+CountsByGroup = dict[Optional[str], Counter[Optional[str]]]
+"""The number of rows by group and class."""
+
+
+def _totals(counts: CountsByGroup) -> dict[str | None, int]:
+    return {value: sum(rows.values()) for value, rows in counts.items()}
+
+
+def _count_by_group(reader: Reader, part: RowSubset, request: GroupRequest) -> CountsByGroup:
+    """Count the rows of one side by group and class."""
+    value = column_values.distinct_text(request.column, request.family)
+    label = part.label if request.classes else Expression("NULL::text")
+    statement = sql(
+        "features.groups",
+        value=value.text,
+        label=label.text,
+        source=part.table,
+        side=part.side.text,
     )
-    texts = {"value": value.text, "label": label.text, "source": part.table, "side": part.side.text}
-    found: dict[str | None, Counter[str | None]] = {}
-    for group, name, rows in reader.run(
-        sql("features.groups", **texts), (*label.values, *part.side.values)
-    ):
-        found.setdefault(group, Counter())[name] += int(rows)
-    return found
+    counts: CountsByGroup = {}
+    for group, name, rows in reader.run(statement, (*label.values, *part.side.values)):
+        counts.setdefault(group, Counter())[name] += int(rows)
+    return counts

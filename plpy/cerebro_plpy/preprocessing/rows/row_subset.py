@@ -1,5 +1,5 @@
-"""The rows of a side of a raw table, and what is made of them: how many they are, of which classes,
-what is packed.
+"""The rows of one side of a raw table: how many they are, their classes, the table packed from
+them.
 """
 
 from __future__ import annotations
@@ -12,36 +12,29 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import packed_inputs
 from cerebro_plpy.preprocessing.values.columns import RawColumn
-from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.expression import Expression, combined_values
 
 
 class RowSubset(NamedTuple):
-    """The rows of a side: the quoted table where they lie, which they are, and what is made of
-    each, in which order.
+    """The rows of one side, and what is computed from each."""
 
-    `columns` are those of the table.
-    """
-
-    table: str
-    side: Expression
+    table: str  # quoted
+    side: Expression  # the condition that a row belongs to the side
     recipe: Recipe
     label: Expression
     order: Expression
-    columns: Sequence[RawColumn]
+    columns: Sequence[RawColumn]  # of the table
     weight: Expression | None = None
 
 
 def count_rows(reader: Reader, part: RowSubset) -> int:
-    """How many there are."""
-    return int(
-        reader.run(sql("features.rows", source=part.table, side=part.side.text), part.side.values)[
-            0
-        ][0]
-    )
+    """Return the number of rows."""
+    statement = sql("features.rows", source=part.table, side=part.side.text)
+    return int(reader.run(statement, part.side.values)[0][0])
 
 
 def read_labels(reader: Reader, part: RowSubset) -> set[str]:
-    """The classes that they have."""
+    """Return the classes of the rows."""
     statement = sql(
         "features.labels", label=part.label.text, source=part.table, side=part.side.text
     )
@@ -49,28 +42,31 @@ def read_labels(reader: Reader, part: RowSubset) -> set[str]:
 
 
 def both_hold(one: Expression, other: Expression) -> Expression:
-    """Whether two conditions hold."""
+    """Return the conjunction of two conditions."""
     return Expression(f"({one.text}) AND ({other.text})", (*one.values, *other.values))
 
 
 def raw_rows_statement(
     platform: Platform, part: RowSubset, output: str, group: Expression | None = None
 ) -> Expression:
-    """The statement that makes a table of the rows of a side: raw inputs, and what a network is to
-    give for them.
+    """Return the statement that creates a table of raw inputs and labels.
 
-    Rows decide themselves in which order they lie, so that it does not matter how they lie in the
-    table they are of; that of their `group` comes first.
+    Values of the rows decide their order, so that the order in the source does not matter.
+
+    Args:
+        output: the quoted name of the table.
+        group: orders rows by their group first.
     """
-    inputs = packed_inputs(part.recipe)
-    named = {**{each.name: each.value for each in inputs}, "label": part.label}
+    columns = {each.name: each.value for each in packed_inputs(part.recipe)}
+    columns["label"] = part.label
     if part.weight is not None:
-        named["weight"] = part.weight
-    rows = {
-        "columns": ", ".join(f"{each.text} AS {name}" for name, each in named.items()),
+        columns["weight"] = part.weight
+    order = [part.order] if group is None else [group, part.order]
+    clauses = {
+        "columns": ", ".join(f"{value.text} AS {name}" for name, value in columns.items()),
         "source": part.table,
         "side": part.side.text,
-        "order": ", ".join(each.inlined() for each in (group, part.order) if each is not None),
+        "order": ", ".join(expression.inlined() for expression in order),
     }
-    values = (*(value for each in named.values() for value in each.values), *part.side.values)
-    return Expression(platform.ordered_rows_sql(output, rows), values)
+    values = (*combined_values(columns.values()), *part.side.values)
+    return Expression(platform.ordered_rows_sql(output, clauses), values)

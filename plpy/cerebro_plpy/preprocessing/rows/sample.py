@@ -1,4 +1,4 @@
-"""A sample of the rows of a source, kept for all questions about it that need no more."""
+"""A sample of the rows of a source, stored for all statistics that do not need all rows."""
 
 from __future__ import annotations
 
@@ -13,34 +13,32 @@ from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 
 HASH = "hash"
-"""The name of a sample's column of hashes, if no other column has it."""
+"""Name of the sample's column of hashes, unless another column has it."""
 MOST_COLUMNS = 1600
-"""A table has at most so many."""
+"""PostgreSQL's limit of columns of a table."""
 
 
 def keep_sample(rows: SourceRows, source: Source, columns: Sequence[RawColumn]) -> Source:
-    """Return the source with a sample of these columns, if its rows are many and a table has room
-    for the columns.
+    """Return the source with a stored sample of these columns, if it has many rows.
 
-    The sample is what `Source.few` finds without it, but not all rows are read and hashed for each
-    question.
+    The rows are those that `Source.few` selects otherwise; but then each statement reads and hashes
+    all rows. A table needs room for the columns and the hash.
     """
-    if (
-        source.rows is None
-        or source.rows <= statistics.QUANTILES_SAMPLE
-        or len(columns) >= MOST_COLUMNS
-    ):
+    if source.rows is None or source.rows <= statistics.QUANTILES_SAMPLE:
         return source
-    sample = rows.name_table("sample")
-    names, few = [column.name for column in columns], source.few(source.rows, statistics.SAMPLE)
-    hashed = next(name for n in count() if (name := HASH + "_" * n) not in names)
+    if len(columns) >= MOST_COLUMNS:
+        return source
+    names = [column.name for column in columns]
+    few = source.few(source.rows, statistics.SAMPLE)
+    hash_name = next(name for n in count() if (name := HASH + "_" * n) not in names)
+    table = rows.name_table("sample")
     statement = sql(
         "features.keep_sample",
-        output=sample,
-        columns=f"{few.hash.text} AS {hashed}, {copied_columns(names)}",
+        output=table,
+        columns=f"{few.hash.text} AS {hash_name}, {copied_columns(names)}",
         source=few.table,
         side=few.side.text,
     )
     rows.session.run(statement, (*few.hash.values, *few.side.values))
-    kept = copy_item(sample, [hashed, *names])
-    return source._replace(sample=Sample(kept, Expression("true"), Expression(f"t.{hashed}")))
+    item = copy_item(table, [hash_name, *names])
+    return source._replace(sample=Sample(item, Expression("true"), Expression(f"t.{hash_name}")))

@@ -1,7 +1,6 @@
-"""Columns that are compared with a value that a log keeps as a text, such as the one where the last
-rows begin.
+"""Comparison of a column with a value that a log keeps as text.
 
-SPI binds such a value as a text, the driver as a literal of no type: only a cast makes both mean
+SPI binds such a value as text, the driver as a literal without a type: only a cast makes both mean
 the same.
 """
 
@@ -14,21 +13,16 @@ from cerebro_plpy.preprocessing.values.expression import Expression
 
 
 def comparable(column: RawColumn, row: str = "t") -> str:
-    """Return SQL for a column as a type of PostgreSQL's own, if it is not of a type that somebody
-    has made.
-    """
+    """Return a column as a type of PostgreSQL's own, which has operators of PostgreSQL's own."""
     name = f"{row}.{quote_identifier(column.name)}"
     return amount(name) if column.family == MONEY else f"{name}::{column.compared}"
 
 
 def compare(column: RawColumn, operator: str, value: str | None, row: str = "t") -> Expression:
-    """Return the condition that compares a column with a value, by one of PostgreSQL's own
-    operators.
-    """
-    compared = column.compared
+    """Return the condition that compares a column with a value."""
+    type_ = column.compared
     if column.family == MONEY:
-        compared = "numeric"
-        value = value and value.replace("$", "").replace(",", "")  # as amounts were written before
-    return Expression(
-        f"{comparable(column, row)} OPERATOR(pg_catalog.{operator}) %s::text::{compared}", (value,)
-    )
+        type_ = "numeric"
+        value = value and value.replace("$", "").replace(",", "")  # older logs have amounts
+    operation = f"OPERATOR(pg_catalog.{operator})"
+    return Expression(f"{comparable(column, row)} {operation} %s::text::{type_}", (value,))

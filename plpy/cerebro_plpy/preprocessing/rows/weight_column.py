@@ -1,6 +1,4 @@
-"""The columns that a call names beside those that it learns from, and how much a row counts by one
-of them.
-"""
+"""Columns that a call names: found by name; and the column of weights."""
 
 from __future__ import annotations
 
@@ -19,26 +17,30 @@ from cerebro_plpy.preprocessing.values.families import NUMBERS
 
 
 def find_column(
-    module: str, columns: Sequence[RawColumn], name: str, what: str, where: str = ""
+    module: str, columns: Sequence[RawColumn], name: str, argument: str, place: str = ""
 ) -> RawColumn:
-    """The column of that name, by which `what` is meant; raises UndefinedColumn where there is
-    none.
+    """Return the column that an argument names; raises UndefinedColumn if it is missing.
+
+    Args:
+        place: the table, for the message.
     """
     for column in columns:
         if column.name == name:
             return column
-    known = [column.name for column in columns]
+    names = [column.name for column in columns]
     raise UndefinedColumn(
-        f"{module} error: there is no column {name!r}{where}, which {what} names.",
-        hint=near_matches(name, known),
+        f"{module} error: there is no column {name!r}{place}, which {argument} names.",
+        hint=near_matches(name, names),
     )
 
 
 def read_column_name(
-    module: str, names: Collection[str], text: str, what: str, spelling: str
+    module: str, names: Collection[str], text: str, argument: str, spelling: str
 ) -> str:
-    """The name that is written so, as in SQL: small letters where it is not quoted; `spelling` is
-    that of the table.
+    """Return the column that a text names as in SQL, folded to lower case if it is not quoted.
+
+    Args:
+        spelling: the name of the table, for the message.
     """
     try:
         (name,) = split_columns(text)
@@ -46,7 +48,7 @@ def read_column_name(
         name = ""
     if name not in names:
         raise UndefinedColumn(
-            f"{module} error: {spelling} has no column {text!r}, which {what} names.",
+            f"{module} error: {spelling} has no column {text!r}, which {argument} names.",
             hint=f"Its columns are: {', '.join(names)}. Put a name with capitals or other signs in "
             "double quotes.",
         )
@@ -56,7 +58,10 @@ def read_column_name(
 def find_weight_column(
     module: str, columns: Sequence[RawColumn], name: str | None
 ) -> RawColumn | None:
-    """The column of weights, if one is wanted; raises DatatypeMismatch where it has no numbers."""
+    """Return the column of weights, if a call names one.
+
+    Raises DatatypeMismatch if it does not have numbers.
+    """
     if name is None:
         return None
     column = find_column(module, columns, name, "weight")
@@ -70,12 +75,16 @@ def find_weight_column(
 
 
 def weight_of_row(reader: Reader, module: str, source: Source, column: RawColumn) -> Expression:
-    """How much a row counts in the training loss: its weight by the mean of all, so that losses are
-    as without.
+    """Return the weight of a row in the training loss: its value divided by the mean of all.
+
+    So losses are comparable with those without weights. Raises InvalidParameter if a value is not a
+    weight.
     """
     weight = column_values.number(column.name, column.family or "")
-    text = sql("features.weights", source=source.table, weight=weight.text, side=source.side.text)
-    ((rows, usable, mean),) = reader.run(text, (*weight.values, *source.side.values))
+    statement = sql(
+        "features.weights", source=source.table, weight=weight.text, side=source.side.text
+    )
+    ((rows, usable, mean),) = reader.run(statement, (*weight.values, *source.side.values))
     if usable < rows or not mean:
         raise InvalidParameter(
             f"{module} error: weight names column {column.name!r}, which has {rows - usable} "
