@@ -19,7 +19,7 @@ from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.statistics import Source
-from cerebro_plpy.preprocessing.values.columns import raw_columns
+from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
 
 WHOLE_TABLE = Expression("true")
@@ -77,7 +77,7 @@ def trained(
     """
     oid = bench.value("SELECT %s::regclass::oid", source)
     session = Session(bench)
-    columns = [each for each in raw_columns(session, oid) if each.name not in (target, row_id)]
+    columns = [each for each in read_columns(session, oid) if each.name not in (target, row_id)]
     recipe = fit_recipe(session, Source(source, WHOLE_TABLE, HASHED), columns, types or {})
     number = bench.value("SELECT count(*) FROM cerebro.run_log") + 1
     base = f"made_{number}"

@@ -28,7 +28,7 @@ from cerebro_db.export.recipe import text_hashing
 from cerebro_db.export.recipe.rows import RawRows
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
 from cerebro_plpy.preprocessing.rows.statistics import Source
-from cerebro_plpy.preprocessing.values.columns import raw_columns
+from cerebro_plpy.preprocessing.values.columns import read_columns
 
 # What Keras with TensorFlow does to arrays of numpy 2.
 pytestmark = [
@@ -113,7 +113,7 @@ def test_inputs_are_those_of_the_database_to_the_bit(bench: Workbench) -> None:
     reader = Session(bench)
     known = [
         each
-        for each in raw_columns(reader, bench.value("SELECT 'odd'::regclass::oid"))
+        for each in read_columns(reader, bench.value("SELECT 'odd'::regclass::oid"))
         if each.name != "id"
     ]
     recipe = fit_recipe(reader, Source("odd", WHOLE_TABLE, HASHED), known, TYPES)

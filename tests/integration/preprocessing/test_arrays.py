@@ -16,7 +16,7 @@ from cerebro_plpy.preprocessing.kinds.series import Series
 from cerebro_plpy.preprocessing.kinds.vector import Vector
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
 from cerebro_plpy.preprocessing.rows.statistics import Source
-from cerebro_plpy.preprocessing.values.columns import raw_columns
+from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import CAST
 from cerebro_plpy.preprocessing.values.scale import Scale
@@ -76,7 +76,7 @@ def learned(session: Session, source: Source = EVERYWHERE, **types: str) -> dict
     ((oid,),) = session.run(f"SELECT '{source.table}'::regclass::oid::bigint")
     return {
         each.column: each
-        for each in fit_recipe(session, source, raw_columns(session, oid), types).features
+        for each in fit_recipe(session, source, read_columns(session, oid), types).features
     }
 
 

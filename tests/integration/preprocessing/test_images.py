@@ -19,7 +19,7 @@ from cerebro_plpy.preprocessing.kinds.image_file import ImageFile
 from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
 from cerebro_plpy.preprocessing.rows.statistics import Source
-from cerebro_plpy.preprocessing.values.columns import raw_columns
+from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
 
 EVERYWHERE = Source("albums", Expression("true"), Expression("t.id::bigint << 32"))
@@ -50,7 +50,7 @@ def learned(
             None if file is None else psycopg2.Binary(file),
         )
     ((oid,),) = session.run("SELECT 'albums'::regclass::oid::bigint")
-    key, photo = fit_recipe(session, EVERYWHERE, raw_columns(session, oid), types).features
+    key, photo = fit_recipe(session, EVERYWHERE, read_columns(session, oid), types).features
     assert key == LeftOut("id", "it is of the primary key, and names a row")
     return photo
 

@@ -21,7 +21,7 @@ from cerebro_plpy.preprocessing.learning.type_inference import check_types
 from cerebro_plpy.preprocessing.recipe.recipe import MISSING, Recipe
 from cerebro_plpy.preprocessing.rows.split import naming, read_split, row_hash, sides
 from cerebro_plpy.preprocessing.rows.statistics import Source
-from cerebro_plpy.preprocessing.values.columns import RawColumn, raw_columns
+from cerebro_plpy.preprocessing.values.columns import RawColumn, read_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import TEXT
 
@@ -58,7 +58,7 @@ def raw(bench: Workbench, session: Session, tables: None) -> tuple[RawColumn, ..
 
 
 def columns_of(bench: Workbench, session: Session, table: str) -> tuple[RawColumn, ...]:
-    return raw_columns(session, bench.value("SELECT %s::regclass::oid::bigint", table))
+    return read_columns(session, bench.value("SELECT %s::regclass::oid::bigint", table))
 
 
 def test_columns_of_domains_and_keys(bench: Workbench, session: Session) -> None:

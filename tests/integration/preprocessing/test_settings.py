@@ -30,7 +30,7 @@ from cerebro_plpy.preprocessing.recipe.split_encoding import raw_inputs
 from cerebro_plpy.preprocessing.rows.value_comparison import comparable, compare
 from cerebro_plpy.preprocessing.values import canonical_text
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
-from cerebro_plpy.preprocessing.values.columns import RawColumn, raw_columns
+from cerebro_plpy.preprocessing.values.columns import RawColumn, read_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import MOMENTS, NUMBERS
 from cerebro_plpy.records import replace
@@ -100,7 +100,7 @@ def session(bench: Workbench) -> Session:
 
 @pytest.fixture(scope="module")
 def columns(bench: Workbench, session: Session) -> tuple[RawColumn, ...]:
-    return raw_columns(session, bench.value("SELECT 'kept'::regclass::oid::bigint"))
+    return read_columns(session, bench.value("SELECT 'kept'::regclass::oid::bigint"))
 
 
 @contextmanager
@@ -200,7 +200,7 @@ def test_a_value_that_is_written_is_read_again(
 ) -> None:
     """Such as where the rows that are held back begin, which another session compares with."""
     for column in columns:
-        text = Expression(canonical_text.written(comparable(column), column.family))
+        text = Expression(canonical_text.comparable_text(comparable(column), column.family))
         with under(session, settings):
             kept = [text for (text,) in session.run(f"SELECT {text.text} FROM kept t")]
         for place, value in enumerate(kept):

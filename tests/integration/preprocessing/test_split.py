@@ -9,7 +9,7 @@ from workbench import Workbench
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.preprocessing.rows import split as split_rules
 from cerebro_plpy.preprocessing.rows.split import Split, has_copies, numbered, read_split, sides
-from cerebro_plpy.preprocessing.values.columns import raw_columns
+from cerebro_plpy.preprocessing.values.columns import read_columns
 
 ROWS = 10_000
 SALES = """
@@ -41,7 +41,7 @@ def trained(
     bound: str | None = None,
     of: str = "",
 ) -> set[int]:
-    columns = raw_columns(session, session.run("SELECT 'sales'::regclass::oid::bigint")[0][0])
+    columns = read_columns(session, session.run("SELECT 'sales'::regclass::oid::bigint")[0][0])
     keyed = [each._replace(key=each.name in named) for each in columns]
     side = sides(split, keyed, seed, bound).training
     return {
@@ -113,7 +113,7 @@ def divided(
     bench: Workbench, session: Session, table: str
 ) -> dict[tuple[object, ...], tuple[int, int]]:
     """Of each combination of values how many rows are trained on, and how many are held back."""
-    columns = raw_columns(session, bench.value("SELECT %s::regclass::oid::bigint", table))
+    columns = read_columns(session, bench.value("SELECT %s::regclass::oid::bigint", table))
     split = read_split("train", "random 0.3 of copies")
     side = sides(split, columns, 1).training
     counted = f"""
@@ -158,7 +158,7 @@ def test_whether_rows_have_copies(
         ):
             names = [
                 each.name
-                for each in raw_columns(
+                for each in read_columns(
                     session, bench.value("SELECT %s::regclass::oid::bigint", table)
                 )
             ]

@@ -12,7 +12,7 @@ from cerebro_plpy.preprocessing.learning.target import Target, check_target, rea
 from cerebro_plpy.preprocessing.rows.class_counts import SideTables, count_classes, has_many_values
 from cerebro_plpy.preprocessing.rows.split import Sides
 from cerebro_plpy.preprocessing.rows.statistics import Source
-from cerebro_plpy.preprocessing.values.columns import RawColumn, raw_columns
+from cerebro_plpy.preprocessing.values.columns import RawColumn, read_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
 
 HOUSES = """
@@ -36,7 +36,7 @@ def session(bench: Workbench) -> Session:
 
 @pytest.fixture(scope="module")
 def columns(bench: Workbench, session: Session) -> dict[str, RawColumn]:
-    found = raw_columns(session, bench.value("SELECT 'houses'::regclass::oid::bigint"))
+    found = read_columns(session, bench.value("SELECT 'houses'::regclass::oid::bigint"))
     return {column.name: column for column in found}
 
 

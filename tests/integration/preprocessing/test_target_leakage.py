@@ -9,7 +9,7 @@ from workbench import Workbench
 from cerebro_plpy.preprocessing.learning import target_leakage
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
 from cerebro_plpy.preprocessing.rows.statistics import Source
-from cerebro_plpy.preprocessing.values.columns import raw_columns
+from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
 
 # Of each row drawn numbers, which are the same always: u and v from 0 to 1, z about normal.
@@ -46,7 +46,7 @@ def session(bench: Workbench) -> Session:
 def given_away(
     bench: Workbench, session: Session, target: str, classes: bool, rows: int = 3000
 ) -> set[str]:
-    columns = raw_columns(session, bench.value("SELECT 'patients'::regclass::oid::bigint"))
+    columns = read_columns(session, bench.value("SELECT 'patients'::regclass::oid::bigint"))
     # What has the place of a row would hide nothing.
     side, hashed = (
         Expression("t.id <= %s", (rows,)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cerebro_plpy.errors import InvalidName, InvalidParameter, UndefinedColumn
-from cerebro_plpy.preprocessing.values.columns import RawColumn, selected
+from cerebro_plpy.preprocessing.values.columns import RawColumn, select_columns
 
 NAMES = ("a", "b", 'odd, "name"', "target")
 COLUMNS = [RawColumn(name, "integer", "integer", False) for name in NAMES]
@@ -23,7 +23,10 @@ COLUMNS = [RawColumn(name, "integer", "integer", False) for name in NAMES]
 def test_columns_are_selected_in_their_own_order(
     wanted: str | None, names: tuple[str, ...]
 ) -> None:
-    assert tuple(column.name for column in selected("train", COLUMNS, wanted, {"target"})) == names
+    assert (
+        tuple(column.name for column in select_columns("train", COLUMNS, wanted, {"target"}))
+        == names
+    )
 
 
 @pytest.mark.parametrize(
@@ -34,4 +37,4 @@ def test_columns_are_selected_in_their_own_order(
 )  # fmt: skip
 def test_others_are_refused(wanted: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        selected("train", COLUMNS, wanted, {"target"})
+        select_columns("train", COLUMNS, wanted, {"target"})

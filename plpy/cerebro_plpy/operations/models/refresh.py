@@ -53,7 +53,7 @@ from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, Newer, RawTable, known_table
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.rows.weight_column import find_column, read_column_name
-from cerebro_plpy.preprocessing.values.columns import raw_columns
+from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.preprocessing.values.families import BYTES, JSON
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.lifecycle import Audience, completing, reserve_run, train
@@ -156,7 +156,7 @@ class Look:
             return True  # the source is read once, when it is packed
         with transaction(self._session):
             self._session.run(sql("session.configure"), (json.dumps(SETTINGS),))
-            columns = raw_columns(self._session, self._source.oid)
+            columns = read_columns(self._session, self._source.oid)
             later = compare(
                 find_column(MODULE, columns, self._newer.column, "since"), ">", self._newer.value
             )
@@ -188,7 +188,7 @@ class Look:
 
 def _growing(reader: Reader, source: Relation, since: str) -> str:
     """The name of a column whose values can be compared."""
-    columns = {column.name: column for column in raw_columns(reader, source.oid)}
+    columns = {column.name: column for column in read_columns(reader, source.oid)}
     name = read_column_name(MODULE, columns, since, "since", source.spelling)
     if columns[name].family in (None, BYTES, JSON):
         raise DatatypeMismatch(

@@ -33,7 +33,7 @@ from cerebro_plpy.preprocessing.kinds.plain_array import PlainArray
 from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.values.columns import raw_columns
+from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.tables import model_states, model_summary
 from cerebro_plpy.tables.models import model_grants
 from cerebro_plpy.tables.models.model_registry import REGISTERED
@@ -203,7 +203,7 @@ def _recipe(db: Database, model: Model, source: Relation | None) -> Recipe:
     recipe = Recipe(tuple(arrays))
     if source is None:
         return recipe
-    return match_recipe(MODULE, recipe, raw_columns(LocalSession(db), source.oid), source.spelling)
+    return match_recipe(MODULE, recipe, read_columns(LocalSession(db), source.oid), source.spelling)
 
 
 def _target(db: Database, model: Model) -> Target:

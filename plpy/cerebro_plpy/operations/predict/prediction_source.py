@@ -15,7 +15,7 @@ from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.source_rows import check_readable, fenced_item, is_evaluated, read_kind
 from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.values.columns import RawColumn, raw_columns
+from cerebro_plpy.preprocessing.values.columns import RawColumn, read_columns
 from cerebro_plpy.records import replace
 from cerebro_plpy.tables.models import model_versions
 from cerebro_plpy.tables.models.granted_versions import UsableVersion
@@ -69,7 +69,7 @@ def raw_source(catalog: Catalog, version: UsableVersion, source: str | None) -> 
     db, table = catalog.db, catalog.resolve_input(source, "source")
     session = LocalSession(db)
     wait_for_source(db, session, table, read_wait_limit(db))
-    columns = raw_columns(session, table.oid)
+    columns = read_columns(session, table.oid)
     recipe = match_recipe(catalog.module, version.recipe, columns, table.spelling)
     reading = replace(db.reading, formats=version.formats)
     return RawSource(table, columns, recipe, reading, session, is_evaluated(session, table))

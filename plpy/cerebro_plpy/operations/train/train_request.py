@@ -54,7 +54,7 @@ from cerebro_plpy.preprocessing.rows.groups import (
 )
 from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
 from cerebro_plpy.preprocessing.rows.split import Split, read_split
-from cerebro_plpy.preprocessing.values.columns import raw_columns
+from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.request.run_request import Deadline
 from cerebro_plpy.tables.models import model_registry
@@ -151,7 +151,7 @@ def aim_of(
         tables = [source, *([held] if held else [])]
         for each in tables:
             check_group_column(
-                module, raw_columns(session, each.oid), arguments.group_by, wanted.target
+                module, read_columns(session, each.oid), arguments.group_by, wanted.target
             )
     first = named(module, session, arguments.start_from)
     return Aim(module, arguments, wanted, source, model, wishes, seed, first, core_share())

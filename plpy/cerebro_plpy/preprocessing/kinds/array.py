@@ -120,9 +120,9 @@ class Array(WideFeature):
         values = (*value.values, center, low, high, center, padding, padding, width)
         return Expression(layout.text, values * layout.elements)
 
-    def _lay_out(self, element: Any, filling: str, row: str) -> array_layout.Laid:
+    def _lay_out(self, element: Any, filling: str, row: str) -> array_layout.Layout:
         array = elements(self.column, self.family, row)
-        return array_layout.laid_out(array, self.shape, element, filling)
+        return array_layout.lay_out(array, self.shape, element, filling)
 
     @property
     def _constants(self) -> list[tuple[float, ...]]:

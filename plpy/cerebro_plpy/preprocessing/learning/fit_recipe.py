@@ -62,7 +62,7 @@ def _of_json(
         names = asked[start : start + AT_ONCE]
         # SPI knows columns of a result by their names.
         others = ", ".join(
-            f"{json_scalars.other(f't.{quote_identifier(name)}')} AS o{n}"
+            f"{json_scalars.has_other(f't.{quote_identifier(name)}')} AS o{n}"
             for n, name in enumerate(names)
         )
         (found,) = reader.run(

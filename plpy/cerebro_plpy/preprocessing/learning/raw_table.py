@@ -156,7 +156,7 @@ def read_table(
     Where a sample may be `kept` until the transaction ends, those after the first look at it are
     quicker.
     """
-    reader, columns = rows.session, raw.raw_columns(rows.session, relation.oid)
+    reader, columns = rows.session, raw.read_columns(rows.session, relation.oid)
     target = find_column(module, columns, wishes.target, "target")
     check_target(module, target)
     opened = open_source(rows, module, (relation, columns), wishes)
@@ -282,7 +282,7 @@ def known_table(
     Neither its recipe nor the sides of its rows are looked for again. Where rows are to be `newer`
     than a value, nobody counts them.
     """
-    reader, columns = rows.session, raw.raw_columns(rows.session, relation.oid)
+    reader, columns = rows.session, raw.read_columns(rows.session, relation.oid)
     target, split = (
         find_column(module, columns, spec.target, "target"),
         read_split(module, spec.split),

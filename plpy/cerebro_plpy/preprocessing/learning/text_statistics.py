@@ -70,7 +70,7 @@ def read_word_statistics(
     text, few = column_values.distinct_text(column.name).text, source.few(rows, SAMPLED_TEXTS)
     statement = sql(
         "features.wording",
-        words=text_hashing.listed(text, text_hashing.MOST_WORDS),
+        words=text_hashing.words_as_rows(text, text_hashing.MOST_WORDS),
         number=text_hashing.number(MOST_BUCKETS),
         source=few.table,
         side=few.side.text,

@@ -14,7 +14,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.rows.split import Sides
 from cerebro_plpy.preprocessing.rows.value_comparison import comparable
-from cerebro_plpy.preprocessing.values.canonical_text import written
+from cerebro_plpy.preprocessing.values.canonical_text import comparable_text
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
@@ -118,7 +118,8 @@ def count_targets(
 ) -> TargetCounts:
     """Count the rows of a table; `growing` are the columns whose largest value is read."""
     newest = ", ".join(
-        written(f"pg_catalog.max({comparable(column)})", column.family) for column in growing
+        comparable_text(f"pg_catalog.max({comparable(column)})", column.family)
+        for column in growing
     )
     statement = sql("features.total", source=table, value=_name(target), newest=newest)
     ((rows, present, values),) = reader.run(statement)

@@ -56,7 +56,7 @@ def open_source(
     column = None if wishes.split is None else read_split(module, wishes.split).column
     if column is not None:
         find_column(module, columns, column, "split")
-    learned = raw.selected(
+    learned = raw.select_columns(
         module, columns, wishes.columns, {n for n in (wishes.target, column, wishes.weight) if n}
     )
     needed = {
@@ -64,7 +64,7 @@ def open_source(
         column,
         wishes.weight,
         wishes.group_by,
-        *raw.growing(columns),
+        *raw.growing_columns(columns),
         *wishes.growing,
     }
     needed |= {each.name for each in learned} | {each.name for each in columns if each.key}
@@ -75,7 +75,9 @@ def open_source(
     }
     read = tuple(each for each in columns if each.name in needed)
     identity = tuple(each.name for each in read if each.name in before) or identity_of(read)
-    growing = tuple(each for each in read if each.name in (*raw.growing(columns), *wishes.growing))
+    growing = tuple(
+        each for each in read if each.name in (*raw.growing_columns(columns), *wishes.growing)
+    )
     return OpenedSource(
         rows.open(relation, [each.name for each in read]), read, learned, identity, growing
     )
@@ -89,7 +91,7 @@ def open_holdout(
     """
     if wishes.held is None:
         return None
-    columns = raw.raw_columns(rows.session, wishes.held.oid)
+    columns = raw.read_columns(rows.session, wishes.held.oid)
     find_column(
         module,
         columns,

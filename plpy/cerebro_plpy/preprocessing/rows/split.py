@@ -19,7 +19,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier, split_columns
 from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
 from cerebro_plpy.preprocessing.rows.value_comparison import comparable, compare
-from cerebro_plpy.preprocessing.values.canonical_text import written
+from cerebro_plpy.preprocessing.values.canonical_text import comparable_text
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
@@ -264,7 +264,7 @@ def find_bound(
     `usable`.
     """
     column = _divided_by(split, columns)
-    texts = {"column": comparable(column), "written": written("b.bound", column.family)}
+    texts = {"column": comparable(column), "written": comparable_text("b.bound", column.family)}
     statement = sql("features.bound", **texts, source=table, usable=usable)
     ((bound,),) = reader.run(statement, (split.share,))
     return None if bound is None else str(bound)

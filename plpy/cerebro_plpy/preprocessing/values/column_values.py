@@ -66,5 +66,5 @@ def date_part(column: str, family: str, part: str, row: str = "t") -> Expression
 
 def distinct_text(column: str, family: str | None = "text", row: str = "t") -> Expression:
     """Return the text of a column by whose bytes its values are told apart."""
-    text = canonical_text.told_apart(column_name(column, row), family)
+    text = canonical_text.distinct_text(column_name(column, row), family)
     return Expression(f'({text} COLLATE pg_catalog."C")')

@@ -45,7 +45,7 @@ class RawColumn(NamedTuple):
     readable: bool = True  # whether the current user may read it
 
 
-def raw_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
+def read_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
     """Return all columns of the table or view that has this oid, in their order."""
     rows = reader.run(sql("features.columns"), (oid,))
     has_readable_key = all(readable for *_, key, readable in rows if key)
@@ -68,7 +68,7 @@ def _family(base: str, kind: str, category: str, castable: bool) -> str | None:
     return FAMILIES.get(base) or (CAST if castable else None)
 
 
-def growing(columns: Sequence[RawColumn]) -> tuple[str, ...]:
+def growing_columns(columns: Sequence[RawColumn]) -> tuple[str, ...]:
     """Return the columns that rise from one row to the next in many tables: numbers of a key, and
     points of time.
     """
@@ -79,7 +79,7 @@ def growing(columns: Sequence[RawColumn]) -> tuple[str, ...]:
     )
 
 
-def selected(
+def select_columns(
     module: str, columns: Sequence[RawColumn], wanted: str | None, others: Collection[str]
 ) -> tuple[RawColumn, ...]:
     """The columns that a call asks for: '*', '* except a, b', or a list; none of those of another

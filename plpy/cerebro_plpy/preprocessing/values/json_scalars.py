@@ -1,30 +1,30 @@
-"""Values of JSON in SQL: which of them are numbers, and what numbers. Pure.
+"""Values of JSON as SQL: numbers among them.
 
-Each may be anything: a number that is written with more digits than numeric takes, or beyond its
-range, is none here.
+A value may be anything. A number with more digits than numeric takes, or beyond its range, does not
+count as a number.
 """
 
 from __future__ import annotations
 
-WRITTEN, LONGEST = "^-?[0-9.]+(?:[eE][-+]?[0-9]{1,4})?$", 4000
-"""Numbers that numeric holds, and how long they may be; `substring` gives what is in brackets that
-capture.
+NUMBER = "^-?[0-9.]+(?:[eE][-+]?[0-9]{1,4})?$"
+"""Pattern of numbers that numeric can hold; without a group, `substring` returns the whole
+match.
 """
+MOST_CHARACTERS = 4000
 
 NULL = "null"
-"""The text of the null of JSON, which is as missing as that of SQL: `to_jsonb(t)` makes one of
-both.
-"""
+"""The text of JSON's null, which is missing like SQL's: `to_jsonb(t)` makes one of the other."""
 
 
 def number(value: str) -> str:
-    """What is a number as numeric, and of all else NULL."""
+    """Return a number as numeric, and NULL for any other value."""
     json = f"({value})::json"
     text = f"{json} #>> '{{}}'::text[]"
-    held = f"pg_catalog.json_typeof({json}) = 'number' AND pg_catalog.length({text}) <= {LONGEST}"
-    return f"(CASE WHEN {held} THEN pg_catalog.substring({text}, '{WRITTEN}')::numeric END)"
+    is_short = f"pg_catalog.length({text}) <= {MOST_CHARACTERS}"
+    is_number = f"pg_catalog.json_typeof({json}) = 'number' AND {is_short}"
+    return f"(CASE WHEN {is_number} THEN pg_catalog.substring({text}, '{NUMBER}')::numeric END)"
 
 
-def other(value: str) -> str:
-    """Whether some are values that are neither numbers nor null, of an aggregate."""
+def has_other(value: str) -> str:
+    """Return an aggregate: whether some values are neither numbers nor null."""
     return f"pg_catalog.bool_or(pg_catalog.json_typeof(({value})::json) NOT IN ('number', 'null'))"
