@@ -35,7 +35,7 @@ def outcome() -> tuple[bool, int]:
     """
     state, keys = _trained()
     with mock.patch(
-        "cerebro_trainer.programs.tensorflow.program.philox_draws", side_effect=nullcontext
+        "cerebro_trainer.programs.tensorflow.program.use_philox", side_effect=nullcontext
     ):
         expected, by_itself = _trained()
     return state == expected, by_itself - keys

@@ -60,7 +60,7 @@ def _untried(config: dict[str, Any]) -> tuple[bool, bool]:
     from cerebro_trainer.programs.tensorflow.program import TensorflowProgram
 
     made = TensorflowProgram(ProgramSpec.from_header({"program": program(NETWORK, **config)}))
-    return True, import_module(UPDATES)._kernel(made._inner_optimizer) is not None
+    return True, import_module(UPDATES)._find_kernel(made._inner_optimizer) is not None
 
 
 def _outcome(config: dict[str, Any]) -> tuple[bool, bool]:
@@ -69,12 +69,12 @@ def _outcome(config: dict[str, Any]) -> tuple[bool, bool]:
             patches.enter_context(
                 mock.patch(f"{UPDATES}.{name}", side_effect=getattr(import_module(UPDATES), name))
             )
-            for name in ("_adam", "_sgd")
+            for name in ("_apply_adam", "_apply_sgd")
         ]
         found = trained(program(NETWORK, **config), "graph_loop")
     called = any(kernel.called for kernel in kernels)
     with mock.patch(
-        "cerebro_trainer.programs.tensorflow.program.update_kernels", return_value=nullcontext()
+        "cerebro_trainer.programs.tensorflow.program.use_update_kernels", return_value=nullcontext()
     ):
         expected = trained(program(NETWORK, **config), "graph_loop")
     return found == expected, called

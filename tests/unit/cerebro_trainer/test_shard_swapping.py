@@ -1,6 +1,4 @@
-"""Shards take turns in memory: nothing is lost between it and the file, and no more than two of
-them are in flight.
-"""
+"""Swapping of shards: no change is lost between memory and file, and two shards are in flight."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.programs.sharded.shard_swapping import Array, Turn, Turns
-from cerebro_trainer.programs.sharded.shards import Cost, cut
+from cerebro_trainer.programs.sharded.shard_swapping import Array, ShardSwapper, ShardTask
+from cerebro_trainer.programs.sharded.shards import PieceCost, make_shards
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.state.state_file import StateFile
 
@@ -37,40 +35,50 @@ def layout() -> Layout:
 
 
 class Memory:
-    """Variables that turns bring and take away."""
+    """Variables that a swapper loads and unloads."""
 
     def __init__(self, file: StateFile) -> None:
         self.values: dict[int, Array] = {}
-        self.turns = Turns(file, self.values.__setitem__, self.values.pop)
+        self.swapper = ShardSwapper(file, self.values.__setitem__, self.values.pop)
 
     def add(self, positions: frozenset[int], changes: bool) -> float:
-        """Every variable that is there becomes larger by one."""
+        """Add one to each loaded variable."""
         assert positions == self.values.keys()
         for position in positions if changes else ():
             self.values[position] = self.values[position] + 1
         return 1.0
 
-    def turn(self, positions: set[int], changes: bool) -> Turn:
+    def make_task(self, positions: set[int], changes: bool) -> ShardTask:
         wanted = frozenset(positions)
-        return Turn(wanted, wanted if changes else frozenset(), partial(self.add, wanted, changes))
+        return ShardTask(
+            wanted, wanted if changes else frozenset(), partial(self.add, wanted, changes)
+        )
 
 
-@given(plan=PLANS, ahead=st.booleans())
-def test_what_turns_change_is_in_the_file(plan: list[tuple[set[int], bool]], ahead: bool) -> None:
+@given(plan=PLANS, can_prefetch=st.booleans())
+def test_writes_the_changes_of_tasks_to_the_file(
+    plan: list[tuple[set[int], bool]], can_prefetch: bool
+) -> None:
     file = StateFile(layout())
     memory = Memory(file)
-    memory.turns.ahead = ahead
-    assert memory.turns.done(memory.turn(*each) for each in plan) == len(plan)
+    memory.swapper.can_prefetch = can_prefetch
+    assert memory.swapper.run(
+        memory.make_task(positions, changes) for positions, changes in plan
+    ) == len(plan)
     assert memory.values == {}
     for position, shape in enumerate(SHAPES):
         times = sum(changes and position in positions for positions, changes in plan)
         np.testing.assert_array_equal(file.read(position), np.full(shape, times, np.float32))
 
 
-def test_turns_end_when_it_is_enough_and_leave_nothing_in_memory() -> None:
+def test_stops_on_request_and_leaves_nothing_in_memory() -> None:
     memory = Memory(StateFile(layout()))
-    turns = [memory.turn({0, 1}, True), memory.turn({1, 2}, True), memory.turn({3}, True)]
-    assert memory.turns.done(turns, 0.5, lambda total: total > 2) == 2.5
+    tasks = [
+        memory.make_task({0, 1}, True),
+        memory.make_task({1, 2}, True),
+        memory.make_task({3}, True),
+    ]
+    assert memory.swapper.run(tasks, 0.5, lambda total: total > 2) == 2.5
     assert memory.values == {}
 
 
@@ -81,11 +89,11 @@ def test_an_error_leaves_nothing_in_memory() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        memory.turns.done(
+        memory.swapper.run(
             [
-                memory.turn({0}, True),
-                Turn(frozenset({0, 4}), frozenset(), fail),
-                memory.turn({1}, True),
+                memory.make_task({0}, True),
+                ShardTask(frozenset({0, 4}), frozenset(), fail),
+                memory.make_task({1}, True),
             ]
         )
     assert memory.values == {}
@@ -119,8 +127,8 @@ COSTS = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, 
 def test_shards_are_all_pieces_in_order_and_fit_if_they_can(
     sizes: list[tuple[int, int]], room: int
 ) -> None:
-    costs = [Cost([str(n)], state, state + more) for n, (state, more) in enumerate(sizes)]
-    shards, ahead = cut(costs, room)
+    costs = [PieceCost([str(n)], state, state + more) for n, (state, more) in enumerate(sizes)]
+    shards, ahead = make_shards(costs, room)
     assert [number for shard in shards for number in shard] == list(range(len(costs)))
     for shard in shards:
         taken = sum(costs[number].peak for number in shard)

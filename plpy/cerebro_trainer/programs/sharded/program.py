@@ -1,17 +1,16 @@
-"""Training of a model that does not fit into its trainer's memory: its shards take turns, the
-others lie in a file.
+"""Training of a model that does not fit into its trainer's memory, shard by shard.
 
-A step goes forward shard by shard and keeps what passes between pieces; then it goes back, and
-computes each piece again, its gradients, and its optimizer's step. What is compiled is a piece of
-the network (`models/partition.py`); a shard is as many consecutive pieces as there is memory for.
-So the bits do not depend on the number of shards. It is Hydra's way of spilling
-(https://arxiv.org/abs/2110.08633), for one model at a time.
+One shard is in memory, the others are in a file. A step goes forward shard by shard and retains the
+activations between pieces. Then it goes back: it computes each piece again, its gradients, and its
+optimizer's step. The compiled unit is a piece of the network (`models/partition.py`); a shard has
+as many consecutive pieces as fit into memory. The bits therefore do not depend on the number of
+shards. This is Hydra's spilling (https://arxiv.org/abs/2110.08633), for one model at a time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -40,171 +39,213 @@ from cerebro_trainer.programs.program import (
     Program,
     Sums,
 )
-from cerebro_trainer.programs.sharded.shard_swapping import Turn, Turns
+from cerebro_trainer.programs.sharded.shard_plan import ShardPlan, find_piece_variables
+from cerebro_trainer.programs.sharded.shard_swapping import ShardSwapper, ShardTask
 from cerebro_trainer.programs.sharded.shards import (
-    Cost,
-    cut,
-    described,
-    refuse_optimizer,
-    refuse_pieces,
+    check_optimizer,
+    check_pieces,
+    describe_shards,
 )
 from cerebro_trainer.programs.tensorboard import Board
-from cerebro_trainer.programs.tensorflow.partition_functions import PieceCode, Step, set_value
+from cerebro_trainer.programs.tensorflow.partition_functions import (
+    ForwardPass,
+    PieceFunctions,
+    Tensors,
+    TrainingStep,
+    set_value,
+)
 from cerebro_trainer.programs.tensorflow.program import TensorflowProgram
 from cerebro_trainer.state.state_file import StateFile
 
-PASSING_BYTES = 16 << 20
-"""What may pass between two pieces at once where nothing is trained."""
+ACTIVATION_BYTES = 16 << 20
+"""Largest size of all activations between two pieces, if nothing is trained."""
 
 
 class ShardedProgram(TensorflowProgram):
-    """A program whose state is in a file, but for the shards that are computed just now."""
+    """A program whose state is in a file, except for the shards that are being computed."""
 
     modes = (SHARDED,)
     lanes: Mapping[str, int] = {}
 
-    def __init__(self, spec: ProgramSpec, room: MemoryBudget) -> None:
+    def __init__(self, spec: ProgramSpec, budget: MemoryBudget) -> None:
         return_freed_memory()
-        self._slots_of: dict[int, list[Any]] = {}
+        self._slots: dict[int, list[Any]] = {}
         super().__init__(spec)
-        self._room = room
-        places = {id(variable): position for position, variable in enumerate(self.variables)}
-        found = pieces(self.network)
-        self._weights = [frozenset(places[id(each)] for each in piece.variables) for piece in found]
-        self._kept = [
-            frozenset(
-                places[id(each)]
-                for each in piece.model.non_trainable_variables
-                if id(each) in places
-            )
-            for piece in found
+        self._budget = budget
+        network_pieces = pieces(self.network)
+        piece_variables = find_piece_variables(network_pieces, self.variables, self._slots)
+        swapped = frozenset[int]().union(*(variables.all for variables in piece_variables))
+        self._common_positions = [
+            position for position in range(len(self.variables)) if position not in swapped
         ]
-        self._all = [
-            weights
-            | {
-                places[id(slot)]
-                for each in piece.trained
-                for slot in self._slots_of.get(id(each), ())
-            }
-            for weights, piece in zip(self._weights, found, strict=True)
+        self._pieces = [
+            PieceFunctions(self, piece, self.target_types, self.weighted_target_types[-1])
+            for piece in network_pieces
         ]
-        resting = frozenset[int]().union(*self._all)
-        self._common = [
-            position for position in range(len(self.variables)) if position not in resting
-        ]
-        self._codes = [PieceCode(self, piece, self.signature) for piece in found]
-        self._first_trained = next(
-            (n for n, piece in enumerate(found) if piece.trained), len(found)
-        )
+        self.plan = ShardPlan(network_pieces, piece_variables, self.layout.sizes)
         self._file = StateFile(self.layout)
-        self._turns = Turns(self._file, super().assign, self._take)
-        self.shards = [range(number, number + 1) for number in range(len(found))]
-        """The pieces of each; until a step was measured each piece is one."""
-        self._measured: list[Cost] | None = None
+        self._swapper = ShardSwapper(self._file, super().assign, self._unload)
 
     @property
     def least_bytes(self) -> int:
-        """What all of it takes at once, without what is computed."""
-        return self.layout.nbytes + sum(map(self._gradient_bytes, self._codes))
+        """Bytes of all shards at once, without activations."""
+        return self.layout.nbytes + self.plan.gradient_bytes
 
-    def measured(self) -> None:
-        """Leave the shards as they are, whatever the first step takes."""
-        self._measured = self.costs
+    def check(self, available: int | None) -> None:
+        """Check that the program can be trained in shards.
 
-    def check(self, room: int | None) -> None:
-        """ConfigError where it cannot be trained in so many bytes, in shards."""
-        refuse_optimizer(self.optimizer, self.resident_variables)
-        if room is not None:
-            refuse_pieces(self.costs, room)
+        Args:
+            available: bytes that it may take; None for no limit.
 
-    @property
-    def costs(self) -> list[Cost]:
-        """What each piece takes of memory: measured, or at least."""
-        if self._measured is not None:
-            return self._measured
-        return [
-            Cost(
-                code.piece.layers, size := self._bytes(positions), size + self._gradient_bytes(code)
-            )
-            for code, positions in zip(self._codes, self._all, strict=True)
-        ]
+        Raises:
+            ConfigError: the optimizer or a piece needs more.
+        """
+        check_optimizer(self.optimizer, self.resident_variables)
+        if available is not None:
+            check_pieces(self.plan.costs, available)
 
     @property
     def resident_variables(self) -> list[Any]:
-        return [self.variables[position] for position in self._common]
+        return [self.variables[position] for position in self._common_positions]
 
     def describe_shards(self) -> list[dict[str, object]]:
-        return described(self.costs, self.shards)
+        return describe_shards(self.plan.costs, self.plan.shards)
 
     def read(self) -> Sequence[Array]:
-        for position in self._common:
+        for position in self._common_positions:
             self._file.write(position, self.read_variable(self.variables[position]))
         return self._file.snapshot()
 
     def assign(self, position: int, value: Array) -> None:
-        if position in self._common:
+        if position in self._common_positions:
             super().assign(position, value)
         else:
             self._file.write(position, value)
 
     def create_initial_state(self, seed: int) -> Sequence[Array]:
-        return FreshValues(keras_model.outline(self._node, seed).variables, self._initial_optimizer)
+        variables = keras_model.outline(self._node, seed).variables
+        return InitialState(variables, self._initial_optimizer)
 
     def wipe(self) -> None:
         super().wipe()
         self._file.clear()
 
-    def _trained(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
+    def _train_pass(
+        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
     ) -> float:
         inputs, targets = self.io_spec.convert(buffer)
         batches = [order[begin : begin + batch_size] for begin in range(0, len(order), batch_size)]
 
-        def step(rows: npt.NDArray[np.int32]) -> Step:
-            return Step(
-                self._codes,
+        def make_step(rows: npt.NDArray[np.int32]) -> TrainingStep:
+            return TrainingStep(
+                self._pieces,
                 self.resident_variables,
-                ([a[rows] for a in inputs], [a[rows] for a in targets]),
+                self.plan.first_trained,
+                [array[rows] for array in inputs],
+                [array[rows] for array in targets],
             )
 
         total = 0.0
-        if self._measured is None:
-            total = self._pilot(step(batches.pop(0)))
-        turns = chain.from_iterable(self._plan(step(rows)) for rows in batches)
-        return self._turns.done(turns, total, lambda now: not math.isfinite(now))
+        if not self.plan.is_measured:
+            total = self._measure_step(make_step(batches.pop(0)))
+        tasks = chain.from_iterable(self.plan.plan_training(make_step(rows)) for rows in batches)
+        return self._swapper.run(tasks, total, lambda total: not math.isfinite(total))
+
+    def _measure_step(self, step: TrainingStep) -> float:
+        """Take a step with each piece as a shard; divide the network by the memory they took."""
+        peaks = [0] * len(self._pieces)
+        self._swapper.can_prefetch = False
+
+        def measure(task: ShardTask) -> float:
+            piece = self.plan.find_piece(task)
+            base = read_used_bytes() - self.plan.count_bytes(task.positions)
+            with PeakMemory() as memory:
+                result = task.work()
+            peaks[piece] = max(peaks[piece], memory.peak_bytes - base)
+            return result
+
+        total = self._swapper.run(
+            task._replace(work=partial(measure, task)) for task in self.plan.plan_training(step)
+        )
+        self._swapper.can_prefetch = self.plan.set_peaks(peaks, self._budget.remaining_bytes)
+        return total
 
     def evaluate(self, buffer: Buffer) -> Sums:
         inputs, targets = self.io_spec.convert(buffer)
         self.metrics.reset()
         total = 0.0
 
-        def judged(given: list[Any], rows: slice, penalties: list[Any]) -> None:
+        def evaluate_batch(activations: Tensors, rows: slice, penalties: Tensors) -> None:
             nonlocal total
-            loss, own = self._codes[-1].judge(given, [array[rows] for array in targets])
-            every = [*penalties, *own]
-            total += float(keras.ops.sum([loss, *every]) if every else loss) * (
-                rows.stop - rows.start
-            )
+            batch_targets = [array[rows] for array in targets]
+            loss, last_penalties = self._pieces[-1].evaluate(activations, batch_targets)
+            all_penalties = [*penalties, *last_penalties]
+            if all_penalties:
+                loss = keras.ops.sum([loss, *all_penalties])
+            total += float(loss) * (rows.stop - rows.start)
 
-        self._forwards(inputs, self.choose_evaluation_batch(inputs), judged)
+        self._go_forward(inputs, self.choose_evaluation_batch(inputs), evaluate_batch)
         return [[total, float(buffer.rows)], *self.metrics.read_sums()]
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
-        fitted = self.io_spec.convert_inputs(inputs)
+        arrays = self.io_spec.convert_inputs(inputs)
         parts: list[list[Array]] = []
 
-        def told(given: list[Any], rows: slice, penalties: list[Any]) -> None:
-            outputs, _ = self._codes[-1].infer(given)
+        def predict_batch(activations: Tensors, rows: slice, penalties: Tensors) -> None:
+            outputs, _ = self._pieces[-1].infer(activations)
             parts.append([output.numpy() for output in outputs])
 
-        self._forwards(fitted, self.choose_prediction_batch(fitted), told)
-        return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+        self._go_forward(arrays, self.choose_prediction_batch(arrays), predict_batch)
+        return [np.concatenate(outputs) for outputs in zip(*parts, strict=True)]
+
+    def _go_forward(
+        self,
+        inputs: Sequence[Array],
+        batch_size: int,
+        process_batch: Callable[[Tensors, slice, Tensors], None],
+    ) -> None:
+        """Go forward with all rows, several batches at a time.
+
+        Args:
+            process_batch: called with the inputs of the last piece, the rows, and the penalties of
+                all pieces before.
+        """
+        rows = len(inputs[0])
+        batches = [
+            slice(begin, min(begin + batch_size, rows)) for begin in range(0, rows, batch_size)
+        ]
+        group_size = max(1, ACTIVATION_BYTES // (batch_size * self._widest_layer_bytes))
+        for begin in range(0, len(batches), group_size):
+            group = batches[begin : begin + group_size]
+            group_inputs = [[array[batch] for array in inputs] for batch in group]
+            self._go_forward_at_once(group_inputs, group, process_batch)
+
+    def _go_forward_at_once(
+        self,
+        inputs: Sequence[Tensors],
+        batches: Sequence[slice],
+        process_batch: Callable[[Tensors, slice, Tensors], None],
+    ) -> None:
+        forward_pass = ForwardPass(self._pieces, inputs)
+        *front, last = self.plan.shards
+
+        def process_last_shard() -> float:
+            results = forward_pass.stop_before_last_piece(last)
+            for (activations, penalties), batch in zip(results, batches, strict=True):
+                process_batch(activations, batch, penalties)
+            return 0.0
+
+        tasks = [
+            self.plan.make_forward_task(shard, partial(forward_pass.go_forward, shard))
+            for shard in front
+        ]
+        self._swapper.run([*tasks, self.plan.make_forward_task(last, process_last_shard)])
 
     def describe_cuts(self) -> list[dict[str, object]]:
-        return []  # what a layer gives is not computed ahead
+        return []  # activations cannot be precomputed
 
     def compute_features(self, layer: str, inputs: Sequence[Array]) -> Array:
-        raise _not_here("what its layers give is not told")
+        raise _make_unsupported_error("what its layers give is not told")
 
     def attribute(
         self,
@@ -212,183 +253,97 @@ class ShardedProgram(TensorflowProgram):
         columns: Sequence[ColumnPositions],
         patches: Sequence[ColumnPositions],
     ) -> Attributions:
-        raise _not_here("its predictions cannot be attributed to columns")
+        raise _make_unsupported_error("its predictions cannot be attributed to columns")
 
     def open_board(self, folder: str) -> Board:
-        raise _not_here("no callbacks are written")
+        raise _make_unsupported_error("no callbacks are written")
 
     def _build_network(self) -> keras.Model:
+        """Return the network with variables that take no memory."""
         model = keras_model.outline(self._node)
         for variable in model.variables:
             keras_model.make_zero(variable)
-            _empty(variable)
+            _release_memory(variable)
         return model
 
     def _build_optimizer(self) -> list[Array]:
+        """Create the optimizer's variables without memory; record the slots of each weight."""
         optimizer = self.optimizer
-        add, fresh = optimizer.add_variable_from_reference, dict[int, Array]()
+        add_variable = optimizer.add_variable_from_reference
+        initial_values: dict[int, Array] = {}
 
-        def noted(reference: Any, *arguments: Any, **named: Any) -> Any:
-            made = add(reference, *arguments, **named)
-            self._slots_of.setdefault(id(reference), []).append(made)
-            fresh[id(made)] = compact(self.read_variable(made))
-            _empty(made)
-            return made
+        def add_slot(reference: Any, *args: Any, **kwargs: Any) -> Any:
+            slot = add_variable(reference, *args, **kwargs)
+            self._slots.setdefault(id(reference), []).append(slot)
+            initial_values[id(slot)] = compact(self.read_variable(slot))
+            _release_memory(slot)
+            return slot
 
-        # Past the optimizer's own __setattr__, which would look for variables in it.
-        object.__setattr__(optimizer, "add_variable_from_reference", noted)
+        # The optimizer's own __setattr__ would look for variables in the function.
+        object.__setattr__(optimizer, "add_variable_from_reference", add_slot)
         try:
             optimizer.build(self.trained_variables)
         finally:
             object.__delattr__(optimizer, "add_variable_from_reference")
-        variables = optimizer.variables
         return [
-            fresh[id(each)] if id(each) in fresh else compact(np.asarray(each))
-            for each in variables
+            initial_values[id(variable)]
+            if id(variable) in initial_values
+            else compact(np.asarray(variable))
+            for variable in optimizer.variables
         ]
 
-    def _take(self, position: int) -> Array:
+    def _unload(self, position: int) -> Array:
         variable = self.variables[position]
         value = self.read_variable(variable)
-        _empty(variable)
+        _release_memory(variable)
         return value
 
-    def _forwards(
-        self,
-        inputs: Sequence[Array],
-        batch: int,
-        last: Callable[[list[Any], slice, list[Any]], None],
-    ) -> None:
-        """Go forward with all rows, some batches at a time; `last` is given what comes to the last
-        piece.
-        """
-        rows = len(inputs[0])
-        starts = range(0, rows, batch)
-        several = max(1, PASSING_BYTES // (batch * self._widest_layer_bytes))
-        for begin in range(0, len(starts), several):
-            cuts = [
-                slice(start, min(start + batch, rows)) for start in starts[begin : begin + several]
-            ]
-            passing = [([array[cut] for array in inputs], list[Any]()) for cut in cuts]
-            turns = [
-                Turn(
-                    self._of(self._weights, shard),
-                    frozenset(),
-                    partial(self._through, passing, shard),
-                )
-                for shard in self.shards
-            ]
 
-            self._turns.done(
-                [*turns[:-1], turns[-1]._replace(work=partial(self._ended, passing, cuts, last))]
-            )
-
-    def _through(self, passing: list[Any], shard: range) -> float:
-        for number in shard:
-            for place, (given, penalties) in enumerate(passing):
-                outputs, own = self._codes[number].infer(given)
-                passing[place] = outputs, [*penalties, *own]
-        return 0.0
-
-    def _ended(self, passing: list[Any], cuts: Sequence[slice], last: Callable[..., None]) -> float:
-        self._through(passing, self.shards[-1][:-1])
-        for (given, penalties), rows in zip(passing, cuts, strict=True):
-            last(given, rows, penalties)
-        return 0.0
-
-    def _plan(self, step: Step) -> Iterator[Turn]:
-        """The turns of a step."""
-        first = self._first_trained
-        *front, last = self.shards
-        for shard in front:
-            kept = self._of(self._kept, range(shard.start, min(shard.stop, first)))
-            yield Turn(self._of(self._weights, shard), kept, partial(step.forward, shard, first))
-        yield Turn(
-            self._of(self._all, last), self._of(self._all, last), partial(step.turn, last, first)
-        )
-        for shard in reversed(front):
-            if shard.stop > first:
-                positions = self._of(self._all, shard)
-                yield Turn(positions, positions, partial(step.back, shard, first))
-
-    def _pilot(self, step: Step) -> float:
-        """Do a step with each piece as a shard, and measure what each takes; then cut as there is
-        memory.
-        """
-        peaks = [0] * len(self._codes)
-        self._turns.ahead = False
-
-        def measured(turn: Turn) -> float:
-            shard = next(n for n, every in enumerate(self._all) if turn.positions <= every)
-            base = read_used_bytes() - self._bytes(turn.positions)
-            with PeakMemory() as peak:
-                answer = turn.work()
-            peaks[shard] = max(peaks[shard], peak.peak_bytes - base)
-            return answer
-
-        total = self._turns.done(
-            turn._replace(work=partial(measured, turn)) for turn in self._plan(step)
-        )
-        self._measured = [
-            cost._replace(peak=max(cost.peak, peak))
-            for cost, peak in zip(self.costs, peaks, strict=True)
-        ]
-        self.shards, self._turns.ahead = cut(self._measured, self._room.remaining_bytes)
-        return total
-
-    def _of(self, sets: Sequence[frozenset[int]], shard: range) -> frozenset[int]:
-        return frozenset[int]().union(*(sets[number] for number in shard))
-
-    def _bytes(self, positions: frozenset[int]) -> int:
-        return sum(self.layout.sizes[position] for position in positions)
-
-    def _gradient_bytes(self, code: PieceCode) -> int:
-        return sum(4 * math.prod(variable.shape) for variable in code.piece.trained)
-
-
-def made(spec: ProgramSpec, room: MemoryBudget) -> Program:
-    """The program of a spec: in shards where that form is asked for, or where it does not fit
-    otherwise.
-    """
-    program, left = ShardedProgram(spec, room), room.remaining_bytes
-    if room.mode != SHARDED and (left is None or program.least_bytes <= left):
+def make_program(spec: ProgramSpec, budget: MemoryBudget) -> Program:
+    """Return the program of a spec: in shards if the budget demands it or if it is too large."""
+    program = ShardedProgram(spec, budget)
+    available = budget.remaining_bytes
+    if budget.mode == SHARDED:
+        program.check(available)
+        return program
+    if available is None or program.least_bytes <= available:
         return TensorflowProgram(spec)
     try:
-        program.check(left)
+        program.check(available)
     except ConfigError:
-        if room.mode != SHARDED and left is not None and program.layout.nbytes <= left:
-            return TensorflowProgram(spec)  # its gradients need not all be there at once
+        if program.layout.nbytes <= available:
+            return TensorflowProgram(spec)  # its gradients need not all exist at the same time
         raise
     return program
 
 
-class FreshValues(Sequence[Array]):
-    """Initial values of weights, drawn one by one when they are wanted, and of an optimizer's
-    variables.
-    """
+class InitialState(Sequence[Array]):
+    """The values of an initial state; those of weights are drawn when they are read."""
 
-    def __init__(self, weights: Sequence[Any], optimizer: Sequence[Array]) -> None:
+    def __init__(self, weights: Sequence[Any], optimizer_values: Sequence[Array]) -> None:
         self._weights = weights
-        self._optimizer = optimizer
+        self._optimizer_values = optimizer_values
 
     def __len__(self) -> int:
-        return len(self._weights) + len(self._optimizer)
+        return len(self._weights) + len(self._optimizer_values)
 
     def __getitem__(self, position: Any) -> Any:
         count = len(self._weights)
         if position < count:
             return keras_model.initial_value(self._weights[position])
-        return self._optimizer[position - count]
+        return self._optimizer_values[position - count]
 
 
-def _empty(variable: Any) -> None:
+def _release_memory(variable: Any) -> None:
+    """Give a variable a value without rows; a scalar keeps its value."""
     if variable.shape:
-        set_value(variable, np.zeros((0, *variable.shape[1:]), variable.value.dtype.as_numpy_dtype))
+        dtype = variable.value.dtype.as_numpy_dtype
+        set_value(variable, np.zeros((0, *variable.shape[1:]), dtype))
 
 
-def _not_here(what: str) -> ConfigError:
+def _make_unsupported_error(reason: str) -> ConfigError:
     return ConfigError(
-        f"the model is larger than its trainer's memory: {what}",
+        f"the model is larger than its trainer's memory: {reason}",
         sqlstate="0A000",
         hint="Ask the administrator to raise trainer_memory_mb in cerebro.setting.",
     )

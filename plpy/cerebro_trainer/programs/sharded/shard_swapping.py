@@ -1,8 +1,7 @@
-"""Turns of shards in memory: what one needs is brought when its turn comes, and taken away when it
-is over.
+"""Swapping of shards between memory and the file of a state.
 
-At most two shards are in flight: beside the one whose turn it is, the one before is written to the
-state's file, and then the next one is read from it.
+At most two shards are in flight. While one is computed, the one before is written to the file, and
+then the next one is read.
 """
 
 from __future__ import annotations
@@ -17,97 +16,101 @@ from cerebro_trainer.state.state_file import StateFile
 
 Array: TypeAlias = npt.NDArray[Any]
 Values: TypeAlias = list[tuple[int, Array]]
-"""Of variables, by their positions in a state."""
+"""Values of variables, with their positions in a state."""
 
 
-class Turn(NamedTuple):
-    """What is done while these variables, by position, are in memory; some of them it changes. Its
-    answer is added.
-    """
+class ShardTask(NamedTuple):
+    """Work that needs some variables in memory; variables are given by position."""
 
     positions: frozenset[int]
     changed: frozenset[int]
-    work: Callable[[], float]
+    work: Callable[[], float]  # returns a part of the total
 
 
-class Turns:
-    """Brings the variables of turns into memory, and takes them away."""
+class ShardSwapper:
+    """Loads the variables of tasks into memory, and unloads them.
+
+    Args:
+        load: gives a variable a value.
+        unload: takes the value of a variable, and leaves it without memory.
+    """
 
     def __init__(
-        self, file: StateFile, lend: Callable[[int, Array], None], take: Callable[[int], Array]
+        self, file: StateFile, load: Callable[[int, Array], None], unload: Callable[[int], Array]
     ) -> None:
-        """`lend` gives a variable its value; `take` takes it, and leaves the variable without any
-        memory.
-        """
         self._file = file
-        self._lend = lend
-        self._take = take
-        self.ahead = True
-        """Whether there is memory for two shards."""
+        self._load = load
+        self._unload = unload
+        self.can_prefetch = True
+        """True if there is memory for two shards."""
 
-    def done(
+    def run(
         self,
-        turns: Iterable[Turn],
+        tasks: Iterable[ShardTask],
         total: float = 0.0,
-        enough: Callable[[float], bool] = lambda total: False,
+        should_stop: Callable[[float], bool] = lambda total: False,
     ) -> float:
-        """The total with all added that the turns answer, until it is enough; after that no
-        variable is in memory.
+        """Run tasks until `should_stop` of the total; afterwards no variable is in memory.
+
+        Args:
+            total: start of the sum of all results.
+
+        Returns:
+            The sum.
         """
-        held: set[int] = set()
+        loaded: set[int] = set()
         changed: set[int] = set()
         with ThreadPoolExecutor(1) as thread:
-            written: Future[None] = thread.submit(self._write, [])
+            writing: Future[None] = thread.submit(self._write, [])
             try:
-                upcoming = iter(turns)
-                turn = next(upcoming, None)
-                brought = (
-                    None if turn is None else thread.submit(self._read, sorted(turn.positions))
-                )
-                while turn is not None and brought is not None:
-                    self._bring(brought.result(), held)
-                    following = next(upcoming, None)
-                    brought = self._prefetched(thread, following, held)
-                    total += turn.work()
-                    changed |= turn.changed
-                    if enough(total):
-                        following = None
-                    leaving = held - (frozenset() if following is None else following.positions)
-                    held -= leaving
-                    written.result()
-                    written = thread.submit(self._write, self._taken(leaving, changed))
-                    if following is not None and brought is None:
-                        written.result()
-                        brought = thread.submit(self._read, sorted(following.positions - held))
-                    turn = following
-                written.result()
+                remaining_tasks = iter(tasks)
+                task = next(remaining_tasks, None)
+                reading = None if task is None else self._submit_read(thread, task, loaded)
+                while task is not None and reading is not None:
+                    self._load_values(reading.result(), loaded)
+                    next_task = next(remaining_tasks, None)
+                    reading = None
+                    if next_task is not None and self.can_prefetch:
+                        reading = self._submit_read(thread, next_task, loaded)
+                    total += task.work()
+                    changed |= task.changed
+                    if should_stop(total):
+                        next_task = None
+                    leaving = loaded - (next_task.positions if next_task else frozenset())
+                    loaded -= leaving
+                    writing.result()
+                    writing = thread.submit(self._write, self._unload_values(leaving, changed))
+                    if next_task is not None and reading is None:
+                        writing.result()
+                        reading = self._submit_read(thread, next_task, loaded)
+                    task = next_task
+                writing.result()
             finally:
-                for position in held:
-                    self._take(position)
+                for position in loaded:
+                    self._unload(position)
         return total
 
-    def _prefetched(
-        self, thread: ThreadPoolExecutor, turn: Turn | None, held: set[int]
-    ) -> Future[Values] | None:
-        if turn is None or not self.ahead:
-            return None
-        return thread.submit(self._read, sorted(turn.positions - held))
+    def _submit_read(
+        self, thread: ThreadPoolExecutor, task: ShardTask, loaded: Set[int]
+    ) -> Future[Values]:
+        """Start to read the variables of a task that are not in memory."""
+        return thread.submit(self._read, sorted(task.positions - loaded))
 
-    def _bring(self, values: Values, held: set[int]) -> None:
+    def _load_values(self, values: Values, loaded: set[int]) -> None:
         while values:
             position, array = values.pop()
-            held.add(position)
-            self._lend(position, array)
+            loaded.add(position)
+            self._load(position, array)
 
-    def _taken(self, leaving: Set[int], changed: set[int]) -> Values:
-        """The values that are to be written of the variables that leave."""
-        taken = []
+    def _unload_values(self, leaving: Set[int], changed: set[int]) -> Values:
+        """Unload variables; return the values that must be written."""
+        changed_values = []
         for position in sorted(leaving):
-            value = self._take(position)
+            value = self._unload(position)
             if position in changed:
-                taken.append((position, value))
+                changed_values.append((position, value))
         changed -= leaving
-        return taken
+        return changed_values
 
     def _read(self, positions: Sequence[int]) -> Values:
         return [(position, self._file.read(position)) for position in positions]

@@ -1,5 +1,6 @@
-"""Shards: how many consecutive pieces of a network are in memory at once; and for which models that
-is not enough.
+"""Shards: the consecutive pieces of a network that are in memory at the same time.
+
+Checks which models can be trained in shards.
 """
 
 from __future__ import annotations
@@ -9,103 +10,121 @@ from typing import Any, NamedTuple
 
 from cerebro_trainer.errors import ConfigError
 
-LOOKS_ACROSS = {
+GLOBAL_OPTIONS = {
     "global_clipnorm": "global_clipnorm",
     "use_ema": "use_ema",
     "gradient_accumulation_steps": "gradient_accumulation_steps",
     "inner_optimizer": "the scale of its loss",
 }
-"""What of an optimizer needs all gradients or weights at once, by the attribute that says so."""
-WITHOUT_WEIGHT = ("_iterations", "_learning_rate", "_u_product")
-"""Variables that belong to no weight, and that any step changes alike, whichever weights it is for.
-"""
+"""Options of an optimizer that need all gradients or weights at once, with their descriptions."""
+SCALAR_VARIABLES = ("_iterations", "_learning_rate", "_u_product")
+"""Variables of an optimizer that belong to no weight; a step for any weights changes them alike."""
 
 
-class Cost(NamedTuple):
-    """What a piece takes: its layers, bytes of its `state`, and the most that its process took to
-    compute it.
-    """
+class PieceCost(NamedTuple):
+    """Memory of one piece."""
 
     layers: list[str]
-    state: int
-    peak: int
+    state: int  # bytes of its state
+    peak: int  # largest number of bytes while the piece is computed, including its state
 
 
-def cut(costs: Sequence[Cost], room: int | None) -> tuple[list[range], bool]:
-    """The pieces of each shard; and whether, while one is computed, there is room for the state of
-    another one.
+def make_shards(costs: Sequence[PieceCost], available: int | None) -> tuple[list[range], bool]:
+    """Divide the pieces into as few shards as possible; one piece may exceed the memory.
 
-    As few shards as there can be. A piece alone is a shard whatever it takes.
+    Args:
+        available: bytes for the computation; None for no limit.
 
-    >>> costs = [Cost([name], 3, 5) for name in "abcd"]
-    >>> cut(costs, None), cut(costs, 16)
+    Returns:
+        The pieces of each shard. Second, whether the state of another shard fits into memory while
+        one is computed.
+
+    >>> costs = [PieceCost([name], 3, 5) for name in "abcd"]
+    >>> make_shards(costs, None), make_shards(costs, 16)
     (([range(0, 4)], True), ([range(0, 2), range(2, 4)], True))
-    >>> cut(costs[:2], 7)
+    >>> make_shards(costs[:2], 7)
     ([range(0, 1), range(1, 2)], False)
     """
-    if room is None or sum(cost.peak for cost in costs) <= room:
+    if available is None or sum(cost.peak for cost in costs) <= available:
         return [range(len(costs))], True
-    ahead = all(cost.peak + cost.state <= room for cost in costs)
+    can_prefetch = all(cost.peak + cost.state <= available for cost in costs)
     shards: list[range] = []
-    begin = taken = 0
+    begin = 0
+    shard_bytes = 0
     for number, cost in enumerate(costs):
-        more = cost.peak + (cost.state if ahead else 0)
-        if number > begin and taken + more > room:
+        piece_bytes = cost.peak + (cost.state if can_prefetch else 0)
+        if number > begin and shard_bytes + piece_bytes > available:
             shards.append(range(begin, number))
-            begin, taken = number, 0
-        taken += more
-    return [*shards, range(begin, len(costs))], ahead
+            begin = number
+            shard_bytes = 0
+        shard_bytes += piece_bytes
+    return [*shards, range(begin, len(costs))], can_prefetch
 
 
-def described(costs: Sequence[Cost], shards: Sequence[range]) -> list[dict[str, object]]:
-    """Each shard: its layers, the bytes of its state, and what it takes of memory.
+def describe_shards(costs: Sequence[PieceCost], shards: Sequence[range]) -> list[dict[str, object]]:
+    """Return the layers, the bytes of the state, and the memory of each shard.
 
-    >>> described([Cost(["a"], 3, 5), Cost(["b", "c"], 1, 2)], [range(0, 2)])
+    >>> describe_shards([PieceCost(["a"], 3, 5), PieceCost(["b", "c"], 1, 2)], [range(0, 2)])
     [{'layers': ['a', 'b', 'c'], 'state_bytes': 4, 'memory_bytes': 7}]
     """
-    found: list[dict[str, object]] = []
+    descriptions: list[dict[str, object]] = []
     for shard in shards:
-        parts = costs[shard.start : shard.stop]
-        layers = [name for part in parts for name in part.layers]
-        state, memory = sum(part.state for part in parts), sum(part.peak for part in parts)
-        found.append({"layers": layers, "state_bytes": state, "memory_bytes": memory})
-    return found
+        pieces = costs[shard.start : shard.stop]
+        descriptions.append(
+            {
+                "layers": [name for piece in pieces for name in piece.layers],
+                "state_bytes": sum(piece.state for piece in pieces),
+                "memory_bytes": sum(piece.peak for piece in pieces),
+            }
+        )
+    return descriptions
 
 
-def refuse_optimizer(optimizer: Any, common: Sequence[Any]) -> None:
-    """ConfigError where an optimizer cannot take a step piece by piece; these of its variables
-    belong to no weight.
+def check_optimizer(optimizer: Any, common: Sequence[Any]) -> None:
+    """Check that an optimizer can take a step piece by piece.
+
+    Args:
+        common: its variables that belong to no weight.
+
+    Raises:
+        ConfigError: it needs all weights or gradients at once.
     """
-    names = [
-        name for attribute, name in LOOKS_ACROSS.items() if getattr(optimizer, attribute, None)
+    reasons = [
+        description
+        for attribute, description in GLOBAL_OPTIONS.items()
+        if getattr(optimizer, attribute, None)
     ]
-    known = {id(getattr(optimizer, name, None)) for name in WITHOUT_WEIGHT}
-    if not names and any(id(variable) not in known for variable in common):
-        names = ["what it keeps of all weights together"]
-    if names:
+    scalars = {id(getattr(optimizer, name, None)) for name in SCALAR_VARIABLES}
+    if not reasons and any(id(variable) not in scalars for variable in common):
+        reasons = ["what it keeps of all weights together"]
+    if reasons:
         raise ConfigError(
             "the model does not fit into its trainer's memory, and cannot be trained in shards:"
-            f" {type(optimizer).__name__} needs all of it at once for {names[0]}",
+            f" {type(optimizer).__name__} needs all of it at once for {reasons[0]}",
             sqlstate="53200",
             hint="Ask the administrator to raise trainer_memory_mb in cerebro.setting, or use "
             "another optimizer.",
         )
 
 
-def refuse_pieces(costs: Sequence[Cost], room: int) -> None:
-    """ConfigError where a piece does not fit into so many bytes by itself."""
+def check_pieces(costs: Sequence[PieceCost], available: int) -> None:
+    """Check that each piece fits into memory by itself.
+
+    Raises:
+        ConfigError: a piece needs more than the available bytes.
+    """
     largest = max(costs, key=lambda cost: cost.peak)
-    if largest.peak > room:
-        alone = (
-            "it cannot be cut into shards"
-            if len(costs) == 1
-            else f"the part from layer {largest.layers[0]} on alone"
-        )
-        raise ConfigError(
-            f"the model does not fit into its trainer's memory: {alone}, and takes at least "
-            f"{largest.peak >> 20} MB with its gradients and its optimizer; {max(0, room) >> 20} "
-            "MB are left",
-            sqlstate="53200",
-            hint="A network is cut where one tensor passes to a layer with a matrix. Use smaller "
-            "layers, or ask the administrator to raise trainer_memory_mb in cerebro.setting.",
-        )
+    if largest.peak <= available:
+        return
+    if len(costs) == 1:
+        reason = "it cannot be cut into shards"
+    else:
+        reason = f"the part from layer {largest.layers[0]} on alone"
+    raise ConfigError(
+        f"the model does not fit into its trainer's memory: {reason}, and takes at least "
+        f"{largest.peak >> 20} MB with its gradients and its optimizer; {max(0, available) >> 20} "
+        "MB are left",
+        sqlstate="53200",
+        hint="A network is cut where one tensor passes to a layer with a matrix. Use smaller "
+        "layers, or ask the administrator to raise trainer_memory_mb in cerebro.setting.",
+    )

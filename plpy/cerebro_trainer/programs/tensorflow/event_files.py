@@ -1,8 +1,7 @@
-"""Event files for TensorBoard, by TensorFlow's own summary writer.
+"""Event files for TensorBoard, written with TensorFlow's own summary writer.
 
-Keras' callback would do this inside of `Model.fit`, which is not how configurations are trained
-here, and with the package tensorboard, which a trainer does not need: what its plugins read are
-tensors under their names.
+Keras' callback works inside of `Model.fit` only, which is not how configs are trained here. It also
+needs the package tensorboard. TensorBoard's plugins read tensors with certain metadata.
 """
 
 from __future__ import annotations
@@ -20,51 +19,45 @@ BUCKETS = 30
 
 
 class EventFiles:
-    """See `callbacks.Board`; each call writes a file of its own, so that nothing is open between
-    jobs.
-    """
+    """A `tensorboard.Board`; each call writes its own file, so no file stays open between jobs."""
 
-    def __init__(self, folder: str, model: keras.Model, graph: Callable[[], Any]) -> None:
+    def __init__(self, folder: str, model: keras.Model, get_graph: Callable[[], Any]) -> None:
         self._folder = Path(folder)
         self._model = model
-        self._graph = graph
+        self._get_graph = get_graph
 
     def write_scalars(self, kind: str, values: Mapping[str, float], step: int) -> None:
-        """Numbers of the training or the validation data."""
-        with self._writing(kind):
+        with self._open_writer(kind):
             for name, value in values.items():
-                _write("scalars", name, tf.constant(value, tf.float32), step)
+                _write_tensor("scalars", name, tf.constant(value, tf.float32), step)
 
     def write_histograms(self, step: int) -> None:
-        """The weights as they now are."""
-        with self._writing("train"):
+        with self._open_writer("train"):
             for weight in self._model.weights:
-                _write("histograms", f"{weight.path}/histogram", _buckets(np.asarray(weight)), step)
+                buckets = _count_buckets(np.asarray(weight))
+                _write_tensor("histograms", f"{weight.path}/histogram", buckets, step)
 
     def write_graph(self) -> None:
-        """The operations of a prediction."""
-        with self._writing("train"):
-            tf.summary.graph(self._graph())
+        with self._open_writer("train"):
+            tf.summary.graph(self._get_graph())
 
     @contextmanager
-    def _writing(self, kind: str) -> Iterator[None]:
+    def _open_writer(self, kind: str) -> Iterator[None]:
         writer = tf.summary.create_file_writer(str(self._folder / kind))
         with writer.as_default():
             yield
         writer.close()
 
 
-def _write(plugin: str, name: str, tensor: Any, step: int) -> None:
+def _write_tensor(plugin: str, name: str, tensor: Any, step: int) -> None:
     metadata = tf.compat.v1.SummaryMetadata()
     metadata.plugin_data.plugin_name = plugin
     metadata.display_name = name
     tf.summary.write(name, tensor, step=step, metadata=metadata)
 
 
-def _buckets(values: Any) -> Any:
-    """Rows of left edge, right edge and count, as the plugin has them; no rows for no finite
-    values.
-    """
+def _count_buckets(values: Any) -> Any:
+    """Return rows of left edge, right edge and count; none if no value is finite."""
     finite = np.asarray(values, np.float64).ravel()
     finite = finite[np.isfinite(finite)]
     if not finite.size:

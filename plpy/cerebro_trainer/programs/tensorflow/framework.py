@@ -1,4 +1,4 @@
-"""TensorFlow as the framework of a trainer: set up once per process, and asked for programs."""
+"""TensorFlow as the framework of a trainer: set up once per process."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from cerebro_trainer.programs.tensorflow.program import LargeNetwork, Tensorflow
 
 
 def start(threads: int, cache: Path | None) -> Framework:
-    """Set TensorFlow up for this process: this many threads, and the same bits for the same work.
+    """Set up TensorFlow for this process, so that the same work gives the same bits.
 
-    It keeps no code. Traces it cannot keep. What XLA compiled it would find again only in a process
-    that has traced the same functions in the same order, whose numbers are part of the key; and it
-    fails where a file of it is damaged, or cannot be written.
+    Args:
+        cache: unused. Traces cannot be stored. XLA finds its code again only in a process that has
+            traced the same functions in the same order, whose numbers are part of the key. It also
+            fails if a cache file is damaged or cannot be written.
     """
     tf.config.experimental.enable_op_determinism()
-    tf.random.set_seed(0)  # else operations that draw without a seed of their own are refused
+    tf.random.set_seed(0)  # else draws without a seed of their own are refused
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
     for gpu in tf.config.list_physical_devices("GPU"):
@@ -38,32 +39,32 @@ def start(threads: int, cache: Path | None) -> Framework:
         make_program=_make_program,
         errors=(tf.errors.OpError,),
         memory_errors=(tf.errors.ResourceExhaustedError, MemoryError),
-        describe_gpus=_gpus,
+        describe_gpus=_describe_gpus,
     )
 
 
-def _make_program(spec: ProgramSpec, room: MemoryBudget) -> Program:
+def _make_program(spec: ProgramSpec, budget: MemoryBudget) -> Program:
     """Return the program of a spec, in shards if it does not fit into memory as a whole."""
-    if spec.cut is not None or room.mode not in (None, SHARDED):
+    if spec.cut is not None or budget.mode not in (None, SHARDED):
         return TensorflowProgram(spec)
     try:
-        if room.mode is None:
-            return TensorflowProgram(spec, room.remaining_bytes)
+        if budget.mode is None:
+            return TensorflowProgram(spec, budget.remaining_bytes)
     except LargeNetwork:
         pass
     # Imported here, because few trainers need it.
     from cerebro_trainer.programs.sharded import program as sharded_program
 
-    return sharded_program.made(spec, room)
+    return sharded_program.make_program(spec, budget)
 
 
-def _gpus() -> tuple[str, ...]:
-    found = []
+def _describe_gpus() -> tuple[str, ...]:
+    descriptions = []
     for number, gpu in enumerate(tf.config.list_physical_devices("GPU")):
         details = tf.config.experimental.get_device_details(gpu)
         capability = ".".join(map(str, details.get("compute_capability", ())))
-        found.append(
+        descriptions.append(
             f"device: {number}, name: {details.get('device_name')}, compute capability: "
             f"{capability}"
         )
-    return tuple(found)
+    return tuple(descriptions)

@@ -1,16 +1,13 @@
-"""Several states of one program trained as one by TensorFlow: each operation is done for all of
-them at once.
+"""Fusion on TensorFlow: several states of one program trained at once, each operation done for all.
 
-A small network's step is mostly what is around its arithmetic, which so many states share.
-`tf.vectorized_map` makes of the operations of a step those of as many steps, and XLA compiles the
-loop over the batches of a buffer as a whole, as in the form `xla_loop`. It computes each lane of an
-operation by itself, so what becomes of a state depends on how many lanes there are alone: not on
-its place, nor on what is in the others, be it NaN. States that are fewer are filled up with copies
-of the first. The last, smaller batch of a buffer is a loop of one step; each size of it compiles
-once.
+Most of a small network's step is call overhead, which the states share. `tf.vectorized_map` turns
+the operations of a step into operations on several states. XLA compiles the loop over the batches
+of a buffer as a whole, as in the mode `xla_loop`, and computes each lane of an operation by itself.
+A state therefore depends on the number of lanes alone: neither on its own lane nor on the other
+states, even if they are NaN. Unused lanes are copies of the first state. The last, smaller batch of
+a buffer is a loop of one step; each size of it compiles once.
 
-An operation that TensorFlow cannot do for several lanes at once is an error while the loop is
-traced.
+If TensorFlow cannot vectorize an operation, tracing the loop raises an error.
 """
 
 from __future__ import annotations
@@ -31,11 +28,11 @@ from tensorflow.python.ops.parallel_for import pfor
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import Array, Columns, pad_rows, pad_to_capacity
 from cerebro_trainer.models import keras_model
-from cerebro_trainer.programs.fusion import Member, StackedFusion
+from cerebro_trainer.programs.fusion import Member, Orders, StackedFusion
 from cerebro_trainer.programs.io_spec import IoSpec
 from cerebro_trainer.programs.keras_program import KerasProgram
 
-DRAWS = (
+RANDOM_OPERATIONS = (
     "StatelessRandomGetKeyCounter",
     "StatelessRandomNormalV2",
     "StatelessRandomUniformFullIntV2",
@@ -43,42 +40,34 @@ DRAWS = (
     "StatelessRandomUniformV2",
     "StatelessTruncatedNormalV2",
 )
-"""The operations by which Keras draws, each from a seed of its own; TensorFlow does not know them
-for several.
-"""
+"""Operations by which Keras draws, each with a seed; TensorFlow cannot vectorize them."""
 
 Values: TypeAlias = list[Any]
-Orders: TypeAlias = Sequence[npt.NDArray[np.int32]]
 
 
-def fusable(program: KerasProgram) -> bool:
-    """Whether TensorFlow knows a step of the program for several states, so far as can be said
-    without tracing one.
+def is_fusible(program: KerasProgram) -> bool:
+    """Return whether TensorFlow can probably vectorize a step of the program; nothing is traced.
 
-    It has convolutions by filters that are all the same only. Conditions of an optimizer, such as
-    whether it is time to apply what was accumulated, would change variables; so does one that
-    scales the loss.
+    It can vectorize convolutions only if all states have the same filters. Conditions of an
+    optimizer would change variables: accumulated gradients, averages, and a scaled loss.
     """
     optimizer = program.optimizer
-    conditional = (
-        isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
-        or optimizer.gradient_accumulation_steps
-        or optimizer.use_ema
-    )
-    return program.trainable and not conditional and not keras_model.convolves(program.model)
+    if not program.trainable or isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        return False
+    if optimizer.gradient_accumulation_steps or optimizer.use_ema:
+        return False
+    return not keras_model.convolves(program.model)
 
 
-class _Rules(keras.optimizers.Optimizer):  # type: ignore[misc]
-    """Optimizers with Keras' own ways instead of TensorFlow's, which want variables where a step
-    has values.
-    """
+class _PureOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]
+    """Keras' own methods in place of TensorFlow's, which require variables instead of values."""
 
     assign = BaseOptimizer.assign
     _apply_weight_decay = BaseOptimizer._apply_weight_decay
     _backend_update_step = BaseOptimizer._backend_update_step
     _var_key = BaseOptimizer._var_key
 
-    # What changes an embedding may be of the rows alone that were looked up.
+    # The gradient of an embedding may consist of the rows alone that were looked up.
     def assign_add(self, variable: Any, value: Any) -> None:
         variable.assign_add(tf.convert_to_tensor(value))
 
@@ -86,49 +75,50 @@ class _Rules(keras.optimizers.Optimizer):  # type: ignore[misc]
         variable.assign_sub(tf.convert_to_tensor(value))
 
 
-def _ruled(optimizer: Any, trained: Sequence[Any]) -> Any:
-    """The optimizer with such ways, which come behind those of its class; both have the same
-    variables.
-    """
-    kind = type(optimizer)
-    made: Any = object.__new__(type(kind.__name__, (kind, _Rules), {}))
-    places = {made._var_key(variable): place for place, variable in enumerate(trained)}
-    vars(made).update(vars(optimizer), _trainable_variables_indices=places)
-    return made
+def _make_pure_optimizer(optimizer: Any, trained: Sequence[Any]) -> Any:
+    """Return a copy of an optimizer with these methods; both have the same variables."""
+    cls = type(optimizer)
+    # The methods come last in the order of resolution, after those of the class itself.
+    copy: Any = object.__new__(type(cls.__name__, (cls, _PureOptimizer), {}))
+    positions = {copy._var_key(variable): position for position, variable in enumerate(trained)}
+    vars(copy).update(vars(optimizer), _trainable_variables_indices=positions)
+    return copy
 
 
 class PureStep:
-    """One optimizer step of a program on one batch, of values to values; the program's variables
-    stay as they are.
-    """
+    """An optimizer step on one batch as a function of values; the variables keep theirs."""
 
     def __init__(self, program: KerasProgram) -> None:
         self._program = program
-        self._optimizer = _ruled(program.optimizer, program.trained_variables)
+        self._optimizer = _make_pure_optimizer(program.optimizer, program.trained_variables)
 
     def __call__(self, lane: tuple[Values, Values, Values, Values]) -> tuple[Values, Any]:
-        """The new values, and the loss before the step, of numbers, values, inputs and targets."""
-        numbers, values, *batch = lane
-        program, optimizer = self._program, self._optimizer
+        """Return the new values, and the loss before the step.
+
+        Args:
+            lane: hyperparameters, values, inputs and targets of one state.
+        """
+        hyperparameters, values, inputs, targets = lane
+        program = self._program
+        optimizer = self._optimizer
         variables = [*program.hyperparameters.variables, *program.variables]
-        with keras.StatelessScope(
-            zip(variables, [*numbers, *values], strict=True), collect_losses=True
-        ) as scope:
+        scope_values = zip(variables, [*hyperparameters, *values], strict=True)
+        with keras.StatelessScope(scope_values, collect_losses=True) as scope:
             weights = [scope.get_current_value(variable) for variable in program.trained_variables]
             with tf.GradientTape() as tape:
                 tape.watch(weights)
-                x, y, row_weights = program.make_arguments(*batch)
+                x, y, row_weights = program.make_arguments(inputs, targets)
                 loss = program.model.compute_loss(
                     x, y, program.model(x, training=True), row_weights, training=True
                 )
-                scaled = optimizer.scale_loss(loss)
+                scaled_loss = optimizer.scale_loss(loss)
             with program.cache_learning_rate(optimizer):
-                optimizer.apply(tape.gradient(scaled, weights), program.trained_variables)
+                optimizer.apply(tape.gradient(scaled_loss, weights), program.trained_variables)
             return [scope.get_current_value(variable) for variable in program.variables], loss
 
 
 class FusedLoop:
-    """A program's loop over batches of rows, for so many states at once."""
+    """A program's loop over batches of rows, for several states at once."""
 
     def __init__(self, program: KerasProgram, lanes: int) -> None:
         self.lanes = lanes
@@ -137,52 +127,56 @@ class FusedLoop:
 
     def run(
         self,
-        numbers: Values,
-        values: Values,
+        states: tuple[Values, Values],
         columns: Columns,
         orders: Array,
         batch_size: int,
         batches: int,
     ) -> tuple[Values, Any]:
-        """So many batches of the rows in each order; the new values, and the sum of losses times
-        rows of each lane.
+        """Train batches of rows in each lane's order.
+
+        Args:
+            states: hyperparameters and values of all lanes.
+
+        Returns:
+            The new values, and by lane the sum of losses times rows.
         """
         if batch_size not in self._loops:
             loop = partial(self._loop, batch_size)
             self._loops[batch_size] = tf.function(loop, autograph=False, jit_compile=True)
-        found: tuple[Values, Any] = self._loops[batch_size](
-            numbers, values, *columns, orders, np.int32(batches)
+        result: tuple[Values, Any] = self._loops[batch_size](
+            *states, *columns, orders, np.int32(batches)
         )
-        return found
+        return result
 
     def _loop(
         self,
-        size: int,
-        numbers: Values,
+        batch_size: int,
+        hyperparameters: Values,
         values: Values,
         inputs: Values,
         targets: Values,
         orders: Any,
         batches: Any,
     ) -> tuple[Values, Any]:
-        def body(done: Any, values: Values, total: Any) -> tuple[Any, Values, Any]:
-            chosen = tf.slice(orders, [0, done * size], [self.lanes, size])
-            parts = [[tf.gather(array, chosen) for array in arrays] for arrays in (inputs, targets)]
-            with _silent():
-                found, loss = tf.vectorized_map(
-                    self._step, (numbers, values, *parts), fallback_to_while_loop=False
+        def train_batch(position: Any, values: Values, total: Any) -> tuple[Any, Values, Any]:
+            chosen = tf.slice(orders, [0, position * batch_size], [self.lanes, batch_size])
+            batch = [[tf.gather(array, chosen) for array in arrays] for arrays in (inputs, targets)]
+            with _mute_logger():
+                new_values, loss = tf.vectorized_map(
+                    self._step, (hyperparameters, values, *batch), fallback_to_while_loop=False
                 )
-            return done + 1, found, total + tf.cast(loss, tf.float64) * size
+            return position + 1, new_values, total + tf.cast(loss, tf.float64) * batch_size
 
-        start = 0, values, tf.zeros(self.lanes, tf.float64)
-        _, found, total = tf.while_loop(
-            lambda done, *_: done < batches, body, start, parallel_iterations=1
+        start = (0, values, tf.zeros(self.lanes, tf.float64))
+        _, new_values, total = tf.while_loop(
+            lambda position, *_: position < batches, train_batch, start, parallel_iterations=1
         )
-        return found, total
+        return new_values, total
 
 
 class TensorflowFusion(StackedFusion):
-    """States of a program that are trained by such a loop."""
+    """States of a program that a FusedLoop trains."""
 
     def __init__(self, fused: FusedLoop, io_spec: IoSpec, members: Sequence[Member]) -> None:
         super().__init__(fused.lanes, io_spec, members)
@@ -191,61 +185,57 @@ class TensorflowFusion(StackedFusion):
     def train_lanes(
         self, buffer: Buffer, orders: Orders, batch_size: int
     ) -> npt.NDArray[np.float64]:
-        columns, first = pad_to_capacity(self.io_spec.convert(buffer), orders[0])
+        columns, first_order = pad_to_capacity(self.io_spec.convert(buffer), orders[0])
+        capacity = len(first_order)
         rows = len(orders[0])
-        batches, rest = divmod(rows, batch_size)
+        batches, last_rows = divmod(rows, batch_size)
         total = np.zeros(len(orders))
-        for begin, size, count in ((0, batch_size, batches), (rows - rest, rest, 1)):
-            if size and count:
-                chosen = np.stack(
-                    [pad_rows(order[begin : begin + size * count], len(first)) for order in orders]
-                )
-                self.values, losses = self._fused.run(
-                    self.hyperparameters, self.values, columns, chosen, size, count
-                )
-                total += losses.numpy()
+        for begin, size, count in ((0, batch_size, batches), (rows - last_rows, last_rows, 1)):
+            if not size or not count:
+                continue
+            end = begin + size * count
+            chosen = np.stack([pad_rows(order[begin:end], capacity) for order in orders])
+            self.values, losses = self._fused.run(
+                (self.hyperparameters, self.values), columns, chosen, size, count
+            )
+            total += losses.numpy()
         return total
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
-    """TensorFlow prints pages about an operation that it cannot do for several lanes, beside the
-    error.
-    """
+def _mute_logger() -> Iterator[None]:
+    """Mute TensorFlow, which prints pages about an operation that it cannot vectorize."""
     logger: logging.Logger = tf.get_logger()
-    before, logger.disabled = logger.disabled, True
+    was_disabled = logger.disabled
+    logger.disabled = True
     try:
         yield
     finally:
-        logger.disabled = before
+        logger.disabled = was_disabled
 
 
-def _lane_by_lane(operation: Any) -> list[Any]:
-    """An operation of vectorized_map, repeated for each lane: so each draws what it would draw
-    alone.
-    """
+def _repeat_per_lane(operation: Any) -> list[Any]:
+    """Vectorize an operation by repeating it for each lane, which then draws as it would alone."""
     lanes = int(tf.get_static_value(operation.pfor.loop_len_vector)[0])
-    types, attributes = [output.dtype for output in operation.outputs], operation.op.node_def.attr
-    found = [
+    dtypes = [output.dtype for output in operation.outputs]
+    copies = [
         pfor._create_op(
             operation.op_type,
-            [_of_lane(given, lane) for given in operation.inputs],
-            types,
-            attributes,
+            [_select_lane(operand, lane) for operand in operation.inputs],
+            dtypes,
+            operation.op.node_def.attr,
         )
         for lane in range(lanes)
     ]
-    return [
-        pfor.wrap(tf.stack(parts), True)
-        for parts in zip(*(each.outputs for each in found), strict=True)
-    ]
+    outputs = zip(*(copy.outputs for copy in copies), strict=True)
+    return [pfor.wrap(tf.stack(lane_outputs), True) for lane_outputs in outputs]
 
 
-def _of_lane(given: Any, lane: int) -> Any:
-    value, stacked, _ = given
-    return value[lane] if stacked else value
+def _select_lane(operand: Any, lane: int) -> Any:
+    value, is_stacked, _ = operand
+    return value[lane] if is_stacked else value
 
 
-for name in DRAWS:
-    with suppress(KeyError):  # TensorFlow knows it by now
-        pfor.RegisterPFor(name)(_lane_by_lane)
+for name in RANDOM_OPERATIONS:
+    with suppress(KeyError):  # newer releases of TensorFlow may vectorize it themselves
+        pfor.RegisterPFor(name)(_repeat_per_lane)

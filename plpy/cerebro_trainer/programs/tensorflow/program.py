@@ -1,11 +1,15 @@
-"""Programs on TensorFlow; what trains several states at once is in `tensorflow_fusion`.
+"""Programs on TensorFlow.
 
-Training has three forms. In `graph_loop` one traced function loops over all batches of a buffer
-inside the graph. Its signature leaves the number of rows open, and order, batch size and learning
-rate are values, not constants, so one trace serves all buffers and all configs of a program.
-`xla_step` is such a loop over a step that XLA compiled, `xla_loop` is a loop compiled as a whole:
-XLA wants the batch size as a constant, and the latter also the number of rows, so buffers are
-padded up to a common one. The last, smaller batch of a buffer is always left to `graph_loop`.
+Training one state has three modes:
+
+* `graph_loop`: one traced function loops over all batches of a buffer inside the graph. Its
+  signature leaves the number of rows open, and order, batch size and learning rate are values
+  instead of constants. One trace serves all buffers and all configs of a program.
+* `xla_step`: such a loop over a step that XLA compiled, for which the batch size is a constant.
+* `xla_loop`: the whole loop is compiled. The number of rows is a constant, too, so buffers are
+  padded to one of a few capacities.
+
+The last, smaller batch of a buffer is always trained as in `graph_loop`.
 """
 
 from __future__ import annotations
@@ -27,75 +31,75 @@ from cerebro_trainer.programs.attributions import Gradient
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.metrics import flatten, pack
-from cerebro_trainer.programs.program import (
-    FALLBACK,
-    Array,
-    PendingLoss,
-    Sums,
-)
+from cerebro_trainer.programs.program import FALLBACK, Array, PendingLoss, Sums
 from cerebro_trainer.programs.tensorboard import Board
 from cerebro_trainer.programs.tensorflow.event_files import EventFiles
-from cerebro_trainer.programs.tensorflow.fusion import FusedLoop, TensorflowFusion, fusable
-from cerebro_trainer.programs.tensorflow.philox_rng import philox_draws
-from cerebro_trainer.programs.tensorflow.update_kernels import update_kernels
+from cerebro_trainer.programs.tensorflow.fusion import FusedLoop, TensorflowFusion, is_fusible
+from cerebro_trainer.programs.tensorflow.philox_rng import use_philox
+from cerebro_trainer.programs.tensorflow.update_kernels import use_update_kernels
 
 
 class LargeNetwork(Exception):
-    """It may not fit into memory."""
+    """The network may not fit into memory."""
 
 
-MOST_BYTES_PER_PARAMETER = 24
+MAX_BYTES_PER_PARAMETER = 24
 """A float32 weight, its gradient, and more slots than most optimizers have."""
 
 
 class TensorflowProgram(KerasProgram):
-    """A program whose loops are TensorFlow graphs."""
+    """A program whose loops are TensorFlow graphs.
+
+    Args:
+        available_bytes: memory that the program may take; None for no limit.
+
+    Raises:
+        LargeNetwork: the network may need more memory; none is allocated.
+    """
 
     modes: tuple[str, ...] = ("graph_loop", "xla_step", "xla_loop")
     lanes: Mapping[str, int] = LANES
     compilation_factor = 5.0
 
-    def __init__(self, spec: ProgramSpec, room: int | None = None) -> None:
-        """LargeNetwork where it may not fit into so many bytes, before any are taken; None is any
-        number.
-        """
-        self._bytes_left = room
+    def __init__(self, spec: ProgramSpec, available_bytes: int | None = None) -> None:
+        self._available_bytes = available_bytes
         super().__init__(spec, "tensorflow")
         inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.io_spec.inputs]
         targets = [
             tf.TensorSpec((None, *output.target_shape), tf.int16 if output.classes else tf.float32)
             for output in self.io_spec.outputs
         ]
-        self.signature = [*targets, tf.TensorSpec((None,), tf.float32)]
-        """The types of targets, and of weights of rows."""
-        number, order = tf.TensorSpec((), tf.int32), tf.TensorSpec((None,), tf.int32)
+        self.target_types = targets
+        """Types of the targets."""
+        self.weighted_target_types = [*targets, tf.TensorSpec((None,), tf.float32)]
+        """Types of the targets and of the weights of rows."""
+        number = tf.TensorSpec((), tf.int32)
+        order = tf.TensorSpec((None,), tf.int32)
         self._train = {
-            len(arrays): tf.function(
-                self._train_loop, autograph=False, input_signature=[inputs, arrays, order, number]
+            len(types): tf.function(
+                self._train_loop, autograph=False, input_signature=[inputs, types, order, number]
             )
-            for arrays in (targets, self.signature)
+            for types in (self.target_types, self.weighted_target_types)
         }
         self._compiled_step = tf.function(self._step, autograph=False, jit_compile=True)
-        self._full_batches: dict[tuple[str, int], Any] = {}
-        if not fusable(self):
+        self._full_loops: dict[tuple[str, int], Any] = {}
+        if not is_fusible(self):
             self.lanes = {}
-        self._fused = {form: FusedLoop(self, lanes) for form, lanes in self.lanes.items()}
+        self._fused = {mode: FusedLoop(self, lanes) for mode, lanes in self.lanes.items()}
         self._evaluate = tf.function(
             self._evaluate_loop, autograph=False, input_signature=[inputs, targets, number]
         )
         self._forward = tf.function(self._outputs, autograph=False, input_signature=[inputs])
 
     def check_size(self, parameters: int) -> None:
-        if (
-            self._bytes_left is not None
-            and parameters * MOST_BYTES_PER_PARAMETER > self._bytes_left
-        ):
+        available = self._available_bytes
+        if available is not None and parameters * MAX_BYTES_PER_PARAMETER > available:
             raise LargeNetwork
         super().check_size(parameters)
 
     def read_variable(self, variable: Any) -> Array:
-        # Raw operations, because Keras' way takes five times as long. The array shares the
-        # variable's memory, which TensorFlow then no longer changes in place.
+        # Raw operations, because Keras takes five times as long. The array shares the variable's
+        # memory, which TensorFlow then no longer changes in place.
         inner = variable.value
         return np.asarray(tf.raw_ops.ReadVariableOp(resource=inner.handle, dtype=inner.dtype))
 
@@ -103,72 +107,63 @@ class TensorflowProgram(KerasProgram):
         tf.raw_ops.AssignVariableOp(resource=self.variables[position].value.handle, value=value)
 
     def dispatch(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
+        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
     ) -> PendingLoss:
-        if form in self.lanes:
-            return partial(float, self.train_in_lanes(buffer, order, batch_size, form))
-        loss = self._trained(buffer, order, batch_size, form)
+        if mode in self.lanes:
+            return partial(float, self.train_in_lanes(buffer, order, batch_size, mode))
+        loss = self._train_pass(buffer, order, batch_size, mode)
         return lambda: loss
 
-    def _trained(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str
+    def _train_pass(
+        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
     ) -> float:
-        """See `train`."""
+        """Train one pass in a mode that trains one state; see `train`."""
         inputs, targets = self.io_spec.convert(buffer)
-        if form == FALLBACK:
+        if mode == FALLBACK:
             return self.fit_with_keras(inputs, targets, order, batch_size)
-        batches = 0 if form == "graph_loop" else len(order) // batch_size
-        total = (
-            self._train_full(inputs, targets, order, (form, batch_size, batches))
-            if batches
-            else 0.0
-        )
-        rest = order[batches * batch_size :]
-        if len(rest) and math.isfinite(total):
-            total += float(self._train[len(targets)](inputs, targets, rest, np.int32(batch_size)))
+        batches = 0 if mode == "graph_loop" else len(order) // batch_size
+        total = 0.0
+        if batches:
+            loop = self._get_full_loop(mode, batch_size)
+            if mode == "xla_loop":
+                (loop_inputs, loop_targets), loop_order = pad_to_capacity((inputs, targets), order)
+                total = float(loop(loop_inputs, loop_targets, loop_order, np.int32(batches)))
+            else:
+                total = float(loop(inputs, targets, order, np.int32(batches)))
+        last_order = order[batches * batch_size :]
+        if len(last_order) and math.isfinite(total):
+            train = self._train[len(targets)]
+            total += float(train(inputs, targets, last_order, np.int32(batch_size)))
         return total
 
-    def _train_full(
-        self,
-        inputs: list[Array],
-        targets: list[Array],
-        order: npt.NDArray[np.int32],
-        how: tuple[str, int, int],
-    ) -> float:
-        """Train the full batches of a buffer in a form that XLA compiles; `how`: form, batch size,
-        batches.
-        """
-        form, batch_size, batches = how
-        if (form, batch_size) not in self._full_batches:
-            step = self._compiled_step if form == "xla_step" else self._step
-            self._full_batches[form, batch_size] = tf.function(
+    def _get_full_loop(self, mode: str, batch_size: int) -> Any:
+        """Return the loop over full batches of a mode that XLA compiles."""
+        key = (mode, batch_size)
+        if key not in self._full_loops:
+            step = self._compiled_step if mode == "xla_step" else self._step
+            self._full_loops[key] = tf.function(
                 partial(self._full_loop, step, batch_size),
                 autograph=False,
-                jit_compile=form == "xla_loop",
-                reduce_retracing=form == "xla_step",
+                jit_compile=mode == "xla_loop",
+                reduce_retracing=mode == "xla_step",
             )
-        if form == "xla_loop":
-            (inputs, targets), order = pad_to_capacity((inputs, targets), order)
-        return float(
-            self._full_batches[form, batch_size](inputs, targets, order, np.int32(batches))
-        )
+        return self._full_loops[key]
 
-    def fuse(self, members: Sequence[Member], form: str) -> Fusion:
-        return TensorflowFusion(self._fused[form], self.io_spec, members)
+    def fuse(self, members: Sequence[Member], mode: str) -> Fusion:
+        return TensorflowFusion(self._fused[mode], self.io_spec, members)
 
     def evaluate(self, buffer: Buffer) -> Sums:
         inputs, targets = self.io_spec.convert(buffer)
-        total, sums = self._evaluate(
-            inputs, targets, np.int32(self.choose_evaluation_batch(inputs))
-        )
+        batch_size = self.choose_evaluation_batch(inputs)
+        total, sums = self._evaluate(inputs, targets, np.int32(batch_size))
         return [[float(total), float(buffer.rows)], *flatten(sums)]
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
-        fitted = self.io_spec.convert_inputs(inputs)
-        batch = self.choose_prediction_batch(fitted)
-        starts = range(0, len(fitted[0]), batch)
+        arrays = self.io_spec.convert_inputs(inputs)
+        batch_size = self.choose_prediction_batch(arrays)
         parts = [
-            self._forward([array[start : start + batch] for array in fitted]) for start in starts
+            self._forward([array[begin : begin + batch_size] for array in arrays])
+            for begin in range(0, len(arrays[0]), batch_size)
         ]
         return [
             np.concatenate([part[position].numpy() for part in parts])
@@ -176,17 +171,16 @@ class TensorflowProgram(KerasProgram):
         ]
 
     def compile_gradient(self, model: keras.Model) -> Gradient:
-        def computed(points: list[Any], beside: list[Any], select: Any) -> Any:
+        def compute_gradient(points: list[Any], other_inputs: list[Any], unit_weights: Any) -> Any:
             with tf.GradientTape() as tape:
                 tape.watch(points)
-                output = model(pack([*points, *beside]), training=False)
-                chosen = tf.reduce_sum(
-                    tf.reshape(tf.cast(output, tf.float32), tf.shape(select)) * select
-                )
-            return tape.gradient(chosen, points, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+                output = model(pack([*points, *other_inputs]), training=False)
+                units = tf.reshape(tf.cast(output, tf.float32), tf.shape(unit_weights))
+                total = tf.reduce_sum(units * unit_weights)
+            return tape.gradient(total, points, unconnected_gradients=tf.UnconnectedGradients.ZERO)
 
-        graph = tf.function(computed, autograph=False, reduce_retracing=True)
-        return lambda *given: [array.numpy() for array in graph(*given)]
+        graph = tf.function(compute_gradient, autograph=False, reduce_retracing=True)
+        return lambda *arrays: [gradient.numpy() for gradient in graph(*arrays)]
 
     def compile_forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
         inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.io_spec.inputs]
@@ -196,14 +190,15 @@ class TensorflowProgram(KerasProgram):
             input_signature=[inputs],
         )
 
-        def computed(arrays: list[Array]) -> Array:
-            batch = self.choose_evaluation_batch(arrays)
-            starts = range(0, len(arrays[0]), batch)
-            return np.concatenate(
-                [graph([array[at : at + batch] for array in arrays]).numpy() for at in starts]
-            )
+        def forward(arrays: list[Array]) -> Array:
+            batch_size = self.choose_evaluation_batch(arrays)
+            parts = [
+                graph([array[begin : begin + batch_size] for array in arrays]).numpy()
+                for begin in range(0, len(arrays[0]), batch_size)
+            ]
+            return np.concatenate(parts)
 
-        return computed
+        return forward
 
     def open_board(self, folder: str) -> Board:
         return EventFiles(folder, self.model, lambda: self._forward.get_concrete_function().graph)
@@ -213,22 +208,20 @@ class TensorflowProgram(KerasProgram):
     ) -> Any:
         rows = tf.size(order)
 
-        def unfinished(begin: Any, total: Any) -> Any:
+        def is_unfinished(begin: Any, total: Any) -> Any:
             return (begin < rows) & tf.math.is_finite(total)
 
-        def body(begin: Any, total: Any) -> tuple[Any, Any]:
+        def train_batch(begin: Any, total: Any) -> tuple[Any, Any]:
             chosen = order[begin : begin + batch_size]
-            parts = [[tf.gather(array, chosen) for array in arrays] for arrays in (inputs, targets)]
-            with update_kernels(self._inner_optimizer):
-                loss = self._step(*parts)
-            return begin + batch_size, total + tf.cast(loss, tf.float64) * tf.cast(
-                tf.size(chosen), tf.float64
-            )
+            batch = [[tf.gather(array, chosen) for array in arrays] for arrays in (inputs, targets)]
+            with use_update_kernels(self._inner_optimizer):
+                loss = self._step(*batch)
+            batch_rows = tf.cast(tf.size(chosen), tf.float64)
+            return begin + batch_size, total + tf.cast(loss, tf.float64) * batch_rows
 
-        # One iteration at a time: several would race for the variables.
-        return tf.while_loop(
-            unfinished, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1
-        )[1]
+        # One iteration at a time: parallel ones would race for the variables.
+        start = (0, tf.zeros((), tf.float64))
+        return tf.while_loop(is_unfinished, train_batch, start, parallel_iterations=1)[1]
 
     def _full_loop(
         self,
@@ -239,28 +232,28 @@ class TensorflowProgram(KerasProgram):
         order: Any,
         batches: Any,
     ) -> Any:
-        def unfinished(done: Any, total: Any) -> Any:
-            return (done < batches) & tf.math.is_finite(total)
+        def is_unfinished(position: Any, total: Any) -> Any:
+            return (position < batches) & tf.math.is_finite(total)
 
-        def body(done: Any, total: Any) -> tuple[Any, Any]:
-            chosen = tf.slice(order, [done * batch_size], [batch_size])
-            parts = [[tf.gather(array, chosen) for array in arrays] for arrays in (inputs, targets)]
-            with philox_draws():
-                loss = step(*parts)
-            return done + 1, total + tf.cast(loss, tf.float64) * batch_size
+        def train_batch(position: Any, total: Any) -> tuple[Any, Any]:
+            chosen = tf.slice(order, [position * batch_size], [batch_size])
+            batch = [[tf.gather(array, chosen) for array in arrays] for arrays in (inputs, targets)]
+            with use_philox():
+                loss = step(*batch)
+            return position + 1, total + tf.cast(loss, tf.float64) * batch_size
 
-        return tf.while_loop(
-            unfinished, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1
-        )[1]
+        start = (0, tf.zeros((), tf.float64))
+        return tf.while_loop(is_unfinished, train_batch, start, parallel_iterations=1)[1]
 
     def _step(self, inputs: list[Any], targets: list[Any]) -> Any:
+        """Take one optimizer step on one batch; return the loss before it."""
         x, y, weights = self.make_arguments(inputs, targets)
         with tf.GradientTape() as tape:
             loss = self.model.compute_loss(
                 x, y, self.model(x, training=True), weights, training=True
             )
-            scaled = self.optimizer.scale_loss(loss)
-        gradients = tape.gradient(scaled, self.trained_variables)
+            scaled_loss = self.optimizer.scale_loss(loss)
+        gradients = tape.gradient(scaled_loss, self.trained_variables)
         with self.cache_learning_rate():
             self.optimizer.apply_gradients(zip(gradients, self.trained_variables, strict=True))
         return loss
@@ -272,7 +265,7 @@ class TensorflowProgram(KerasProgram):
         rows = tf.shape(inputs[0])[0]
         self.metrics.reset()
 
-        def body(begin: Any, total: Any) -> tuple[Any, Any]:
+        def evaluate_batch(begin: Any, total: Any) -> tuple[Any, Any]:
             end = tf.minimum(begin + batch_size, rows)
             x, y, _ = self.make_arguments(
                 [array[begin:end] for array in inputs], [array[begin:end] for array in targets]
@@ -282,8 +275,10 @@ class TensorflowProgram(KerasProgram):
             self.metrics.update(y, predicted)
             return end, total + tf.cast(loss, tf.float64) * tf.cast(end - begin, tf.float64)
 
-        start = 0, tf.zeros((), tf.float64)
-        _, total = tf.while_loop(lambda begin, _: begin < rows, body, start, parallel_iterations=1)
+        start = (0, tf.zeros((), tf.float64))
+        _, total = tf.while_loop(
+            lambda begin, _: begin < rows, evaluate_batch, start, parallel_iterations=1
+        )
         return total, self.metrics.read_tensors()
 
     def _outputs(self, inputs: list[Any]) -> list[Any]:
