@@ -1,4 +1,4 @@
-"""What the client shows is as wide as its terminal: here as wide as where there is none."""
+"""Tests of the client's output, which has the width of an output that is not a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="module")
 def width() -> Iterator[None]:
-    """Whoever runs the tests may have set another one."""
+    """Remove the width that the environment may set."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("COLUMNS", raising=False)
         yield

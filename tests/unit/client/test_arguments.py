@@ -1,4 +1,4 @@
-"""What Python values become on their way into SQL."""
+"""Conversion of Python values to arguments of SQL functions, and the data of the demo."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The command line before it asks a database: what it imports, what it offers to a shell, how it
-ends.
-"""
+"""The command line without a database: imports, completion in a shell, and exit codes."""
 
 from __future__ import annotations
 
@@ -28,8 +26,8 @@ for words in {lines!r}:
     sys.argv = ["cerebro-db", *words, "--help"]
     try:
         main()
-    except SystemExit as ended:
-        assert not ended.code, ended.code
+    except SystemExit as error:
+        assert not error.code, error.code
 print("imported:", *sorted({heavy!r} & set(sys.modules)))
 """
 
@@ -37,9 +35,9 @@ print("imported:", *sorted({heavy!r} & set(sys.modules)))
 def test_help_imports_nothing_heavy() -> None:
     """Of all commands, of one, and of a group."""
     program = PROBE.format(lines=[[], ["train"], ["plot"], ["server"]], heavy=HEAVY)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1].split() == ["imported:"]
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines()[-1].split() == ["imported:"]
 
 
 def test_every_command_is_on_the_page() -> None:
@@ -70,12 +68,12 @@ def test_exit_codes_are_those_of_the_page() -> None:
         (["check", "postgresql://"], "unexpected"),
     ],
 )
-def test_wrong_usage_ends_so_before_a_database_is_asked(arguments: list[str], word: str) -> None:
-    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "300", "PGHOST": "/nowhere"})
-    assert done.exit_code == Exit.USAGE and done.stdout == "" and word in done.stderr
+def test_wrong_usage_fails_before_the_database_is_opened(arguments: list[str], word: str) -> None:
+    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "300", "PGHOST": "/nowhere"})
+    assert result.exit_code == Exit.USAGE and result.stdout == "" and word in result.stderr
 
 
-def test_ctrl_c_ends_as_cancelled() -> None:
+def test_ctrl_c_has_the_exit_code_of_a_cancelled_command() -> None:
     waiting = typer.Typer()
 
     @waiting.command()
@@ -86,24 +84,25 @@ def test_ctrl_c_ends_as_cancelled() -> None:
 
 
 @given(st.lists(st.text(max_size=8)), st.text(max_size=2))
-def test_what_a_shell_would_read_is_not_filter_names(names: list[str], incomplete: str) -> None:
-    found = _filter_names(
+def test_a_name_that_a_shell_interprets_is_not_offered(names: list[str], incomplete: str) -> None:
+    offered_names = _filter_names(
         [*names, "up$(reboot)", "a b", "-x", "a;b", "a\nb", "~", "safe-name.2"], incomplete
     )
     assert all(
-        re.fullmatch(r"[\w.][\w.-]*", name) and name.startswith(incomplete) for name in found
+        re.fullmatch(r"[\w.][\w.-]*", name) and name.startswith(incomplete)
+        for name in offered_names
     )
     assert _filter_names(["safe-name.2"], "safe") == ["safe-name.2"]
 
 
-def test_without_a_database_nothing_is_filter_names_and_nothing_said() -> None:
+def test_without_a_database_nothing_is_offered_or_printed() -> None:
     script = Path(sys.executable).with_name("cerebro-db")
-    asked = {
+    environment = {
         "_CEREBRO_DB_COMPLETE": "complete_bash",
         "COMP_WORDS": "cerebro-db leaderboard ",
         "COMP_CWORD": "2",
     }
-    done = subprocess.run(
-        [script], capture_output=True, text=True, env={**asked, "PGHOST": "/nowhere"}
+    result = subprocess.run(
+        [script], capture_output=True, text=True, env={**environment, "PGHOST": "/nowhere"}
     )
-    assert (done.stdout.strip(), done.stderr) == ("", "")
+    assert (result.stdout.strip(), result.stderr) == ("", "")

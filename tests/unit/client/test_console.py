@@ -118,11 +118,18 @@ def test_a_sparkline_rises_with_its_values(values: list[float]) -> None:
 
 
 def span(segment: int, key: int, start: float, seconds: float | None) -> Span:
-    begun = MOMENT + timedelta(seconds=start)
-    ended = None if seconds is None else begun + timedelta(seconds=seconds)
-    return Span(run_id=1, segment_id=segment, mst_key=key, epoch=1, started_at=begun,
-    ended_at=ended, kind="train",
-                status="running" if seconds is None else "completed")  # fmt: skip
+    started_at = MOMENT + timedelta(seconds=start)
+    ended_at = None if seconds is None else started_at + timedelta(seconds=seconds)
+    return Span(
+        run_id=1,
+        segment_id=segment,
+        mst_key=key,
+        epoch=1,
+        started_at=started_at,
+        ended_at=ended_at,
+        kind="train",
+        status="running" if seconds is None else "completed",
+    )
 
 
 SPANS = st.lists(
@@ -138,43 +145,62 @@ def test_lanes_have_the_cells_of_their_own_segment(
     spans: list[Span], at: float, width: int
 ) -> None:
     now = MOMENT + timedelta(seconds=at)
-    found = make_lanes(spans, now, choose_window(spans), width)
-    assert [*found] == sorted({span.segment_id for span in spans})
-    for segment, cells in found.items():
+    lanes = make_lanes(spans, now, choose_window(spans), width)
+    assert [*lanes] == sorted({span.segment_id for span in spans})
+    for segment, cells in lanes.items():
         assert len(cells) == width
         assert {cell.mst_key for cell in cells if cell} <= {
-            one.mst_key for one in spans if one.segment_id == segment
+            span.mst_key for span in spans if span.segment_id == segment
         }
 
 
-def test_what_goes_on_reaches_until_now() -> None:
+def test_a_running_span_ends_now() -> None:
     now = MOMENT + timedelta(seconds=10)
-    found = make_lanes([span(0, 1, 0, 5), span(0, 2, 5, None)], now, timedelta(seconds=10), 10)
-    assert [cell and cell.mst_key for cell in found[0]] == [1] * 5 + [2] * 5
+    lanes = make_lanes([span(0, 1, 0, 5), span(0, 2, 5, None)], now, timedelta(seconds=10), 10)
+    assert [cell and cell.mst_key for cell in lanes[0]] == [1] * 5 + [2] * 5
 
 
 @given(st.lists(st.integers(1, 99), unique=True), st.integers(3, 9), st.data())
 def test_the_selected_config_is_visible(configs: list[int], rows: int, data: st.DataObject) -> None:
     selected = data.draw(st.sampled_from(configs)) if configs else None
-    shown = configs[choose_rows(configs, selected, rows)]
-    assert len(shown) == min(rows, len(configs)) and (selected is None or selected in shown)
+    visible = configs[choose_rows(configs, selected, rows)]
+    assert len(visible) == min(rows, len(configs)) and (selected is None or selected in visible)
 
 
 def make_snapshot(configs: int) -> Snapshot:
     progress = Progress(
-        run_id=1, name=HOSTILE, owner="ann", status="running", epoch=1, epochs=2, visits_done=1,
-        visits_total=4,
-        configs_running=1, configs_failed=0, best_mst_key=None, best_value=None,
-        elapsed=timedelta(1), eta=None,
-        queue_position=None,
-    )  # fmt: skip
-    board = [
-        Standing(run_id=1, rank=key, mst_key=key, params={"a": f"{HOSTILE}{key}"}, epochs=1,
+        run_id=1,
+        name=HOSTILE,
+        owner="ann",
         status="running",
-                 dataset="validation", metric=HOSTILE, value=0.5, training_time=None,
-                 reason=HOSTILE)
+        epoch=1,
+        epochs=2,
+        visits_done=1,
+        visits_total=4,
+        configs_running=1,
+        configs_failed=0,
+        best_mst_key=None,
+        best_value=None,
+        elapsed=timedelta(1),
+        eta=None,
+        queue_position=None,
+    )
+    board = [
+        Standing(
+            run_id=1,
+            rank=key,
+            mst_key=key,
+            params={"a": f"{HOSTILE}{key}"},
+            epochs=1,
+            status="running",
+            dataset="validation",
+            metric=HOSTILE,
+            value=0.5,
+            training_time=None,
+            reason=HOSTILE,
+        )
         for key in range(1, configs + 1)
-    ]  # fmt: skip
+    ]
     points = [
         Point(
             run_id=1, mst_key=1, epoch=1, dataset="validation", name=HOSTILE, value=0.5, time=MOMENT

@@ -1,4 +1,4 @@
-"""What the embedded server has made ready when its processes start."""
+"""The embedded server's files when its processes start."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cerebro_db.server.embedded_server import EmbeddedServer
 
 
 class Started(Exception):
-    """The cluster was to start."""
+    """Raised instead of starting the cluster."""
 
 
-def test_a_server_that_answers_has_its_package(
+def test_the_package_is_complete_before_the_server_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those who wait for a restart may be quicker than who restarts it."""
+    """A client that waits for a restart may connect before the process that restarts it."""
 
     def start(cluster: Cluster, socket: Path, environment: Mapping[str, str]) -> None:
         package = cluster.data / environment["PYTHONPATH"] / "cerebro_plpy"

@@ -1,4 +1,4 @@
-"""Which PostgreSQL the embedded server is made of, and what is said where none will do."""
+"""The PostgreSQL of the embedded server, and the error if none is suitable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cerebro_db.server import installation
 
 
 @pytest.mark.parametrize(("version", "plpython"), [("13.18", True), ("15.4", False)])
-def test_a_server_that_will_not_do_is_named(
+def test_an_unsuitable_server_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, plpython: bool
 ) -> None:
     config = tmp_path / "pg_config"
@@ -32,7 +32,7 @@ def test_a_server_that_will_not_do_is_named(
     assert ("without PL/Python" in str(caught.value.detail)) is not plpython
 
 
-def test_a_name_that_leads_to_nothing_is_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_pg_config_is_not_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PG_CONFIG", "/nowhere/pg_config")
     with pytest.raises(FeatureNotSupported, match="none at all"):
         installation.find()

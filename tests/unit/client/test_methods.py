@@ -21,19 +21,19 @@ SCRIPTS = "\n".join(sql_files().values())
 FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION (?:cerebro\.)?(\w+)\((.*?)\) RETURNS", re.DOTALL)
 INTERNAL = re.compile(r"COMMENT ON FUNCTION cerebro\.(\w+)\([^)]*\)\s+IS 'Internal: ")
 ARGUMENT = re.compile(r"(?:^|,)\s*(\w+) ")
-# A view asks the one, MADlib's scripts the other: a session has versions().
+# Views call may_see; MADlib's scripts call version, and a session has versions() instead.
 NOT_CALLED = {"may_see", "version"}
 
 
-class Answer(dict[str, Any]):
-    """Whatever a method makes of what a function returns."""
+class Result(dict[str, Any]):
+    """A result of any function, which converts to any type that a method returns."""
 
     def __int__(self) -> int:
         return 0
 
 
 class Recorder(SqlSession):
-    """Remembers what would be called."""
+    """A session that records the calls instead of sending them."""
 
     schema = "madlib"
 
@@ -45,7 +45,7 @@ class Recorder(SqlSession):
         self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]
     ) -> Any:
         self.called.setdefault(function[1], set()).update(arguments)
-        return Answer()
+        return Result()
 
     def _query_function(
         self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]
@@ -129,15 +129,18 @@ def call_everything(session: cerebro_db.Session) -> None:
 
 
 def functions() -> dict[str, set[str]]:
-    """The arguments of each function for users by its name; of two names for one function, the
-    short one, and of two functions of one name the arguments of both."""
+    """Return the arguments of each function for users, by name.
+
+    If a function has two names, the short one is returned. If two functions share a name, the
+    arguments of both are returned.
+    """
     internal = {match[1] for match in INTERNAL.finditer(SCRIPTS)} | NOT_CALLED
-    found: dict[str, set[str]] = {}
+    arguments_by_name: dict[str, set[str]] = {}
     for match in FUNCTION.finditer(SCRIPTS):
-        found.setdefault(match[1], set()).update(ARGUMENT.findall(match[2]))
+        arguments_by_name.setdefault(match[1], set()).update(ARGUMENT.findall(match[2]))
     return {
         name: names
-        for name, names in found.items()
+        for name, names in arguments_by_name.items()
         if name not in internal and "madlib_keras" not in name
     }
 
@@ -172,7 +175,7 @@ def test_help_lists_the_options_of_a_method(name: str) -> None:
         assert f"{option}: {inspect.formatannotation(hint)} = None" in listed
 
 
-def test_a_misspelt_option_is_told_before_the_server_is_asked() -> None:
+def test_a_misspelt_option_is_refused_before_the_server_is_called() -> None:
     session = cerebro_db.connect("postgresql:///")
     session._sql = recorder = Recorder(session.engine)
     with pytest.raises(TypeError) as caught:

@@ -1,6 +1,4 @@
-"""Answers are lists; where pandas is installed they become frames, and where not they say what to
-do.
-"""
+"""Records are lists that display as tables and convert to frames if pandas is installed."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ def test_a_frame_of_rows_has_their_columns(rows: list[dict[str, Any]]) -> None:
     assert list(frame.columns) == ["id", "class_value"]
 
 
-def test_times_are_times_and_what_is_missing_is_missing() -> None:
+def test_a_frame_keeps_times_and_missing_values() -> None:
     moment = datetime(2030, 1, 1, tzinfo=UTC)
     rows = [
         {"ended_at": moment, "training_time": timedelta(seconds=2), "value": 0.5},
@@ -68,7 +66,7 @@ def test_records_are_a_list() -> None:
     assert Records([1, 2], ["number"]) == [1, 2]
 
 
-def test_without_pandas_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pandas_the_error_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError) as caught:
         Records([], ["a"]).frame()
@@ -78,32 +76,32 @@ def test_without_pandas_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @given(st.lists(POINTS, max_size=5))
-def test_shown_they_are_a_table_with_a_line_for_each(points: list[Point]) -> None:
-    shown = Records(points, COLUMNS)
-    lines = repr(shown).splitlines()
+def test_records_display_as_a_table_with_a_line_for_each(points: list[Point]) -> None:
+    records = Records(points, COLUMNS)
+    lines = repr(records).splitlines()
     assert lines[0].split() == COLUMNS
     assert len(lines) == 2 + len(points)
-    assert shown._repr_html_().count("<tr>") == 1 + len(points)
+    assert records._repr_html_().count("<tr>") == 1 + len(points)
 
 
-def test_in_a_notebook_the_text_is_no_output_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_notebook_the_text_is_not_a_separate_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     assert repr(Records([{"id": 7}], ["id"])).split()[0::2] == ["id", "7"]
 
 
-def test_of_many_the_first_are_shown_and_how_many_more_there_are() -> None:
-    shown = Records([{"id": number} for number in range(1000)], ["id"])
-    assert [line.strip() for line in repr(shown).splitlines()[-2:]] == [
+def test_only_the_first_of_many_records_and_the_number_of_the_others_are_displayed() -> None:
+    records = Records([{"id": number} for number in range(1000)], ["id"])
+    assert [line.strip() for line in repr(records).splitlines()[-2:]] == [
         str(MAX_ROWS - 1),
         f"… and {1000 - MAX_ROWS} more",
     ]
-    assert f"{1000 - MAX_ROWS} more" in shown._repr_html_()
+    assert f"{1000 - MAX_ROWS} more" in records._repr_html_()
 
 
 @pytest.mark.parametrize("hostile", ["<b>bold</b>", "[bold]markup[/]", "\x1b[2J", "two\nlines"])
-def test_what_is_shown_of_a_text_is_text(hostile: str) -> None:
-    shown = Records([{"name": hostile}], ["name"])
-    assert "\x1b" not in repr(shown) and len(repr(shown).splitlines()) == 3
-    assert "<b>" not in shown._repr_html_()
+def test_a_hostile_text_is_displayed_as_text(hostile: str) -> None:
+    records = Records([{"name": hostile}], ["name"])
+    assert "\x1b" not in repr(records) and len(repr(records).splitlines()) == 3
+    assert "<b>" not in records._repr_html_()
     if hostile.isprintable():
-        assert hostile in repr(shown)
+        assert hostile in repr(records)

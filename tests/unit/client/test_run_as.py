@@ -1,4 +1,4 @@
-"""The folder of a server that is started for the first time, by several at once."""
+"""The folder of a server that several processes start for the first time at once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cerebro_db.server import run_as
 STARTS = 8
 
 
-def test_several_may_make_the_folder_at_once(tmp_path: Path) -> None:
-    """None of them fails because another one was faster."""
+def test_concurrent_starts_may_create_the_folder(tmp_path: Path) -> None:
+    """No start fails because another one was faster."""
     for number in range(50):
         barrier = Barrier(STARTS)
 
@@ -21,8 +21,9 @@ def test_several_may_make_the_folder_at_once(tmp_path: Path) -> None:
             run_as.prepare_folder(data)
 
         with ThreadPoolExecutor(STARTS) as pool:
-            for made in [
+            futures = [
                 pool.submit(make, tmp_path / str(number) / "data", barrier) for _ in range(STARTS)
-            ]:
-                made.result()
+            ]
+            for future in futures:
+                future.result()
         assert (tmp_path / str(number) / "data").is_dir()

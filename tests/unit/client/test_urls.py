@@ -1,4 +1,4 @@
-"""Whatever form of address a user has, the client connects to the same place."""
+"""All forms of a database URL lead to the same connection."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ WORDS = st.text(
 @given(user=WORDS, password=WORDS, database=st.text("abcxyz_09", min_size=1))
 @example(user="ann", password="%00", database="flowers")
 def test_parts_of_a_url_survive(user: str, password: str, database: str) -> None:
-    """Written as a person must write them: SQLAlchemy 2.0.0 itself leaves percent signs of a
-    password as they are.
+    """The parts are quoted as a user must quote them.
+
+    SQLAlchemy 2.0.0 itself does not quote percent signs of a password.
     """
-    who = ":".join(quote(part, safe="") for part in (user, password))
-    read = parse_url(f"postgresql://{who}@db.example:5433/{database}")
+    credentials = ":".join(quote(part, safe="") for part in (user, password))
+    read = parse_url(f"postgresql://{credentials}@db.example:5433/{database}")
     assert read == sa.URL.create(
         "postgresql+psycopg2", user, password, "db.example", 5433, database
     )
