@@ -88,7 +88,9 @@ class Records(list[R]):
         return [escape_controls(heading) for heading in headings], escaped_rows
 
     def _format_footer(self) -> list[str]:
-        return [f"… and {len(self) - MAX_ROWS} more"] if len(self) > MAX_ROWS else []
+        if len(self) <= MAX_ROWS:
+            return []
+        return [f"… and {len(self) - MAX_ROWS} more"]
 
     def frame(self) -> pandas.DataFrame:
         """Return the records as a DataFrame of pandas, which has the columns even without rows."""
@@ -155,4 +157,6 @@ def _is_number(cell: str) -> bool:
 
 def get_fields(record: object) -> Mapping[str, Any]:
     """Return the fields of a record by name."""
-    return record if isinstance(record, Mapping) else vars(record)
+    if isinstance(record, Mapping):
+        return record
+    return vars(record)

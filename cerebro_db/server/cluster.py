@@ -54,7 +54,9 @@ class Cluster:
             server = RunningServer(pid=int(lines[0]), port=int(lines[3]), socket=Path(lines[4]))
         except (FileNotFoundError, IndexError, ValueError):
             return None
-        return server if server.pid in find_processes(self.data) else None
+        if server.pid not in find_processes(self.data):
+            return None
+        return server
 
     def initialise(self) -> None:
         """Create the cluster, from scratch if an earlier attempt was interrupted."""
