@@ -107,10 +107,7 @@ def build_insert(
     """
     columns = plan.columns
     aliases = [f"c{number}" for number in range(len(columns))]  # cannot clash with users' columns
-    encoded = {
-        alias: column for alias, column in zip(aliases, columns) if column.classes is not None
-    }
-    class_numbers = {alias: _class_number_sql(alias, column) for alias, column in encoded.items()}
+    aliased = list(zip(aliases, columns))
     keys: Sequence[int] = plan.distribution.keys
     if plan.group_layout:
         keys = _find_buffer_keys(plan.group_layout)
@@ -126,13 +123,11 @@ def build_insert(
         blocks=str(blocks),
         seed="NULL" if plan.seed is None else f"'{plan.seed}'::bigint",
         columns=", ".join(f"t.{name} AS {alias}" for name, alias in zip(names, aliases)),
-        carried=", ".join(
-            f"{class_numbers.get(alias, f'n.{alias}')} AS {alias}" for alias in aliases
-        ),
-        joins="".join(_class_join_sql(db, alias, column) for alias, column in encoded.items()),
+        carried=", ".join(f"{_value_sql(alias, column)} AS {alias}" for alias, column in aliased),
+        joins="".join(_class_join_sql(db, alias, column) for alias, column in aliased),
         aggregates=", ".join(
             f"pg_catalog.string_agg({column.bytes_sql(f'g.{alias}')}, ''::bytea)"
-            for column, alias in zip(columns, aliases)
+            for alias, column in aliased
         ),
         parts=", ".join(f"cerebro.packed_array({number + 1})" for number in range(len(columns))),
         part_shapes=", ".join(
@@ -165,14 +160,18 @@ def _array(values: Iterable[int]) -> str:
     return "{" + ", ".join(map(str, values)) + "}"
 
 
-def _class_number_sql(alias: str, column: Column) -> str:
-    """Return the expression of a class's number."""
+def _value_sql(alias: str, column: Column) -> str:
+    """Return the expression of a value, or of the number of its class."""
+    if column.classes is None:
+        return f"n.{alias}"
     null = "0" if column.classes and column.classes[0] is None else "NULL"
     return f"CASE WHEN n.{alias} IS NULL THEN {null} ELSE {_lookup_alias(alias)}.number END"
 
 
 def _class_join_sql(db: Database, alias: str, column: Column) -> str:
-    """Return the join with the numbers of a column's classes."""
+    """Return the join with the numbers of a column's classes; '' without classes."""
+    if column.classes is None:
+        return ""
     lookup = _lookup_alias(alias)
     return (
         f" LEFT JOIN {build_class_lookup(db, column)} AS {lookup} (form, number)"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
 
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
+from cerebro_plpy.database.sessions.spi import Row
 
 OLD_CLASSES = "class_values"
 """Column with the classes of all targets, in summaries of MADlib before 1.18."""
@@ -20,7 +20,7 @@ ClassValues = tuple["str | None", ...]
 """Classes in the order of the one-hot columns; None stands for the class of NULL."""
 
 
-def read_summary_row(reader: Session, summary: Relation) -> dict[str, Any]:
+def read_summary_row(reader: Session, summary: Relation) -> Row:
     """Return the only row of a summary table; {} if the table is empty."""
     rows = reader.run(sql("read.packed_summary", table=summary.quoted))
     if not rows:
@@ -29,7 +29,7 @@ def read_summary_row(reader: Session, summary: Relation) -> dict[str, Any]:
     return dict(json.loads(value) if isinstance(value, str) else value)
 
 
-def read_names(summary: dict[str, Any], field: str) -> tuple[str, ...]:
+def read_names(summary: Row, field: str) -> tuple[str, ...]:
     """Return a list of names from a summary row; older summaries hold a single name.
 
     >>> read_names({"a": "x"}, "a"), read_names({"a": ["x", "y"]}, "a"), read_names({}, "a")

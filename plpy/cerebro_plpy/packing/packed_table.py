@@ -25,6 +25,7 @@ from cerebro_plpy.packing.packed_summary import (
 from cerebro_plpy.records import dataclass, fields, replace
 from cerebro_plpy.trainer_client.process import host_resources
 
+Shape = tuple[int, ...]
 ELEMENT_BYTES = 4
 """Size of a packed value in memory: a float32, or an integer of at most 4 bytes."""
 FLOAT_BYTES = 4
@@ -46,8 +47,8 @@ class PackedTable:
     num_classes: tuple[int, ...] | None
     normalizing_const: float
     buffer_size: int
-    input_shapes: tuple[tuple[int, ...], ...]
-    target_shapes: tuple[tuple[int, ...], ...]
+    input_shapes: tuple[Shape, ...]
+    target_shapes: tuple[Shape, ...]
     float_targets: tuple[bool, ...]
     segments: tuple[int, ...]  # segment ids
     key: str  # SQL expression of a row's segment
@@ -88,7 +89,7 @@ class PackedRelation:
 class ColumnFormat(NamedTuple):
     """The format of a packed column."""
 
-    shape: tuple[int, ...]  # of one row
+    shape: Shape  # of one row
     element_bytes: int
 
 
@@ -146,9 +147,7 @@ def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> Pa
     )
 
 
-def read_summary(
-    catalog: Catalog, reader: Session, packed: PackedRelation
-) -> tuple[Relation, dict[str, Any]]:
+def read_summary(catalog: Catalog, reader: Session, packed: PackedRelation) -> tuple[Relation, Row]:
     """Return the summary of a packed table, and the row of that summary."""
     if packed.summary is not None:
         row = read_summary_row(reader, packed.summary)

@@ -25,12 +25,11 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.limits import Poll, polled
 from cerebro_plpy.packing.packed_summary import ClassValues
-from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.packing.packed_table import PackedTable, Shape
 from cerebro_plpy.packing.target_classes import FRACTIONS, format_classes
 from cerebro_plpy.records import replace
 from cerebro_plpy.tables.architectures import StoredModel
 
-Shape = tuple[int, ...]
 MULTI_UNIT_LOSSES = ("categorical_crossentropy", "categorical_focal_crossentropy")
 """Losses that are always 0 for an output with one unit."""
 PACK_AGAIN_HINT = "Pack it with validation_preprocessor_dl() against the training table."

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
+from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import NullNotAllowed, UndefinedColumn
 from cerebro_plpy.packing.packed_summary import (
@@ -21,7 +20,7 @@ NAME_COLUMNS = ("dependent_varname", "independent_varname")
 REQUIRED_COLUMNS = (*NAME_COLUMNS, "normalizing_const", "dependent_vartype")
 
 
-def read(reader: Session, summary: Relation, *columns: str) -> dict[str, Any]:
+def read(reader: Session, summary: Relation, *columns: str) -> Row:
     """Return the row of a model's summary table.
 
     Args:
@@ -44,7 +43,7 @@ def read(reader: Session, summary: Relation, *columns: str) -> dict[str, Any]:
     return row
 
 
-def read_class_counts(row: dict[str, Any], target: str) -> list[int | None] | None:
+def read_class_counts(row: Row, target: str) -> list[int | None] | None:
     """Return the number of classes of each target.
 
     MADlib has no float targets, and before 1.18 left the numbers out if the user encoded the
@@ -57,7 +56,7 @@ def read_class_counts(row: dict[str, Any], target: str) -> list[int | None] | No
 
 
 def read_class_values(
-    reader: Session, summary: Relation, row: dict[str, Any], target: str
+    reader: Session, summary: Relation, row: Row, target: str
 ) -> ClassValues | None:
     """Return the classes of a target as PostgreSQL's texts; None if they are unknown."""
     column = find_classes_column(row, target)

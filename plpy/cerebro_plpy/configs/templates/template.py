@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Union
 
 from cerebro_plpy.configs.params.keras_names import CYCLES, near_matches
@@ -86,6 +87,12 @@ class Field:
         return " or ".join(values)
 
 
+DEFAULT_OPTIMIZER: Mapping[str, str | float] = MappingProxyType(
+    {"learning_rate": "lr", "weight_decay": "weight_decay"}
+)
+"""Fields, or constants, by the names of AdamW's arguments."""
+
+
 @dataclass(frozen=True)
 class Template:
     """A family of architectures."""
@@ -94,7 +101,7 @@ class Template:
     meaning: str
     fields: tuple[Field, ...]
     architecture: Callable[[Table, Head, Params], str]  # returns JSON; takes all fields
-    optimizer: Mapping[str, str | float]  # fields and constants, by AdamW's arguments
+    optimizer: Mapping[str, str | float] = DEFAULT_OPTIMIZER
     starts: tuple[Params, ...] = ()  # first configurations of a search over many rows
     kind: str | None = None  # it is only for tables with a wide column of this kind
 

@@ -181,7 +181,6 @@ def read(db: Database, row: Row) -> GrantedVersion:
             f"what {row['owner']} tells of model {row['model']!r} is damaged",
             hint="Its owner can call cerebro.deploy, or revoke the grant and grant it again.",
         ) from error
-    fields: dict[str, Any] = {**texts, **outputs}
     return GrantedVersion(
         owner=row["owner"],
         model=row["model"],
@@ -191,7 +190,8 @@ def read(db: Database, row: Row) -> GrantedVersion:
         base=base,
         group_by=group_by,
         formats=formats,
-        **fields,
+        **texts,
+        **outputs,
     )
 
 

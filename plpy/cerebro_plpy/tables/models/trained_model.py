@@ -11,6 +11,7 @@ from cerebro_plpy.configs.params.custom_functions import UNSEEN
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
+from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.errors import (
     InvalidParameter,
     NullNotAllowed,
@@ -168,7 +169,7 @@ def _make_model(
     reader: Session,
     relation: Relation,
     summary: Relation,
-    row: dict[str, Any],
+    row: Row,
     stored: _StoredModel,
 ) -> TrainedModel:
     """Return a model from its stored texts and the row of its summary."""

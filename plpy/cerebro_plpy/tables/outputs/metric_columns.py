@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 from cerebro_plpy.configs.architecture.architecture import check_architecture, read_architecture
 from cerebro_plpy.configs.params import output_losses
@@ -12,14 +12,17 @@ from cerebro_plpy.configs.params.custom_functions import UNSEEN
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.tables.outputs.logged_run import LoggedRun, read_metrics
 
+Series = Optional[list[Optional[float]]]
+"""Values after each evaluated epoch; NULL if there are none."""
+
 
 class DatasetMetrics(NamedTuple):
     """The metric and the loss over one data set; NULL if they were not computed."""
 
     final_metric: float | None
     final_loss: float | None
-    metrics: list[float | None] | None  # after each evaluated epoch
-    losses: list[float | None] | None
+    metrics: Series
+    losses: Series
 
 
 class MetricColumns(NamedTuple):
@@ -83,7 +86,7 @@ def _collect_values(
     )
 
 
-def _list_by_epoch(rows: Sequence[Row], epochs: Collection[int]) -> list[float | None] | None:
+def _list_by_epoch(rows: Sequence[Row], epochs: Collection[int]) -> Series:
     """Return the value after each of the epochs; None without any values."""
     values = {row["epoch"]: row["value"] for row in rows}
     return [values.get(epoch) for epoch in epochs] if values else None

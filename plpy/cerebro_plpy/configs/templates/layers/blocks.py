@@ -103,7 +103,7 @@ def embed_codes(
 def offset_codes(graph: Graph, table: Table, codes: Tensor) -> Tensor:
     """Return the rows of codes in the table of weights that all categories share."""
     offsets = [0, *accumulate(table.cardinalities[:-1])]
-    return graph.operation("Add", codes, Constant(tuple(offsets), "int32"))
+    return graph.add(codes, Constant(tuple(offsets), "int32"))
 
 
 def embed(
@@ -127,16 +127,23 @@ def embed(
     )
 
 
+def multiply_by_weights(
+    graph: Graph, name: str, x: Tensor, units: int, initializer: Json
+) -> Tensor:
+    """Add a dense layer without biases."""
+    return graph.dense(name, x, units, use_bias=False, kernel_initializer=initializer)
+
+
 def smooth_clip(graph: Graph, x: Tensor) -> Tensor:
     """Return z/√(1 + (z/3)²): close to z for small z, and never beyond 3."""
-    squares = graph.operation("Multiply", graph.operation("Square", x), 1 / 9)
-    inverse_root = graph.operation("Rsqrt", graph.operation("Add", squares, 1.0))
-    return graph.operation("Multiply", x, inverse_root)
+    squares = graph.multiply(graph.operation("Square", x), 1 / 9)
+    inverse_root = graph.operation("Rsqrt", graph.add(squares, 1.0))
+    return graph.multiply(x, inverse_root)
 
 
 def rescale(graph: Graph, name: str, x: Tensor, scale: float) -> Tensor:
     """Multiply by a constant, with a layer that is known to keep the width of an output."""
-    return graph.layer("Rescaling", name, x, x.shape, scale=scale, offset=0.0)
+    return graph.layer("Rescaling", name, x, scale=scale, offset=0.0)
 
 
 def add_weights(graph: Graph, name: str, x: Tensor, shape: Shape, initializer: Json) -> Tensor:
@@ -152,9 +159,7 @@ def add_weights(graph: Graph, name: str, x: Tensor, shape: Shape, initializer: J
     first_row = [slice(0, 1), slice(0, 1)]
     corner = graph.operation("GetItem", x, first_row, shape=(1,), dtype="float32")
     one = graph.operation("OnesLike", corner)
-    row = graph.layer(
-        "Dense", name, one, (count,), units=count, use_bias=False, kernel_initializer=initializer
-    )
+    row = multiply_by_weights(graph, name, one, count, initializer)
     if len(shape) == 1:
         return row
     return graph.layer("Reshape", f"{name}_shape", row, shape, target_shape=list(shape))
@@ -173,14 +178,14 @@ def add_lines(
     slopes = add_weights(graph, f"{name}_slopes", x, shape, slope_initializer)
     starts = add_weights(graph, f"{name}_starts", x, shape, start_initializer)
     expanded = graph.operation("ExpandDims", x, shape=(*x.shape, 1), axis=-1)
-    products = graph.operation("Multiply", expanded, slopes, shape=shape)
-    return graph.operation("Add", products, starts)
+    products = graph.multiply(expanded, slopes, shape=shape)
+    return graph.add(products, starts)
 
 
 def scale_columns(graph: Graph, name: str, x: Tensor, rate: float) -> Tensor:
     """Multiply every column by a weight of its own, initially 1."""
     column_weights = add_weights(graph, name, x, x.shape, constant(1 / rate))
-    return graph.operation("Multiply", x, graph.operation("Multiply", column_weights, rate))
+    return graph.multiply(x, graph.multiply(column_weights, rate))
 
 
 def add_dense(
@@ -203,7 +208,7 @@ def add_dense(
         "kernel_initializer": normal(initialization.kernel / rate),
         "bias_initializer": normal(initialization.bias / bias_rate),
     }
-    outputs = graph.layer("Dense", name, inputs, (units,), units=units, **initializers)
+    outputs = graph.dense(name, inputs, units, **initializers)
     return rescale(graph, f"{name}_out", outputs, bias_rate)
 
 
@@ -214,19 +219,42 @@ def add_bias(graph: Graph, name: str, x: Tensor, initializer: Json, rate: float 
         initializer: of the stored bias, which the graph multiplies by `rate`.
     """
     bias = add_weights(graph, name, x, x.shape, initializer)
-    return graph.operation("Add", x, graph.operation("Multiply", bias, rate))
+    return graph.add(x, graph.multiply(bias, rate))
+
+
+def add_convolution(
+    graph: Graph, class_name: str, name: str, x: Tensor, filters: int, kernel: int
+) -> Tensor:
+    """Add a convolution with batch normalization and a ReLU.
+
+    Args:
+        class_name: Keras' layer, such as "Conv1D".
+    """
+    shape = (*x.shape[:-1], filters)
+    config = {"filters": filters, "kernel_size": kernel, "padding": "same", "use_bias": False}
+    y = graph.layer(class_name, name, x, shape, **config)
+    y = graph.layer("BatchNormalization", f"{name}_normal", y, shape, momentum=MOMENTUM)
+    return graph.layer("Activation", f"{name}_relu", y, shape, activation="relu")
+
+
+def add_self_attention(graph: Graph, name: str, x: Tensor, heads: int, dropout: float) -> Tensor:
+    """Add multi-head attention of a sequence to itself."""
+    key_dim = -(-x.shape[-1] // heads)
+    return graph.layer(
+        "MultiHeadAttention", name, (x, x), num_heads=heads, key_dim=key_dim, dropout=dropout
+    )
 
 
 def add_dropout(graph: Graph, name: str, x: Tensor, rate: float) -> Tensor:
     """Add a Dropout layer; a rate of 0 adds none."""
-    return graph.layer("Dropout", name, x, x.shape, rate=rate) if rate else x
+    return graph.layer("Dropout", name, x, rate=rate) if rate else x
 
 
 def add_up(graph: Graph, terms: list[Tensor]) -> Tensor:
     """Return the sum of tensors of the same shape."""
     total = terms[0]
     for term in terms[1:]:
-        total = graph.operation("Add", total, term)
+        total = graph.add(total, term)
     return total
 
 
@@ -244,10 +272,10 @@ def add_cost(graph: Graph, x: Tensor, cost: Tensor) -> Tensor:
     Args:
         cost: a number of each row, at least 0.
     """
-    change = graph.operation("Subtract", cost, graph.operation("StopGradient", cost))
-    steep = graph.operation("Add", graph.operation("Multiply", change, STEEPNESS), 1.0)
+    change = graph.subtract(cost, graph.operation("StopGradient", cost))
+    steep = graph.add(graph.multiply(change, STEEPNESS), 1.0)
     watched = graph.layer("ActivityRegularization", "cost", steep, (1,), l1=1 / STEEPNESS, l2=0.0)
-    return graph.operation("Add", x, graph.operation("Multiply", watched, 0.0))
+    return graph.add(x, graph.multiply(watched, 0.0))
 
 
 def smooth_labels(graph: Graph, logits: Tensor, share: float) -> Tensor:
@@ -262,11 +290,11 @@ def smooth_labels(graph: Graph, logits: Tensor, share: float) -> Tensor:
     if not share:
         return logits
     fixed = graph.operation("StopGradient", logits)
-    change = graph.operation("Multiply", graph.operation("Subtract", logits, fixed), 1 - share)
+    change = graph.multiply(graph.subtract(logits, fixed), 1 - share)
     log_sum = graph.operation("Logsumexp", logits, shape=(1,), axis=-1, keepdims=True)
     mean = graph.operation("Mean", logits, shape=(1,), axis=-1, keepdims=True)
-    cost = graph.operation("Multiply", graph.operation("Subtract", log_sum, mean), share)
-    return add_cost(graph, graph.operation("Add", fixed, change), cost)
+    cost = graph.multiply(graph.subtract(log_sum, mean), share)
+    return add_cost(graph, graph.add(fixed, change), cost)
 
 
 def add_hidden_prediction(
@@ -274,9 +302,9 @@ def add_hidden_prediction(
 ) -> Tensor:
     """Add a hidden layer between two dropouts, and the prediction."""
     x = add_dropout(graph, "dropout_0", x, dropout)
-    y = graph.layer("Dense", "hidden", x, (units,), units=units, activation="relu")
+    y = graph.dense("hidden", x, units, activation="relu")
     y = add_dropout(graph, "dropout_1", y, dropout)
-    raw = graph.layer("Dense", "out", y, (head.units,), units=head.units)
+    raw = graph.dense("out", y, head.units)
     return add_prediction(graph, raw, head)
 
 
@@ -302,9 +330,9 @@ def _scale_to_targets(graph: Graph, raw: Tensor, head: Floats) -> Tensor:
         Constant(tuple(getattr(target, key) for target in head.targets))
         for key in ("mean", "deviation", "low", "high")
     )
-    values = graph.operation("Add", graph.operation("Multiply", raw, deviations), means)
+    values = graph.add(graph.multiply(raw, deviations), means)
     clamped = graph.operation("Minimum", graph.operation("Maximum", values, lows), highs)
-    change = graph.operation("Subtract", raw, graph.operation("StopGradient", raw))
+    change = graph.subtract(raw, graph.operation("StopGradient", raw))
     inverses = Constant(tuple(1 / target.deviation for target in head.targets))
     fixed = graph.operation("StopGradient", clamped)
-    return graph.operation("Add", fixed, graph.operation("Multiply", change, inverses))
+    return graph.add(fixed, graph.multiply(change, inverses))

@@ -121,7 +121,7 @@ def _embed_periodic(graph: Graph, x: Tensor, waves: Waves) -> Tensor:
     turns = blocks.rescale(graph, "turns", x, 2 * math.pi)
     initializers = normal(waves.frequency / waves.rate), uniform(math.pi / waves.rate)
     angles = blocks.add_lines(graph, "waves", turns, initializers, FREQUENCIES)
-    cosines = graph.operation("Cos", graph.operation("Multiply", angles, waves.rate))
+    cosines = graph.operation("Cos", graph.multiply(angles, waves.rate))
     limit = 1 / (math.sqrt(FREQUENCIES) * waves.rate)
     mixed = graph.layer(
         "EinsumDense",
@@ -135,7 +135,7 @@ def _embed_periodic(graph: Graph, x: Tensor, waves: Waves) -> Tensor:
         bias_initializer=uniform(limit),
     )
     numbers = graph.operation("ExpandDims", x, shape=(count, 1), axis=-1)
-    parts = [numbers, graph.operation("Multiply", mixed, waves.rate)]
+    parts = [numbers, graph.multiply(mixed, waves.rate)]
     shape = (count, 1 + PERIODIC_WIDTH)
     joined = graph.operation("Concatenate", parts, shape=shape, dtype="float32", axis=-1)
     return _flatten(graph, "numbers_flat", joined)
@@ -150,12 +150,11 @@ def _embed_piecewise(graph: Graph, raw: Tensor, table: Table) -> list[Tensor]:
     ]
     if not pieces:
         return []
-    columns = Constant(tuple(column for column, _, _ in pieces), "int32")
-    lows = Constant(tuple(low for _, low, _ in pieces))
-    inverse_lengths = Constant(tuple(1 / (high - low) for _, low, high in pieces))
-    numbers = graph.operation("Take", raw, columns, shape=(len(pieces),), axis=1)
-    lengths_below = graph.operation("Subtract", numbers, lows)
-    shares = graph.operation("Multiply", lengths_below, inverse_lengths)
+    columns, lows, highs = zip(*pieces)
+    inverse_lengths = tuple(1 / (high - low) for low, high in zip(lows, highs))
+    numbers = graph.operation("Take", raw, Constant(columns, "int32"), shape=(len(pieces),), axis=1)
+    lengths_below = graph.subtract(numbers, Constant(lows))
+    shares = graph.multiply(lengths_below, Constant(inverse_lengths))
     return [graph.operation("Clip", shares, x_min=0.0, x_max=1.0)]
 
 

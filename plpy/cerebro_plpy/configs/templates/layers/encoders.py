@@ -153,8 +153,7 @@ def _encode_image(graph: Graph, number: int, wide: Wide, params: Params) -> Tens
 def _encode_linear_array(graph: Graph, number: int, wide: Wide, units: int) -> Tensor:
     """Return a linear function of the elements of an array of any kind."""
     x = _add_elements_input(graph, number, wide)
-    config = {"units": units, "use_bias": False, "kernel_initializer": normal(0.0)}
-    return graph.layer("Dense", f"elements_{number}", x, (units,), **config)
+    return blocks.multiply_by_weights(graph, f"elements_{number}", x, units, normal(0.0))
 
 
 def _encode_text(graph: Graph, number: int, wide: Wide, params: Params) -> Tensor:
@@ -191,9 +190,7 @@ def _sum_vectors(graph: Graph, bags: Sequence[Bag], vectors: WordVectors) -> Ten
     norm = graph.operation("Maximum", blocks.add_up(graph, square_sums), 1.0)
     inverse_root = graph.operation("Rsqrt", norm)
     total = blocks.add_up(graph, sums)
-    return graph.operation(
-        "Multiply", total, graph.operation("Multiply", inverse_root, vectors.rate)
-    )
+    return graph.multiply(total, graph.multiply(inverse_root, vectors.rate))
 
 
 def _sum_bag(graph: Graph, bag: Bag, vectors: WordVectors) -> Tensor:
@@ -202,26 +199,28 @@ def _sum_bag(graph: Graph, bag: Bag, vectors: WordVectors) -> Tensor:
     rows = blocks.embed(graph, bag.name, bag.words, size, initializer)
     shape = (*bag.weights.shape, 1)
     weights = graph.operation("ExpandDims", bag.weights, shape=shape, axis=-1)
-    products = graph.operation("Multiply", rows, weights)
+    products = graph.multiply(rows, weights)
     return graph.operation("Sum", products, shape=(vectors.width,), axis=1, keepdims=False)
 
 
 def _make_pairs(graph: Graph, name: str, bag: Bag, units: int) -> Bag:
     """Return the pairs of neighbouring words, with hashes as numbers and the words' mean weight."""
-    count = bag.words.shape[0] - 1
     levels = _count_pair_levels(bag.levels, units)
-    first = _select_words(graph, bag.words, slice(None, -1), count)
-    second = _select_words(graph, bag.words, slice(1, None), count)
+    first, second = _split_pairs(graph, bag.words)
     has_both = graph.operation("Sign", graph.operation("Minimum", first, second))
-    mixed = graph.operation("Add", graph.operation("Multiply", first, PAIR_FACTOR), second)
-    number = graph.operation("Add", graph.operation("Mod", mixed, levels), 1)
-    first_weight = _select_words(graph, bag.weights, slice(None, -1), count)
-    second_weight = _select_words(graph, bag.weights, slice(1, None), count)
-    weight_sum = graph.operation("Add", first_weight, second_weight)
-    mean = graph.operation("Multiply", weight_sum, 0.5)
-    mask = graph.operation("Multiply", has_both, 1.0, dtype="float32")
-    weights = graph.operation("Multiply", mean, mask)
-    return Bag(name, graph.operation("Multiply", number, has_both), weights, levels + 1)
+    mixed = graph.add(graph.multiply(first, PAIR_FACTOR), second)
+    number = graph.add(graph.operation("Mod", mixed, levels), 1)
+    mean = graph.multiply(graph.add(*_split_pairs(graph, bag.weights)), 0.5)
+    weights = graph.multiply(mean, graph.multiply(has_both, 1.0, dtype="float32"))
+    return Bag(name, graph.multiply(number, has_both), weights, levels + 1)
+
+
+def _split_pairs(graph: Graph, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the first and the second element of each pair of neighbours."""
+    shape = (x.shape[0] - 1,)
+    first = graph.operation("GetItem", x, [slice(None), slice(None, -1)], shape=shape)
+    second = graph.operation("GetItem", x, [slice(None), slice(1, None)], shape=shape)
+    return first, second
 
 
 def _count_pair_levels(levels: int, units: int) -> int:
@@ -234,22 +233,18 @@ def _count_pair_levels(levels: int, units: int) -> int:
     return 1 << (max(2, pairs).bit_length() - 1)
 
 
-def _select_words(graph: Graph, x: Tensor, positions: slice, count: int) -> Tensor:
-    return graph.operation("GetItem", x, [slice(None), positions], shape=(count,))
-
-
 def weigh_words(graph: Graph, wide: Wide, words: Tensor) -> Tensor:
     """Return the weight of each word, 0 for no word.
 
     It is 1 + ln((1 + texts) / (1 + texts with the word)), or 1 if that is unknown: the inverse
     document frequency of scikit-learn's TfidfVectorizer.
     """
-    mask = graph.operation("Multiply", graph.operation("Sign", words), 1.0, dtype="float32")
+    mask = graph.multiply(graph.operation("Sign", words), 1.0, dtype="float32")
     if not wide.rarities:
         return mask
     rarity = graph.operation("Take", Constant((0, *wide.rarities), "int32"), words)
-    logarithm = graph.operation("Multiply", rarity, math.log(2) / RARITIES, dtype="float32")
-    return graph.operation("Multiply", mask, graph.operation("Add", logarithm, 1.0))
+    logarithm = graph.multiply(rarity, math.log(2) / RARITIES, dtype="float32")
+    return graph.multiply(mask, graph.add(logarithm, 1.0))
 
 
 ENCODERS: Mapping[str, Encoder] = {

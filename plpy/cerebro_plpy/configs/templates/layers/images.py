@@ -16,7 +16,8 @@ SMALL_SIDE = 4
 """A side of so many pixels is not halved. An image of such sides is flattened, not averaged."""
 CONVOLUTION_COST = 2
 """Time of a product in a convolution, in that of a dense layer."""
-KERNEL_PIXELS = 9
+KERNEL_SIDE = 3
+KERNEL_PIXELS = KERNEL_SIDE**2
 WEIGHTS = KERNEL_PIXELS * WIDTH * WIDTH * (1 + 2 + 4)
 """Approximate number of weights of the usual encoder."""
 
@@ -50,16 +51,10 @@ def encode(graph: Graph, name: str, image: Tensor, params: Params) -> Tensor:
     for number in range(int(params.get("image_depth", DEPTH))):
         filters = width * min(2**number, MAX_CHANNEL_FACTOR)
         for layer in range(BLOCK_LAYERS):
-            x = _add_convolution(graph, f"{name}_{number}_{layer}", x, filters)
+            layer_name = f"{name}_{number}_{layer}"
+            x = blocks.add_convolution(graph, "Conv2D", layer_name, x, filters, KERNEL_SIDE)
         x = _halve(graph, f"{name}_{number}_half", x)
     return _pool(graph, name, x)
-
-
-def _add_convolution(graph: Graph, name: str, x: Tensor, filters: int) -> Tensor:
-    config = {"filters": filters, "kernel_size": 3, "padding": "same", "use_bias": False}
-    y = graph.layer("Conv2D", name, x, (*x.shape[:2], filters), **config)
-    y = graph.layer("BatchNormalization", f"{name}_normal", y, y.shape, momentum=blocks.MOMENTUM)
-    return graph.layer("Activation", f"{name}_relu", y, y.shape, activation="relu")
 
 
 def _halve(graph: Graph, name: str, x: Tensor) -> Tensor:

@@ -67,18 +67,22 @@ class Graph:
         class_name: str,
         name: str,
         inputs: Tensor | tuple[Tensor, ...],
-        shape: Shape,
+        shape: Shape | None = None,
         **config: object,
     ) -> Tensor:
         """Add a layer of Keras.
 
         Args:
-            shape: shape of its output.
+            shape: shape of its output; by default, that of its first input.
             config: arguments of the layer.
         """
         arguments = inputs if isinstance(inputs, tuple) else (inputs,)
         self._add(name, _LAYERS_MODULE, class_name, config, [_serialize_call(*arguments)])
-        return Tensor(name, shape)
+        return Tensor(name, shape or arguments[0].shape)
+
+    def dense(self, name: str, x: Tensor, units: int, **config: object) -> Tensor:
+        """Add a dense layer over the last dimension."""
+        return self.layer("Dense", name, x, (*x.shape[:-1], units), units=units, **config)
 
     def model(
         self, name: str, architecture: Mapping[str, Any], inputs: Sequence[Tensor], shape: Shape
@@ -119,6 +123,18 @@ class Graph:
         self._add(name, module, class_name, config, [_serialize_call(*arguments)])
         tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
         return Tensor(name, shape or tensors[0].shape, dtype or tensors[0].dtype)
+
+    def add(self, x: Tensor, y: Argument) -> Tensor:
+        """Add a sum."""
+        return self.operation("Add", x, y)
+
+    def subtract(self, x: Tensor, y: Tensor | Constant) -> Tensor:
+        """Add a difference."""
+        return self.operation("Subtract", x, y)
+
+    def multiply(self, x: Tensor, y: Argument, **options: Any) -> Tensor:
+        """Add a product; see `operation`."""
+        return self.operation("Multiply", x, y, **options)
 
     def to_json(self, output: Tensor) -> str:
         """Return the JSON of the model with this output."""

@@ -73,21 +73,13 @@ def _encode_convolutions(graph: Graph, name: str, x: Tensor, params: Params) -> 
     width = _width(params)
     for number in range(_depth(params)):
         kernel = KERNELS[min(number, len(KERNELS) - 1)]
-        x = _add_convolution(graph, f"{name}_{number}", x, width, kernel)
+        y = blocks.add_convolution(graph, "Conv1D", f"{name}_{number}", x, width, kernel)
+        x = graph.add(x, y) if x.shape == y.shape else y  # residual if possible
         steps = x.shape[0]
         if steps > FEW_STEPS:
             shape = (steps // 2, width)
             x = graph.layer("MaxPooling1D", f"{name}_{number}_half", x, shape, pool_size=2)
     return _pool(graph, name, x)
-
-
-def _add_convolution(graph: Graph, name: str, x: Tensor, width: int, kernel: int) -> Tensor:
-    """Add a normalized convolution; it is residual if its input has as many channels."""
-    config = {"filters": width, "kernel_size": kernel, "padding": "same", "use_bias": False}
-    y = graph.layer("Conv1D", name, x, (x.shape[0], width), **config)
-    y = graph.layer("BatchNormalization", f"{name}_normal", y, y.shape, momentum=blocks.MOMENTUM)
-    y = graph.layer("Activation", f"{name}_relu", y, y.shape, activation="relu")
-    return graph.operation("Add", x, y) if x.shape == y.shape else y
 
 
 def _encode_recurrent(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
@@ -127,26 +119,22 @@ def _add_recurrent(
 def _encode_attention(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
     width = _width(params)
     x = _join_steps(graph, name, x, width)
-    x = graph.layer("Dense", f"{name}_wide", x, (x.shape[0], width), units=width)
-    x = graph.operation("Add", x, _add_positions(graph, name, x))
+    x = graph.dense(f"{name}_wide", x, width)
+    x = graph.add(x, _add_positions(graph, name, x))
     dropout = float(params.get("series_dropout", 0.0))
     for number in range(_depth(params)):
         x = _add_attention(graph, f"{name}_{number}", x, dropout)
-    return _pool(graph, name, graph.layer("LayerNormalization", f"{name}_last", x, x.shape))
+    return _pool(graph, name, graph.layer("LayerNormalization", f"{name}_last", x))
 
 
 def _add_attention(graph: Graph, name: str, x: Tensor, dropout: float) -> Tensor:
-    steps, width = x.shape
-    config = {"num_heads": HEADS, "key_dim": -(-width // HEADS), "dropout": dropout}
-    y = graph.layer("LayerNormalization", f"{name}_before", x, x.shape)
-    y = graph.layer("MultiHeadAttention", f"{name}_attention", (y, y), x.shape, **config)
-    x = graph.operation("Add", x, y)
-    y = graph.layer("LayerNormalization", f"{name}_between", x, x.shape)
-    shape = (steps, 2 * width)
-    y = graph.layer("Dense", f"{name}_more", y, shape, units=2 * width, activation="gelu")
+    width = x.shape[-1]
+    y = graph.layer("LayerNormalization", f"{name}_before", x)
+    x = graph.add(x, blocks.add_self_attention(graph, f"{name}_attention", y, HEADS, dropout))
+    y = graph.layer("LayerNormalization", f"{name}_between", x)
+    y = graph.dense(f"{name}_more", y, 2 * width, activation="gelu")
     y = blocks.add_dropout(graph, f"{name}_dropout", y, dropout)
-    y = graph.layer("Dense", f"{name}_less", y, x.shape, units=width)
-    return graph.operation("Add", x, y)
+    return graph.add(x, graph.dense(f"{name}_less", y, width))
 
 
 def _add_positions(graph: Graph, name: str, x: Tensor) -> Tensor:

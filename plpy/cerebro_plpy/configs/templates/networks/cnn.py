@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from cerebro_plpy.configs.search_space.distributions import Choices, Range
+from cerebro_plpy.configs.templates.common_fields import (
+    make_depth,
+    make_dropout,
+    make_learning_rate,
+    make_weight_decay,
+    make_width,
+)
 from cerebro_plpy.configs.templates.layers import blocks, embeddings
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph
 from cerebro_plpy.configs.templates.layers.model_io import IMAGE, Head, Table
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Params, Template
 
 HIDDEN_UNITS = 4
 """Units of the hidden layer, in multiples of the width."""
@@ -26,39 +32,12 @@ CNN = Template(
     meaning="Convolutions over images, for tables with arrays that are images",
     kind=IMAGE,
     fields=(
-        Field("lr", "The learning rate", 0.002, Range(3e-4, 0.01, "log"), limits=(1e-8, 100.0)),
+        make_learning_rate(0.002, 3e-4, 0.01),
         *FIT_FIELDS,
-        Field(
-            "weight_decay",
-            "How fast weights shrink, times lr",
-            1e-3,
-            Range(1e-5, 0.1, "log"),
-            limits=(0.0, 10.0),
-        ),
-        Field(
-            "dropout",
-            "The share of units left out",
-            0.3,
-            Range(0.0, 0.6, "linear"),
-            limits=(0.0, 0.95),
-        ),
-        Field(
-            "width",
-            "Channels of the first block",
-            32,
-            Choices((16, 32, 64)),
-            limits=(1, 4096),
-            whole=True,
-        ),
-        Field(
-            "depth",
-            "Blocks of two convolutions",
-            2,
-            Range(1, 4, "linear", whole=True),
-            limits=(1, 8),
-            whole=True,
-        ),
+        make_weight_decay(1e-3, 1e-5, 0.1),
+        make_dropout(0.3, 0.0, 0.6),
+        make_width("Channels of the first block", (16, 32, 64), default=32, largest=4096),
+        make_depth("Blocks of two convolutions", 2, 1, 4, largest=8),
     ),
     architecture=_architecture,
-    optimizer={"learning_rate": "lr", "weight_decay": "weight_decay"},
 )

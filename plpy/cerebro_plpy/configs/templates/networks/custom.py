@@ -19,11 +19,11 @@ from cerebro_plpy.configs.architecture.architecture import (
     read_architecture,
 )
 from cerebro_plpy.configs.architecture.model_shapes import ends_in_softmax
-from cerebro_plpy.configs.search_space.distributions import Range
+from cerebro_plpy.configs.templates.common_fields import make_learning_rate, make_weight_decay
 from cerebro_plpy.configs.templates.layers import blocks, embeddings, encoders
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Head, Table
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Params, Template
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 
 NAME = "body"
@@ -61,18 +61,11 @@ def wrap_network(name: str, text: str) -> Template:
         name=name,
         meaning="A network that was loaded by load_keras_model",
         fields=(
-            Field("lr", "The learning rate", 0.001, Range(1e-4, 1e-2, "log"), limits=(1e-8, 100.0)),
+            make_learning_rate(0.001, 1e-4, 1e-2),
             *FIT_FIELDS,
-            Field(
-                "weight_decay",
-                "How fast weights shrink, times lr",
-                0.0,
-                Range(1e-6, 0.1, "log"),
-                limits=(0.0, 10.0),
-            ),
+            make_weight_decay(0.0, 1e-6, 0.1),
         ),
         architecture=partial(_architecture, name, network, summary),
-        optimizer={"learning_rate": "lr", "weight_decay": "weight_decay"},
     )
 
 

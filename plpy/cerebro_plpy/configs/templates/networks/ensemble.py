@@ -34,7 +34,7 @@ def build_architecture(members: Sequence[Member], units: int) -> str:
     terms = []
     for number, (network, member) in enumerate(zip(networks, members), 1):
         output = graph.model(f"member_{number}", network, inputs, (units,))
-        terms.append(graph.operation("Multiply", output, member.share))
+        terms.append(graph.multiply(output, member.share))
     total = blocks.add_up(graph, terms)
     return graph.to_json(
         graph.layer("Reshape", blocks.OUTPUT, total, (units,), target_shape=[units])

@@ -5,11 +5,11 @@ All weights are initially 0, so a level of a category that was never seen has no
 
 from __future__ import annotations
 
-from cerebro_plpy.configs.search_space.distributions import Range
+from cerebro_plpy.configs.templates.common_fields import make_learning_rate, make_weight_decay
 from cerebro_plpy.configs.templates.layers import blocks, encoders
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor, normal
 from cerebro_plpy.configs.templates.layers.model_io import Head, Table
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Params, Template
 
 FARTHEST = 16.0
 """Bound to which standardized numbers are clipped, so that a single row has little influence."""
@@ -31,8 +31,7 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
 
 def _weigh_numbers(graph: Graph, numbers: Tensor, units: int) -> Tensor:
     bounded = graph.operation("Clip", numbers, x_min=-FARTHEST, x_max=FARTHEST)
-    config = {"units": units, "use_bias": False, "kernel_initializer": normal(0.0)}
-    return graph.layer("Dense", "weights", bounded, (units,), **config)
+    return blocks.multiply_by_weights(graph, "weights", bounded, units, normal(0.0))
 
 
 def _weigh_levels(graph: Graph, table: Table, codes: Tensor, units: int) -> Tensor:
@@ -45,16 +44,9 @@ LINEAR = Template(
     name="linear",
     meaning="Softmax regression for classes, linear regression for floats",
     fields=(
-        Field("lr", "The learning rate", 0.01, Range(1e-3, 0.1, "log"), limits=(1e-8, 100.0)),
+        make_learning_rate(0.01, 1e-3, 0.1),
         *FIT_FIELDS,
-        Field(
-            "weight_decay",
-            "How fast weights shrink, times lr",
-            0.0,
-            Range(1e-5, 0.1, "log"),
-            limits=(0.0, 10.0),
-        ),
+        make_weight_decay(0.0, 1e-5, 0.1),
     ),
     architecture=_architecture,
-    optimizer={"learning_rate": "lr", "weight_decay": "weight_decay"},
 )

@@ -13,6 +13,13 @@ from __future__ import annotations
 import math
 
 from cerebro_plpy.configs.search_space.distributions import Choices, Range
+from cerebro_plpy.configs.templates.common_fields import (
+    make_depth,
+    make_dropout,
+    make_learning_rate,
+    make_weight_decay,
+    make_width,
+)
 from cerebro_plpy.configs.templates.layers import blocks, embeddings, encoders
 from cerebro_plpy.configs.templates.layers.embeddings import FREQUENCY, NUMBERS, PIECEWISE, Waves
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor, constant, normal
@@ -64,14 +71,14 @@ def _add_prediction(
 def _add_parametric_activation(graph: Graph, number: int, y: Tensor, params: Params) -> Tensor:
     """Return y + a·(f(y) - y), with a weight a of each unit, initially 1."""
     activated = _add_activation(graph, number, y, params)
-    change = graph.operation("Subtract", activated, y)
+    change = graph.subtract(activated, y)
     scaled = blocks.scale_columns(graph, f"bend_{number}", change, ACTIVATION_RATE)
-    return graph.operation("Add", y, scaled)
+    return graph.add(y, scaled)
 
 
 def _add_activation(graph: Graph, number: int, y: Tensor, params: Params) -> Tensor:
     activation = params["activation"]
-    return graph.layer("Activation", f"activation_{number}", y, y.shape, activation=activation)
+    return graph.layer("Activation", f"activation_{number}", y, activation=activation)
 
 
 def _add_dropout(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
@@ -91,16 +98,12 @@ def _add_first_layer(graph: Graph, table: Table, params: Params) -> Tensor:
         *_weigh_levels(graph, table, width),
     ]
     for number, encoding in enumerate(encoders.encode_columns(graph, table, params), 1):
-        terms.append(_weigh(graph, f"dense_wide_{number}", encoding, width))
+        name = f"dense_wide_{number}"
+        terms.append(blocks.multiply_by_weights(graph, name, encoding, width, normal(1.0)))
         columns += encoding.shape[0]
-    mean = graph.operation("Multiply", blocks.add_up(graph, terms), 1 / math.sqrt(columns))
+    mean = graph.multiply(blocks.add_up(graph, terms), 1 / math.sqrt(columns))
     initializer = normal(1.0 / blocks.BIAS_RATE)
     return blocks.add_bias(graph, "bias_0", mean, initializer, blocks.BIAS_RATE)
-
-
-def _weigh(graph: Graph, name: str, x: Tensor, width: int) -> Tensor:
-    config = {"units": width, "use_bias": False, "kernel_initializer": normal(1.0)}
-    return graph.layer("Dense", name, x, (width,), **config)
 
 
 def _weigh_numbers(graph: Graph, table: Table, width: int) -> list[Tensor]:
@@ -109,7 +112,7 @@ def _weigh_numbers(graph: Graph, table: Table, width: int) -> list[Tensor]:
         return []
     clipped = blocks.smooth_clip(graph, numbers)
     x = blocks.scale_columns(graph, "scale", clipped, SIMPLE_SCALE_RATE)
-    return [_weigh(graph, "dense_0", x, width)]
+    return [blocks.multiply_by_weights(graph, "dense_0", x, width, normal(1.0))]
 
 
 def _weigh_levels(graph: Graph, table: Table, width: int) -> list[Tensor]:
@@ -123,24 +126,14 @@ def _weigh_levels(graph: Graph, table: Table, width: int) -> list[Tensor]:
     scales = blocks.embed_codes(graph, "level_scales", table, rows, 1, initializer)
     signs = graph.operation("Sign", codes)
     is_known = graph.operation("ExpandDims", signs, shape=(count, 1), axis=-1)
-    scaled_ones = graph.operation("Multiply", scales, SIMPLE_SCALE_RATE * ONE)
-    ones = graph.operation("Multiply", scaled_ones, is_known)
-    products = graph.operation("Multiply", weights, ones)
+    scaled_ones = graph.multiply(scales, SIMPLE_SCALE_RATE * ONE)
+    ones = graph.multiply(scaled_ones, is_known)
+    products = graph.multiply(weights, ones)
     return [graph.operation("Sum", products, shape=(width,), axis=1, keepdims=False)]
 
 
-_SHRINKING = "How fast weights shrink, times lr"
-_DEPTH = Field(
-    "depth", "Hidden layers", 3, Range(2, 4, "linear", whole=True), limits=(1, 16), whole=True
-)
-_WIDTH = Field(
-    "width",
-    "Units of a hidden layer",
-    256,
-    Choices((256, 384, 512)),
-    limits=(1, 65_536),
-    whole=True,
-)
+_DEPTH = make_depth("Hidden layers", 3, 2, 4)
+_WIDTH = make_width("Units of a hidden layer", (256, 384, 512), default=256)
 _ACTIVATION = Field(
     "activation",
     "What bends a layer",
@@ -162,21 +155,10 @@ _SMOOTHING = Field(
 _RATE_LIMITS = 1e-3, 1e3
 
 
-def _learning_rate(floats: float | None = None) -> Field:
-    return Field(
-        "lr",
-        "The learning rate",
-        0.04,
-        Range(0.02, 0.3, "log"),
-        limits=(1e-8, 100.0),
-        floats=floats,
-    )
-
-
-def _rate_factor(name: str, what: str, default: float, low: float, high: float) -> Field:
+def _rate_factor(name: str, parameters: str, default: float, low: float, high: float) -> Field:
     return Field(
         name,
-        f"The learning rate of {what}, in lr",
+        f"The learning rate of {parameters}, in lr",
         default,
         Range(low, high, "log"),
         limits=_RATE_LIMITS,
@@ -187,16 +169,10 @@ REALMLP = Template(
     name="realmlp",
     meaning="A dense network with embeddings of numbers, for tables of any kind",
     fields=(
-        _learning_rate(),
+        make_learning_rate(0.04, 0.02, 0.3),
         *FIT_FIELDS,
-        Field("weight_decay", _SHRINKING, 0.02, Range(0.001, 0.05, "log"), limits=(0.0, 10.0)),
-        Field(
-            "dropout",
-            "The share of units left out",
-            0.15,
-            Range(0.0, 0.5, "linear"),
-            limits=(0.0, 0.95),
-        ),
+        make_weight_decay(0.02, 0.001, 0.05),
+        make_dropout(0.15, 0.0, 0.5),
         _WIDTH,
         _DEPTH,
         _ACTIVATION,
@@ -231,10 +207,10 @@ SIMPLE = Template(
     name="realmlp_simple",
     meaning="A dense network without embeddings or dropout, faster than realmlp",
     fields=(
-        _learning_rate(floats=0.07),
+        make_learning_rate(0.04, 0.02, 0.3, floats=0.07),
         *FIT_FIELDS,
-        Field("weight_decay", _SHRINKING, 0.0, Choices((0.0,)), limits=(0.0, 10.0)),
-        Field("dropout", "The share of units left out", 0.0, Choices((0.0,)), limits=(0.0, 0.95)),
+        make_weight_decay(0.0),
+        make_dropout(0.0),
         _WIDTH,
         _DEPTH,
         _ACTIVATION,

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from cerebro_plpy.configs.search_space.distributions import Choices, Range
+from cerebro_plpy.configs.search_space.distributions import Choices
+from cerebro_plpy.configs.templates.common_fields import (
+    make_depth,
+    make_dropout,
+    make_learning_rate,
+    make_weight_decay,
+    make_width,
+)
 from cerebro_plpy.configs.templates.layers import blocks, embeddings, sequences
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph
 from cerebro_plpy.configs.templates.layers.model_io import SERIES as KIND
@@ -28,26 +35,12 @@ SERIES = Template(
     "that are series",
     kind=KIND,
     fields=(
-        Field("lr", "The learning rate", 0.002, Range(3e-4, 0.01, "log"), limits=(1e-8, 100.0)),
+        make_learning_rate(0.002, 3e-4, 0.01),
         *FIT_FIELDS,
-        Field(
-            "weight_decay",
-            "How fast weights shrink, times lr",
-            1e-3,
-            Range(1e-5, 0.1, "log"),
-            limits=(0.0, 10.0),
-        ),
-        Field(
-            "dropout",
-            "The share of units left out",
-            0.2,
-            Range(0.0, 0.5, "linear"),
-            limits=(0.0, 0.95),
-        ),
-        Field(
-            "width", "Channels of a block", 64, Choices((32, 64, 128)), limits=(1, 4096), whole=True
-        ),
-        Field("depth", "Blocks", 3, Range(1, 4, "linear", whole=True), limits=(1, 16), whole=True),
+        make_weight_decay(1e-3, 1e-5, 0.1),
+        make_dropout(0.2, 0.0, 0.5),
+        make_width("Channels of a block", (32, 64, 128), default=64, largest=4096),
+        make_depth("Blocks", 3, 1, 4),
         Field(
             "block",
             "What reads a series",
@@ -57,6 +50,5 @@ SERIES = Template(
         ),
     ),
     architecture=_architecture,
-    optimizer={"learning_rate": "lr", "weight_decay": "weight_decay"},
     starts=({"block": sequences.RECURRENT, "depth": 1},),
 )

@@ -10,7 +10,14 @@ from __future__ import annotations
 
 import math
 
-from cerebro_plpy.configs.search_space.distributions import Choices, Range
+from cerebro_plpy.configs.search_space.distributions import Choices
+from cerebro_plpy.configs.templates.common_fields import (
+    make_depth,
+    make_dropout,
+    make_learning_rate,
+    make_weight_decay,
+    make_width,
+)
 from cerebro_plpy.configs.templates.layers import batch_ensemble, blocks, embeddings
 from cerebro_plpy.configs.templates.layers.embeddings import FREQUENCY, NUMBERS, Waves
 from cerebro_plpy.configs.templates.layers.keras_graph import (
@@ -41,7 +48,7 @@ def _scale_inputs(graph: Graph, columns: Tensor, members: int) -> Tensor:
     (width,) = columns.shape
     weights = blocks.add_weights(graph, "before_0", columns, (members, width), normal(1.0))
     shared = graph.operation("ExpandDims", columns, shape=(1, width), axis=1)
-    return graph.operation("Multiply", shared, weights, shape=(members, width))
+    return graph.multiply(shared, weights, shape=(members, width))
 
 
 def _add_layer(graph: Graph, number: int, x: Tensor, columns: Tensor, params: Params) -> Tensor:
@@ -50,14 +57,13 @@ def _add_layer(graph: Graph, number: int, x: Tensor, columns: Tensor, params: Pa
     shape = (members, width)
     if number:
         before = blocks.add_weights(graph, f"before_{number}", columns, x.shape, constant(1.0))
-        x = graph.operation("Multiply", x, before)
+        x = graph.multiply(x, before)
     initializer = uniform(1 / math.sqrt(input_width))
-    config = {"units": width, "use_bias": False, "kernel_initializer": initializer}
-    y = graph.layer("Dense", f"dense_{number}", x, shape, **config)
+    y = blocks.multiply_by_weights(graph, f"dense_{number}", x, width, initializer)
     after = blocks.add_weights(graph, f"after_{number}", columns, shape, constant(1.0))
     bias = blocks.add_weights(graph, f"bias_{number}", columns, shape, initializer)
-    y = graph.operation("Add", graph.operation("Multiply", y, after), bias)
-    y = graph.layer("Activation", f"activation_{number}", y, y.shape, activation="relu")
+    y = graph.add(graph.multiply(y, after), bias)
+    y = graph.layer("Activation", f"activation_{number}", y, activation="relu")
     return blocks.add_dropout(graph, f"dropout_{number}", y, float(params["dropout"]))
 
 
@@ -82,38 +88,12 @@ TABM = Template(
     name="tabm",
     meaning="Many dense networks that share their weights, and predict by their mean",
     fields=(
-        Field("lr", "The learning rate", 0.002, Range(1e-4, 5e-3, "log"), limits=(1e-8, 100.0)),
+        make_learning_rate(0.002, 1e-4, 5e-3),
         *FIT_FIELDS,
-        Field(
-            "weight_decay",
-            "How fast weights shrink, times lr",
-            3e-4,
-            Range(1e-4, 0.1, "log"),
-            limits=(0.0, 10.0),
-        ),
-        Field(
-            "dropout",
-            "The share of units left out",
-            0.1,
-            Range(0.0, 0.5, "linear"),
-            limits=(0.0, 0.95),
-        ),
-        Field(
-            "width",
-            "Units of a hidden layer",
-            256,
-            Choices((128, 256, 384)),
-            limits=(1, 65_536),
-            whole=True,
-        ),
-        Field(
-            "depth",
-            "Hidden layers",
-            2,
-            Range(1, 4, "linear", whole=True),
-            limits=(1, 16),
-            whole=True,
-        ),
+        make_weight_decay(3e-4, 1e-4, 0.1),
+        make_dropout(0.1, 0.0, 0.5),
+        make_width("Units of a hidden layer", (128, 256, 384), default=256),
+        make_depth("Hidden layers", 2, 1, 4),
         Field("members", "Networks in one", 16, Choices((16,)), limits=(1, 256), whole=True),
         NUMBERS,
         FREQUENCY,

@@ -1,0 +1,54 @@
+"""Fields that most templates have, each with its own default and range.
+
+Without a range, a search does not change the field.
+"""
+
+from __future__ import annotations
+
+from cerebro_plpy.configs.search_space.distributions import Choices, Draw, Range
+from cerebro_plpy.configs.templates.template import Field
+
+
+def make_learning_rate(
+    default: float, low: float, high: float, floats: float | None = None
+) -> Field:
+    """Return the field `lr`.
+
+    Args:
+        floats: default for float targets, if it differs.
+    """
+    distribution = Range(low, high, "log")
+    limits = (1e-8, 100.0)
+    return Field("lr", "The learning rate", default, distribution, limits=limits, floats=floats)
+
+
+def make_weight_decay(default: float, low: float = 0.0, high: float = 0.0) -> Field:
+    """Return the field `weight_decay`."""
+    distribution: Draw = Range(low, high, "log") if high else Choices((default,))
+    meaning = "How fast weights shrink, times lr"
+    return Field("weight_decay", meaning, default, distribution, limits=(0.0, 10.0))
+
+
+def make_dropout(
+    default: float,
+    low: float = 0.0,
+    high: float = 0.0,
+    name: str = "dropout",
+    meaning: str = "The share of units left out",
+) -> Field:
+    """Return a field with a dropout rate."""
+    distribution: Draw = Range(low, high, "linear") if high else Choices((default,))
+    return Field(name, meaning, default, distribution, limits=(0.0, 0.95))
+
+
+def make_width(
+    meaning: str, choices: tuple[int, ...], default: int, largest: int = 65_536
+) -> Field:
+    """Return the field `width`."""
+    return Field("width", meaning, default, Choices(choices), limits=(1, largest), whole=True)
+
+
+def make_depth(meaning: str, default: int, low: int, high: int, largest: int = 16) -> Field:
+    """Return the field `depth`."""
+    distribution = Range(low, high, "linear", whole=True)
+    return Field("depth", meaning, default, distribution, limits=(1, largest), whole=True)
