@@ -211,6 +211,6 @@ def _distribution(draw: object, values: Sequence[Any]) -> BaseDistribution:
         min(draw.low, *values),
         max(draw.high, *values),
     )  # what is usual may lie beside what is drawn
-    if draw.whole:
+    if draw.is_integer:
         return IntDistribution(int(low), int(high))
     return FloatDistribution(low, high, log=draw.distribution == "log" and low > 0)

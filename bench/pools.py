@@ -23,7 +23,7 @@ from psycopg2.extensions import connection as Connection
 from bench.examples import numeric
 from bench.real_tables import TABLES, write
 from bench.rivals import CLASSIFICATION, encoded
-from cerebro_plpy.configs.search_space.distributions import Choices, Draw, Range
+from cerebro_plpy.configs.search_space.distributions import Choices, Distribution, Range
 from cerebro_plpy.configs.templates.registry import TEMPLATES
 
 GENERATED = "generated"
@@ -71,12 +71,12 @@ TRIED = (
     "BY mst_key"
 )
 
-TEMPLATE_RANGES: Mapping[tuple[str, str], Draw] = {
+TEMPLATE_RANGES: Mapping[tuple[str, str], Distribution] = {
     (each.name, field.name): field.distribution for each in TEMPLATES for field in each.fields
 }
 OPTIMIZERS = {"Adam": "", "RMSprop": "", "SGD": ",momentum=0.9"}
 LAYERS = ((16,), (64, 32), (256, 128))
-RANGES: Mapping[str, Draw] = {
+RANGES: Mapping[str, Distribution] = {
     "lr": Range(1e-5, 1.0, "log"),
     "batch_size": Choices((32, 128)),
     "model": Choices(tuple(range(1, len(LAYERS) + 1))),
@@ -104,7 +104,7 @@ class Pool(NamedTuple):
     metric: str
     segments: int
     curves: tuple[Curve, ...]
-    ranges: Mapping[tuple[str, str], Draw]
+    ranges: Mapping[tuple[str, str], Distribution]
     """What was drawn from, by family and field."""
     searched: tuple[Curve, ...]
     """The same where a search with rungs trains them."""
@@ -240,7 +240,11 @@ def _configured(
 
 
 def _pool(
-    session: Connection, table: str, seed: int, run: int, ranges: Mapping[tuple[str, str], Draw]
+    session: Connection,
+    table: str,
+    seed: int,
+    run: int,
+    ranges: Mapping[tuple[str, str], Distribution],
 ) -> Pool:
     with session.cursor() as cursor:
         cursor.execute(SEGMENTS, (run,))

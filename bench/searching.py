@@ -20,8 +20,8 @@ from bench.courses import Tally, by_optuna, by_rule, one_by_one, order
 from bench.place import Place
 from bench.pools import EPOCHS, GENERATED, KINDS, Pool
 from bench.quality import ERRORS
-from cerebro_plpy.configs.search_space.search_arguments import read_rule
-from cerebro_plpy.configs.search_space.search_rules import Span
+from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
+from cerebro_plpy.configs.search_space.search_rules import RuleContext
 from cerebro_plpy.scheduling.search.promotion_rules import Rule
 
 SEARCHED = ("diabetes", "titanic", "wages", GENERATED)
@@ -149,9 +149,11 @@ def _gap(pool: Pool, value: float) -> float:
 
 def _rule(pool: Pool, name: str) -> Rule:
     """What a search of this name comes to where nothing else is said of it."""
-    search = read_rule("bench", name, None, EPOCHS, templates=pool.searched is not pool.curves)
+    search = read_search_rule(
+        "bench", name, None, EPOCHS, templates=pool.searched is not pool.curves
+    )
     assert search is not None
-    return search.over(range(len(pool.curves)), Span(EPOCHS, range(1, EPOCHS + 1)))
+    return search.make_rule(range(len(pool.curves)), RuleContext(EPOCHS, range(1, EPOCHS + 1)))
 
 
 def report(found: Mapping[str, Sequence[Judged]]) -> str:

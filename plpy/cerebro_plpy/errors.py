@@ -1,7 +1,7 @@
-"""What can go wrong, one class per SQLSTATE, so that a caller in SQL can tell errors apart by code.
+"""Errors, with one class per SQLSTATE, so that a caller in SQL can distinguish them by code.
 
-A message says what was received and what is expected; the hint says what to do. `db` turns these
-into PostgreSQL errors at the border; nothing inside needs to know how.
+A message contains what was received and what is expected; the hint is an action. Only the entry
+from SQL converts them into PostgreSQL errors.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 LOCK_NOT_AVAILABLE = "55P03"  # lock_timeout ended a wait
 LIST_RUNS = "SELECT run_id, name, status FROM cerebro.run;"
 """The hint of errors about the id of a run."""
-# Somebody has made a table of that name. PostgreSQL looks for the table, then for its row type, and
-# then writes both into unique indexes: which one it meets depends on when the other transaction
+# Another session has created a table of that name. PostgreSQL looks for the table, then for its row
+# type, and then writes both into unique indexes. The error depends on when the other transaction
 # commits.
-MADE_MEANWHILE = ("42P07", "42710", "23505")
+CREATED_CONCURRENTLY = ("42P07", "42710", "23505")
 
 
 class CerebroError(Exception):
@@ -34,7 +34,7 @@ class InvalidParameter(CerebroError):
 
 
 class NullNotAllowed(CerebroError):
-    """A value that must be there is NULL."""
+    """A required value is NULL."""
 
     sqlstate = "22004"
 
@@ -58,9 +58,7 @@ class InvalidName(CerebroError):
 
 
 class DeadlockDetected(CerebroError):
-    """Sessions of a run wait for a lock that, in the end, the caller holds, while the caller waits
-    for them.
-    """
+    """Sessions of a run wait for a lock of the caller, who waits for them."""
 
     sqlstate = "40P01"
 
@@ -90,7 +88,7 @@ class DuplicateTable(CerebroError):
 
 
 class DuplicateObject(CerebroError):
-    """Something of that name exists already."""
+    """An object of that name exists already."""
 
     sqlstate = "42710"
 
@@ -102,7 +100,7 @@ class DuplicateColumn(CerebroError):
 
 
 class WrongObjectType(CerebroError):
-    """A relation exists but is not of the kind expected, such as a table that was not packed."""
+    """A relation is not of the expected kind, such as a table that was not packed."""
 
     sqlstate = "42809"
 
@@ -138,7 +136,7 @@ class ReadOnlyTransaction(CerebroError):
 
 
 class ObjectNotReady(CerebroError):
-    """Something is not in the state that this step needs."""
+    """An object is not in the state that this step needs."""
 
     sqlstate = "55000"
 
@@ -150,7 +148,7 @@ class LockNotAvailable(CerebroError):
 
 
 class ObjectInUse(CerebroError):
-    """Another session works on this just now."""
+    """Another session is using the object."""
 
     sqlstate = "55006"
 
@@ -162,9 +160,7 @@ class ConnectionFailure(CerebroError):
 
 
 class SegmentLost(ConnectionFailure):
-    """Greenplum lost the process that served a session on a segment; the session itself can go
-    on.
-    """
+    """Greenplum lost a session's process on a segment; the session itself can continue."""
 
 
 class QueryCanceled(CerebroError):
@@ -174,11 +170,11 @@ class QueryCanceled(CerebroError):
 
 
 class OutOfTime(QueryCanceled):
-    """The budget of a call was over while it looked at a table."""
+    """The budget of a call ended while it read a table."""
 
 
 class ServerGone(CerebroError):
-    """The postmaster ended, or the session was told to end, while a call was under way."""
+    """The postmaster or the session was terminated during a call."""
 
     sqlstate = "57P01"
 
@@ -196,9 +192,7 @@ class DiskFull(CerebroError):
 
 
 class TooManyConnections(CerebroError):
-    """The server, the role, the database or the administrator's setting allows no further session
-    now.
-    """
+    """A limit of the server, role, database or administrator does not allow a further session."""
 
     sqlstate = "53300"
 
@@ -210,19 +204,19 @@ class ConfigurationLimit(CerebroError):
 
 
 class LimitExceeded(CerebroError):
-    """Something is larger than PostgreSQL can take."""
+    """A value is larger than PostgreSQL allows."""
 
     sqlstate = "54000"
 
 
 class TrainerFailure(CerebroError):
-    """A trainer could not be started, ended early, or answered nonsense."""
+    """A trainer could not be started, ended early, or sent an invalid response."""
 
     sqlstate = "58000"
 
 
 class DataCorrupted(CerebroError):
-    """What was stored is not what was written."""
+    """Stored data differ from what was written."""
 
     sqlstate = "XX001"
 
@@ -230,17 +224,17 @@ class DataCorrupted(CerebroError):
 class ConfigFailure(CerebroError):
     """One configuration cannot be trained; the others of its run can.
 
-    A code of our own (class MS, outside the standard's range), because the orchestrator must tell
-    this from every error that ends the run.
+    Its code is not a standard one (class MS), because the orchestrator must distinguish this error
+    from every error that ends the run.
     """
 
     sqlstate = "MS001"
 
 
-def by_sqlstate(sqlstate: str) -> type[CerebroError]:
-    """The class of a SQLSTATE; CerebroError where there is none of its own.
+def find_error_class(sqlstate: str) -> type[CerebroError]:
+    """Return the class of a SQLSTATE; CerebroError if it does not have one.
 
-    >>> by_sqlstate("42P01").__name__
+    >>> find_error_class("42P01").__name__
     'UndefinedTable'
     """
     for cls in CerebroError.__subclasses__():
@@ -250,8 +244,6 @@ def by_sqlstate(sqlstate: str) -> type[CerebroError]:
 
 
 def hidden_run(run_id: int, module: str | None = None) -> UndefinedObject:
-    """Return the error of a run that does not exist, or that row security hides, as after a rename
-    of its owner.
-    """
+    """Return the error of a run that is missing, or that row security hides from the caller."""
     text = f"there is no run {run_id} that you may see"
     return UndefinedObject(f"{module} error: {text}." if module else text, hint=LIST_RUNS)

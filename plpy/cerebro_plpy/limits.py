@@ -1,5 +1,4 @@
-"""The largest counts that a call may name, in one table, and how a loop over one stays
-interruptible.
+"""The largest counts that a call may request, in one table, and interruptible loops over them.
 
 Time and memory of a backend grow with the counts among a call's arguments. Each integer argument of
 an SQL function is therefore in this table, and so is each count within JSON, a parameter text or a
@@ -20,16 +19,17 @@ Poll = Callable[[], object]
 """
 T = TypeVar("T")
 
-INTEGER, BIGINT = (1 << 31) - 1, (1 << 63) - 1
+INTEGER = (1 << 31) - 1
+BIGINT = (1 << 63) - 1
 POLL_EVERY = 64
-"""Items between two looks for a cancel: parsing one takes about a millisecond at the most."""
+"""Items between two checks for a cancel: parsing an item takes about a millisecond at most."""
 
 
 class Limit(NamedTuple):
     """The maximum of a count."""
 
-    most: int
-    reason: str  # why there are no more, as the hint of the error says it
+    maximum: int
+    reason: str  # hint of the error
 
 
 EPOCHS = Limit(
@@ -42,7 +42,7 @@ SEGMENTS = Limit(
     65_536,
     "The key of each segment is held in memory, and 1,024 trainers work at a time at the most.",
 )
-TRIED = Limit(
+TRIED_CONFIGS = Limit(
     5_000,
     "The network of each configuration is written down first. Leave it out: rows and budget "
     "decide.",
@@ -74,8 +74,8 @@ ARGUMENTS: Mapping[str, Limit] = {
     "set_epochs.n": EPOCHS,
     "enter_queue.configs": NUMBER,
     "add_to_queue.configs": NUMBER,
-    "train.configs": TRIED,
-    "plan.configs": TRIED,
+    "train.configs": TRIED_CONFIGS,
+    "plan.configs": TRIED_CONFIGS,
     "train.seed": SEED,
     "plan.seed": SEED,
     "num_configs": CONFIGS,
@@ -114,18 +114,26 @@ ARGUMENTS: Mapping[str, Limit] = {
     "rows": LARGE,
     "cache_bytes": LARGE,
 }
-"""Of each argument of an SQL function that is a count: by its name, or with its function if a name
-has two meanings.
+"""Limits of the counts among the arguments of SQL functions.
+
+The key is the name of the argument, with its function if a name has two meanings.
 """
 
 KEYS = frozenset(
     (
-        "run_id", "replay_run", "mst_key", "model_id", "model_id_list", "explored_model", "version",
+        "run_id",
+        "replay_run",
+        "mst_key",
+        "model_id",
+        "model_id_list",
+        "explored_model",
+        "version",
         "id",
-        "seed", "random_state",
+        "seed",
+        "random_state",
     )
-)  # fmt: skip
-"""Integer arguments that count nothing: they are looked up, or random numbers begin from them."""
+)
+"""Integer arguments that are not counts, but keys or seeds."""
 
 PARAMETERS: Mapping[str, Limit] = {
     "R": EPOCHS,
@@ -147,7 +155,7 @@ PARAMETERS: Mapping[str, Limit] = {
     "live_states": CONFIGS,
     "max_visits": NUMBER,
 }
-"""Of each count in search_params, automl_params and fit parameters, by its name there."""
+"""Limits of the counts in search_params, automl_params and fit parameters, by name."""
 
 SETTINGS: Mapping[str, Limit] = {
     "trainer_idle_seconds": NUMBER,
@@ -159,10 +167,10 @@ SETTINGS: Mapping[str, Limit] = {
     "kept_features_mb": NUMBER,
     "spare_cores": NUMBER,
 }
-"""Of each whole number that a row of cerebro.setting holds."""
+"""Limits of the whole numbers in cerebro.setting, by name."""
 
 JSON_CHARACTERS = Limit(1_000_000, 'Ranges, such as [1, 1000000, "linear"], stand for long lists.')
-LISTED = Limit(10_000, 'A range, such as [1, 1000000, "linear"], stands for a long list.')
+LISTED_VALUES = Limit(10_000, 'A range, such as [1, 1000000, "linear"], stands for a long list.')
 NETWORK_LAYERS = Limit(10_000, "Networks that are in use have fewer than 5,000 layers.")
 ENDS = Limit(
     1_600, "Each input and each output is a column, and a table of PostgreSQL has at most 1,600."
@@ -182,20 +190,23 @@ HEAD_WEIGHTS = Limit(
 def limit_of(function: str, argument: str) -> Limit | None:
     """Return the limit of an argument of an SQL function; None if it is not a count.
 
-    >>> limit_of("set_epochs", "n").most, limit_of("cancel", "run_id")
+    >>> limit_of("set_epochs", "n").maximum, limit_of("cancel", "run_id")
     (999999, None)
     """
     return ARGUMENTS.get(f"{function}.{argument}", ARGUMENTS.get(argument))
 
 
 def check(name: str, value: int, limit: Limit) -> None:
-    """Raise InvalidParameter if a count is above its maximum.
+    """Check that a count is at most its maximum.
+
+    Raises:
+        InvalidParameter: the count is too large.
 
     >>> check("epochs", 5, EPOCHS)
     """
-    if value > limit.most:
+    if value > limit.maximum:
         raise InvalidParameter(
-            f"{name} is {value}; expected at most {limit.most}.", hint=limit.reason
+            f"{name} is {value}; expected at most {limit.maximum}.", hint=limit.reason
         )
 
 
@@ -203,26 +214,25 @@ def check_arguments(function: str, arguments: Mapping[str, Any]) -> None:
     """Check all counts among the arguments of an SQL function, the elements of arrays included."""
     for name, value in arguments.items():
         limit = limit_of(function, name)
-        for each in value if isinstance(value, list) else [value]:
-            if limit is not None and type(each) is int:
-                check(name, each, limit)
+        for count in value if isinstance(value, list) else [value]:
+            if limit is not None and type(count) is int:
+                check(name, count, limit)
 
 
 def check_record(function: str, arguments: Any) -> None:
-    """Check all counts among the fields of a record that holds the arguments of an SQL function."""
-    check_arguments(
-        function, {each.name: getattr(arguments, each.name) for each in fields(arguments)}
-    )
+    """Check all counts in a record of the arguments of an SQL function."""
+    values = {field.name: getattr(arguments, field.name) for field in fields(arguments)}
+    check_arguments(function, values)
 
 
-def never() -> None:
-    """Be the `Poll` of work that nobody can cancel, such as that of a test."""
+def no_poll() -> None:
+    """Do nothing: the `Poll` of work that cannot be cancelled, such as that of a test."""
 
 
-def polled(items: Iterable[T], poll: Poll, every: int = POLL_EVERY) -> Iterator[T]:
-    """Yield the items, and poll between them, so that a cancel ends a loop over any number of them.
+def poll_between(items: Iterable[T], poll: Poll, every: int = POLL_EVERY) -> Iterator[T]:
+    """Yield the items, and poll between them, so that a cancel ends a loop of any length.
 
-    >>> list(polled("abc", never))
+    >>> list(poll_between("abc", no_poll))
     ['a', 'b', 'c']
     """
     for number, item in enumerate(items):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.configs.run_spec import FitArguments, Ranking, Spec
+from cerebro_plpy.configs.run_spec import FitArguments, Ranking, RunSpec
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.records import fields
 
@@ -13,7 +13,7 @@ NOTHING = FitArguments(**{each.name: None for each in fields(FitArguments)})
 
 def spec_of(
     source: PackedTable, epochs: int, evaluate_epochs: tuple[int, ...], **other: Any
-) -> Spec:
+) -> RunSpec:
     """A spec over this table; all that is not named is as a call leaves it."""
     values: dict[str, Any] = {
         "arguments": NOTHING,
@@ -26,7 +26,7 @@ def spec_of(
         "ranking": Ranking("training", "loss", descending=False),
         "version": "0",
     }
-    return Spec(
+    return RunSpec(
         epochs=epochs,
         evaluate_epochs=evaluate_epochs,
         segments=source.segments,

@@ -93,7 +93,7 @@ def generate_model_configs(
     """Make or extend a model selection table by grid or random search."""
 
     def rows(ids: list[int], functions: Functions | None, poll: Poll) -> tuple[grid.ConfigRow, ...]:
-        return grid.generate(
+        return grid.generate_configs(
             compile_params_grid,
             fit_params_grid,
             ids,

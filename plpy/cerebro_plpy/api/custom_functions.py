@@ -39,7 +39,7 @@ def load_top_k_accuracy_function(
         lambda db: object_tables.load(
             Catalog(db, "load_top_k_accuracy_function"),
             object_table,
-            *function_source.top_k_accuracy(k),
+            *function_source.make_top_k_accuracy(k),
             None,
         ),
     )

@@ -1,6 +1,4 @@
-"""Arguments that are JSON: read with a maximum of characters and of elements, because both cost the
-backend time.
-"""
+"""JSON arguments, with maxima of characters and of elements, because both cost the backend time."""
 
 from __future__ import annotations
 
@@ -15,7 +13,9 @@ from cerebro_plpy.errors import InvalidText
 def read_json(name: str, text: str) -> Any:
     """Return the value of a JSON argument.
 
-    Raises InvalidParameter if it is too long, and InvalidText if it is nested too deeply.
+    Raises:
+        InvalidParameter: the text is too long.
+        InvalidText: the text is nested too deeply.
     """
     limits.check(f"the number of characters of {name}", len(text), limits.JSON_CHARACTERS)
     try:
@@ -27,12 +27,10 @@ def read_json(name: str, text: str) -> Any:
 
 
 def read_lists(name: str, text: str) -> Any:
-    """Return the value of a JSON argument whose lists are what a search draws from; see
-    `read_json`.
-    """
+    """Return the value of a JSON argument with lists of values to sample; see `read_json`."""
     value = read_json(name, text)
     for key, length in _lengths(name, value):
-        limits.check(f"the number of values of {key}", length, limits.LISTED)
+        limits.check(f"the number of values of {key}", length, limits.LISTED_VALUES)
     return value
 
 
@@ -45,4 +43,4 @@ def _lengths(name: str, value: Any) -> Iterator[tuple[str, int]]:
             unread += item.items()
         elif isinstance(item, list):
             yield key, len(item)
-            unread += ((key, each) for each in item if isinstance(each, (dict, list)))
+            unread += ((key, nested) for nested in item if isinstance(nested, (dict, list)))

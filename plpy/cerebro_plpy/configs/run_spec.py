@@ -1,9 +1,7 @@
-"""What a run is asked, as its log keeps it: made once, when the call has been checked, and never
-changed.
+"""The request of a run as its log stores it: created once, after the checks of the call.
 
-Resume, replay, output tables and searches read it from here. The names in JSON are those of the
-first version, which views and runs that are in the log already rely on; what an older version did
-not log has a default.
+Resume, replay, output tables and searches read it. Views and logged runs depend on the keys in
+JSON, which are those of the first version. Fields that an older version did not log have defaults.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cerebro_plpy.configs.prior_trials import EarlierTrial
+from cerebro_plpy.configs.prior_trials import PriorTrial
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.limits import EPOCHS
@@ -20,7 +18,7 @@ from cerebro_plpy.scheduling.schedule.placement import divide_segments
 from cerebro_plpy.scheduling.schedule.schedule import AVERAGING
 
 MAX_ATTEMPTS = 3
-SINGLE = "one"  # in JSON: the model of a call that trains a single one
+SINGLE = "one"  # key in JSON of the model of a call that trains a single one
 
 
 @dataclass(frozen=True)
@@ -36,9 +34,7 @@ class SingleModel:
 
 @dataclass(frozen=True)
 class FitArguments:
-    """The arguments of a fit call as they came, None for NULL; `single` where it is one of a single
-    model.
-    """
+    """The arguments of a fit call, None for NULL."""
 
     source_table: str | None
     model_output_table: str | None
@@ -65,27 +61,31 @@ class FitArguments:
     search_params: str | None = None
     feature_budget: int | None = None
     strategy: str | None = None
-    single: SingleModel | None = None
+    single: SingleModel | None = None  # of a call that trains a single model
 
     def to_json(self) -> dict[str, Any]:
-        """What JSON can hold of them."""
+        """Return the arguments as JSON."""
         values = asdict(self)
         return {**values, SINGLE: values.pop("single")}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> FitArguments:
-        """The arguments that `to_json` gave, here or in an older version."""
+        """Read the arguments that `to_json` returned, in this or an older version."""
         single = values.get(SINGLE)
-        named = {
-            each.name: _typed(each, values.get(each.name))
-            for each in fields(cls)
-            if each.name != "single"
+        arguments = {
+            argument.name: _check_type(argument, values.get(argument.name))
+            for argument in fields(cls)
+            if argument.name != "single"
         }
-        return cls(**named, single=SingleModel(**single) if single else None)
+        return cls(**arguments, single=SingleModel(**single) if single else None)
 
 
-def _typed(argument: Field[Any], value: Any) -> Any:
-    """An argument that JSON held; TypeError where it is none of its kind."""
+def _check_type(argument: Field[Any], value: Any) -> Any:
+    """Return the value of an argument.
+
+    Raises:
+        TypeError: the value has another type than the argument.
+    """
     kind = {"str | None": str, "int | None": int, "bool | None": bool}[str(argument.type)]
     if value is not None and type(value) is not kind:
         raise TypeError(f"{argument.name} is {value!r:.80}; expected {kind.__name__}")
@@ -94,28 +94,27 @@ def _typed(argument: Field[Any], value: Any) -> Any:
 
 @dataclass(frozen=True)
 class DataSpec:
-    """A packed table as a run found it: its name as it was given, its rows, its columns and their
-    classes.
+    """A packed table at the beginning of a run."""
 
-    `class_values` has the classes of each target, None where it came encoded or is a float.
-    `target_shapes` is None where an older version logged none.
-    """
-
-    table: str
+    table: str  # name as in the call
     rows: int
     dependent: tuple[str, ...]
     independent: tuple[str, ...]
     dependent_types: tuple[str, ...]
     class_values: tuple[tuple[str | None, ...] | None, ...]
+    """Classes of each target; None for one that came encoded or is a float."""
     class_types: tuple[str, ...]
     normalizing_const: float
     float_targets: tuple[bool, ...]
-    target_shapes: tuple[tuple[int, ...], ...] | None
+    target_shapes: tuple[tuple[int, ...], ...] | None  # None in logs of older versions
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> DataSpec:
-        """What `asdict` gave; version 0.1.0 knew one target."""
+        """Read a record that `asdict` returned; version 0.1.0 had a single target."""
         shapes = values.get("target_shapes")
+        float_targets = values.get("float_targets")
+        if float_targets is None:
+            float_targets = [values["float_target"]]
         return cls(
             table=str(values["table"]),
             rows=values["rows"],
@@ -123,73 +122,51 @@ class DataSpec:
             independent=tuple(values["independent"]),
             dependent_types=tuple(values["dependent_types"]),
             class_values=tuple(
-                None if found is None else tuple(found) for found in values["class_values"]
+                None if classes is None else tuple(classes) for classes in values["class_values"]
             ),
             class_types=tuple(values["class_types"]),
             normalizing_const=float(values["normalizing_const"]),
-            float_targets=tuple(
-                values["float_targets"] if "float_targets" in values else [values["float_target"]]
-            ),
+            float_targets=tuple(float_targets),
             target_shapes=None if shapes is None else tuple(tuple(shape) for shape in shapes),
         )
 
-    def differing(self, other: DataSpec) -> list[str]:
-        """In what another table differs, but for its name; what one of the two does not know is
-        passed by.
-        """
-        pairs = {
-            each.name: (getattr(self, each.name), getattr(other, each.name))
-            for each in fields(self)
-        }
-        return sorted(
-            n
-            for n, pair in pairs.items()
-            if n != "table" and None not in pair and pair[0] != pair[1]
-        )
+    def list_differences(self, other: DataSpec) -> list[str]:
+        """Return the fields that differ in another table, except for names and unknown values."""
+        differences = []
+        for name in sorted(column.name for column in fields(self)):
+            values = (getattr(self, name), getattr(other, name))
+            if name != "table" and None not in values and values[0] != values[1]:
+                differences.append(name)
+        return differences
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """What ranks the configurations of a run: a metric over a data set, and whether larger is
-    better.
-    """
+    """The metric that ranks the configurations of a run."""
 
     dataset: str
     metric: str
-    descending: bool
+    descending: bool  # larger values are better
 
 
 @dataclass(frozen=True)
 class SearchSpec:
-    """How a call of AutoML named its search. Its runs of versions before 0.3.0 were each a `stage`
-    of one.
-    """
+    """The search arguments of a call of AutoML."""
 
     automl_method: str
     automl_params: str
     random_state: int | None
-    stage: str = ""
+    stage: str = ""  # of the search; before version 0.3.0, a search had a run for each stage
 
 
 @dataclass(frozen=True)
-class Spec:
-    """What a run is asked. `arguments` are those of the call; what it left open is settled in the
-    other fields.
-
-    `frequency` says after how many epochs metrics are computed, `evaluate_epochs` after which, and
-    `training_epochs` after which of them over the rows that were trained on as well, where that is
-    not after all; `functions` are the custom functions that configurations name, with the digests
-    of their sources; `tables` are the quoted names of the call's tables, by what they are for it;
-    `epochs_before` are those that configurations were trained by earlier calls, by mst_key;
-    `version` is that of the package; `train` is what a call of `cerebro.train` adds. Of
-    `earlier_trials` a search that learns was told when it began. One that averages has so many
-    `copies` of each configuration, one for each segment where that is None.
-    """
+class RunSpec:
+    """The request of a run: the arguments of the call, and values of those that it left open."""
 
     arguments: FitArguments
     epochs: int
-    frequency: int
-    evaluate_epochs: tuple[int, ...]
+    frequency: int  # metrics are computed after this number of epochs
+    evaluate_epochs: tuple[int, ...]  # epochs after which metrics are computed
     seed: int
     schedule: str
     dtype_policy: str | None
@@ -199,62 +176,65 @@ class Spec:
     source: DataSpec
     validation: DataSpec | None
     ranking: Ranking
-    version: str
+    version: str  # of the package
     functions: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the sources of custom functions, by name."""
     tables: Mapping[str, str] = field(default_factory=dict)
+    """Quoted names of the call's tables, by their role."""
     search: SearchSpec | None = None
     epochs_before: Mapping[int, int] = field(default_factory=dict)
-    train: TrainSpec | None = None
-    earlier_trials: tuple[EarlierTrial, ...] = ()
+    """Epochs trained by earlier calls, by mst_key."""
+    train: TrainSpec | None = None  # of a call of cerebro.train
+    prior_trials: tuple[PriorTrial, ...] = ()  # from which a search learns at its beginning
     training_epochs: tuple[int, ...] | None = None
-    copies: int | None = None
+    """Epochs after which the training rows are evaluated, too; None for all `evaluate_epochs`."""
+    copies: int | None = None  # of a configuration, to be averaged; None for one per segment
 
     @property
-    def averaged(self) -> tuple[tuple[int, ...], ...]:
-        """The segments of each copy of a configuration, where copies are averaged: none where
-        configurations hop.
-        """
-        averages = self.schedule == AVERAGING
-        return divide_segments(self.segments, self.copies or len(self.segments)) if averages else ()
+    def copy_segments(self) -> tuple[tuple[int, ...], ...]:
+        """Return the segments of each averaged copy of a configuration; empty if configs hop."""
+        if self.schedule != AVERAGING:
+            return ()
+        return divide_segments(self.segments, self.copies or len(self.segments))
 
     def evaluates_training(self, epoch: int) -> bool:
-        """Whether an evaluation after this epoch goes over the rows that were trained on."""
-        return self.training_metrics and (
-            self.training_epochs is None or epoch in self.training_epochs or epoch > self.epochs
-        )
+        """Return True if the training rows are evaluated after an epoch, too."""
+        if not self.training_metrics:
+            return False
+        if self.training_epochs is None or epoch > self.epochs:
+            return True
+        return epoch in self.training_epochs
 
-    def evaluated_until(self, epochs: int) -> tuple[int, ...]:
-        """The epochs after which metrics are computed, where somebody has let configurations train
-        for so many.
-        """
+    def list_evaluations_until(self, epochs: int) -> tuple[int, ...]:
+        """Return the epochs after which metrics are computed if a user has extended the run."""
         if not self.evaluate_epochs or epochs <= self.epochs:
             return self.evaluate_epochs
-        more = metrics_iterations(epochs, self.frequency)
-        return (*self.evaluate_epochs, *(each for each in more if each > self.epochs))
+        extended = list_metric_epochs(epochs, self.frequency)
+        return (*self.evaluate_epochs, *(epoch for epoch in extended if epoch > self.epochs))
 
     @property
     def is_automl(self) -> bool:
-        """Whether the run is the whole search of a call of AutoML."""
+        """Return True if the run is the complete search of a call of AutoML."""
         return bool(self.search and self.arguments.search)
 
     @property
     def training_metrics(self) -> bool:
-        """Whether the training set is evaluated too."""
+        """Return True if the training rows are evaluated."""
         return self.arguments.training_metrics is not False
 
     @property
     def warm_start(self) -> bool:
-        """Whether configurations go on from the states of an earlier call."""
+        """Return True if configurations continue from the states of an earlier call."""
         return bool(self.arguments.warm_start)
 
     @property
     def max_attempts(self) -> int:
-        """How often a visit is tried."""
+        """Return how often a visit is tried."""
         return self.arguments.max_attempts or MAX_ATTEMPTS
 
     def to_json(self) -> dict[str, Any]:
-        """What the log keeps."""
-        return {
+        """Return the request as the log stores it."""
+        values = {
             **self.arguments.to_json(),
             "num_iterations": self.epochs,
             "metrics_compute_frequency": self.frequency,
@@ -275,24 +255,28 @@ class Spec:
             "functions": dict(self.functions),
             "tables": dict(self.tables),
             "epochs_before": {str(key): epochs for key, epochs in self.epochs_before.items()},
-            **(asdict(self.search) if self.search else {}),
-            **({"train": self.train.to_json()} if self.train else {}),
-            **({} if self.training_epochs is None else {"training_epochs": self.training_epochs}),
-            **({} if self.copies is None else {"copies": self.copies}),
-            **(
-                {"earlier_trials": [list(each) for each in self.earlier_trials]}
-                if self.earlier_trials
-                else {}
-            ),
         }
+        if self.search:
+            values.update(asdict(self.search))
+        if self.train:
+            values["train"] = self.train.to_json()
+        if self.training_epochs is not None:
+            values["training_epochs"] = self.training_epochs
+        if self.copies is not None:
+            values["copies"] = self.copies
+        if self.prior_trials:
+            values["earlier_trials"] = [list(trial) for trial in self.prior_trials]
+        return values
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Spec:
-        """What a log has kept; raises DataCorrupted where it holds something else, for its owner
-        may change it.
+    def from_json(cls, values: Mapping[str, Any]) -> RunSpec:
+        """Read a request that the log has stored.
+
+        Raises:
+            DataCorrupted: the values are malformed; the owner of the log may change it.
         """
         try:
-            return cls._parsed(values)
+            return cls._parse(values)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataCorrupted(
                 "the log of the run does not say what the run was asked",
@@ -301,9 +285,10 @@ class Spec:
             ) from error
 
     @classmethod
-    def _parsed(cls, values: Mapping[str, Any]) -> Spec:
-        search = {each.name: values.get(each.name) for each in fields(SearchSpec)}
+    def _parse(cls, values: Mapping[str, Any]) -> RunSpec:
+        search = {entry.name: values.get(entry.name) for entry in fields(SearchSpec)}
         validation = values.get("validation")
+        training_epochs = values.get("training_epochs")
         return cls(
             arguments=FitArguments.from_json(values),
             epochs=_epochs(values, "num_iterations"),
@@ -325,29 +310,27 @@ class Spec:
             version=str(values["version"]),
             functions=dict(values.get("functions") or {}),
             tables=dict(values["tables"]),
-            epochs_before=epochs_before(values.get("epochs_before")),
+            epochs_before=read_epochs_before(values.get("epochs_before")),
             search=SearchSpec(**search) if search["automl_method"] else None,  # type: ignore[arg-type]
             train=TrainSpec.from_json(values["train"]) if values.get("train") else None,
-            earlier_trials=tuple(
-                EarlierTrial.from_json(each) for each in values.get("earlier_trials", ())
+            prior_trials=tuple(
+                PriorTrial.from_json(trial) for trial in values.get("earlier_trials", ())
             ),
-            training_epochs=None
-            if (training := values.get("training_epochs")) is None
-            else tuple(training),
-            copies=logged_copies(values.get("copies"), len(values["segments"])),
+            training_epochs=None if training_epochs is None else tuple(training_epochs),
+            copies=read_copies(values.get("copies"), len(values["segments"])),
         )
 
 
-def epochs_before(logged: Mapping[str, Any] | None) -> dict[int, int]:
-    """The epochs of earlier calls by mst_key, from JSON; none where an older version logged
-    none.
-    """
+def read_epochs_before(logged: Mapping[str, Any] | None) -> dict[int, int]:
+    """Return the epochs of earlier calls by mst_key, from JSON; empty if the log lacks them."""
     return {int(key): int(epochs) for key, epochs in (logged or {}).items()}
 
 
-def logged_copies(logged: float | None, segments: int) -> int | None:
-    """In how many copies configurations trained, as a log has it; ValueError where there cannot
-    have been as many.
+def read_copies(logged: float | None, segments: int) -> int | None:
+    """Return the logged number of copies of a configuration.
+
+    Raises:
+        ValueError: the number is impossible.
     """
     if logged is not None and not 1 <= logged <= segments:
         raise ValueError(f"configurations trained in {logged:g} copies, on {segments} segments")
@@ -356,8 +339,8 @@ def logged_copies(logged: float | None, segments: int) -> int | None:
 
 def _epochs(values: Mapping[str, Any], name: str) -> int:
     number = int(values[name])
-    if not 1 <= number <= EPOCHS.most:
-        raise ValueError(f"{name} is {number}; expected 1 to {EPOCHS.most}")
+    if not 1 <= number <= EPOCHS.maximum:
+        raise ValueError(f"{name} is {number}; expected 1 to {EPOCHS.maximum}")
     return number
 
 
@@ -367,11 +350,11 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     return str(values[name])
 
 
-def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:
-    """Every frequency-th epoch, and always the last.
+def list_metric_epochs(epochs: int, frequency: int) -> tuple[int, ...]:
+    """Return every frequency-th epoch, and the last one.
 
-    >>> metrics_iterations(7, 2)
+    >>> list_metric_epochs(7, 2)
     (2, 4, 6, 7)
     """
-    usual = range(frequency, epochs + 1, frequency)
-    return tuple(usual) if epochs in usual else (*usual, epochs)
+    regular = range(frequency, epochs + 1, frequency)
+    return tuple(regular) if epochs in regular else (*regular, epochs)

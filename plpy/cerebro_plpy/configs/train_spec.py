@@ -1,156 +1,139 @@
-"""What a run of `cerebro.train` was asked, and what it learned of its table before it trained: a
-part of its spec.
-"""
+"""The part of a run's spec for `cerebro.train`: the request, and the properties of its table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.records import asdict, dataclass, field
 
 
-class Start(NamedTuple):
-    """The version that a run goes on from, by its run and configuration; `epochs` are those of the
-    first run of all.
-    """
+class BaseVersion(NamedTuple):
+    """The version that a refreshing run continues from."""
 
     run_id: int
     mst_key: int
-    epochs: int
+    epochs: int  # of the first run in the chain of refreshes
 
 
-class Compared(NamedTuple):
-    """The version that a new one is compared with, where it takes rows by a recipe of its own."""
+class ComparedVersion(NamedTuple):
+    """The version that a new one is compared with, if that has another recipe."""
 
     version: int
-    usable: bool  # whether it can predict the rows of the source
+    usable: bool  # it can predict the rows of the source
 
 
-class GroupPlace(NamedTuple):
-    """Where the rows of a group are: how many each of its buffers has that is trained on, by
-    segment which these are, and which are held back; which configurations of the call it has; and
-    how many rows of each class are trained on, as far as that is known."""
+class GroupLayout(NamedTuple):
+    """The buffers and configurations of a group."""
 
-    sizes: tuple[int, ...]
-    training: Mapping[int, tuple[int, ...]]
-    validation: Mapping[int, tuple[int, ...]]
+    sizes: tuple[int, ...]  # rows of each training buffer
+    training: Mapping[int, tuple[int, ...]]  # ids of training buffers, by segment
+    validation: Mapping[int, tuple[int, ...]]  # ids of held-out buffers, by segment
     mst_keys: tuple[int, ...] = ()
-    counts: tuple[int, ...] = ()
+    counts: tuple[int, ...] = ()  # training rows of each class; empty if unknown
 
     @property
     def rows(self) -> int:
-        """Those that are trained on."""
+        """Return the number of training rows."""
         return sum(self.sizes)
 
     def steps(self, batch: int) -> int:
-        """The batches of an epoch: one ends where a buffer does."""
+        """Return the number of batches in an epoch; a batch ends with its buffer."""
         return sum(-(-rows // batch) for rows in self.sizes)
 
     @classmethod
-    def from_json(cls, values: Sequence[Any]) -> GroupPlace:
-        """A list of its fields, with texts for keys."""
-        sizes, *sides, keys, counts = [*values, ()][:5]  # an older log has no counts
-        training, validation = (
-            {int(k): tuple(map(int, ids)) for k, ids in side.items()} for side in sides
-        )
+    def from_json(cls, values: Sequence[Any]) -> GroupLayout:
+        """Read a list of the fields, with texts for keys; an older log lacks `counts`."""
+        sizes, training, validation, mst_keys, counts = [*values, ()][:5]
         return cls(
-            tuple(map(int, sizes)),
-            training,
-            validation,
-            tuple(map(int, keys)),
-            tuple(map(int, counts)),
+            sizes=_read_integers(sizes),
+            training={int(key): _read_integers(ids) for key, ids in training.items()},
+            validation={int(key): _read_integers(ids) for key, ids in validation.items()},
+            mst_keys=_read_integers(mst_keys),
+            counts=_read_integers(counts),
         )
+
+
+def _read_integers(values: Iterable[Any]) -> tuple[int, ...]:
+    return tuple(map(int, values))
 
 
 @dataclass(frozen=True)
 class TrainSpec:
-    """What makes a version of a model of a run. `relation` is the quoted name of the table.
-
-    `columns`, `types` and `weight` are as they came; `bound` is where rows are held back from,
-    where their order decides it; `budget` is in seconds. `templates` has the template of each
-    configuration that the call has chosen, and `params` its fields, by mst_key. `fingerprint` is a
-    hash of the rows on both sides, as the recipe encodes them, and `hashes` is what it was made of.
-    Of `ensemble` picks the version may be made, which may be of several configurations. `recipe`,
-    and `profile` where there is one, are as JSON. `newest` has the largest values of columns that
-    may grow, as texts. `start` is of a run that refreshes a version, and so is how many `additions`
-    of new rows its packed tables have. `counts` are the training rows of each class, as far as they
-    are known, and `measure` is what a float target is like. By the column `group_by` there are
-    `groups`, each with models of its own; of their buffers, which hold one group each, `block_rows`
-    are a block for models of all rows. `configs` are to be there in all, of the templates that are
-    `tried`; `space` is what the call says of their fields. The run may use `max_cpu` processor
-    seconds, and cost `max_cost`. The values of the columns `identity` name a row, all columns if it
-    is empty. `reading` says under which formats the source was read, and what it was. The held-back
-    rows were packed a second time for the version that is `compared`, if it is usable.
-    """
+    """The request of `cerebro.train`, and the properties of its table."""
 
     model: str
-    relation: str
+    relation: str  # quoted name of the table
     target: str
     target_type: str
     task: str
-    columns: str | None
-    types: Mapping[str, str]
+    columns: str | None  # argument of the call
+    types: Mapping[str, str]  # argument of the call
     split: str
     split_seed: int
-    bound: str | None
+    bound: str | None  # value from which on rows are held out, if an order decides that
     metric: str
-    budget: float
-    recipe: Mapping[str, Any]
+    budget: float  # seconds
+    recipe: Mapping[str, Any]  # as JSON
     classes: tuple[str, ...]
     training_rows: int
     validation_rows: int
-    templates: Mapping[int, str]
-    params: Mapping[int, Mapping[str, Any]]
-    weight: str | None = None
-    fingerprint: str | None = None
-    ensemble: int = 1
+    templates: Mapping[int, str]  # by mst_key, of configurations from templates
+    params: Mapping[int, Mapping[str, Any]]  # fields of the template, by mst_key
+    weight: str | None = None  # argument of the call
+    fingerprint: str | None = None  # hash of all rows, as the recipe encodes them
+    ensemble: int = 1  # number of greedy ensemble-selection rounds
     share: float = 1.0
-    profile: Mapping[str, Any] | None = None
-    start: Start | None = None
+    profile: Mapping[str, Any] | None = None  # as JSON
+    start: BaseVersion | None = None  # of a run that refreshes a version
     newest: Mapping[str, str | None] = field(default_factory=dict)
-    hashes: tuple[int, int] | None = None
-    additions: int = 0
-    group_by: str | None = None
-    groups: Mapping[str, GroupPlace] = field(default_factory=dict)
+    """Largest values of columns that may grow, as texts."""
+    hashes: tuple[int, int] | None = None  # of which the fingerprint is made
+    additions: int = 0  # number of times that new rows were added to the packed tables
+    group_by: str | None = None  # column; each group has models of its own
+    groups: Mapping[str, GroupLayout] = field(default_factory=dict)
     block_rows: int | None = None
-    counts: tuple[int, ...] = ()
-    measure: Mapping[str, float] | None = None
-    space: Mapping[str, Any] = field(default_factory=dict)
-    tried: tuple[str, ...] = ()
-    configs: int = 0
-    max_cpu: float | None = None
+    """Rows of a block for models of all rows, as buffers contain one group each."""
+    counts: tuple[int, ...] = ()  # training rows of each class, if known
+    measure: Mapping[str, float] | None = None  # statistics of a float target
+    space: Mapping[str, Any] = field(default_factory=dict)  # argument of the call
+    tried: tuple[str, ...] = ()  # names of templates to try
+    configs: int = 0  # number of configurations in all
+    max_cpu: float | None = None  # processor seconds
     max_cost: float | None = None
-    identity: tuple[str, ...] = ()
-    reading: Mapping[str, Any] | None = None
-    compared: Compared | None = None
+    identity: tuple[str, ...] = ()  # columns that identify a row; all if empty
+    reading: Mapping[str, Any] | None = None  # formats under which the source was read
+    compared: ComparedVersion | None = None
+    """The version for which the held-out rows were packed a second time, if it is usable."""
 
     def to_json(self) -> dict[str, Any]:
-        """As `from_json` takes it."""
+        """Return the record as the log stores it."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> TrainSpec:
-        """What `to_json` gave; KeyError, TypeError or ValueError where it is something else."""
-        keyed = {
-            name: {int(key): each for key, each in values[name].items()}
-            for name in ("templates", "params")
+        """Read a record that `to_json` returned.
+
+        Raises:
+            KeyError, TypeError, ValueError: the values are malformed.
+        """
+        parsed = dict(values)
+        for name in ("templates", "params"):
+            parsed[name] = {int(key): value for key, value in values[name].items()}
+        for name in ("counts", "tried", "identity"):
+            parsed[name] = tuple(values.get(name, ()))
+        parsed["classes"] = tuple(values["classes"])
+        groups = values.get("groups") or {}
+        parsed["groups"] = {
+            group: GroupLayout.from_json(layout) for group, layout in groups.items()
         }
-        start, hashes, counts = (
-            values.get("start"),
-            values.get("hashes"),
-            tuple(values.get("counts", ())),
-        )
-        groups = {
-            value: GroupPlace.from_json(place)
-            for value, place in (values.get("groups") or {}).items()
-        }
-        refreshed = {
-            "start": start and Start(*map(int, start)),
-            "hashes": hashes and (int(hashes[0]), int(hashes[1])),
-        }
-        lists = {name: tuple(values.get(name, ())) for name in ("tried", "identity")}
+        start = values.get("start")
+        if start:
+            parsed["start"] = BaseVersion(*map(int, start))
+        hashes = values.get("hashes")
+        if hashes:
+            parsed["hashes"] = (int(hashes[0]), int(hashes[1]))
         compared = values.get("compared")
-        refreshed |= {"compared": compared and Compared(int(compared[0]), bool(compared[1]))}
-        of_rows = {"counts": counts, "groups": groups, "classes": tuple(values["classes"])}
-        return cls(**{**values, **keyed, **refreshed, **of_rows, **lists})
+        if compared:
+            parsed["compared"] = ComparedVersion(int(compared[0]), bool(compared[1]))
+        return cls(**parsed)

@@ -12,7 +12,7 @@ from cerebro_plpy import limits
 from cerebro_plpy.configs.json_arguments import read_lists
 from cerebro_plpy.configs.params import frameworks
 from cerebro_plpy.configs.params.keras_names import near_matches
-from cerebro_plpy.configs.search_space.search_arguments import read_rule
+from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
 from cerebro_plpy.configs.search_space.search_rules import PBT, SearchRule
 from cerebro_plpy.configs.templates.candidates import check_space
 from cerebro_plpy.configs.templates.networks.custom import wrap_network
@@ -124,7 +124,7 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
             f"{module} error: backend is {arguments.backend!r}; expected one of "
             f"{', '.join(frameworks.BACKENDS)}."
         )
-    rule = read_rule(
+    rule = read_search_rule(
         module, arguments.search, arguments.search_params, arguments.epochs, templates=True
     )
     if arguments.group_by is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cerebro_plpy.configs.train_spec import GroupPlace
+from cerebro_plpy.configs.train_spec import GroupLayout
 from cerebro_plpy.preprocessing.rows.groups import Groups
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.schedule.placement import GroupSlice, spread_evenly, wrap_around
@@ -106,10 +106,10 @@ class GroupedLayouts(NamedTuple):
     validation: BufferLayout
     block_rows: int  # rows of a block of buffers
 
-    def find_places(self, groups: Groups) -> dict[str, GroupPlace]:
+    def find_places(self, groups: Groups) -> dict[str, GroupLayout]:
         """Return the buffers of each group, by the group's value."""
         return {
-            group.value: GroupPlace(
+            group.value: GroupLayout(
                 tuple(buffer.rows for buffer in self.training.buffers if buffer.group == number),
                 self.training.find_buffer_ids(number),
                 self.validation.find_buffer_ids(number),

@@ -23,7 +23,7 @@ from cerebro_plpy.errors import (
     InvalidParameter,
     UndefinedObject,
 )
-from cerebro_plpy.limits import Poll, polled
+from cerebro_plpy.limits import Poll, poll_between
 from cerebro_plpy.packing.packed_summary import ClassValues
 from cerebro_plpy.packing.packed_table import PackedTable, Shape
 from cerebro_plpy.packing.target_classes import FRACTIONS, format_classes
@@ -65,17 +65,17 @@ def check_configs(
                 detail=f"mst_key {config.mst_key} names it.",
             )
     summaries = {}
-    for architecture in polled(architectures.values(), poll):
+    for architecture in poll_between(architectures.values(), poll):
         summary = check_architecture(read_architecture(architecture.json))
         check_inputs(f"model_id {architecture.model_id}", summary, get_input_columns(source))
         summaries[architecture.model_id] = summary
-    for config in polled(configs, poll):
+    for config in poll_between(configs, poll):
         summary = summaries[config.model_id]
         name = f"model_id {config.model_id}"
         output_losses.check_outputs(config.mst_key, config.compile, name, summary.output_names)
         check_targets(name, summary, source, config.compile)
         check_class_weight(config, summary, source)
-    return _name_metrics(polled(configs, poll), summaries, source)
+    return _name_metrics(poll_between(configs, poll), summaries, source)
 
 
 def name_metrics(
@@ -87,9 +87,9 @@ def name_metrics(
     """Return the configurations with the names of their metrics."""
     summaries = {
         model_id: check_architecture(read_architecture(model.json))
-        for model_id, model in polled(architectures.items(), poll)
+        for model_id, model in poll_between(architectures.items(), poll)
     }
-    return _name_metrics(polled(configs, poll), summaries, source)
+    return _name_metrics(poll_between(configs, poll), summaries, source)
 
 
 def _name_metrics(
@@ -98,7 +98,7 @@ def _name_metrics(
     named = []
     for config in configs:
         outputs = summaries[config.model_id].output_names
-        metrics = output_losses.logged_metrics(config.compile.metrics, outputs, source.dependent)
+        metrics = output_losses.name_metrics(config.compile.metrics, outputs, source.dependent)
         named.append(replace(config, metrics=metrics))
     return tuple(named)
 
@@ -144,7 +144,7 @@ def check_targets(
             f"{', '.join(dependent)}.",
             hint="Pack a column for each output of the model, in the order of the outputs.",
         )
-    losses = output_losses.losses_of(compile_params, summary.output_names)
+    losses = output_losses.list_losses_by_output(compile_params, summary.output_names)
     for number, (units, loss) in enumerate(zip(summary.output_units, losses)):
         if units is not None and not _fits_target(units, loss, source, number):
             raise DatatypeMismatch(
@@ -161,7 +161,7 @@ def _fits_target(units: int, loss: str | None, source: PackedTable, number: int)
     if units == width:
         return True
     if source.float_targets[number]:
-        return output_losses.wants_numbers(loss)
+        return output_losses.expects_class_numbers(loss)
     return units == 1 and width == 2  # binary classification
 
 
@@ -179,7 +179,7 @@ def _suggest_regression(source: PackedTable, number: int) -> str:
 def list_idle_losses(config: Config, model: StoredModel) -> Iterator[str]:
     """Yield notices about losses from which a model cannot learn."""
     summary = check_architecture(read_architecture(model.json))
-    losses = output_losses.losses_of(config.compile, summary.output_names)
+    losses = output_losses.list_losses_by_output(config.compile, summary.output_names)
     for units, loss, name in zip(summary.output_units, losses, summary.output_names):
         if units == 1 and loss in MULTI_UNIT_LOSSES:
             yield (
@@ -228,15 +228,15 @@ def _count_weighted_classes(
     if width != 1 or source.class_values[0] is not None:
         return width
     # The target holds class numbers, or a float.
-    (loss,) = output_losses.losses_of(config.compile, summary.output_names)
-    return summary.output_units[0] if output_losses.wants_numbers(loss) else None
+    (loss,) = output_losses.list_losses_by_output(config.compile, summary.output_names)
+    return summary.output_units[0] if output_losses.expects_class_numbers(loss) else None
 
 
 def list_notices(config: Config, source: PackedTable) -> Iterator[str]:
     """Yield notices about a configuration's parameters."""
     yield from config.compile.notices
     yield from config.fit.notices
-    board = config.fit.callbacks.board
+    board = config.fit.callbacks.tensorboard
     if board and board.ignored:
         yield (
             f"TensorBoard is given {', '.join(board.ignored)}, without effect: scalars are written "

@@ -28,7 +28,7 @@ from cerebro_plpy.errors import (
     UndefinedObject,
     UndefinedTable,
 )
-from cerebro_plpy.limits import CONFIGS, Poll, check, polled
+from cerebro_plpy.limits import CONFIGS, Poll, check, poll_between
 from cerebro_plpy.packing.packed_summary import read_summary_row
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import find_table
@@ -97,7 +97,7 @@ def generate(
     if table is not None and table.strip() and catalog.find(table):
         existing = read_existing(catalog, table, relation, objects)
         rows = make_rows(ids, object_table.find_functions(catalog, existing.objects), poll)
-        new_rows = grid.collapse(polled(rows, poll), polled(existing.rows, poll))
+        new_rows = grid.drop_duplicates(poll_between(rows, poll), poll_between(existing.rows, poll))
         add(catalog.db, existing.table, tuple(new_rows))
         return
     rows = make_rows(ids, object_table.find_functions(catalog, objects), poll)
@@ -156,7 +156,7 @@ def _create_summary(
 def add(db: Database, table: Relation, rows: Sequence[grid.ConfigRow]) -> None:
     """Add rows in order."""
     texts = {row.fit_params for row in rows}
-    check_callbacks(db, map(parse_fit_params, polled(texts, db.check_interrupts)))
+    check_callbacks(db, map(parse_fit_params, poll_between(texts, db.check_interrupts)))
     json_rows = json.dumps([row._asdict() for row in rows])
     db.rows(sql("model.add_selection", table=table.quoted), json_rows)
 
@@ -241,7 +241,7 @@ def read_configs(
             f"'{selection.spelling}'!",
             hint="Make the table with load_model_selection_table() or generate_model_configs().",
         )
-    rows = reader.run(sql("read.selection", table=selection.quoted), (CONFIGS.most + 1,))
+    rows = reader.run(sql("read.selection", table=selection.quoted), (CONFIGS.maximum + 1,))
     if not rows:
         raise InvalidParameter(
             f"{catalog.module} error: Input table '{selection.spelling}' is empty!"
@@ -255,7 +255,7 @@ def read_configs(
         )
     configs = tuple(
         _parse_config(catalog, selection, functions, row)
-        for row in polled(rows, catalog.db.check_interrupts)
+        for row in poll_between(rows, catalog.db.check_interrupts)
     )
     check_callbacks(catalog.db, (config.fit for config in configs))
     return configs
@@ -293,7 +293,7 @@ def add_parameter_detail(kind: str, text: str) -> Iterator[None]:
 
 def check_callbacks(db: Database, fits: Iterable[FitParams]) -> None:
     """Check that only a superuser uses callbacks that write files as the server's user."""
-    if any(fit.callbacks.board for fit in fits) and not db.value(sql("functions.superuser")):
+    if any(fit.callbacks.tensorboard for fit in fits) and not db.value(sql("functions.superuser")):
         raise InsufficientPrivilege(
             "Only a superuser may use callbacks.",
             hint="TensorBoard writes files as the operating-system user of the server. Each "

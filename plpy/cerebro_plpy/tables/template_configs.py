@@ -13,8 +13,8 @@ from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.early_stopping import VALIDATION, EarlyStopping
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
-from cerebro_plpy.configs.run_spec import Spec
-from cerebro_plpy.configs.search_space.search_arguments import read_rule
+from cerebro_plpy.configs.run_spec import RunSpec
+from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
 from cerebro_plpy.configs.search_space.search_rules import (
     ASHA,
     HALVING,
@@ -31,7 +31,7 @@ from cerebro_plpy.configs.templates.registry import TEMPLATES, find_template
 from cerebro_plpy.configs.templates.template import Cycles, Params, Rates, Template
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.errors import FeatureNotSupported
-from cerebro_plpy.limits import Poll, polled
+from cerebro_plpy.limits import Poll, poll_between
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
@@ -56,7 +56,7 @@ class TemplateConfig(NamedTuple):
 class ConfigBuilder:
     """Builds configurations that are added to a live run."""
 
-    spec: Spec
+    spec: RunSpec
     source: PackedTable
     loaded_templates: Mapping[str, Template]  # networks of users, by name
     poll: Poll  # called between configurations
@@ -114,14 +114,14 @@ def read_head(train: TrainSpec) -> Head:
 
 
 def build_configs(
-    spec: Spec, templates: Mapping[int, TemplateConfig], source: PackedTable, poll: Poll
+    spec: RunSpec, templates: Mapping[int, TemplateConfig], source: PackedTable, poll: Poll
 ) -> BuiltConfigs:
     """Build configurations of templates, by mst_key."""
     train = spec.train
     assert train is not None
     inputs = Recipe.from_json(train.recipe).table
     head = read_head(train)
-    rule = read_rule(
+    rule = read_search_rule(
         MODULE, spec.arguments.search, spec.arguments.search_params, spec.epochs, templates=True
     )
     cycles = find_cycles(rule, spec.epochs)
@@ -129,7 +129,7 @@ def build_configs(
     stopping_text = _make_early_stopping(spec, rule).text
     architectures: dict[int, StoredModel] = {}
     configs = []
-    for mst_key, config in polled(templates.items(), poll):
+    for mst_key, config in poll_between(templates.items(), poll):
         template = config.template
         params = config.params
         batch_size = int(params["batch_size"])
@@ -172,10 +172,10 @@ def choose_metric(ranking: str) -> str:
     return "accuracy" if ranking == "loss" else ranking
 
 
-def _make_early_stopping(spec: Spec, rule: SearchRule | None) -> EarlyStopping:
+def _make_early_stopping(spec: RunSpec, rule: SearchRule | None) -> EarlyStopping:
     """Return the callback that stops configurations, and keeps the states of their best epochs."""
     if rule:
-        stopping = rule.stopping(spec.ranking)
+        stopping = rule.make_early_stopping(spec.ranking)
         if stopping:
             return stopping
     stopping = EarlyStopping(f"{VALIDATION}{spec.ranking.metric}", restore_best_weights=True)

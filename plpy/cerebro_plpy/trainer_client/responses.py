@@ -40,7 +40,7 @@ def error(answer: Header) -> CerebroError | None:
     kind = (
         ConfigFailure
         if told.get("kind") == "config"
-        else errors.by_sqlstate(str(told.get("sqlstate")))
+        else errors.find_error_class(str(told.get("sqlstate")))
     )
     return kind(told["message"], hint=hint, detail=detail)
 

@@ -30,7 +30,7 @@ KEY = "cerebro_trainer"
 PART = "cerebro_state_part"  # the number of the chunk of a state that came last
 CHUNKS = "cerebro_state_chunks"  # those that are still to be sent
 SEALED = "cerebro_state_sealed"  # whether this session must not see what is in them
-COLLECTED_BYTES, COLLECTED_CHUNKS = limits.CHUNK.most, 1024
+COLLECTED_BYTES, COLLECTED_CHUNKS = limits.CHUNK.maximum, 1024
 FRAME_BYTES = (
     1 << 20
 )  # of a state: weights may come in one value, and a trainer has no room for two states

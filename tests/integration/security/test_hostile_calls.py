@@ -559,13 +559,13 @@ TOO_MANY = {
 without end.
 """
 MANY = {
-    "configurations": f"{PLAN}, configs => {limits.TRIED.most})",
-    "epochs": f"{PLAN}, epochs => {limits.EPOCHS.most})",
-    "iterations": f"SELECT cerebro.plan_fit('packed', 'mst', {limits.EPOCHS.most}, "
+    "configurations": f"{PLAN}, configs => {limits.TRIED_CONFIGS.maximum})",
+    "epochs": f"{PLAN}, epochs => {limits.EPOCHS.maximum})",
+    "iterations": f"SELECT cerebro.plan_fit('packed', 'mst', {limits.EPOCHS.maximum}, "
     "metrics_compute_frequency => 1)",
     "rows of a table": "SELECT generate_model_configs('models', 'made', ARRAY[1], $${'lr': "
     "[0.001, 0.1, 'log'], 'optimizer': ['SGD'], 'loss': ['mse']}$$, $${'batch_size': [8]}$$, "
-    "'random', " + f"{limits.CONFIGS.most})",
+    "'random', " + f"{limits.CONFIGS.maximum})",
 }
 """The largest counts that are allowed: what takes long of these ends by a cancel."""
 
@@ -657,9 +657,9 @@ def test_the_largest_integers_end_soon(
         right = [usual(function.name, parameter, value) for parameter, value in names]
         right[place] = f"{{{largest}}}" if function.types[place].endswith("[]") else str(largest)
         found = refusal(counting, function.call(), *right)
-        if limit is not None and largest > limit.most:
+        if limit is not None and largest > limit.maximum:
             assert found and found.sqlstate == "22023", (function.name, name, found)
-            assert f"expected at most {limit.most}" in (found.message_primary or ""), (
+            assert f"expected at most {limit.maximum}" in (found.message_primary or ""), (
                 function.name,
                 name,
             )

@@ -22,7 +22,7 @@ from workbench import Workbench, compile_text
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
-from cerebro_plpy.configs.params.output_losses import Measured
+from cerebro_plpy.configs.params.output_losses import LoggedMetric
 from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
@@ -148,7 +148,7 @@ def requested(bench: Workbench, fits: list[str]) -> FitRequest:
         key="t.__dist_key__",
         rows=bench.value("SELECT count(*) FROM points"),
     )
-    accuracy = (Measured("accuracy", "accuracy"),)
+    accuracy = (LoggedMetric("accuracy", "accuracy"),)
     return FitRequest(
         spec=spec_of(
             source,

@@ -14,9 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from trials import trials
 
-from cerebro_plpy.configs.prior_trials import EarlierTrial, standings
-from cerebro_plpy.configs.search_space.grid import collapse
-from cerebro_plpy.configs.search_space.sampler_space import config_row, describe
+from cerebro_plpy.configs.prior_trials import PriorTrial, compute_standings
+from cerebro_plpy.configs.search_space.grid import drop_duplicates
+from cerebro_plpy.configs.search_space.sampler_space import describe_space, make_config_row
 from cerebro_plpy.configs.search_space.space import Space, read_space
 from cerebro_plpy.run.workers.sampler import beside
 from cerebro_trainer.commands.suggestions import suggest
@@ -35,7 +35,7 @@ def asked(
 ) -> list[Any]:
     """The points that a trainer would answer with, through JSON as on the wire."""
     request = {
-        "space": describe(space), "algorithm": algorithm, "count": count, "seed": seed,
+        "space": describe_space(space), "algorithm": algorithm, "count": count, "seed": seed,
         "trials": trials or [],
     }  # fmt: skip
     return list(json.loads(json.dumps(suggest(json.loads(json.dumps(request))))))
@@ -56,8 +56,8 @@ def tried(points: list[Any], losses: list[float | None]) -> list[Any]:
 @given(algorithms, st.integers(-(2**31), 2**31 - 1))
 def test_points_are_configurations_of_the_space(algorithm: str, seed: int) -> None:
     points = asked(SPACE, algorithm, 6, seed)
-    rows = [config_row(SPACE, point) for point in points]
-    assert len(list(collapse(rows))) == 6
+    rows = [make_config_row(SPACE, point) for point in points]
+    assert len(list(drop_duplicates(rows))) == 6
     for row in rows:
         parts = dict(part.split("=", 1) for part in row.fit_params.split(","))
         assert row.model_id in (1, 2)
@@ -146,7 +146,7 @@ def test_who_knows_an_earlier_run_comes_nearer_to_the_best(learning: str) -> Non
         rate, size = point["values"]["compile/lr"], point["values"]["fit/batch_size"]
         return float(abs(math.log(rate / 0.02)) + abs(size - 40) / 512)
 
-    def best(seed: int, earlier: list[EarlierTrial]) -> float:
+    def best(seed: int, earlier: list[PriorTrial]) -> float:
         own: list[Any] = []
         for _ in range(4):
             points = asked(space, learning, 2, seed, [*beside(earlier, own)])
@@ -156,10 +156,9 @@ def test_who_knows_an_earlier_run_comes_nearer_to_the_best(learning: str) -> Non
     found = []
     for seed in range(10):
         points = asked(space, "rand", 30, seed + 50)
-        stood = standings([(0.0, loss(point)) for point in points])
+        stood = compute_standings([(0.0, loss(point)) for point in points])
         before = [
-            EarlierTrial(1, key, *each)
-            for key, each in enumerate(zip(points, stood, strict=True), 1)
+            PriorTrial(1, key, *each) for key, each in enumerate(zip(points, stood, strict=True), 1)
         ]
         found.append((best(seed, before), best(seed, [])))
     assert sum(knowing for knowing, _ in found) < sum(alone for _, alone in found)
@@ -178,7 +177,7 @@ def test_who_knows_an_earlier_run_comes_nearer_to_the_best(learning: str) -> Non
 )  # fmt: skip
 def test_a_wrong_request_is_named(change: dict[str, Any]) -> None:
     request = {
-        "space": describe(SPACE),
+        "space": describe_space(SPACE),
         "algorithm": "tpe",
         "count": 1,
         "seed": 1,

@@ -428,7 +428,7 @@ def test_widths_are_followed_once_however_often_they_are_referred_to() -> None:
     for depth in range(1, 25):
         inner = functional(f"m{depth}", [inner], [(f"m{depth - 1}", 0), (f"m{depth - 1}", 1)])
     assert check_architecture(inner).output_units == (3, 3)
-    outputs = limits.ENDS.most
+    outputs = limits.ENDS.maximum
     wide = functional("wide", dropouts(4000), [(f"d{4000 - n}", 0) for n in range(outputs)])
     assert check_architecture(wide).output_units == (3,) * outputs
 
@@ -449,7 +449,7 @@ def test_layers_that_follow_nothing_or_each_other_have_no_width(before: object) 
 
 
 TOO_LARGE = {
-    "layers": functional("m", dropouts(limits.NETWORK_LAYERS.most), [("d0", 0)]),
+    "layers": functional("m", dropouts(limits.NETWORK_LAYERS.maximum), [("d0", 0)]),
     "layers within a wrapper": functional(
         "m",
         [
@@ -460,9 +460,9 @@ TOO_LARGE = {
         ],
         [("x", 0)],
     ),
-    "output_layers": functional("m", dropouts(0), [("d0", 0)] * (limits.ENDS.most + 1)),
-    "values": [[]] * limits.ARCHITECTURE_VALUES.most,
-    "characters": "x" * limits.ARCHITECTURE_CHARACTERS.most,
+    "output_layers": functional("m", dropouts(0), [("d0", 0)] * (limits.ENDS.maximum + 1)),
+    "values": [[]] * limits.ARCHITECTURE_VALUES.maximum,
+    "characters": "x" * limits.ARCHITECTURE_CHARACTERS.maximum,
 }
 
 

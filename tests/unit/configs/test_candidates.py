@@ -194,13 +194,13 @@ def test_a_point_is_the_configuration_that_it_came_from(seed: int, number: int) 
     wanted = SearchGoal(Classes(3), 500, {"width": [16, 32], "batch_size": 32})
     space = TemplateSpace(templates, wanted, Table(2))
     found = next(islice(propose_configs(templates, space.goal, seed), number, None))
-    point = space.point({"template": found.template.name, "params": found.params})
-    names = {str(each["name"]) for each in space.described()[templates.index(found.template)]}
+    point = space.find_point({"template": found.template.name, "params": found.params})
+    names = {str(each["name"]) for each in space.describe()[templates.index(found.template)]}
     if point is None:
         assert found.reason != "drawn at random"
     else:
         assert point["values"].keys() == names
-        row = space.row(point)
+        row = space.make_row(point)
         again = found.template.params(space.goal.head, 500, row["params"])
         searched = {name.split("/")[1] for name in names}
         assert row["template"] == found.template.name

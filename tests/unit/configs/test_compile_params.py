@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.params.compile_params import canonical, parse_compile_params
+from cerebro_plpy.configs.params.compile_params import canonicalize, parse_compile_params
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
 from cerebro_plpy.configs.params.literals import MAX_LENGTH
 from cerebro_plpy.configs.params.optimizers import parse_optimizer
@@ -60,7 +60,7 @@ def test_all_compile_keys() -> None:
         "loss_weights": [1, 0.5],
         "weighted_metrics": ["accuracy"],
     }
-    assert params.metrics_given == ("mae", "mse")
+    assert params.metrics_as_written == ("mae", "mse")
     json.dumps(params.to_json(), allow_nan=False)
 
 
@@ -75,7 +75,7 @@ def test_losses_by_output_name() -> None:
 @pytest.mark.checklist(15)
 def test_names_as_given_are_kept() -> None:
     params = parse_compile_params("optimizer='SGD', loss='MSE', metrics=['acc']")
-    assert (params.loss_given, params.metrics_given) == ("MSE", ("acc",))
+    assert (params.loss_text, params.metrics_as_written) == ("MSE", ("acc",))
 
 
 @pytest.mark.parametrize(
@@ -219,11 +219,13 @@ def test_hints_name_near_matches() -> None:
 
 
 def test_canonical_is_one_for_orders_and_spaces() -> None:
-    assert len({canonical(text) for text in COMPILE_FORMS[:2]}) == 1
-    assert canonical(None) == canonical(" ") == ""
-    assert canonical("loss_weights={'b': 1, 'a': 2.0}") == canonical("loss_weights={'a':2.0,'b':1}")
-    assert canonical("epochs=1") != canonical("epochs=2")
-    assert canonical("metrics=['a', 'b']") != canonical("metrics=['b', 'a']")
+    assert len({canonicalize(text) for text in COMPILE_FORMS[:2]}) == 1
+    assert canonicalize(None) == canonicalize(" ") == ""
+    assert canonicalize("loss_weights={'b': 1, 'a': 2.0}") == canonicalize(
+        "loss_weights={'a':2.0,'b':1}"
+    )
+    assert canonicalize("epochs=1") != canonicalize("epochs=2")
+    assert canonicalize("metrics=['a', 'b']") != canonicalize("metrics=['b', 'a']")
 
 
 SETTINGS = st.dictionaries(
@@ -244,13 +246,13 @@ SETTINGS = st.dictionaries(
 def test_canonical_does_not_depend_on_the_order(settings: dict[str, object], random: Any) -> None:
     pairs = [f"{key}={value!r}" for key, value in settings.items()]
     shuffled = random.sample(pairs, len(pairs))
-    assert canonical(",".join(pairs)) == canonical(" , ".join(shuffled))
-    assert canonical(canonical(",".join(pairs))) == canonical(",".join(pairs))
+    assert canonicalize(",".join(pairs)) == canonicalize(" , ".join(shuffled))
+    assert canonicalize(canonicalize(",".join(pairs))) == canonicalize(",".join(pairs))
 
 
 @given(st.text(alphabet="abc=,()[]{}'\"\\ \n#:.-+*0159_lSGD", max_size=60))
 def test_any_text_is_read_or_refused_as_such(text: str) -> None:
-    for parse in (parse_compile_params, parse_fit_params, parse_optimizer, canonical):
+    for parse in (parse_compile_params, parse_fit_params, parse_optimizer, canonicalize):
         try:
             parse(text)
         except CerebroError as error:

@@ -11,7 +11,7 @@ import pytest
 from models import dense, layer, model, sequential
 
 from cerebro_plpy.configs.architecture.architecture import check_architecture
-from cerebro_plpy.configs.architecture.model_shapes import same_sizes
+from cerebro_plpy.configs.architecture.model_shapes import have_same_sizes
 from cerebro_plpy.configs.templates.layers.model_io import (
     Classes,
     Floats,
@@ -117,4 +117,4 @@ def test_weights_fit_networks_of_the_same_sizes(change: dict[str, Any], fits: bo
         )
         for values in ({}, change)
     ]
-    assert same_sizes(*made) is fits
+    assert have_same_sizes(*made) is fits

@@ -48,7 +48,7 @@ def test_a_callback_is_what_its_text_says(
     stopping = EarlyStopping(
         monitor, restore_best_weights=keeps, patience=patience, min_delta=least
     )
-    assert parse_fit_params(f"callbacks=[{stopping.text}]").callbacks.stopping == stopping
+    assert parse_fit_params(f"callbacks=[{stopping.text}]").callbacks.early_stopping == stopping
 
 
 REFUSED: list[tuple[str, type[CerebroError], str]] = [

@@ -67,7 +67,7 @@ def test_any_object_is_taken_or_refused_as_such(source: bytes | str, name: str) 
 
 @pytest.mark.parametrize("k", [1, 5, 1000])
 def test_the_metric_of_the_k_best_is_a_source(k: int) -> None:
-    source, name = function_source.top_k_accuracy(k)
+    source, name = function_source.make_top_k_accuracy(k)
     assert function_source.check_source(source, name)[1] == name == f"top_{k}_accuracy"
 
 
@@ -93,27 +93,31 @@ def test_names_keep_their_case() -> None:
 
 
 def test_texts_that_are_only_read_may_name_anything() -> None:
-    parsed = parse_compile_params(COMPILE, custom_functions.UNSEEN)
-    assert parsed.loss == "f" and parsed.metrics == ("G",) and parsed.names == {"f", "G"}
+    parsed = parse_compile_params(COMPILE, custom_functions.ANY_FUNCTIONS)
+    assert parsed.loss == "f" and parsed.metrics == ("G",) and parsed.custom_names == {"f", "G"}
 
 
 @pytest.mark.parametrize("digests", [None, {}, [], "x", 5])
 def test_a_log_that_names_no_functions(digests: object) -> None:
     assert (
-        custom_functions.functions_in_log("t", digests) is None
-        and custom_functions.functions_in_log(None, {"f": "1"}) is None
+        custom_functions.read_logged_functions("t", digests) is None
+        and custom_functions.read_logged_functions(None, {"f": "1"}) is None
     )
 
 
 def test_functions_that_changed() -> None:
     before, now = (
-        custom_functions.functions_in_log("t", {"f": "1", "g": "2"}),
-        custom_functions.functions_in_log("t", {"f": "1", "g": "3"}),
+        custom_functions.read_logged_functions("t", {"f": "1", "g": "2"}),
+        custom_functions.read_logged_functions("t", {"f": "1", "g": "3"}),
     )
-    assert custom_functions.changes(before, now) == ["g"] and custom_functions.changes(
-        before, None
-    ) == ["f", "g"]
-    assert custom_functions.changes(before, before) == custom_functions.changes(None, now) == []
+    assert custom_functions.list_changed_functions(before, now) == [
+        "g"
+    ] and custom_functions.list_changed_functions(before, None) == ["f", "g"]
+    assert (
+        custom_functions.list_changed_functions(before, before)
+        == custom_functions.list_changed_functions(None, now)
+        == []
+    )
 
 
 def test_a_source_may_be_indented_as_a_whole() -> None:

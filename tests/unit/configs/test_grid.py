@@ -17,10 +17,10 @@ from cerebro_plpy.configs.params.fit_params import parse_fit_params
 from cerebro_plpy.configs.search_space.distributions import Range
 from cerebro_plpy.configs.search_space.grid import (
     ConfigRow,
-    collapse,
     cross_product,
+    drop_duplicates,
     expand_grid,
-    generate,
+    generate_configs,
     random_search,
 )
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
@@ -38,7 +38,7 @@ RANDOM = """{'loss': ['mse', 'mae'], 'optimizer_params_list': [
 
 
 def test_the_grid_in_its_order_and_wording() -> None:
-    rows = generate(FAMILIES, FIT, [1, 2], "g")
+    rows = generate_configs(FAMILIES, FIT, [1, 2], "g")
     optimizers = ["Adam(lr=0.001)", "Adam(lr=0.01)", "SGD(lr=0.1)", "AdamW(lr=0.1)"]
     assert rows == tuple(
         ConfigRow(
@@ -67,7 +67,7 @@ def test_the_default_optimizer() -> None:
 
 def test_metrics_alone_and_in_lists() -> None:
     rows = expand_grid("{'loss': ['mse'], 'metrics': [['mae', 'mse'], 'mae', []]}", None, [1])
-    assert [parse_compile_params(row.compile_params).metrics_given for row in rows] == [
+    assert [parse_compile_params(row.compile_params).metrics_as_written for row in rows] == [
         ("mae", "mse"),
         ("mae",),
         (),
@@ -106,7 +106,7 @@ def test_a_grid_is_the_product_of_its_distinct_values(
 
 @pytest.mark.parametrize("search_type", ["random", "rand", "r", "Random "])
 def test_random_search_makes_what_was_asked(search_type: str) -> None:
-    rows = generate(RANDOM, FIT, [1, 2], search_type, 40, 0)
+    rows = generate_configs(RANDOM, FIT, [1, 2], search_type, 40, 0)
     assert len(set(rows)) == len(rows) == 40
     for row in rows:
         parse_fit_params(row.fit_params)
@@ -195,7 +195,7 @@ def test_the_median_of_a_distribution(distribution: str, middle: float | None) -
 @pytest.mark.parametrize("distribution", ["linear", "log"])
 def test_whole_numbers_are_drawn_as_such(distribution: str) -> None:
     random = Random(1)
-    drawn = {Range(8, 12, distribution, whole=True).draw(random) for _ in range(300)}
+    drawn = {Range(8, 12, distribution, is_integer=True).draw(random) for _ in range(300)}
     assert drawn == {8, 9, 10, 11, 12}
     assert all(type(value) is int for value in drawn)
 
@@ -443,7 +443,7 @@ def test_refused(
     message: str,
 ) -> None:
     with pytest.raises(error) as caught:
-        generate(compile_grid, fit_grid, [1], search_type, num_configs)
+        generate_configs(compile_grid, fit_grid, [1], search_type, num_configs)
     assert message in caught.value.message
 
 
@@ -489,4 +489,4 @@ def test_rows_of_an_existing_table_are_not_repeated_even_odd_ones() -> None:
         existing[1],
         ConfigRow(2, existing[0][1], ""),
     ]
-    assert list(collapse(new, existing)) == [new[2]]
+    assert list(drop_duplicates(new, existing)) == [new[2]]

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.params.compile_params import canonical, parse_compile_params
+from cerebro_plpy.configs.params.compile_params import canonicalize, parse_compile_params
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
 from cerebro_plpy.configs.params.output_losses import (
     check_outputs,
-    in_order,
-    logged_metrics,
-    losses_of,
-    metrics_of,
+    list_losses_by_output,
+    list_metrics_by_output,
+    name_metrics,
+    order_metrics,
 )
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.run.loop.messages import ranking_of
@@ -49,11 +49,11 @@ def test_a_list_and_a_dict_in_any_order_say_the_same(
     for form in (lists, dict(pairs), left_out, [names or None for names in lists]):
         params = parse_compile_params(compiled(metrics=form))
         check_outputs(1, params, "a model", outputs)
-        assert metrics_of(params.metrics, outputs) == wanted
-        assert in_order(params.metrics_given, outputs) == [
+        assert list_metrics_by_output(params.metrics, outputs) == wanted
+        assert order_metrics(params.metrics_as_written, outputs) == [
             name for names in lists for name in names
         ]
-        assert parse_compile_params(canonical(compiled(metrics=form))).metrics == params.metrics
+        assert parse_compile_params(canonicalize(compiled(metrics=form))).metrics == params.metrics
 
 
 @given(st.lists(st.sampled_from(sorted(KERAS)), max_size=3))
@@ -62,16 +62,16 @@ def test_all_forms_are_the_metrics_of_a_single_output(names: list[str]) -> None:
     for form in (names, [names], {"a": names}):
         params = parse_compile_params(compiled(metrics=form))
         check_outputs(1, params, "a model", NAMES[:1])
-        assert list(logged_metrics(params.metrics, NAMES[:1], COLUMNS[:1])) == wanted
+        assert list(name_metrics(params.metrics, NAMES[:1], COLUMNS[:1])) == wanted
 
 
 @pytest.mark.parametrize(("form", "count"), [(["mae"], 3), (["mae", "acc"], 2)])
 def test_one_metric_is_for_all_outputs_and_several_go_by_place(form: list[str], count: int) -> None:
-    found = logged_metrics(
+    found = name_metrics(
         parse_compile_params(compiled(metrics=form)).metrics, NAMES[:count], COLUMNS[:count]
     )
     names = form if len(form) == count else form * count
-    assert [m.logged for m in found] == [
+    assert [m.logged_name for m in found] == [
         f"{c}_{KERAS[n]}" for c, n in zip(COLUMNS, names, strict=False)
     ]
     assert [m.metric for m in found] == [KERAS[name] for name in names]
@@ -81,7 +81,7 @@ def test_one_metric_is_for_all_outputs_and_several_go_by_place(form: list[str], 
 def test_losses(form: object) -> None:
     params = parse_compile_params(compiled(form))
     check_outputs(1, params, "a model", NAMES[:2])
-    assert losses_of(params, NAMES[:2]) == ["mean_squared_error"] * 2
+    assert list_losses_by_output(params, NAMES[:2]) == ["mean_squared_error"] * 2
 
 
 @pytest.mark.parametrize("value", [[None, None], [], {}, {"a": None}, {1: "mse"}, [["mse"]]])
@@ -109,7 +109,7 @@ def test_runs_are_ranked_by_the_metric_whatever_the_column_is_called(
     metric: str, descending: bool
 ) -> None:
     params = parse_compile_params(compiled(metrics=[metric]))
-    found = logged_metrics(params.metrics, NAMES[:2], ["error_rate", "loss"])
+    found = name_metrics(params.metrics, NAMES[:2], ["error_rate", "loss"])
     told = ranking_of(
         [Config(1, 1, "", "", params, parse_fit_params(""), found)], has_validation=False
     )

@@ -33,7 +33,7 @@ def test_a_configuration_lies_where_it_came_from(seed: int) -> None:
     drawn = random.Random(seed)
     alternative = drawn.randrange(len(SPACE.space.alternatives))
     values = dict[object, float]()
-    for dimension in SPACE.described()[alternative]:
+    for dimension in SPACE.describe()[alternative]:
         low, high = dimension.get("low", 0), dimension.get("high", 0)
         if dimension["kind"] == "choice":
             values[dimension["name"]] = drawn.randrange(int(str(dimension["count"])))
@@ -41,13 +41,13 @@ def test_a_configuration_lies_where_it_came_from(seed: int) -> None:
             values[dimension["name"]] = drawn.randint(int(str(low)), int(str(high)))
         else:
             values[dimension["name"]] = drawn.uniform(float(str(low)), float(str(high)))
-    row = SPACE.row({"alternative": alternative, "values": values})
-    found = SPACE.point(row)
+    row = SPACE.make_row({"alternative": alternative, "values": values})
+    found = SPACE.find_point(row)
     assert found is not None and found["alternative"] == alternative
     assert found["values"] == {
         name: pytest.approx(value, rel=1e-9) for name, value in values.items()
     }
-    assert SPACE.point(SPACE.row(found)) == found
+    assert SPACE.find_point(SPACE.make_row(found)) == found
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_configuration_lies_where_it_came_from(seed: int) -> None:
     ],
 )
 def test_another_spelling_is_the_same_point(other: dict[str, str]) -> None:
-    assert SPACE.point({**INSIDE, **other}) == SPACE.point(INSIDE) != None  # noqa: E711
+    assert SPACE.find_point({**INSIDE, **other}) == SPACE.find_point(INSIDE) != None  # noqa: E711
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_another_spelling_is_the_same_point(other: dict[str, str]) -> None:
     ids=str,
 )
 def test_what_is_not_of_the_space_lies_nowhere(other: dict[str, object]) -> None:
-    assert SPACE.point({**INSIDE, **other}) is None
+    assert SPACE.find_point({**INSIDE, **other}) is None
 
 
 def test_an_optimizer_that_nobody_names_is_the_usual_one() -> None:
@@ -100,7 +100,8 @@ def test_an_optimizer_that_nobody_names_is_the_usual_one() -> None:
     )
     row = {"model_id": 1, "fit_params": "batch_size=8"}
     assert (
-        space.point({**row, "compile_params": "optimizer='RMSprop(lr=0.2)',loss='mse'"}) is not None
+        space.find_point({**row, "compile_params": "optimizer='RMSprop(lr=0.2)',loss='mse'"})
+        is not None
     )
-    assert space.point({**row, "compile_params": "optimizer='SGD(lr=0.2)',loss='mse'"}) is None
+    assert space.find_point({**row, "compile_params": "optimizer='SGD(lr=0.2)',loss='mse'"}) is None
     assert isinstance(space.space.alternatives[0]["lr"], Choices)

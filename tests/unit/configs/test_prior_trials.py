@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.prior_trials import read_runs, run_of, standings
+from cerebro_plpy.configs.prior_trials import compute_standings, parse_run_name, read_runs
 from cerebro_plpy.errors import InvalidParameter
 
 VALUES = st.lists(
@@ -18,7 +18,7 @@ VALUES = st.lists(
 
 
 def stood(values: list[float]) -> list[float]:
-    return standings([(0.0, value) for value in values])
+    return compute_standings([(0.0, value) for value in values])
 
 
 @given(VALUES, st.integers(1, 5), st.integers(-100, 100))
@@ -34,13 +34,15 @@ def test_only_their_order_counts(values: list[float], factor: int, level: int) -
 
 @given(VALUES)
 def test_who_went_further_stands_before(values: list[float]) -> None:
-    found = standings([(-2.0, value) for value in values] + [(-1.0, value) for value in values])
+    found = compute_standings(
+        [(-2.0, value) for value in values] + [(-1.0, value) for value in values]
+    )
     assert max(found[: len(values)]) < min(found[len(values) :])
 
 
 def test_runs_are_named_as_in_train() -> None:
     assert read_runs("m", ["run:12", "run:3", "run:12"]) == (12, 3)
-    assert run_of("run:-1") is run_of("run:1x") is run_of(" run:1") is None
+    assert parse_run_name("run:-1") is parse_run_name("run:1x") is parse_run_name(" run:1") is None
 
 
 @pytest.mark.parametrize("wrong", ["run:12", [], [12], ["12"], ["run:1", None], {"run:1": 1}, None])

@@ -53,7 +53,7 @@ def test_all_layers_are_frozen_and_nothing_is_dropped() -> None:
         [8, 3], attention, recurrent, backbone, layer("SpatialDropout1D", "channels", rate=0.5)
     )
     for network in (nested, TWO_BY_TWO, others):
-        for config in layers_of(probe_models.frozen(network)):
+        for config in layers_of(probe_models.freeze(network)):
             assert config.get("trainable") is False or "batch_shape" in config
             assert not any(
                 value for key, value in config.items() if key == "rate" or "dropout" in key
@@ -61,7 +61,7 @@ def test_all_layers_are_frozen_and_nothing_is_dropped() -> None:
     convolution = layer(
         "Conv2D", "seen", filters=4, kernel_size=[3, 3], dilation_rate=[2, 2], use_dropout=True
     )
-    assert probe_models.frozen(convolution)["config"] == {
+    assert probe_models.freeze(convolution)["config"] == {
         **convolution["config"],
         "trainable": False,
     }
@@ -72,8 +72,8 @@ def test_all_layers_are_frozen_and_nothing_is_dropped() -> None:
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=4), heads)
 def test_a_head_is_one_that_may_be_loaded(shape: list[int], head: Head) -> None:
-    made = probe_models.network(probe_models.frozen(BASE), "until_seen", shape, head)
-    summary = check_architecture(json.loads(probe_models.text(made)))
+    made = probe_models.build_probe(probe_models.freeze(BASE), "until_seen", shape, head)
+    summary = check_architecture(json.loads(probe_models.to_json(made)))
     assert summary.input_shapes == ((8, 8, 1),) and summary.output_units == (head.outputs,)
     pooled = [
         each["class_name"] for each in made["config"]["layers"] if "Pooling" in each["class_name"]
@@ -83,8 +83,8 @@ def test_a_head_is_one_that_may_be_loaded(shape: list[int], head: Head) -> None:
 
 @given(st.integers(1, 30), heads, st.integers(0, 9))
 def test_weights_of_a_head_are_drawn_as_keras_does(width: int, head: Head, seed: int) -> None:
-    flat = array("f", probe_models.weights(width, head, seed))
-    assert flat.tobytes() == probe_models.weights(width, head, seed)
+    flat = array("f", probe_models.draw_weights(width, head, seed))
+    assert flat.tobytes() == probe_models.draw_weights(width, head, seed)
     for units in (*head.hidden, head.outputs):
         kernel, bias, flat = (
             flat[: width * units],

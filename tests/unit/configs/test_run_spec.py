@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy import limits
-from cerebro_plpy.configs.prior_trials import EarlierTrial
+from cerebro_plpy.configs.prior_trials import PriorTrial
 from cerebro_plpy.configs.run_spec import (
     DataSpec,
     FitArguments,
     Ranking,
+    RunSpec,
     SearchSpec,
     SingleModel,
-    Spec,
 )
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.records import fields, replace
@@ -26,7 +26,7 @@ from cerebro_plpy.tables.outputs.class_columns import count_classes
 TEXT = st.text(max_size=8)
 NAMES = st.lists(TEXT, min_size=1, max_size=3).map(tuple)
 NUMBERS = st.integers(0, 2**31 - 1)
-EPOCHS = st.integers(1, limits.EPOCHS.most)
+EPOCHS = st.integers(1, limits.EPOCHS.maximum)
 OPTIONAL = st.none() | TEXT
 # The columns of one and two targets as version 0.2.0 logged them.
 DATA = DataSpec(
@@ -74,7 +74,7 @@ DATA_SPECS = st.builds(
     st.none() | st.lists(st.lists(NUMBERS, max_size=3).map(tuple), max_size=3).map(tuple),
 )  # fmt: skip
 SPECS = st.builds(
-    Spec,
+    RunSpec,
     arguments=arguments(),
     epochs=EPOCHS,
     frequency=EPOCHS,
@@ -92,9 +92,9 @@ SPECS = st.builds(
     functions=st.dictionaries(TEXT, TEXT, max_size=2),
     tables=st.dictionaries(TEXT, TEXT, max_size=2),
     search=st.none() | st.builds(SearchSpec, st.text(min_size=1), TEXT, st.none() | NUMBERS, TEXT),
-    earlier_trials=st.lists(
+    prior_trials=st.lists(
         st.builds(
-            EarlierTrial, NUMBERS, NUMBERS,
+            PriorTrial, NUMBERS, NUMBERS,
             st.fixed_dictionaries({"alternative": NUMBERS, "values": st.dictionaries(TEXT,
             st.floats(0, 1))}),
             st.none() | st.floats(0, 1),
@@ -111,22 +111,22 @@ def test_arguments_have_the_types_of_the_call(wrong: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         FitArguments.from_json(wrong)
     with pytest.raises(DataCorrupted):
-        Spec.from_json({**OLD, **wrong})
+        RunSpec.from_json({**OLD, **wrong})
 
 
 @pytest.mark.parametrize(
     "wrong", [[[1, 2]], [[1, 2, {}, 0.5]], [[1, 2, {"values": 3}, 0.5]], [{"run": 1}], 7]
 )
 def test_what_a_search_was_told_has_its_form(wrong: Any) -> None:
-    assert Spec.from_json(OLD).earlier_trials == ()
+    assert RunSpec.from_json(OLD).prior_trials == ()
     with pytest.raises(DataCorrupted):
-        Spec.from_json({**OLD, "earlier_trials": wrong})
+        RunSpec.from_json({**OLD, "earlier_trials": wrong})
 
 
 @given(SPECS)
-def test_a_spec_comes_back_from_its_log(spec: Spec) -> None:
+def test_a_spec_comes_back_from_its_log(spec: RunSpec) -> None:
     logged = json.dumps(spec.to_json())
-    back = Spec.from_json(json.loads(logged))
+    back = RunSpec.from_json(json.loads(logged))
     assert json.dumps(back.to_json()) == logged
     settled = {
         "num_iterations",
@@ -142,7 +142,7 @@ def test_a_spec_comes_back_from_its_log(spec: Spec) -> None:
 
 
 def test_the_log_of_the_first_version_is_read() -> None:
-    spec = Spec.from_json(OLD)
+    spec = RunSpec.from_json(OLD)
     assert (spec.source.float_targets, spec.source.target_shapes, spec.functions) == (
         (False,),
         None,
@@ -154,7 +154,10 @@ def test_the_log_of_the_first_version_is_read() -> None:
         None,
         None,
     )
-    assert spec.source.differing(replace(spec.source, target_shapes=((2,),), table="other")) == []
+    assert (
+        spec.source.list_differences(replace(spec.source, target_shapes=((2,),), table="other"))
+        == []
+    )
 
 
 CHANGES: dict[str, dict[str, Any]] = {
@@ -165,7 +168,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no names": {"tables": "text"},
     "no list": {"segments": 3},
     "no text": {"rank_metric": {}},
-    "more epochs than any run has": {"num_iterations": limits.EPOCHS.most + 1},
+    "more epochs than any run has": {"num_iterations": limits.EPOCHS.maximum + 1},
     "metrics after no epoch": {"metrics_compute_frequency": 0},
     "no model": {"one": {"no_argument": 1}},
 }
@@ -174,13 +177,13 @@ CHANGES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_log_that_was_changed_is_told(change: dict[str, Any]) -> None:
     with pytest.raises(DataCorrupted, match="does not say what the run was asked"):
-        Spec.from_json({**OLD, **change})
+        RunSpec.from_json({**OLD, **change})
 
 
 def test_tables_differ_in_what_both_know() -> None:
     other = replace(DATA, table="other", rows=97, class_values=(("a", "c"),))
-    assert DATA.differing(other) == ["class_values", "rows"]
-    assert DATA.differing(replace(DATA, table="other")) == []
+    assert DATA.list_differences(other) == ["class_values", "rows"]
+    assert DATA.list_differences(replace(DATA, table="other")) == []
 
 
 def test_classes_are_counted_for_predictions() -> None:

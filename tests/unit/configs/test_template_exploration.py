@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
 
-from cerebro_plpy.configs.architecture.model_shapes import same_predictions, same_sizes
+from cerebro_plpy.configs.architecture.model_shapes import have_same_predictions, have_same_sizes
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.templates.candidates import (
     SearchGoal,
@@ -85,7 +85,7 @@ def test_a_clone_has_the_network_and_the_steps_of_its_parent(
     for params in found:
         moved = kin.mutate(params, draws, Random(seed))
         texts = [json.loads(template.architecture(TABLE, head, each)) for each in (params, moved)]
-        assert same_predictions(*texts) and same_sizes(*texts)
+        assert have_same_predictions(*texts) and have_same_sizes(*texts)
         assert rates(template, head, params) == rates(template, head, moved)
         assert not {name for name in moved if moved[name] != params[name]} & STAY
         assert template.params(head, ROWS, moved) == moved
@@ -118,7 +118,7 @@ def test_layers_that_drop_nothing_have_no_state_of_their_own() -> None:
     one, other, none = (
         {"class_name": "Dropout", "config": {"rate": rate}} for rate in (0.1, 0.2, 0.0)
     )
-    assert same_predictions(one, other) and not same_predictions(one, none)
-    assert not same_predictions({"units": 1}, {"units": 2}) and not same_predictions(
+    assert have_same_predictions(one, other) and not have_same_predictions(one, none)
+    assert not have_same_predictions({"units": 1}, {"units": 2}) and not have_same_predictions(
         {"scale": 1.0}, {"scale": 2.0}
     )

@@ -522,7 +522,7 @@ def test_counts_of_calls_are_checked_before_anything_else() -> None:
             limit = limits.limit_of(name.rpartition(".")[2], argument)
             if (
                 limit
-                and limit.most < LARGEST[kind]
+                and limit.maximum < LARGEST[kind]
                 and "arguments" not in taken
                 and call[2] != "plan_fit"
             ):

@@ -19,7 +19,7 @@ from cerebro_plpy import limits
 from cerebro_plpy.configs.architecture import allowlist, probe_models
 from cerebro_plpy.configs.json_arguments import read_json, read_lists
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
-from cerebro_plpy.configs.run_spec import metrics_iterations
+from cerebro_plpy.configs.run_spec import list_metric_epochs
 from cerebro_plpy.configs.search_space import grid, search_arguments
 from cerebro_plpy.configs.search_space.search_rules import PARAMETERS
 from cerebro_plpy.errors import InvalidParameter
@@ -59,7 +59,7 @@ def test_a_loop_over_any_number_of_items_ends_by_a_cancel(
 ) -> None:
     seen = []
     try:
-        for item in limits.polled(range(items), cancel_after(polls), every):
+        for item in limits.poll_between(range(items), cancel_after(polls), every):
             seen.append(item)
     except Cancelled:
         assert len(seen) == polls * every < items
@@ -69,16 +69,16 @@ def test_a_loop_over_any_number_of_items_ends_by_a_cancel(
 
 LOOPS: dict[str, Callable[[Poll], object]] = {
     "random search": lambda poll: grid.random_search(
-        RATES, "{}", [1], limits.CONFIGS.most, 1, poll=poll
+        RATES, "{}", [1], limits.CONFIGS.maximum, 1, poll=poll
     ),
     "grid": lambda poll: grid.expand_grid(LISTS, SIZES, [1], poll=poll),
     "given lists": lambda poll: grid.cross_product(
         [1], [COMPILE.format(n / 1e5) for n in range(1, 1000)], [""], None, poll
     ),
-    "weights of a head": lambda poll: probe_models.weights(
+    "weights of a head": lambda poll: probe_models.draw_weights(
         1024, probe_models.Head((), 1024, "softmax"), 1, poll
     ),
-    "picks": lambda poll: selected(TOLD, mae, False, limits.PICKS.most, poll),
+    "picks": lambda poll: selected(TOLD, mae, False, limits.PICKS.maximum, poll),
 }
 
 
@@ -92,7 +92,7 @@ def test_each_count_in_json_and_in_settings_is_in_the_table() -> None:
     searches = {key for parameters in PARAMETERS.values() for key in parameters}
     methods = {key for defaults in METHODS.values() for key in defaults} - {"algorithm"}
     bounds = {search_arguments.LIVE_STATES, search_arguments.MAX_VISITS}
-    assert {*search_arguments.LEAST, *searches, *methods, *bounds} <= {*limits.PARAMETERS}
+    assert {*search_arguments.MINIMA, *searches, *methods, *bounds} <= {*limits.PARAMETERS}
     assert {each.name for each in fields(Settings) if "least" in each.metadata} == {
         *limits.SETTINGS
     }
@@ -102,17 +102,17 @@ def test_each_count_in_json_and_in_settings_is_in_the_table() -> None:
     ("search", "key"), [(name, key) for name, keys in PARAMETERS.items() for key in keys]
 )
 def test_counts_of_a_search_have_a_maximum(search: str, key: str) -> None:
-    large = {**PARAMETERS[search], key: limits.PARAMETERS[key].most + 1}
+    large = {**PARAMETERS[search], key: limits.PARAMETERS[key].maximum + 1}
     space = {"space": {"fit_params": {"batch_size": [8]}}, "configs": 2} if search == "pbt" else {}
     with pytest.raises(InvalidParameter, match=f"{key} in search_params is .* at most"):
-        search_arguments.read_rule("module", search, json.dumps({**large, **space}), None)
+        search_arguments.read_search_rule("module", search, json.dumps({**large, **space}), None)
 
 
 @pytest.mark.parametrize("key", [search_arguments.LIVE_STATES, search_arguments.MAX_VISITS])
 def test_bounds_of_a_search_have_a_maximum(key: str) -> None:
     with pytest.raises(InvalidParameter, match=f"{key} in search_params is .* at most"):
-        search_arguments.read_rule(
-            "module", "grid", json.dumps({key: limits.PARAMETERS[key].most + 1}), None
+        search_arguments.read_search_rule(
+            "module", "grid", json.dumps({key: limits.PARAMETERS[key].maximum + 1}), None
         )
 
 
@@ -129,7 +129,7 @@ def test_counts_of_automl_have_a_maximum(method: str, key: str) -> None:
 
 @pytest.mark.parametrize("key", ["epochs", "steps_per_epoch", "batch_size"])
 def test_counts_of_fit_parameters_have_a_maximum(key: str) -> None:
-    most = limits.PARAMETERS[key].most
+    most = limits.PARAMETERS[key].maximum
     assert getattr(parse_fit_params(f"{key}={most}"), key) == most
     with pytest.raises(InvalidParameter) as caught:
         parse_fit_params(f"{key}={most + 1}")
@@ -139,15 +139,15 @@ def test_counts_of_fit_parameters_have_a_maximum(key: str) -> None:
 def test_json_of_a_caller_has_a_length() -> None:
     assert read_lists("space", '{"lr": [1, 2]}') == {"lr": [1, 2]}
     with pytest.raises(InvalidParameter, match="characters of space"):
-        read_json("space", " " * limits.JSON_CHARACTERS.most + "{}")
+        read_json("space", " " * limits.JSON_CHARACTERS.maximum + "{}")
     with pytest.raises(InvalidParameter, match="values of lr"):
-        read_lists("space", json.dumps({"a": [{"lr": [0] * (limits.LISTED.most + 1)}]}))
+        read_lists("space", json.dumps({"a": [{"lr": [0] * (limits.LISTED_VALUES.maximum + 1)}]}))
 
 
 @given(st.integers(1, 200), st.integers(1, 200))
 def test_metrics_come_after_each_frequency_and_the_last_epoch(epochs: int, frequency: int) -> None:
     expected = [each for each in range(1, epochs + 1) if each % frequency == 0 or each == epochs]
-    assert [*metrics_iterations(epochs, frequency)] == expected
+    assert [*list_metric_epochs(epochs, frequency)] == expected
 
 
 @given(st.integers(1, 60), st.integers(1, 60))
@@ -159,15 +159,15 @@ def test_a_population_is_evaluated_wherever_a_clone_may_end(epochs: int, interva
 
 def test_a_population_may_have_the_most_epochs() -> None:
     """On each pair of ends there would be 10^12 steps of arithmetic."""
-    assert len(Pbt(limits.EPOCHS.most, 1).decision_epochs) == limits.EPOCHS.most
+    assert len(Pbt(limits.EPOCHS.maximum, 1).decision_epochs) == limits.EPOCHS.maximum
 
 
 def test_the_client_refuses_the_architectures_that_the_server_refuses() -> None:
     """The client exports networks of other roles, and has the trainer's list of layers by a
     link.
     """
-    assert limits.NETWORK_LAYERS.most == allowlist.MAX_LAYERS
-    assert limits.ARCHITECTURE_CHARACTERS.most == allowlist.MAX_CHARACTERS
+    assert limits.NETWORK_LAYERS.maximum == allowlist.MAX_LAYERS
+    assert limits.ARCHITECTURE_CHARACTERS.maximum == allowlist.MAX_CHARACTERS
 
 
 def test_the_reference_has_each_maximum() -> None:
@@ -181,5 +181,5 @@ def test_the_reference_has_each_maximum() -> None:
     }
     counts = {**limits.PARAMETERS, **limits.ARGUMENTS}
     assert documented == {
-        name: limit.most for name, limit in counts.items() if limit.most < limits.INTEGER
+        name: limit.maximum for name, limit in counts.items() if limit.maximum < limits.INTEGER
     }

@@ -43,7 +43,7 @@ class Caller:
 class Space:
     """A space in which each configuration lies."""
 
-    def point(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    def find_point(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"alternative": 0, "values": {"lr": row["lr"]}}
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.train_spec import GroupPlace
+from cerebro_plpy.configs.train_spec import GroupLayout
 from cerebro_plpy.packing.grouped_buffers import (
     BUFFERS_PER_BLOCK,
     BufferLayout,
@@ -65,8 +65,8 @@ def test_each_row_is_in_one_buffer_of_its_group(
     for place in places.values():
         assert place.validation.keys() <= place.training.keys() <= set(keys)
         logged = json.loads(json.dumps(place))
-        assert GroupPlace.from_json(logged) == place
-        assert GroupPlace.from_json(logged[:4]) == place._replace(counts=())
+        assert GroupLayout.from_json(logged) == place
+        assert GroupLayout.from_json(logged[:4]) == place._replace(counts=())
     grouped_ids = [
         buffer_id
         for place in places.values()

@@ -20,7 +20,7 @@ from trials import trials
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
-from cerebro_plpy.configs.params.output_losses import Measured
+from cerebro_plpy.configs.params.output_losses import LoggedMetric
 from cerebro_plpy.configs.run_spec import MAX_ATTEMPTS
 from cerebro_plpy.configs.search_space.distributions import Choices
 from cerebro_plpy.configs.search_space.sampler_space import ParameterSpace
@@ -103,7 +103,7 @@ RUN_ID = 7
 ALWAYS_READABLE = os.open("/dev/null", os.O_RDONLY)
 TABLE = Relation("t", "public", "t", 1, "public.t")
 COMPILE = "optimizer='SGD',loss='mse',metrics=['mae']"
-MEASURED = (Measured("mean_absolute_error", "mean_absolute_error"),)
+MEASURED = (LoggedMetric("mean_absolute_error", "mean_absolute_error"),)
 RESIDENT, BESIDE, ROOM = "resident", "beside", 1_000
 STATE_BYTES = 1 << 20
 TIMING = {"seconds_per_row": 1.0, "compile_seconds": 1.0}

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.prior_trials import EarlierTrial
+from cerebro_plpy.configs.prior_trials import PriorTrial
 from cerebro_plpy.run.workers.sampler import beside, told
 from cerebro_plpy.scheduling.search.promotion_rules import Trial
 
@@ -20,7 +20,7 @@ TRIALS = st.builds(
     CURVES, st.integers(0, 1), st.booleans(),
 )  # fmt: skip
 EARLIER = st.lists(st.none() | st.floats(0.01, 0.99), min_size=1, max_size=4).map(
-    lambda stood: [EarlierTrial(1, key, point(-key), each) for key, each in enumerate(stood, 1)]
+    lambda stood: [PriorTrial(1, key, point(-key), each) for key, each in enumerate(stood, 1)]
 )
 
 
@@ -43,7 +43,7 @@ def test_without_earlier_runs_values_are_told(trials: list[Trial]) -> None:
 
 @given(EARLIER, st.lists(TRIALS, max_size=8), st.integers(-50, 50), st.integers(1, 5))
 def test_beside_earlier_runs_levels_are_not(
-    earlier: list[EarlierTrial], trials: list[Trial], level: int, factor: int
+    earlier: list[PriorTrial], trials: list[Trial], level: int, factor: int
 ) -> None:
     found = beside(earlier, of_own(trials))
     before, own = found[: len(earlier)], found[len(earlier) :]
@@ -60,7 +60,7 @@ def test_beside_earlier_runs_levels_are_not(
 
 @given(EARLIER, st.lists(TRIALS, max_size=8))
 def test_the_order_of_a_search_stays_what_it_was(
-    earlier: list[EarlierTrial], trials: list[Trial]
+    earlier: list[PriorTrial], trials: list[Trial]
 ) -> None:
     """Those that went to the end come first, then those that went further, and of these the better
     ones.

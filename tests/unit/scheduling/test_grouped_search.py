@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from cerebro_plpy.configs.search_space.search_rules import (
     HALVING,
     PARAMETERS,
+    RuleContext,
     SearchRule,
-    Span,
-    rule_of_groups,
+    make_grouped_rule,
 )
-from cerebro_plpy.configs.train_spec import GroupPlace
+from cerebro_plpy.configs.train_spec import GroupLayout
 from cerebro_plpy.scheduling.search.grouped_search import GroupedRules
 from cerebro_plpy.scheduling.search.pasha import Pasha
 from cerebro_plpy.scheduling.search.promotion_rules import Asha, EpochBudget, Median, Rule, Stepwise
@@ -87,7 +87,7 @@ def test_each_group_may_make_as_many_visits_as_a_search_over_its_rows_alone(
     shares = [[next(keys) for _ in range(size)] for size in sizes]
     rule = SearchRule(HALVING, PARAMETERS[HALVING], max_visits=count + visits)
     places = {
-        str(n): GroupPlace((), {segment: () for segment in range(n)}, {}) for n in range(1, count)
+        str(n): GroupLayout((), {segment: () for segment in range(n)}, {}) for n in range(1, count)
     }
     values = {
         (key, epoch): random.random()
@@ -95,12 +95,18 @@ def test_each_group_may_make_as_many_visits_as_a_search_over_its_rows_alone(
         for epoch in range(1, EPOCHS + 1)
     }
     groups = {key: str(n) if n else None for n, share in enumerate(shares) for key in share}
-    span = Span(EPOCHS, (), segments=count)
+    span = RuleContext(EPOCHS, (), segments=count)
     found = limits(
-        rule_of_groups(rule, groups, span, places), [*groups], values, 1000, Groups(named(shares))
+        make_grouped_rule(rule, groups, span, places),
+        [*groups],
+        values,
+        1000,
+        Groups(named(shares)),
     )
     for n, share in enumerate(shares):
-        alone = limits(rule.over(share, span._replace(segments=n or count)), share, values, 1000)
+        alone = limits(
+            rule.make_rule(share, span._replace(segments=n or count)), share, values, 1000
+        )
         assert {key: found[key] for key in share} == alone
 
 

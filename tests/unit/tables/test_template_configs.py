@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.search_space.search_rules import PARAMETERS, SearchRule, Span
+from cerebro_plpy.configs.search_space.search_rules import PARAMETERS, RuleContext, SearchRule
 from cerebro_plpy.configs.templates.template import Rates
 from cerebro_plpy.tables.template_configs import find_cycles
 
@@ -26,7 +26,7 @@ def test_cycles_end_where_configurations_are_compared(
         inner: list[int] = []
     else:
         inner = [cycles.first * cycles.factor**number for number in range(cycles.number - 1)]
-    compared = rule.over(range(1, 2000), Span(epochs, (epochs,))).decision_epochs
+    compared = rule.make_rule(range(1, 2000), RuleContext(epochs, (epochs,))).decision_epochs
     assert [*inner, epochs] == list(compared)
     schedule = Rates(7, epochs, cycles).make_schedule(0.1)["config"]
     assert isinstance(schedule, dict)

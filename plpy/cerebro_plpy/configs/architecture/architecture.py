@@ -1,9 +1,8 @@
-"""Whether an architecture may be loaded, decided on its JSON alone: the backend never imports
-Keras.
+"""The check of an architecture by its JSON alone, because the backend never imports Keras.
 
-Every object in the JSON that names a class must stand in a place where Keras puts such an object
-and be listed for it. The trainer rewrites what it builds by the same list; this check tells the
-user at once.
+Every object in the JSON that names a class must be in a place where Keras writes such an object,
+and the class must be allowed there. The trainer enforces the same list when it builds a network;
+this check is earlier.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from cerebro_plpy.configs.architecture.allowlist import (
 from cerebro_plpy.configs.architecture.model_shapes import (
     Node,
     Shape,
-    input_shapes,
-    output_names,
-    output_units,
+    list_input_shapes,
+    list_output_names,
+    list_output_units,
     unreadable,
 )
 from cerebro_plpy.configs.architecture.size_limits import check_sizes
@@ -40,31 +39,30 @@ from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 from cerebro_plpy.limits import ARCHITECTURE_CHARACTERS, ARCHITECTURE_VALUES, NETWORK_LAYERS, check
 from cerebro_plpy.records import dataclass
 
-# Deeper JSON than any model in use has; bounds the recursion here and in every later reader.
+# Real models are less deep; this bounds the recursion here and in every later reader.
 MAX_DEPTH = 100
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """What the backend needs to know of a model without building it.
+    """The properties of a model that the backend reads without building it."""
 
-    Shapes are without the batch dimension. Of each output there are the units, None where they
-    cannot be told, and the name. `sha256` is that of the JSON with sorted keys and without spaces.
-    """
-
-    input_shapes: tuple[Shape, ...]
-    output_units: tuple[int | None, ...]
+    input_shapes: tuple[Shape, ...]  # without the batch dimension
+    output_units: tuple[int | None, ...]  # None if unknown
     output_names: tuple[str, ...]
-    class_names: frozenset[str]
-    sha256: str
+    class_names: frozenset[str]  # of layers and operations
+    sha256: str  # of the JSON with sorted keys and without spaces
 
 
 def read_architecture(text: str) -> object:
-    """The JSON value of a text; raises InvalidText where it cannot be read, InvalidParameter where
-    it is too large.
+    """Parse the JSON of an architecture.
+
+    Raises:
+        InvalidText: the text is not JSON.
+        InvalidParameter: the text is too large.
     """
     check("the number of characters of the architecture", len(text), ARCHITECTURE_CHARACTERS)
-    values = sum(map(text.count, ",[{"))  # or some more, where one of these is within a text
+    values = sum(map(text.count, ",[{"))  # an upper bound, as these may also be within a text
     check("the number of values of the architecture", values, ARCHITECTURE_VALUES)
     try:
         value: object = json.loads(text, parse_constant=_refuse_constant)
@@ -74,30 +72,32 @@ def read_architecture(text: str) -> object:
 
 
 def check_architecture(architecture: object) -> Architecture:
-    """The summary of an architecture that may be loaded.
+    """Return the properties of an architecture, after a check that it may be loaded.
 
-    Raises InvalidText where it is no architecture, FeatureNotSupported for classes that are not
-    allowed, and InvalidParameter for sizes beyond the limits or an unknown input shape.
+    Raises:
+        InvalidText: the value is not an architecture.
+        FeatureNotSupported: a class is not allowed.
+        InvalidParameter: a size is beyond the limits, or the input shape is unknown.
     """
     if not isinstance(architecture, dict) or not isinstance(architecture.get("class_name"), str):
         raise unreadable(f"it is not an object with a class_name but {str(architecture)[:80]!r}")
     if architecture["class_name"] not in MODELS:
         raise _refused(architecture, "as the model")
     check("the number of layers", _count_layers(architecture), NETWORK_LAYERS)
-    found: set[str] = set()
-    _walk(architecture, "layer", found, 0)
+    class_names: set[str] = set()
+    _check_value(architecture, "layer", class_names, 0)
     canonical = json.dumps(architecture, sort_keys=True, separators=(",", ":"))
     return Architecture(
-        input_shapes=input_shapes(architecture),
-        output_units=output_units(architecture),
-        output_names=output_names(architecture),
-        class_names=frozenset(found),
+        input_shapes=list_input_shapes(architecture),
+        output_units=list_output_units(architecture),
+        output_names=list_output_names(architecture),
+        class_names=frozenset(class_names),
         sha256=hashlib.sha256(canonical.encode()).hexdigest(),
     )
 
 
 def _count_layers(architecture: Node) -> int:
-    """Return how many layers a model has, with those of models within it, wherever they stand."""
+    """Count the layers of a model and of all models within it."""
     unread: list[object] = [architecture]
     count = 0
     while unread:
@@ -112,9 +112,9 @@ def _count_layers(architecture: Node) -> int:
     return count
 
 
-# Where an object may stand, by the key under which it is found, and what may stand there.
-_PLACES = {
-    # Nothing in these is built: a run compiles by its own parameters, and shapes follow from the
+# The role of a value, by its key.
+_ROLES = {
+    # These are not built: a run compiles with its own parameters, and shapes follow from the
     # inputs.
     **dict.fromkeys(("compile_config", "build_config"), "unread"),
     **dict.fromkeys(
@@ -124,8 +124,8 @@ _PLACES = {
     "activation": "activation",
     "dtype": "dtype",
 }
-# Others are words that end with what they are of.
-_ENDINGS = {
+# The role of a value, by the end of its key.
+_ROLES_BY_SUFFIX = {
     "initializer": "initializer",
     "_regularizer": "regularizer",
     "_constraint": "constraint",
@@ -149,60 +149,64 @@ _ALLOWED = {
 _MODULE = re.compile(r"(tensorflow\.|tf_)?keras(\.\w+)*")
 
 
-def _walk(value: object, place: str, found: set[str], depth: int) -> None:
+def _check_value(value: object, role: str, class_names: set[str], depth: int) -> None:
+    """Check a value and all values within it; add the classes of layers to `class_names`."""
     if depth > MAX_DEPTH:
         raise InvalidParameter(f"the architecture is nested more than {MAX_DEPTH} levels deep")
     if isinstance(value, list):
         for item in value:
-            _walk(item, place, found, depth + 1)
+            _check_value(item, role, class_names, depth + 1)
     elif isinstance(value, dict):
-        if "class_name" in value and place != "unread":
-            _check_object(value, place, found)
+        if "class_name" in value and role != "unread":
+            _check_object(value, role, class_names)
         for key, item in value.items():
-            _walk(item, _place(key, place), found, depth + 1)
-        if place == "layer" and value.get("class_name") in MODELS:
+            _check_value(item, _role_of(key, role), class_names, depth + 1)
+        if role == "layer" and value.get("class_name") in MODELS:
             check_sizes(value)
     elif isinstance(value, str):
-        _check_name(value, place)
+        _check_name(value, role)
 
 
-def _place(key: str, parent: str) -> str:
-    if key == "config" or parent in ("argument", "unread"):
-        return parent
-    if key in _PLACES or not key.replace("_", "a").isalnum():
-        return _PLACES.get(key, "value")
-    return next((place for ending, place in _ENDINGS.items() if key.endswith(ending)), "value")
+def _role_of(key: str, parent_role: str) -> str:
+    if key == "config" or parent_role in ("argument", "unread"):
+        return parent_role
+    if key in _ROLES or not key.replace("_", "a").isalnum():
+        return _ROLES.get(key, "value")
+    roles = (role for suffix, role in _ROLES_BY_SUFFIX.items() if key.endswith(suffix))
+    return next(roles, "value")
 
 
-def _check_object(node: Node, place: str, found: set[str]) -> None:
-    name, module = node["class_name"], node.get("module")
+def _check_object(node: Node, role: str, class_names: set[str]) -> None:
+    name = node["class_name"]
+    module = node.get("module")
     if not isinstance(name, str):
         raise unreadable(f"class_name {name!r} is not text")
-    if name == "function" and place == "activation" and isinstance(node.get("config"), str):
-        return  # its name is checked where activations given by name are
-    if place == "layer" and isinstance(module, str) and name in OPERATIONS.get(module, ()):
-        found.add(name)
+    if name == "function" and role == "activation" and isinstance(node.get("config"), str):
+        return  # `_check_name` checks the name of the function
+    if role == "layer" and isinstance(module, str) and name in OPERATIONS.get(module, ()):
+        class_names.add(name)
         return
     if is_of_hub(node):
-        _check_hub(node, place)
-        found.add(name)
+        _check_hub(node, role)
+        class_names.add(name)
         return
     if module is not None and not (isinstance(module, str) and _MODULE.fullmatch(module)):
         raise _refused(node, f"because its module {module!r} is not part of Keras")
     if node.get("registered_name") not in (None, name):
         raise _refused(node, f"because it is registered as {node['registered_name']!r}")
-    if not _is_listed(name, place):
-        raise _refused(node, f"as {place}")
-    if place in ("layer", "activation"):
-        found.add(name)
+    if not _is_allowed(name, role):
+        raise _refused(node, f"as {role}")
+    if role in ("layer", "activation"):
+        class_names.add(name)
         _refuse_stateful(node)
 
 
-def _check_hub(node: Node, place: str) -> None:
-    name, config = node["class_name"], node.get("config")
-    if place != "layer" or hub_module(node) is None:
+def _check_hub(node: Node, role: str) -> None:
+    name = node["class_name"]
+    config = node.get("config")
+    if role != "layer" or hub_module(node) is None:
         raise FeatureNotSupported(
-            f"class {name!r} of keras_hub is not allowed as {place}", hint=hub_hint()
+            f"class {name!r} of keras_hub is not allowed as {role}", hint=hub_hint()
         )
     if isinstance(config, dict) and "preset" in config:
         raise FeatureNotSupported(
@@ -222,25 +226,26 @@ def _refuse_stateful(node: Node) -> None:
         )
 
 
-def _check_name(name: str, place: str) -> None:
-    if place == "activation" and name not in ACTIVATIONS | OLD_ACTIVATIONS.keys():
+def _check_name(name: str, role: str) -> None:
+    if role == "activation" and name not in ACTIVATIONS | OLD_ACTIVATIONS.keys():
         raise FeatureNotSupported(
             f"activation {name!r} is not allowed", hint=near_matches(name, ACTIVATIONS)
         )
-    if place in ("initializer", "regularizer", "constraint") and not _is_listed(name, place):
-        raise _refused({"class_name": name}, f"as {place}")
+    is_by_name = role in ("initializer", "regularizer", "constraint")
+    if is_by_name and not _is_allowed(name, role):
+        raise _refused({"class_name": name}, f"as {role}")
 
 
-def _is_listed(name: str, place: str) -> bool:
-    """Whether the class may stand there; Keras 2 also wrote `glorot_uniform` for GlorotUniform."""
-    if place in ("initializer", "regularizer", "constraint"):
-        return name.replace("_", "").lower() in {known.lower() for known in _ALLOWED[place]}
-    return name in _ALLOWED[place]
+def _is_allowed(name: str, role: str) -> bool:
+    """Return True if a class is allowed in a role; Keras 2 also wrote names in snake case."""
+    if role in ("initializer", "regularizer", "constraint"):
+        return name.replace("_", "").lower() in {allowed.lower() for allowed in _ALLOWED[role]}
+    return name in _ALLOWED[role]
 
 
-def _refused(node: Node, why: str) -> FeatureNotSupported:
+def _refused(node: Node, reason: str) -> FeatureNotSupported:
     return FeatureNotSupported(
-        f"class {node['class_name']!r} is not allowed {why}",
+        f"class {node['class_name']!r} is not allowed {reason}",
         hint="Allowed are Keras' own layers that neither hold code nor read files; "
         "no Lambda, no look-up tables, no custom classes.",
     )

@@ -1,7 +1,7 @@
-"""What a model takes and gives, read from its architecture JSON without building it.
+"""The inputs and outputs of a model, read from its architecture JSON without building it.
 
-Understood are Keras 3, tf.keras 2 and the list form of Keras before 2.2.3. Where the JSON is not as
-expected, the answer is None or InvalidText, never a guess.
+The supported forms are those of Keras 3, of tf.keras 2, and the lists of Keras before 2.2.3. If the
+JSON is not as expected, the result is None or InvalidText, never a guess.
 """
 
 from __future__ import annotations
@@ -15,112 +15,112 @@ from cerebro_plpy.errors import InvalidParameter, InvalidText
 from cerebro_plpy.limits import ENDS, check
 
 BEGINNINGS = ("initializer", "regularizer", "constraint")
-"""How the names of settings end that change no shape."""
+"""Ends of the names of settings that do not change shapes."""
 DROPOUT = ("rate", "dropout", "recurrent_dropout")
-"""The names of rates of dropout; layers that drop nothing draw no numbers, so that they have no
-state of these.
-"""
+"""Names of dropout rates; a layer with rate 0 does not draw, so it has no random state."""
 Shape = tuple[Optional[int], ...]
 Node = Mapping[str, Any]
-Reference = tuple[str, int, int]  # layer, number of its call, number of the tensor the call gave
+Reference = tuple[str, int, int]  # layer, number of its call, number of the call's output
 
 
-def input_shapes(model: Node) -> tuple[Shape, ...]:
-    """The shape of each input without the batch dimension; None stands for a dimension of any
-    length.
+def list_input_shapes(model: Node) -> tuple[Shape, ...]:
+    """Return the shape of each input without the batch dimension; None for any length.
 
-    Raises InvalidParameter where the first layer does not tell.
+    Raises:
+        InvalidParameter: the first layer does not define a shape.
     """
     if model["class_name"] != "Sequential":
         by_name = _layers_by_name(model)
         return tuple(
             _input_shape(by_name[name]) for name, _, _ in _endpoints(model, "input_layers")
         )
-    first = layers(model)[0] if layers(model) else {}
+    first = list_layers(model)[0] if list_layers(model) else {}
     if first.get("class_name") in MODELS:
-        return input_shapes(first)
+        return list_input_shapes(first)
     return (_input_shape(first, _settings(model).get("build_input_shape")),)
 
 
-def same_sizes(one: object, other: object) -> bool:
-    """Whether networks have the same layers with weights of the same shapes, as far as their JSON
-    tells for certain.
+def have_same_sizes(one: object, other: object) -> bool:
+    """Return True if networks certainly have equal layers, with weights of equal shapes.
 
-    They may differ in fractions, such as rates of dropout, and in how weights begin, but in nothing
-    else.
+    They may differ in fractions, such as dropout rates, and in the initialization of weights.
     """
     return _sizes(one) == _sizes(other)
 
 
 def _sizes(value: object) -> object:
     if isinstance(value, Mapping):
-        return {key: _sizes(held) for key, held in value.items() if not key.endswith(BEGINNINGS)}
+        return {key: _sizes(item) for key, item in value.items() if not key.endswith(BEGINNINGS)}
     if isinstance(value, list):
-        return [_sizes(held) for held in value]
+        return [_sizes(item) for item in value]
     return None if isinstance(value, float) else value
 
 
-def same_predictions(one: object, other: object) -> bool:
-    """Whether networks with the same weights predict alike, and have the same variables beside
-    these: they differ in nothing but rates of dropout, which train only."""
-    return _undropped(one) == _undropped(other)
+def have_same_predictions(one: object, other: object) -> bool:
+    """Return True if networks with equal weights have equal predictions and variables.
+
+    They differ in positive dropout rates only, which matter in training alone.
+    """
+    return _without_dropout(one) == _without_dropout(other)
 
 
-def _undropped(value: object) -> object:
+def _without_dropout(value: object) -> object:
     if isinstance(value, Mapping):
         return {
-            key: bool(held) if key in DROPOUT else _undropped(held) for key, held in value.items()
+            key: bool(item) if key in DROPOUT else _without_dropout(item)
+            for key, item in value.items()
         }
-    return [_undropped(held) for held in value] if isinstance(value, list) else value
+    return [_without_dropout(item) for item in value] if isinstance(value, list) else value
 
 
-def output_units(model: Node) -> tuple[int | None, ...]:
-    """The width of each output: the units of the last layer like Dense, or of a Reshape to rows;
-    None if not told.
+def list_output_units(model: Node) -> tuple[int | None, ...]:
+    """Return the width of each output; None if unknown.
+
+    The width is the units of the last layer such as Dense, or of a Reshape to rows.
     """
     return _Widths().of_outputs(model)
 
 
-def output_names(model: Node) -> tuple[str, ...]:
-    """The names of the outputs, which are those of the layers that give them."""
+def list_output_names(model: Node) -> tuple[str, ...]:
+    """Return the names of the outputs, which are those of their layers."""
     if model["class_name"] == "Sequential":
-        last = layers(model)[-1] if layers(model) else {}
+        last = list_layers(model)[-1] if list_layers(model) else {}
         return (str(last.get("name", _settings(last).get("name"))),)
     return tuple(name for name, _, _ in _endpoints(model, "output_layers"))
 
 
 def ends_in_softmax(model: Node) -> bool:
-    """Whether the layer that gives the only output gives probabilities of classes."""
-    (name,) = output_names(model)
+    """Return True if the only output consists of class probabilities."""
+    (name,) = list_output_names(model)
     last = _layers_by_name(model).get(name, {})
     if last.get("class_name") in MODELS:
         return ends_in_softmax(last)
     activation = _settings(last).get("activation")
-    named = activation.get("config") if isinstance(activation, dict) else activation
-    return last.get("class_name") == "Softmax" or named == "softmax"
+    if isinstance(activation, dict):
+        activation = activation.get("config")
+    return last.get("class_name") == "Softmax" or activation == "softmax"
 
 
-def layers(model: Node) -> list[Node]:
-    """The layers of a model in order; Keras before 2.2.3 wrote a Sequential's as its whole
-    configuration.
+def list_layers(model: Node) -> list[Node]:
+    """Return the layers of a model in order.
+
+    In Keras before 2.2.3, the configuration of a Sequential was the list of its layers.
     """
     config = model.get("config")
-    listed = config.get("layers") if isinstance(config, dict) else config
-    if not isinstance(listed, list) or not all(isinstance(layer, dict) for layer in listed):
+    layers = config.get("layers") if isinstance(config, dict) else config
+    if not isinstance(layers, list) or not all(isinstance(layer, dict) for layer in layers):
         raise unreadable(f"{model.get('class_name')} has no list of layers")
-    return listed
+    return layers
 
 
-def given_shape(layer: Node) -> Shape | None:
-    """The input shape that a layer's configuration gives, with the batch dimension; None without
-    one.
-    """
+def read_given_shape(layer: Node) -> Shape | None:
+    """Return the input shape of a layer's configuration, with the batch dimension, if any."""
     settings = _settings(layer)
     return _shape(settings.get("batch_shape") or settings.get("batch_input_shape"))
 
 
 def unreadable(detail: str) -> InvalidText:
-    """MADlib's error for JSON that is no architecture."""
+    """Return MADlib's error for JSON that is not an architecture."""
     return InvalidText(
         "Unable to read model architecture JSON.",
         hint="Load what model.to_json() of a Sequential or functional Keras model gives.",
@@ -143,8 +143,8 @@ def _shape(value: object) -> Shape | None:
     return tuple(value)
 
 
-def _input_shape(layer: Node, otherwise: object = None) -> Shape:
-    shape = given_shape(layer) or _shape(otherwise)
+def _input_shape(layer: Node, default: object = None) -> Shape:
+    shape = read_given_shape(layer) or _shape(default)
     if shape is None:
         raise InvalidParameter(
             "Unable to get input shape from model architecture. Make sure that the first layer "
@@ -156,22 +156,22 @@ def _input_shape(layer: Node, otherwise: object = None) -> Shape:
 
 
 def _layers_by_name(model: Node) -> dict[str, Node]:
-    return {str(layer.get("name", _settings(layer).get("name"))): layer for layer in layers(model)}
+    return {
+        str(layer.get("name", _settings(layer).get("name"))): layer for layer in list_layers(model)
+    }
 
 
 def _endpoints(model: Node, key: str) -> list[Reference]:
     names = _layers_by_name(model)
-    found = list(_references(_settings(model).get(key)))
-    if not found or any(name not in names for name, _, _ in found):
+    references = list(_references(_settings(model).get(key)))
+    if not references or any(name not in names for name, _, _ in references):
         raise unreadable(f"{key} does not name layers of the model")
-    check(f"the number of {key}", len(found), ENDS)
-    return found
+    check(f"the number of {key}", len(references), ENDS)
+    return references
 
 
 def _references(value: object) -> Iterator[Reference]:
-    """References to tensors in any form in which Keras writes them, dicts in the order of their
-    keys.
-    """
+    """Yield references to tensors in any form of Keras; dicts in the order of their keys."""
     if isinstance(value, dict):
         history = _settings(value).get("keras_history")
         for part in [history] if history else (value[key] for key in sorted(value)):
@@ -196,11 +196,9 @@ class _Graph(NamedTuple):
 
 
 class _Widths:
-    """The widths that tensors of models within one another have, each computed once however often
-    it is referred to.
+    """The widths of tensors of nested models, each computed once.
 
-    Models are told apart by their identity: they are parts of one architecture, which outlives
-    this.
+    Models are identified by `id`: they are parts of one architecture, which lives longer.
     """
 
     def __init__(self) -> None:
@@ -208,7 +206,7 @@ class _Widths:
         self._tensors: dict[tuple[int, Reference], int | None] = {}
 
     def of_outputs(self, model: Node) -> tuple[int | None, ...]:
-        """Return the width of each output of a model; None if it is not told."""
+        """Return the width of each output of a model; None if unknown."""
         if model["class_name"] == "Sequential":
             return (self._of_output(model, 0),)
         return tuple(self._at(model, reference) for reference in self._graph(model).outputs)
@@ -224,7 +222,7 @@ class _Widths:
         if model["class_name"] == "Sequential":
             wide = (
                 layer
-                for layer in reversed(layers(model))
+                for layer in reversed(list_layers(model))
                 if layer.get("class_name") not in KEEPS_WIDTH
             )
             last = next(wide, None)
@@ -241,10 +239,14 @@ class _Widths:
         return units if type(units) is int and units > 0 else None
 
     def _at(self, model: Node, reference: Reference) -> int | None:
-        """Follow a reference back through layers that keep the width; None if it leads nowhere, or
+        """Return the width of a tensor, from the layer that determines it.
+
+        Layers that keep the width are followed back. The result is None if that leads nowhere, or
         in a circle.
         """
-        by_name, current, followed = self._graph(model).layers, reference, list[Reference]()
+        by_name = self._graph(model).layers
+        current = reference
+        followed = list[Reference]()
         units: int | None = None
         for _ in by_name:
             key = (id(model), current)
@@ -258,10 +260,11 @@ class _Widths:
                 units = self._own(layer, tensor)
                 break
             calls = layer.get("inbound_nodes")
-            known = isinstance(calls, list) and 0 <= call < len(calls)
-            before = next(_references(calls[call]), None) if known else None  # type: ignore[index]
-            if before is None:
+            if not isinstance(calls, list) or not 0 <= call < len(calls):
                 break
-            current = before
-        self._tensors.update(((id(model), each), units) for each in followed)
+            previous = next(_references(calls[call]), None)
+            if previous is None:
+                break
+            current = previous
+        self._tensors.update(((id(model), passed), units) for passed in followed)
         return units

@@ -1,8 +1,6 @@
-"""The same head on what several layers of a network give: architectures that say which of its
-layers is worth most.
+"""Linear probes: the same head on several layers of a network, to find its most useful layer.
 
-All in front of the head is frozen. What is dropped at random while a network trains is not, where
-it is only looked at.
+All layers before the head are frozen, and dropout and noise are switched off.
 """
 
 from __future__ import annotations
@@ -15,54 +13,47 @@ from math import sqrt
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.architecture.allowlist import MODELS
-from cerebro_plpy.configs.architecture.model_shapes import input_shapes, layers
-from cerebro_plpy.limits import HEAD_WEIGHTS, Poll, check, never, polled
+from cerebro_plpy.configs.architecture.model_shapes import list_input_shapes, list_layers
+from cerebro_plpy.limits import HEAD_WEIGHTS, Poll, check, no_poll, poll_between
 
 RANDOM = {"Dropout": "rate", "GaussianNoise": "stddev"}
-"""What the names of layers hold that do nothing but drop or add at random, and what these call how
-much.
-"""
-DROPPED = "drop"
-"""What the names of such shares hold in other layers, such as attention, recurrent ones and
-backbones.
-"""
+"""Parts of the names of layers that only drop or add at random, and the setting of the amount."""
+DROPOUT_NAME = "drop"
+"""A part of the names of such settings in other layers, as of attention or recurrent layers."""
 INNER = ("layer", "forward_layer", "backward_layer", "cell")
 POOLS = {2: "GlobalAveragePooling1D", 3: "GlobalAveragePooling2D", 4: "GlobalAveragePooling3D"}
-"""By the dimensions of what a layer gives for a row: its mean over all but the last one is what a
-head sees.
-"""
+"""The layer that averages all dimensions but the last one, by the number of dimensions of a row."""
 Node = Mapping[str, Any]
-DRAWN = 1 << 16
-"""Weights between two looks for a cancel: some hundredths of a second."""
+POLL_WEIGHTS = 1 << 16
+"""Number of weights between two checks for a cancel: some hundredths of a second."""
 
 
 class Head(NamedTuple):
-    """Layers of so many hidden units, and then the outputs with their activation."""
+    """The dense layers of a probe."""
 
-    hidden: tuple[int, ...]
+    hidden: tuple[int, ...]  # units of each hidden layer
     outputs: int
-    activation: str
+    activation: str  # of the outputs
 
 
-def frozen(node: Node) -> dict[str, Any]:
-    """A network, or a layer of one, in which nothing is trained or random."""
-    if node.get("class_name") in MODELS:
-        about = node["config"] if isinstance(node["config"], dict) else {}
-        return {**node, "config": {**about, "layers": [frozen(layer) for layer in layers(node)]}}
+def freeze(node: Node) -> dict[str, Any]:
+    """Return a network, or a layer, without trainable weights and without randomness."""
     config = node.get("config")
-    if (
-        not isinstance(config, dict)
-        or node.get("class_name") == "InputLayer"
-        or _is_operation(node)
-    ):
+    if node.get("class_name") in MODELS:
+        layers = [freeze(layer) for layer in list_layers(node)]
+        own = config if isinstance(config, dict) else {}
+        return {**node, "config": {**own, "layers": layers}}
+    if not isinstance(config, dict) or node.get("class_name") == "InputLayer":
         return dict(node)
-    inner = {key: frozen(config[key]) for key in INNER if isinstance(config.get(key), dict)}
-    still = {
+    if _is_operation(node):
+        return dict(node)
+    inner = {key: freeze(config[key]) for key in INNER if isinstance(config.get(key), dict)}
+    amounts = {
         key: 0.0
         for key, value in config.items()
         if type(value) in (int, float) and _is_random(node, key)
     }
-    return {**node, "config": {**config, **inner, **still, "trainable": False}}
+    return {**node, "config": {**config, **inner, **amounts, "trainable": False}}
 
 
 def _is_operation(node: Node) -> bool:
@@ -70,16 +61,24 @@ def _is_operation(node: Node) -> bool:
 
 
 def _is_random(node: Node, key: str) -> bool:
-    """Whether a setting of a layer says how much it drops or adds at random."""
+    """Return True if a setting of a layer is the amount that it drops or adds at random."""
+    if DROPOUT_NAME in key:
+        return True
     name = str(node.get("class_name"))
-    return DROPPED in key or any(part in name and key == share for part, share in RANDOM.items())
+    return any(part in name and key == setting for part, setting in RANDOM.items())
 
 
-def network(front: Node, name: str, shape: Sequence[int], head: Head) -> dict[str, Any]:
-    """A head on a network, then of that name, that gives this shape for a row; it has one input."""
-    (given,) = input_shapes(front)
+def build_probe(front: Node, name: str, shape: Sequence[int], head: Head) -> dict[str, Any]:
+    """Return a network with a head.
+
+    Args:
+        front: frozen prefix, with a single input.
+        name: new name of the prefix.
+        shape: of the prefix's output for a row.
+    """
+    (input_shape,) = list_input_shapes(front)
     within = {**front, "config": {**front["config"], "name": name}}
-    first = _layer("InputLayer", "explored", batch_shape=[None, *given], dtype="float32")
+    first = _layer("InputLayer", "explored", batch_shape=[None, *input_shape], dtype="float32")
     pool = [_layer(POOLS[len(shape)], "explored_mean")] if len(shape) in POOLS else []
     hidden = [
         _layer("Dense", f"explored_{number}", units=units, activation="relu")
@@ -105,23 +104,29 @@ def _layer(class_name: str, name: str, **config: Any) -> dict[str, Any]:
     }
 
 
-def weights(width: int, head: Head, seed: int, poll: Poll = never) -> bytes:
-    """Fresh weights of a head on so many numbers, as flat float32: drawn as Keras does, by Glorot
-    and Bengio.
+def draw_weights(width: int, head: Head, seed: int, poll: Poll = no_poll) -> bytes:
+    """Draw initial weights of a head, as flat float32, from Keras' default (Glorot uniform).
 
-    Raises InvalidParameter if they are too many.
+    Args:
+        width: number of inputs.
+
+    Raises:
+        InvalidParameter: the weights are too many.
     """
-    count = sum(
-        before * after for before, after in zip((width, *head.hidden), (*head.hidden, head.outputs))
-    )
+    widths = (width, *head.hidden, head.outputs)
+    count = sum(inputs * units for inputs, units in zip(widths, widths[1:]))
     check("the number of weights of the head", count, HEAD_WEIGHTS)
-    draw, parts = random.Random(seed), []
+    draw = random.Random(seed)
+    parts = []
     for units in (*head.hidden, head.outputs):
         limit = sqrt(6 / (width + units))
         parts.append(
             array(
                 "f",
-                (draw.uniform(-limit, limit) for _ in polled(range(width * units), poll, DRAWN)),
+                (
+                    draw.uniform(-limit, limit)
+                    for _ in poll_between(range(width * units), poll, POLL_WEIGHTS)
+                ),
             ).tobytes()
         )
         parts.append(bytes(4 * units))
@@ -129,16 +134,19 @@ def weights(width: int, head: Head, seed: int, poll: Poll = never) -> bytes:
     return b"".join(parts)
 
 
-def pick(flat: bytes, places: Sequence[Sequence[int]]) -> bytes:
-    """Numbers of flat float32 weights, by where runs of them begin and how long these are.
+def pick_weights(flat: bytes, places: Sequence[Sequence[int]]) -> bytes:
+    """Return slices of flat float32 weights.
 
-    >>> pick(array("f", [1, 2, 3, 4]).tobytes(), [[3, 1], [0, 2]]) == array("f",
+    Args:
+        places: begin and length of each slice.
+
+    >>> pick_weights(array("f", [1, 2, 3, 4]).tobytes(), [[3, 1], [0, 2]]) == array("f",
     ...     [4, 1, 2]).tobytes()
     True
     """
     return b"".join(flat[4 * begin : 4 * (begin + count)] for begin, count in places)
 
 
-def text(architecture: Node) -> str:
-    """The JSON of an architecture."""
+def to_json(architecture: Node) -> str:
+    """Return the JSON of an architecture."""
     return json.dumps(architecture, separators=(",", ":"))

@@ -1,39 +1,37 @@
-"""Sizes that no model can have: refused when it is loaded, before something tries to allocate
-them.
-"""
+"""Limits on the sizes of a model, checked when it is loaded, before it is allocated."""
 
 from __future__ import annotations
 
 from math import prod
 
 from cerebro_plpy.configs.architecture.allowlist import is_of_hub
-from cerebro_plpy.configs.architecture.model_shapes import Node, given_shape, layers
+from cerebro_plpy.configs.architecture.model_shapes import Node, list_layers, read_given_shape
 from cerebro_plpy.configs.params.keras_names import KEEPS_WIDTH
 from cerebro_plpy.errors import InvalidParameter
 
-# Elements of one kernel or of one input row: more could not be held, far less trained.
+# Largest number of elements of a kernel or an input row.
 MAX_ELEMENTS = 2**31
-# What classes of keras_hub call the lengths of their tables, and the widths between two of their
-# hidden layers.
+# Settings of keras_hub: the widths between two hidden layers, and the lengths of tables.
 INNER = ("hidden_dim", "intermediate_dim", "mlp_dim")
 ENTRIES = ("vocabulary_size", "vocab_size", "sequence_length", "max_sequence_length")
-# Layers within one of keras_hub, for which a single number stands.
+# Largest number of layers within a layer of keras_hub, which is a single setting.
 MAX_BLOCKS = 1000
 
 
 def check_sizes(model: Node) -> None:
-    """Raises InvalidParameter where a shape or a kernel of the model's layers has too many
-    elements.
+    """Check the sizes of shapes and kernels of a model's layers.
 
-    The width of a layer's input is followed from layer to layer in a Sequential; where it is not
-    known it counts as one, so that the check may let too much through but never refuses a possible
-    model.
+    The width of a layer's input is derived from layer to layer in a Sequential. An unknown width
+    counts as one: the check may accept too much, but it never refuses a possible model.
+
+    Raises:
+        InvalidParameter: a shape or a kernel has too many elements.
     """
     width: int | None = None
-    for layer in layers(model):
+    for layer in list_layers(model):
         if model["class_name"] != "Sequential":
             width = None
-        shape = given_shape(layer)
+        shape = read_given_shape(layer)
         if shape:
             _check(layer, prod(size or 1 for size in shape[1:]))
             width = shape[-1]
@@ -44,7 +42,8 @@ def check_sizes(model: Node) -> None:
 
 
 def _kernel_elements(layer: Node, width: int) -> int:
-    units, filters = _size(layer, "units"), _size(layer, "filters")
+    units = _size(layer, "units")
+    filters = _size(layer, "filters")
     if "recurrent_initializer" in _config(layer):
         width = max(width, units, filters)
     window = prod(_sizes(layer, "kernel_size"))
@@ -53,10 +52,9 @@ def _kernel_elements(layer: Node, width: int) -> int:
 
 
 def _check_hub(layer: Node) -> None:
-    """A class of keras_hub by its largest table, kernel or picture, and by the layers that it is
-    made of.
-    """
-    hidden, inner = _size(layer, "hidden_dim"), max(_size(layer, key) for key in INNER)
+    """Check a layer of keras_hub by its largest table, kernel or image, and its inner layers."""
+    hidden = _size(layer, "hidden_dim")
+    inner = max(_size(layer, key) for key in INNER)
     embedded = _size(layer, "embedding_dim") if "embedding_dim" in _config(layer) else hidden
     entries = max(_size(layer, key) for key in ENTRIES)
     _check(layer, max(entries * embedded, hidden * inner, prod(_sizes(layer, "image_shape"))))
@@ -74,10 +72,10 @@ def _check_hub(layer: Node) -> None:
 def _width_after(layer: Node, width: int | None) -> int | None:
     if layer.get("class_name") in KEEPS_WIDTH or layer.get("class_name") == "InputLayer":
         return width
-    known = [
-        _size(layer, key) for key in ("units", "filters", "output_dim") if key in _config(layer)
-    ]
-    return known[0] if known else None
+    for key in ("units", "filters", "output_dim"):
+        if key in _config(layer):
+            return _size(layer, key)
+    return None
 
 
 def _config(layer: Node) -> Node:
@@ -99,10 +97,9 @@ def _size(layer: Node, key: str) -> int:
 
 def _sizes(layer: Node, key: str) -> list[int]:
     value = _config(layer).get(key, 1)
-    listed = value if isinstance(value, list) else [value]
+    items = value if isinstance(value, list) else [value]
     return [
-        _size({"class_name": layer.get("class_name"), "config": {key: item}}, key)
-        for item in listed
+        _size({"class_name": layer.get("class_name"), "config": {key: item}}, key) for item in items
     ]
 
 

@@ -1,4 +1,4 @@
-"""The callbacks that fit parameters may have, each of them once."""
+"""The callbacks that fit parameters may have, each at most once."""
 
 from __future__ import annotations
 
@@ -14,46 +14,53 @@ KEYS = {tensorboard.NAME: tensorboard.KEYS, early_stopping.NAME: early_stopping.
 
 
 class Callbacks(NamedTuple):
-    """What is written for TensorBoard, and when training stops."""
+    """The callbacks of a configuration."""
 
-    board: TensorBoard | None = None
-    stopping: EarlyStopping | None = None
+    tensorboard: TensorBoard | None = None
+    early_stopping: EarlyStopping | None = None
 
 
-NONE = Callbacks()
+NO_CALLBACKS = Callbacks()
 
 
 def parse_callbacks(text: object) -> Callbacks:
-    """The callbacks of `[EarlyStopping(patience=2, …), …]`, written as such or as a text.
+    """Return the callbacks of a text such as `[EarlyStopping(patience=2, …), …]`.
 
-    >>> parse_callbacks("[EarlyStopping(patience=2)]").stopping.monitor
+    Raises:
+        InvalidParameter: the text is invalid, or has other callbacks.
+
+    >>> parse_callbacks("[EarlyStopping(patience=2)]").early_stopping.monitor
     'val_loss'
     """
     try:
         calls = parse_calls(text) if isinstance(text, str) else []
     except InvalidText as error:
         raise _invalid(text, error.message) from error
-    given = dict(calls)
-    if not given or len(given) < len(calls) or not given.keys() <= KEYS.keys():
+    arguments_by_name = dict(calls)
+    is_unique = len(arguments_by_name) == len(calls)
+    if not calls or not is_unique or not arguments_by_name.keys() <= KEYS.keys():
         raise _invalid(text, f"Expected {' or '.join(KEYS)}, each at most once.")
-    for name, arguments in given.items():
+    for name, arguments in arguments_by_name.items():
         unknown = sorted(arguments.keys() - set(KEYS[name]))
         if unknown:
             raise _invalid(
                 text, f"{name} takes {', '.join(KEYS[name])}, and no {', '.join(unknown)}."
             )
-    board, stopping = given.get(tensorboard.NAME), given.get(early_stopping.NAME)
-    return Callbacks(
-        None if board is None else tensorboard.tensorboard(board),
-        None if stopping is None else early_stopping.early_stopping(stopping),
-    )
+    callbacks = NO_CALLBACKS
+    if tensorboard.NAME in arguments_by_name:
+        board = tensorboard.make_tensorboard(arguments_by_name[tensorboard.NAME])
+        callbacks = callbacks._replace(tensorboard=board)
+    if early_stopping.NAME in arguments_by_name:
+        stopping = early_stopping.make_early_stopping(arguments_by_name[early_stopping.NAME])
+        callbacks = callbacks._replace(early_stopping=stopping)
+    return callbacks
 
 
-def _invalid(text: object, why: str) -> InvalidParameter:
+def _invalid(text: object, reason: str) -> InvalidParameter:
     return InvalidParameter(
         "Invalid callbacks fit param.  Currently, only TensorBoard and EarlyStopping callbacks "
         "are accepted.",
-        detail=f"Received {text!r:.200}. {why}",
+        detail=f"Received {text!r:.200}. {reason}",
         hint="callbacks=[EarlyStopping(monitor='val_loss', patience=2)], or "
         "[TensorBoard(log_dir='/absolute/path/')]",
     )

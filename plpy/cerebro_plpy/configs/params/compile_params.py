@@ -1,8 +1,8 @@
-"""Compile parameter strings: what one configuration asks for, checked before anything is trained.
+"""Compile parameter strings of a configuration, checked before the training.
 
-The strings are MADlib's, `key=value` pairs in any order. Everything is checked here that can be
-without Keras, so that a run does not start only to find a misspelt loss. `fit_params` reads those
-of fit. What Keras does not know is looked for among an administrator's functions.
+The strings are MADlib's, `key=value` pairs in any order. All checks that do not need Keras are made
+here, so that a run with a misspelt loss does not start. Names that Keras does not know may be
+custom functions of an administrator.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from cerebro_plpy.configs.params.keras_names import (
     find_optimizer,
     near_matches,
 )
-from cerebro_plpy.configs.params.literals import call, finite_number, invalid_value, keywords
+from cerebro_plpy.configs.params.literals import (
+    invalid_value,
+    parse_call,
+    parse_keywords,
+    to_finite_number,
+)
 from cerebro_plpy.configs.params.optimizers import OptimizerSpec, parse_optimizer
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 from cerebro_plpy.records import dataclass, field, replace
@@ -37,138 +42,136 @@ UNQUOTED = ("optimizer", "loss")
 
 Loss = Union[str, list[Optional[str]], dict[str, str]]
 LossWeights = Union[list[float], dict[str, float], None]
-# A list of names, of an entry for each output of the model, or a dict by the names of outputs: see
-# `per_output`.
+# A list of names, a list with an entry for each output of the model, or a dict by the names of the
+# outputs; see `output_losses`.
 OutputMetrics = Union[str, list[str], None]
 Metrics = Union[tuple[OutputMetrics, ...], dict[str, OutputMetrics]]
 
 
 @dataclass(frozen=True)
 class CompileParams:
-    """What a model is compiled with, in the names of Keras 3.
-
-    `custom` are the functions that no name of Keras stands for. `loss_given` and `metrics_given`
-    keep the user's spelling; `notices` tells of settings left out.
-    """
+    """The compile parameters of a model, named as in Keras 3."""
 
     optimizer: OptimizerSpec
     loss: Loss
     metrics: Metrics = ()
     loss_weights: LossWeights = None
     weighted_metrics: Metrics | None = None
-    custom: Functions | None = None
-    loss_given: str = field(default="", compare=False)
-    metrics_given: Metrics = field(default=(), compare=False)
-    notices: tuple[str, ...] = field(default=(), compare=False)
+    custom: Functions | None = None  # functions that Keras does not know
+    loss_text: str = field(default="", compare=False)  # in the user's spelling
+    metrics_as_written: Metrics = field(default=(), compare=False)
+    notices: tuple[str, ...] = field(default=(), compare=False)  # on settings that are left out
 
     @property
-    def names(self) -> frozenset[str]:
-        """Names of functions that Keras does not know."""
-        losses = frozenset(name for name in _every(self.loss) if find_loss(name) is None)
-        return losses.union(
-            n for n in (*_every(self.metrics), *_every(self.weighted_metrics)) if not find_metric(n)
-        )
+    def custom_names(self) -> frozenset[str]:
+        """Return the names of functions that Keras does not know."""
+        losses = {name for name in _list_names(self.loss) if find_loss(name) is None}
+        metrics = (*_list_names(self.metrics), *_list_names(self.weighted_metrics))
+        return frozenset(losses.union(name for name in metrics if not find_metric(name)))
 
     def to_json(self) -> dict[str, object]:
-        """As the trainer wants it; a configuration without custom functions says nothing of any."""
+        """Return the parameters for the trainer; without custom functions, `objects` is missing."""
         custom = {} if self.custom is None else {"objects": self.custom.to_json()}
         return {
             **custom,
             "optimizer": self.optimizer.to_json(),
             "loss": self.loss,
-            "metrics": _json(self.metrics),
+            "metrics": _metrics_to_json(self.metrics),
             "loss_weights": self.loss_weights,
-            "weighted_metrics": None
-            if self.weighted_metrics is None
-            else _json(self.weighted_metrics),
+            "weighted_metrics": _metrics_to_json(self.weighted_metrics),
         }
 
 
-def _json(metrics: Metrics) -> object:
-    return metrics if isinstance(metrics, dict) else list(metrics)
+def _metrics_to_json(metrics: Metrics | None) -> object:
+    return list(metrics) if isinstance(metrics, tuple) else metrics
 
 
-def _every(value: object) -> Iterator[str]:
-    """All names in losses or metrics, in whatever form."""
+def _list_names(value: object) -> Iterator[str]:
+    """Yield all names in losses or metrics of any form."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (dict, list, tuple)):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from _every(item)
+            yield from _list_names(item)
 
 
 def parse_compile_params(text: str, functions: Functions | None = None) -> CompileParams:
-    """The compile parameters written as `key=value, …`; `functions` are those of the object table,
-    if there is one.
+    """Parse compile parameters such as `key=value, …`.
+
+    Args:
+        functions: functions of the object table, if there is one.
+
+    Raises:
+        InvalidText: the syntax is wrong.
+        InvalidParameter: a setting is unknown or invalid.
+        FeatureNotSupported: a setting is not supported.
 
     >>> parse_compile_params("loss='mse', optimizer='SGD(lr=0.1)'").to_json()["optimizer"]
     {'class_name': 'SGD', 'config': {'learning_rate': 0.1}}
-
-    Raises InvalidText for broken syntax, InvalidParameter for unknown or bad settings and
-    FeatureNotSupported for those that are understood but not available.
     """
-    given = keywords(text, UNQUOTED)
-    refuse_unknown(given, COMPILE_KEYS)
+    values = parse_keywords(text, UNQUOTED)
+    refuse_unknown(values, COMPILE_KEYS)
     for key in ("optimizer", "loss"):
-        if key not in given:
+        if key not in values:
             raise InvalidParameter(
                 f"{key} is a required parameter for compile", hint=f"Add {key}='...'."
             )
-    _refuse_sample_weights(given.get("sample_weight_mode"))
-    optimizer = parse_optimizer(given["optimizer"])
-    loss = given["loss"]
-    metrics = given.get("metrics")
-    weighted = given.get("weighted_metrics")
+    _refuse_sample_weights(values.get("sample_weight_mode"))
+    optimizer = parse_optimizer(values["optimizer"])
+    loss = values["loss"]
+    metrics = values.get("metrics")
+    weighted = values.get("weighted_metrics")
     parsed = CompileParams(
         optimizer=optimizer,
         loss=_loss(loss, functions),
-        metrics=_metrics("metrics", metrics, functions),
-        loss_weights=_loss_weights(given.get("loss_weights")),
+        metrics=() if metrics is None else _metrics("metrics", metrics, functions),
+        loss_weights=_loss_weights(values.get("loss_weights")),
         weighted_metrics=None
         if weighted is None
         else _metrics("weighted_metrics", weighted, functions),
-        loss_given=loss if isinstance(loss, str) else repr(loss),
-        metrics_given=_as_given(metrics),
+        loss_text=loss if isinstance(loss, str) else repr(loss),
+        metrics_as_written=_copy_metrics(metrics),
         notices=optimizer.notices,
     )
-    return (
-        replace(parsed, custom=functions.only(parsed.names))
-        if functions and parsed.names
-        else parsed
-    )
+    if functions and parsed.custom_names:
+        return replace(parsed, custom=functions.select(parsed.custom_names))
+    return parsed
 
 
-def canonical(text: str | None) -> str:
-    """One spelling for all parameter texts that differ only in white space and the order of keys.
+def canonicalize(text: str | None) -> str:
+    """Return one spelling for texts that differ only in white space and in the order of keys.
 
-    >>> canonical("loss='mse', optimizer='adam(beta_1=0.5, lr=0.10)'")
+    >>> canonicalize("loss='mse', optimizer='adam(beta_1=0.5, lr=0.10)'")
     "loss='mse',optimizer='Adam(beta_1=0.5,lr=0.1)'"
     """
-    given = keywords(text or "", UNQUOTED)
-    return ",".join(f"{key}={_canonical_value(key, given[key])}" for key in sorted(given))
+    values = parse_keywords(text or "", UNQUOTED)
+    return ",".join(f"{key}={_canonical_value(key, values[key])}" for key in sorted(values))
 
 
 def _canonical_value(key: str, value: object) -> str:
     if key == "optimizer" and isinstance(value, str):
-        name, arguments = call(value)
-        ordered = ",".join(f"{key}={_ordered(arguments[key])}" for key in sorted(arguments))
+        name, arguments = parse_call(value)
+        ordered = ",".join(f"{key}={_sort_keys(arguments[key])}" for key in sorted(arguments))
         return repr(f"{find_optimizer(name) or name}({ordered})")
-    return _ordered(value)
+    return _sort_keys(value)
 
 
-def _ordered(value: object) -> str:
+def _sort_keys(value: object) -> str:
     if isinstance(value, dict):
-        return (
-            "{" + ",".join(sorted(f"{key!r}:{_ordered(item)}" for key, item in value.items())) + "}"
-        )
+        items = sorted(f"{key!r}:{_sort_keys(item)}" for key, item in value.items())
+        return "{" + ",".join(items) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(_ordered(item) for item in value) + "]"
+        return "[" + ",".join(map(_sort_keys, value)) + "]"
     return repr(value)
 
 
-def refuse_unknown(given: Iterable[str], accepted: tuple[str, ...]) -> None:
-    """Raises InvalidParameter for the first key that is not accepted."""
-    for key in given:
+def refuse_unknown(keys: Iterable[str], accepted: tuple[str, ...]) -> None:
+    """Check that all keys are accepted.
+
+    Raises:
+        InvalidParameter: a key is not accepted.
+    """
+    for key in keys:
         if key not in accepted:
             raise InvalidParameter(
                 f"{key} is not currently accepted as a parameter.", hint=near_matches(key, accepted)
@@ -209,7 +212,11 @@ def _loss_name(value: object, functions: Functions | None) -> str:
 
 
 def _custom(value: object, functions: Functions | None, refusal: str, hint: str) -> str:
-    """The name of a custom function, its case kept; raises where there is none of it."""
+    """Return the name of a custom function, in its original case.
+
+    Raises:
+        InvalidParameter: the function is missing.
+    """
     if not isinstance(value, str):
         raise InvalidParameter(refusal, hint=hint)
     if functions is None:
@@ -226,8 +233,6 @@ def _custom(value: object, functions: Functions | None, refusal: str, hint: str)
 
 
 def _metrics(key: str, value: object, functions: Functions | None) -> Metrics:
-    if value is None:
-        return ()
     if isinstance(value, list):
         return tuple(_output_metrics(item, functions) for item in value)
     if isinstance(value, dict):
@@ -241,15 +246,17 @@ def _metrics(key: str, value: object, functions: Functions | None) -> Metrics:
 
 
 def _output_metrics(value: object, functions: Functions | None) -> OutputMetrics:
-    """An entry of a list of metrics: a metric, or those of one output."""
+    """Return an entry of a list of metrics: a metric, or the metrics of one output."""
     if isinstance(value, list):
         return [_metric_name(item, functions) for item in value]
     return None if value is None else _metric_name(value, functions)
 
 
-def _as_given(value: object) -> Metrics:
-    """Metrics that were found to be such, in the user's spelling."""
-    return value if isinstance(value, dict) else tuple(value) if isinstance(value, list) else ()
+def _copy_metrics(value: object) -> Metrics:
+    """Return checked metrics in the user's spelling."""
+    if isinstance(value, dict):
+        return value
+    return tuple(value) if isinstance(value, list) else ()
 
 
 def _metric_name(value: object, functions: Functions | None) -> str:
@@ -278,7 +285,7 @@ def _output(key: str, name: object, value: object) -> str:
 
 
 def _weight(item: object, value: object) -> float:
-    number = finite_number(item)
+    number = to_finite_number(item)
     if number is None:
         raise invalid_value("loss_weights", repr(value), "numbers")
     return number

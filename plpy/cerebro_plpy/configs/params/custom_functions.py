@@ -1,9 +1,8 @@
-"""Functions of an administrator that parameters may name beside Keras' own; of each the backend
-knows the digest only.
+"""Custom functions of an administrator, which parameters may name beside those of Keras.
 
-The digest stands in what a trainer is told of a program. So a program is another one where its
-source is, and the segment that fetches the source sees whether it is still the one that the run
-began with.
+The backend uses only their digests. The digest of a source is a part of the trainer's program, so
+programs with different sources differ. The segment that fetches the source checks that it is still
+the one that the run began with.
 """
 
 from __future__ import annotations
@@ -18,45 +17,47 @@ Digests = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Functions:
-    """The functions of an object table: names, their case kept, with the sha256 of their
-    sources.
-    """
+    """The functions of an object table."""
 
     table: str
-    digests: Digests = ()
+    digests: Digests = ()  # names, in their original case, with the sha256 of the sources
 
     def digest(self, name: str) -> str:
-        """The digest of a function; InvalidParameter where the table has none of that name."""
-        found = dict(self.digests).get(name)
-        if found is None:
+        """Return the digest of a function.
+
+        Raises:
+            InvalidParameter: the table does not have the function.
+        """
+        digest = dict(self.digests).get(name)
+        if digest is None:
             raise InvalidParameter(
                 f"custom function '{name}' is not defined in object table '{self.table}'!",
                 hint=f"It has {', '.join(known for known, _ in self.digests) or 'no functions'}; "
                 "case matters. An administrator can add one by load_custom_function().",
             )
-        return found
+        return digest
 
-    def only(self, names: frozenset[str]) -> Functions:
-        """Those of these names, in order."""
+    def select(self, names: frozenset[str]) -> Functions:
+        """Return the functions of these names, sorted."""
         return Functions(self.table, tuple((name, self.digest(name)) for name in sorted(names)))
 
     def to_json(self) -> dict[str, Any]:
-        """As a trainer's program has it."""
+        """Return the functions as a part of the trainer's program."""
         return {"table": self.table, "digests": dict(self.digests)}
 
 
-class Unseen(Functions):
-    """For texts that are read and not trained with: any name may be that of a function."""
+class AnyFunctions(Functions):
+    """Functions for texts that are only parsed: any name may be that of a function."""
 
     def digest(self, name: str) -> str:
         return ""
 
 
-UNSEEN = Unseen("")
+ANY_FUNCTIONS = AnyFunctions("")
 
 
-def functions_in_log(table: object, digests: object) -> Functions | None:
-    """The functions that a run began with, as its log has them."""
+def read_logged_functions(table: object, digests: object) -> Functions | None:
+    """Return the functions that a run began with, from its log."""
     if not isinstance(table, str) or not isinstance(digests, dict) or not digests:
         return None
     return Functions(
@@ -64,8 +65,8 @@ def functions_in_log(table: object, digests: object) -> Functions | None:
     )
 
 
-def changes(before: Functions | None, now: Functions | None) -> list[str]:
-    """Names of functions that a run began with and that now are others, or gone."""
+def list_changed_functions(before: Functions | None, now: Functions | None) -> list[str]:
+    """Return the names of functions whose source has changed since a run began, or is gone."""
     current = dict(now.digests) if now else {}
     return [
         name for name, digest in (before.digests if before else ()) if current.get(name) != digest

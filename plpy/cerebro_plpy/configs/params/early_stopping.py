@@ -1,6 +1,4 @@
-"""The callback EarlyStopping: what it watches, in the words of Keras, and the rule that it comes
-to.
-"""
+"""The callback EarlyStopping: the metric that it monitors, and its rule."""
 
 from __future__ import annotations
 
@@ -8,7 +6,12 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from cerebro_plpy.configs.params.keras_names import find_metric, near_matches
-from cerebro_plpy.configs.params.literals import boolean, invalid_value, number, whole
+from cerebro_plpy.configs.params.literals import (
+    invalid_value,
+    read_boolean,
+    read_number,
+    read_whole_number,
+)
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.limits import PARAMETERS
 from cerebro_plpy.records import asdict, dataclass
@@ -16,25 +19,29 @@ from cerebro_plpy.scheduling.search.early_stopping_rule import EarlyStoppingRule
 
 NAME = "EarlyStopping"
 KEYS = (
-    "monitor", "min_delta", "patience", "verbose", "mode", "baseline", "restore_best_weights",
+    "monitor",
+    "min_delta",
+    "patience",
+    "verbose",
+    "mode",
+    "baseline",
+    "restore_best_weights",
     "start_from_epoch",
-)  # fmt: skip
+)
 MODES = ("auto", "min", "max")
 VALIDATION = "val_"
 
 
-class Watched(NamedTuple):
-    """A series of values: the data set that they are of, and the name under which they are
-    logged.
-    """
+class MonitoredSeries(NamedTuple):
+    """A metric over a data set."""
 
     dataset: str
-    name: str
+    name: str  # in the log
 
 
 @dataclass(frozen=True)
 class EarlyStopping:
-    """When a configuration is stopped, and whether its model is then that of its best epoch."""
+    """The arguments of the callback, named as in Keras."""
 
     monitor: str = "val_loss"
     mode: str = "auto"
@@ -44,42 +51,56 @@ class EarlyStopping:
     baseline: float | None = None
     start_from_epoch: int = 0
 
-    def rule(self, larger: bool) -> EarlyStoppingRule:
-        """The rule, where larger values are better, or smaller ones."""
+    def make_rule(self, larger: bool) -> EarlyStoppingRule:
+        """Return the rule.
+
+        Args:
+            larger: larger values are better.
+        """
         return EarlyStoppingRule(
-            self.patience, self.min_delta, self.baseline, self.start_from_epoch, larger
+            patience=self.patience,
+            min_delta=self.min_delta,
+            baseline=self.baseline,
+            start_from_epoch=self.start_from_epoch,
+            larger_is_better=larger,
         )
 
     @property
-    def watched(self) -> Watched:
-        """What is watched.
+    def monitored(self) -> MonitoredSeries:
+        """Return the monitored series.
 
-        >>> EarlyStopping().watched
-        Watched(dataset='validation', name='loss')
+        >>> EarlyStopping().monitored
+        MonitoredSeries(dataset='validation', name='loss')
         """
         if self.monitor.startswith(VALIDATION):
-            return Watched("validation", _logged(self.monitor[len(VALIDATION) :]))
-        return Watched("training", _logged(self.monitor))
+            return MonitoredSeries("validation", _logged(self.monitor[len(VALIDATION) :]))
+        return MonitoredSeries("training", _logged(self.monitor))
 
     @property
     def text(self) -> str:
-        """The call that it stands for.
+        """Return the call as text.
 
         >>> EarlyStopping("val_loss", restore_best_weights=True, patience=8).text
         "EarlyStopping(monitor='val_loss', restore_best_weights=True, patience=8)"
         """
-        usual = asdict(EarlyStopping())
-        told = [
-            f"{k}={value!r}"
-            for k, value in asdict(self).items()
-            if k == "monitor" or value != usual[k]
+        defaults = asdict(EarlyStopping())
+        arguments = [
+            f"{key}={value!r}"
+            for key, value in asdict(self).items()
+            if key == "monitor" or value != defaults[key]
         ]
-        return f"{NAME}({', '.join(told)})"
+        return f"{NAME}({', '.join(arguments)})"
 
-    def check(self, owner: str, computed: Collection[Watched]) -> None:
-        """Raises InvalidParameter unless what it watches is among what is computed."""
-        if self.watched not in computed:
-            known = [VALIDATION * (each.dataset == "validation") + each.name for each in computed]
+    def check(self, owner: str, computed: Collection[MonitoredSeries]) -> None:
+        """Check that the monitored series is computed.
+
+        Raises:
+            InvalidParameter: it is not.
+        """
+        if self.monitored not in computed:
+            known = [
+                VALIDATION * (series.dataset == "validation") + series.name for series in computed
+            ]
             raise InvalidParameter(
                 f"{owner} monitors {self.monitor!r}, which this call does not compute.",
                 detail=f"It computes: {', '.join(known) or 'nothing'}.",
@@ -88,10 +109,15 @@ class EarlyStopping:
             )
 
 
-def early_stopping(arguments: Mapping[str, object]) -> EarlyStopping:
-    """The callback that has these arguments, all of which may be left out."""
+def make_early_stopping(arguments: Mapping[str, object]) -> EarlyStopping:
+    """Return the callback with these arguments; all are optional.
+
+    Raises:
+        InvalidParameter: an argument is invalid.
+    """
     default = EarlyStopping()
-    monitor, mode = arguments.get("monitor", default.monitor), arguments.get("mode", default.mode)
+    monitor = arguments.get("monitor", default.monitor)
+    mode = arguments.get("mode", default.mode)
     if not isinstance(monitor, str) or not monitor:
         raise invalid_value("monitor", repr(monitor), "a name such as 'val_loss' or 'val_accuracy'")
     if mode not in MODES:
@@ -100,12 +126,12 @@ def early_stopping(arguments: Mapping[str, object]) -> EarlyStopping:
     return EarlyStopping(
         monitor=monitor,
         mode=str(mode),
-        restore_best_weights=boolean(
+        restore_best_weights=read_boolean(
             "restore_best_weights", arguments.get("restore_best_weights", False)
         ),
         patience=_count("patience", arguments),
-        min_delta=abs(float(number("min_delta", arguments.get("min_delta", 0.0)))),
-        baseline=None if baseline is None else float(number("baseline", baseline)),
+        min_delta=abs(float(read_number("min_delta", arguments.get("min_delta", 0.0)))),
+        baseline=None if baseline is None else float(read_number("baseline", baseline)),
         start_from_epoch=_count("start_from_epoch", arguments),
     )
 
@@ -115,8 +141,8 @@ def _logged(name: str) -> str:
 
 
 def _count(key: str, arguments: Mapping[str, object]) -> int:
-    value = whole(key, arguments.get(key, 0))
-    most = PARAMETERS[key].most
-    if value > most:
-        raise invalid_value(key, repr(value), f"a whole number of at most {most}")
+    value = read_whole_number(key, arguments.get(key, 0))
+    maximum = PARAMETERS[key].maximum
+    if value > maximum:
+        raise invalid_value(key, repr(value), f"a whole number of at most {maximum}")
     return value

@@ -1,95 +1,112 @@
-"""Fit parameter strings: how a configuration goes through the data, checked before anything is
-trained.
-"""
+"""Fit parameter strings of a configuration, checked before the training."""
 
 from __future__ import annotations
 
-from cerebro_plpy.configs.params.callbacks import NONE, Callbacks, parse_callbacks
+from cerebro_plpy.configs.params.callbacks import NO_CALLBACKS, Callbacks, parse_callbacks
 from cerebro_plpy.configs.params.compile_params import refuse_unknown
-from cerebro_plpy.configs.params.literals import boolean, finite_number, invalid_value, keywords
+from cerebro_plpy.configs.params.literals import (
+    invalid_value,
+    parse_keywords,
+    read_boolean,
+    to_finite_number,
+)
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.limits import CLASSES, PARAMETERS
 from cerebro_plpy.records import dataclass, field
 
 FIT_KEYS = (
-    "batch_size", "epochs", "shuffle", "verbose", "class_weight", "initial_epoch",
-    "steps_per_epoch", "callbacks",
-)  # fmt: skip
-LARGEST_WEIGHT = 2.0**127  # as large a power of two as float32 holds
-MAX_CLASSES = CLASSES.most
+    "batch_size",
+    "epochs",
+    "shuffle",
+    "verbose",
+    "class_weight",
+    "initial_epoch",
+    "steps_per_epoch",
+    "callbacks",
+)
+LARGEST_WEIGHT = 2.0**127  # the largest power of two in float32
+MAX_CLASSES = CLASSES.maximum
 
 
 @dataclass(frozen=True)
 class FitParams:
-    """How a visit goes through its partition.
-
-    `epochs` counts passes over the partition in one visit from `initial_epoch` on; a pass takes at
-    most `steps_per_epoch` batches. `class_weight` has (class, weight) pairs, by class; None where
-    none is given. `notices` tells of settings that mean something else here.
-    """
+    """The fit parameters of a visit, named as in Keras."""
 
     batch_size: int = 32
-    epochs: int = 1
+    epochs: int = 1  # one more than the last pass over the partition, as passes count from 0
     shuffle: bool = True
     verbose: int = 0
-    class_weight: tuple[tuple[int, float], ...] | None = None
-    initial_epoch: int = 0
-    steps_per_epoch: int | None = None
-    callbacks: Callbacks = NONE
+    class_weight: tuple[tuple[int, float], ...] | None = None  # pairs of class and weight, by class
+    initial_epoch: int = 0  # number of the first pass
+    steps_per_epoch: int | None = None  # largest number of batches in a pass
+    callbacks: Callbacks = NO_CALLBACKS
     notices: tuple[str, ...] = field(default=(), compare=False)
+    """Notices on settings with another meaning here."""
 
     @property
     def passes(self) -> int:
-        """Passes over the partition in one visit."""
+        """Return the number of passes over the partition in one visit."""
         return self.epochs - self.initial_epoch
 
     def to_json(self) -> dict[str, object]:
-        """As the trainer wants it: `epochs` is the number of passes, `class_weight` a list by
-        class.
+        """Return the parameters for the trainer.
+
+        `epochs` is the number of passes, and `class_weight` is a list by class.
 
         >>> FitParams(epochs=3, initial_epoch=1, class_weight=((2, 5.0),)).to_json()["class_weight"]
         [1.0, 1.0, 5.0]
         """
-        weights = dict(self.class_weight or ())
+        class_weight = None
+        if self.class_weight:
+            weights = dict(self.class_weight)
+            class_weight = [weights.get(number, 1.0) for number in range(max(weights) + 1)]
         return {
             "batch_size": self.batch_size,
             "epochs": self.passes,
             "shuffle": self.shuffle,
             "steps_per_epoch": self.steps_per_epoch,
-            "class_weight": [weights.get(i, 1.0) for i in range(max(weights) + 1)]
-            if weights
-            else None,
+            "class_weight": class_weight,
         }
 
 
 def parse_fit_params(text: str | None) -> FitParams:
-    """The fit parameters written as `key=value, …`; None and empty text mean the defaults.
+    """Parse fit parameters such as `key=value, …`; None and empty text mean the defaults.
+
+    Raises errors as `parse_compile_params`.
 
     >>> parse_fit_params("epochs=2").epochs
     2
-
-    Raises as `parse_compile_params` does.
     """
-    given = keywords(text or "")
-    refuse_unknown(given, FIT_KEYS)
+    values = parse_keywords(text or "")
+    refuse_unknown(values, FIT_KEYS)
     default = FitParams()
-    epochs = _positive("epochs", given.get("epochs", default.epochs))
-    steps = given.get("steps_per_epoch")
+    epochs = _positive("epochs", values.get("epochs", default.epochs))
+    batch_size = _positive("batch_size", values.get("batch_size", default.batch_size))
+    shuffle = values.get("shuffle", default.shuffle)
+    notices: tuple[str, ...] = ()
+    if shuffle == "batch":
+        shuffle = True
+        notices = ("shuffle='batch' is shuffle=True: rows change places within a buffer",)
+    shuffle = read_boolean("shuffle", shuffle)
+    verbose = _verbosity(values.get("verbose", default.verbose))
+    class_weight = _class_weight(values.get("class_weight"))
+    initial_epoch = _initial_epoch(values.get("initial_epoch", default.initial_epoch), epochs)
+    steps = values.get("steps_per_epoch")
+    if steps is not None:
+        steps = _positive("steps_per_epoch", steps)
+    callbacks = default.callbacks
+    if values.get("callbacks") is not None:
+        callbacks = parse_callbacks(values["callbacks"])
     return FitParams(
-        batch_size=_positive("batch_size", given.get("batch_size", default.batch_size)),
+        batch_size=batch_size,
         epochs=epochs,
-        shuffle=given.get("shuffle") == "batch"
-        or boolean("shuffle", given.get("shuffle", default.shuffle)),
-        verbose=_verbosity(given.get("verbose", default.verbose)),
-        class_weight=_class_weight(given.get("class_weight")),
-        initial_epoch=_initial_epoch(given.get("initial_epoch", default.initial_epoch), epochs),
-        steps_per_epoch=None if steps is None else _positive("steps_per_epoch", steps),
-        callbacks=default.callbacks
-        if given.get("callbacks") is None
-        else parse_callbacks(given["callbacks"]),
-        notices=("shuffle='batch' is shuffle=True: rows change places within a buffer",)
-        if given.get("shuffle") == "batch"
-        else (),
+        shuffle=shuffle,
+        verbose=verbose,
+        class_weight=class_weight,
+        initial_epoch=initial_epoch,
+        steps_per_epoch=steps,
+        callbacks=callbacks,
+        notices=notices,
     )
 
 
@@ -114,7 +131,7 @@ def _class_weight(value: object) -> tuple[tuple[int, float], ...] | None:
 
 
 def _weight(item: object, value: object) -> float:
-    number = finite_number(item)
+    number = to_finite_number(item)
     if number is None or not 0 <= number <= LARGEST_WEIGHT:
         raise invalid_value("class_weight", repr(value), "weights that are numbers of at least 0")
     return float(number)
@@ -133,9 +150,9 @@ def _initial_epoch(value: object, epochs: int) -> int:
 
 
 def _positive(key: str, value: object) -> int:
-    most = PARAMETERS[key].most
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= most:
-        raise invalid_value(key, repr(value), f"a whole number from 1 to {most}")
+    maximum = PARAMETERS[key].maximum
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= maximum:
+        raise invalid_value(key, repr(value), f"a whole number from 1 to {maximum}")
     return value
 
 

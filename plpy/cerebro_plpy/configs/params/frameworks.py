@@ -1,4 +1,4 @@
-"""The frameworks that train, and which of them a call asks for."""
+"""The frameworks that train, and the argument that selects them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ BACKENDS = ("tensorflow", "jax", "torch")
 AUTO = "auto"
 
 
-def frameworks_of(backend: str | None, mst_keys: Iterable[int]) -> dict[int, str]:
-    """The frameworks that the argument names; none where they are to be chosen.
+def list_frameworks(backend: str | None, mst_keys: Iterable[int]) -> dict[int, str]:
+    """Return the requested framework by mst_key; empty if frameworks are chosen automatically.
 
-    >>> frameworks_of("jax", [1, 2]), frameworks_of("auto", [1])
+    >>> list_frameworks("jax", [1, 2]), list_frameworks("auto", [1])
     ({1: 'jax', 2: 'jax'}, {})
     """
     return {} if backend == AUTO else dict.fromkeys(mst_keys, backend or BACKENDS[0])

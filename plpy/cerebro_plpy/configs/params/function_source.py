@@ -1,7 +1,7 @@
-"""Sources of custom functions, checked as far as that is possible without running them.
+"""Sources of custom functions, checked as far as possible without running them.
 
-What is registered is Python's text and nothing else: an administrator can read what will run on
-every host, which nobody can of a pickle.
+Only Python's source text is registered: unlike a pickle, an administrator can read it before it
+runs on every host.
 """
 
 from __future__ import annotations
@@ -25,16 +25,21 @@ CONVERT = (
 
 
 def check_source(source: bytes | str | None, name: str | None) -> tuple[bytes, str]:
-    """A source as it is stored, and its name; raises where it is none that defines the name at its
-    top level.
+    """Return a source as it is stored, and the name of its function.
+
+    Raises:
+        NullNotAllowed: an argument is NULL.
+        InvalidParameter: the name is invalid, or the source does not define it at the top level.
+        InvalidText: the source is not Python.
+        FeatureNotSupported: the source is a pickle.
     """
     if name is None:
         raise NullNotAllowed(f"{TITLE}: function name cannot be NULL!")
     if source is None:
         raise NullNotAllowed(f"{TITLE}: function object cannot be NULL!", hint=CONVERT)
     _check_name(name)
-    text = textwrap.dedent(_text(source))  # it may be copied from an indented example
-    names = sorted(set(_defined(_parsed(text, source))))
+    text = textwrap.dedent(_decode(source))  # it may be copied from an indented example
+    names = sorted(set(_list_names(_parse(text, source))))
     if name not in names:
         raise InvalidParameter(
             f"{TITLE}: Invalid function object: its source does not define {name!r} at the top "
@@ -44,10 +49,8 @@ def check_source(source: bytes | str | None, name: str | None) -> tuple[bytes, s
     return text.encode(), name
 
 
-def top_k_accuracy(k: int | None) -> tuple[str, str]:
-    """The source and the name of a metric: whether the right class is among the k most probable
-    ones.
-    """
+def make_top_k_accuracy(k: int | None) -> tuple[str, str]:
+    """Return the source and the name of a metric: the class is among the k most probable ones."""
     if k is None:
         raise NullNotAllowed(
             f"{TITLE}: k cannot be NULL!", hint="Expected a positive whole number."
@@ -62,19 +65,17 @@ def top_k_accuracy(k: int | None) -> tuple[str, str]:
 def _check_name(name: str) -> None:
     if not name.isidentifier():
         raise InvalidParameter(f"{TITLE}: function name {name[:80]!r} is not a name of Python.")
-    known = find_loss(name) or find_metric(name)
-    if known:
+    keras_name = find_loss(name) or find_metric(name)
+    if keras_name:
         raise InvalidParameter(
-            f"{TITLE}: function name {name!r} is one of Keras' own, {known}, which would be used "
-            "in its place.",
+            f"{TITLE}: function name {name!r} is one of Keras' own, {keras_name}, which would be "
+            "used in its place.",
             hint="Choose another name.",
         )
 
 
-def _text(source: bytes | str) -> str:
-    """The source as text; a pickle is refused, and told apart so that its owner learns what to do
-    instead.
-    """
+def _decode(source: bytes | str) -> str:
+    """Return the source as text; the error for a pickle has a hint for its owner."""
     if isinstance(source, str):
         return source
     if source[:1] == b"\x80":
@@ -91,7 +92,7 @@ def _text(source: bytes | str) -> str:
         ) from error
 
 
-def _parsed(text: str, source: bytes | str) -> ast.Module:
+def _parse(text: str, source: bytes | str) -> ast.Module:
     if len(text) > MAX_LENGTH:
         raise InvalidText(
             f"{TITLE}: Invalid function object: its source has {len(text)} characters; expected at "
@@ -100,27 +101,27 @@ def _parsed(text: str, source: bytes | str) -> ast.Module:
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the source; nobody would see it
+            warnings.simplefilter("ignore")  # about the source; they would not reach the user
             return ast.parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         if _is_pickle(text.encode() if isinstance(source, str) else source):
             raise _pickle() from error
-        where = (
-            f" in line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        )
-        what = error.msg if isinstance(error, SyntaxError) else str(error)
+        location = ""
+        message = str(error)
+        if isinstance(error, SyntaxError):
+            message = error.msg
+            if error.lineno:
+                location = f" in line {error.lineno}"
         raise InvalidText(
-            f"{TITLE}: Invalid function object: invalid syntax{where}.",
-            detail=what or None,
+            f"{TITLE}: Invalid function object: invalid syntax{location}.",
+            detail=message or None,
             hint=CONVERT,
         ) from error
 
 
 def _is_pickle(data: bytes) -> bool:
-    """Whether bytes are a pickle of whatever protocol; they are taken apart, and nothing in them is
-    called.
-    """
-    import pickletools  # of no use to a call that trains
+    """Return True if bytes are a pickle of any protocol; it is parsed, but never run."""
+    import pickletools  # rarely needed
 
     try:
         return sum(1 for _ in pickletools.genops(data)) > 0
@@ -135,8 +136,8 @@ def _pickle() -> FeatureNotSupported:
     )
 
 
-def _defined(module: ast.Module) -> Iterator[str]:
-    """The names that a module defines at its top level, whatever happens when it runs."""
+def _list_names(module: ast.Module) -> Iterator[str]:
+    """Yield the names that a module defines at its top level, as far as its text shows them."""
     for node in module.body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield node.name

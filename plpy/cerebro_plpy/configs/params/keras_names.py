@@ -1,6 +1,6 @@
-"""Names that Keras knows, as data: the backend must refuse unknown ones and never imports Keras.
+"""Names of Keras, as data: the backend must refuse unknown ones and never imports Keras.
 
-A unit test compares these tables with the installed Keras, so that they cannot rot.
+A unit test compares these tables with the installed Keras.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _optimizer(learning_rate: float, arguments: str = "") -> Optimizer:
     return Optimizer(learning_rate, _words(arguments))
 
 
-# What every optimizer's constructor takes besides its own arguments.
+# Arguments of the constructors of all optimizers.
 COMMON_ARGUMENTS = _words(
     "learning_rate weight_decay clipnorm clipvalue global_clipnorm use_ema ema_momentum "
     "ema_overwrite_frequency loss_scale_factor gradient_accumulation_steps name"
@@ -63,7 +63,7 @@ WHOLE_ARGUMENTS = _words(
 TEXT_ARGUMENTS = _words("name")
 LIST_ARGUMENTS = _words("exclude_layers")
 
-# Keras 2 arguments that mean nothing in Keras 3.
+# Keras 2 arguments without a meaning in Keras 3.
 DROPPED_ARGUMENTS = _words("schedule_decay jit_compile")
 
 # Learning rate schedules and their constructor arguments.
@@ -80,7 +80,7 @@ SCHEDULES: Mapping[str, frozenset[str]] = {
     ),
 }
 
-# A schedule of our own, beside those of Keras: it has fallen at the end of each of its cycles.
+# A schedule beside those of Keras: the learning rate has fallen at the end of each of its cycles.
 CYCLES = "CosineCycles"
 OWN_SCHEDULES: Mapping[str, frozenset[str]] = {
     CYCLES: _words("warmup_target decay_steps first_decay_steps t_mul cycles name"),
@@ -162,7 +162,7 @@ _METRICS = _spellings(METRICS)
 
 
 def find_optimizer(name: str) -> str | None:
-    """The class name of an optimizer, whatever its case; None if there is none.
+    """Return the class name of an optimizer in any case; None if it is unknown.
 
     >>> find_optimizer("adamw")
     'AdamW'
@@ -171,17 +171,17 @@ def find_optimizer(name: str) -> str | None:
 
 
 def find_loss(name: str) -> str | None:
-    """The Keras 3 name of a loss."""
+    """Return the Keras 3 name of a loss; None if it is unknown."""
     return _LOSSES.get(name.lower())
 
 
 def find_metric(name: str) -> str | None:
-    """The Keras 3 name of a metric that needs no arguments."""
+    """Return the Keras 3 name of a metric without required arguments; None if it is unknown."""
     return _METRICS.get(name.lower())
 
 
 def near_matches(name: str, known: Iterable[str]) -> str:
-    """A hint naming what `known` holds that looks like `name`, or all of it."""
+    """Return a hint with the known names that are similar, or with all known names."""
     import difflib  # of no use to a call that goes well
 
     choices = {choice.lower(): choice for choice in known}
@@ -191,22 +191,23 @@ def near_matches(name: str, known: Iterable[str]) -> str:
     return "Known are: " + ", ".join(sorted(choices.values())) + "."
 
 
-# Layers that leave the last dimension of their input as it is.
+# Layers that do not change the last dimension of their input.
 KEEPS_WIDTH = _words("""
     Activation ActivityRegularization AlphaDropout BatchNormalization Dropout ELU GaussianDropout
     GaussianNoise Identity LayerNormalization LeakyReLU Masking PReLU ReLU Rescaling
-        RMSNormalization Softmax
-    UnitNormalization""")
+    RMSNormalization Softmax UnitNormalization""")
 
 
 def larger_is_better(metric: str) -> bool:
-    """Whether a larger value of a metric is the better one.
+    """Return True if larger values of a metric are better.
 
-    >>> (larger_is_better("accuracy"), larger_is_better("loss"),
-    ...  larger_is_better("mean_squared_error"))
-    (True, False, False)
+    >>> larger_is_better("accuracy"), larger_is_better("loss")
+    (True, False)
+    >>> larger_is_better("mean_squared_error")
+    False
     """
-    smaller = (
-        metric in LOSSES or "loss" in metric or "error" in metric or metric.startswith("false_")
-    )
-    return metric == "cosine_similarity" or not smaller
+    if metric == "cosine_similarity":
+        return True
+    if metric in LOSSES or metric.startswith("false_"):
+        return False
+    return "loss" not in metric and "error" not in metric

@@ -1,8 +1,7 @@
-"""The only door between a user's parameter text and Python's parser: text becomes literals, never
-code.
+"""Parameter texts as literals, parsed by Python's parser; this module alone does so.
 
-MADlib's parameter strings and grids are written in Python's own syntax. Python's parser reads them
-here, and every value must be a literal; nothing is looked up, called or evaluated.
+MADlib's parameter strings and grids have Python's syntax. Every value must be a literal; names are
+never looked up, called or evaluated.
 """
 
 from __future__ import annotations
@@ -18,21 +17,23 @@ from cerebro_plpy.errors import InvalidParameter, InvalidText
 # stack.
 MAX_LENGTH = 100_000
 CALLS = ("callbacks",)
-"""Keys whose value is no literal but a list of calls: it is passed on as text, for `called` to
-read.
-"""
+"""Keys whose value is a list of calls, not a literal: it stays a text, for `parse_calls`."""
 
 
-def keywords(text: str, unquoted: Collection[str] = ()) -> dict[str, object]:
-    """The literals of `key=value, …` in the order written; a name or call after a key of `unquoted`
-    is text.
+def parse_keywords(text: str, unquoted: Collection[str] = ()) -> dict[str, object]:
+    """Return the literals of `key=value, …`, in order.
 
-    >>> keywords("batch_size = 8,epochs=1")
+    Args:
+        unquoted: keys whose value may also be a name or a call, which is returned as text.
+
+    Raises:
+        InvalidText: the text has another form.
+        InvalidParameter: a value is not a literal.
+
+    >>> parse_keywords("batch_size = 8,epochs=1")
     {'batch_size': 8, 'epochs': 1}
-    >>> keywords("optimizer=SGD(lr=0.1)", ["optimizer"])
+    >>> parse_keywords("optimizer=SGD(lr=0.1)", ["optimizer"])
     {'optimizer': 'SGD(lr=0.1)'}
-
-    Raises InvalidText for text of another form and InvalidParameter for a value that is no literal.
     """
     source = f"_({text}\n)"
     node = _expression(source, text)
@@ -41,11 +42,12 @@ def keywords(text: str, unquoted: Collection[str] = ()) -> dict[str, object]:
     return _arguments(node, source, text, unquoted)
 
 
-def call(text: str) -> tuple[str, dict[str, object]]:
-    """The name and the arguments of `Name`, `Name()` or `Name(key=value, …)`; raises as `keywords`
-    does.
+def parse_call(text: str) -> tuple[str, dict[str, object]]:
+    """Return the name and the arguments of `Name`, `Name()` or `Name(key=value, …)`.
 
-    >>> call("Adam(lr=0.1)")
+    Raises errors as `parse_keywords`.
+
+    >>> parse_call("Adam(lr=0.1)")
     ('Adam', {'lr': 0.1})
     """
     source = text.strip()
@@ -58,7 +60,7 @@ def call(text: str) -> tuple[str, dict[str, object]]:
 
 
 def parse_calls(text: str) -> list[tuple[str, dict[str, object]]]:
-    """Names and arguments of `[Name(key=value, …), …]`.
+    """Return the names and arguments of `[Name(key=value, …), …]`.
 
     >>> parse_calls("[A(b='c'), D()]")
     [('A', {'b': 'c'}), ('D', {})]
@@ -67,13 +69,16 @@ def parse_calls(text: str) -> list[tuple[str, dict[str, object]]]:
     node = _expression(source, text)
     if not isinstance(node, ast.List):
         raise InvalidText(f"{quote_shortened(text)} is not of the form [Name(key=value, ...)]")
-    return [call(ast.get_source_segment(source, item) or "") for item in node.elts]
+    return [parse_call(ast.get_source_segment(source, item) or "") for item in node.elts]
 
 
-def dictionary(text: str) -> dict[str, object]:
-    """The dict that a dict literal with text keys stands for; raises InvalidText for anything else.
+def parse_dict(text: str) -> dict[str, object]:
+    """Return the dict of a dict literal with text keys.
 
-    >>> dictionary("{'lr': [0.1, 0.01]}")
+    Raises:
+        InvalidText: the text is something else.
+
+    >>> parse_dict("{'lr': [0.1, 0.01]}")
     {'lr': [0.1, 0.01]}
     """
     node = _expression(text.strip(), text)
@@ -96,7 +101,7 @@ def dictionary(text: str) -> dict[str, object]:
 
 
 def quote_shortened(text: str) -> str:
-    """The text in quotes, shortened, for a message."""
+    """Return a text in quotes, shortened, for a message."""
     return repr(_short(text))
 
 
@@ -104,9 +109,10 @@ def _short(text: str) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-def finite_number(value: object) -> int | float | None:
-    """The value if it is a number that a float can hold, else None; True and False are no numbers
-    here.
+def to_finite_number(value: object) -> int | float | None:
+    """Return the value if it is a number in the range of a float, else None.
+
+    True and False are not numbers here.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
@@ -118,14 +124,13 @@ def _expression(source: str, text: str) -> ast.expr:
         raise InvalidText(f"parameter text is longer than {MAX_LENGTH} characters")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # about the user's text, such as an odd escape; nobody would see it
+            # Warnings about the text, such as an odd escape, would not reach the user.
+            warnings.simplefilter("ignore")
             return ast.parse(source, mode="eval").body
     except SyntaxError as error:
         raise InvalidText(f"invalid syntax in {quote_shortened(text)}", detail=error.msg) from error
     except (ValueError, MemoryError, RecursionError) as error:
-        # A NUL character, or nesting beyond the parser's stack.
+        # The text has a NUL character, or nesting beyond the parser's stack.
         raise InvalidText(
             f"{quote_shortened(text)} cannot be read", detail=str(error) or None
         ) from error
@@ -144,46 +149,46 @@ def _arguments(
         key = str(item.arg)
         if key in values:
             raise InvalidText(f"{key} is given twice in {quote_shortened(text)}")
-        written = str(ast.get_source_segment(source, item.value))
+        source_text = str(ast.get_source_segment(source, item.value))
         if key in unquoted and isinstance(item.value, (ast.Name, ast.Call)):
-            values[key] = written
+            values[key] = source_text
             continue
         try:
             values[key] = _literal(item.value)
         except InvalidText as error:
             if key in CALLS:
-                values[key] = written
+                values[key] = source_text
                 continue
-            raise invalid_value(key, written, "a literal, with text in quotes") from error
+            raise invalid_value(key, source_text, "a literal, with text in quotes") from error
     return values
 
 
-def invalid_value(key: str, written: str, expected: str) -> InvalidParameter:
-    """MADlib's error for a value that a key does not take, with what it takes as the hint."""
+def invalid_value(key: str, source_text: str, expected: str) -> InvalidParameter:
+    """Return MADlib's error for the value of a key, with the expected values as the hint."""
     return InvalidParameter(
-        f"invalid input value for parameter {key}={_short(written)}, please refer to the "
+        f"invalid input value for parameter {key}={_short(source_text)}, please refer to the "
         "documentation",
         hint=f"Expected {expected}.",
     )
 
 
-def boolean(key: str, value: object) -> bool:
-    """The value of a key that takes True or False."""
+def read_boolean(key: str, value: object) -> bool:
+    """Return the value of a key that takes True or False."""
     if not isinstance(value, bool):
         raise invalid_value(key, repr(value), "True or False")
     return value
 
 
-def number(key: str, value: object) -> int | float:
-    """The value of a key that takes a number."""
-    found = finite_number(value)
-    if found is None:
+def read_number(key: str, value: object) -> int | float:
+    """Return the value of a key that takes a number."""
+    number = to_finite_number(value)
+    if number is None:
         raise invalid_value(key, repr(value), "a number")
-    return found
+    return number
 
 
-def whole(key: str, value: object) -> int:
-    """The value of a key that takes a whole number of at least 0."""
+def read_whole_number(key: str, value: object) -> int:
+    """Return the value of a key that takes a whole number of at least 0."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise invalid_value(key, repr(value), "a whole number that is not negative")
     return value

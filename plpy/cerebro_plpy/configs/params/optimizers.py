@@ -1,7 +1,7 @@
-"""Optimizer texts such as 'SGD(lr=0.01, decay=1e-6)' as what Keras 3 builds an optimizer from.
+"""Optimizer texts such as 'SGD(lr=0.01, decay=1e-6)' as configurations of Keras 3.
 
 MADlib users write Keras 2 arguments. Keras 3 refuses some of them and silently ignores others
-(`decay`), so they are rewritten here, where the user can still be told.
+(`decay`). They are therefore rewritten here, where the user still gets a notice.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from cerebro_plpy.configs.params.keras_names import (
     near_matches,
 )
 from cerebro_plpy.configs.params.literals import (
-    boolean,
-    call,
-    finite_number,
     invalid_value,
-    number,
-    whole,
+    parse_call,
+    read_boolean,
+    read_number,
+    read_whole_number,
+    to_finite_number,
 )
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import dataclass, field
 
 _RENAMED = {"lr": "learning_rate"}
 
-# Every argument that the text of some optimizer may hold.
+# All arguments that the text of an optimizer may contain.
 ARGUMENTS = COMMON_ARGUMENTS.union(
     DROPPED_ARGUMENTS,
     _RENAMED,
@@ -46,57 +46,60 @@ ARGUMENTS = COMMON_ARGUMENTS.union(
 
 @dataclass(frozen=True)
 class OptimizerSpec:
-    """An optimizer class of Keras 3 and its constructor arguments as JSON values.
-
-    `notices` tells of settings without an equal in Keras 3, which are left out.
-    """
+    """An optimizer of Keras 3."""
 
     class_name: str
-    config: dict[str, object]
+    config: dict[str, object]  # constructor arguments as JSON values
     notices: tuple[str, ...] = field(default=(), compare=False)
+    """Notices on settings that Keras 3 does not have, which are left out."""
 
     def to_json(self) -> dict[str, object]:
         return {"class_name": self.class_name, "config": dict(self.config)}
 
 
 def parse_optimizer(text: object) -> OptimizerSpec:
-    """The optimizer that 'Name', 'Name()' or 'Name(key=value, …)' stands for; the name in any case.
+    """Parse the text of an optimizer: 'Name', 'Name()' or 'Name(key=value, …)'.
 
-    None as a value means the optimizer's default. Raises InvalidParameter or InvalidText.
+    The case of the name does not matter. None as a value means the optimizer's default.
+
+    Raises:
+        InvalidParameter, InvalidText: the text is invalid.
     """
     if not isinstance(text, str) or not text.strip():
         raise invalid_value("optimizer", repr(text), "text such as 'Adam(lr=0.001)'")
-    name, arguments = call(text)
+    name, arguments = parse_call(text)
     class_name = find_optimizer(name)
     if class_name is None:
         raise InvalidParameter(
             f"model_keras error: invalid optimizer name: {name}",
             hint=near_matches(name, OPTIMIZERS),
         )
-    given = {key: value for key, value in arguments.items() if value is not None}
-    return _spec(class_name, given)
+    arguments = {key: value for key, value in arguments.items() if value is not None}
+    return _make_spec(class_name, arguments)
 
 
-def _spec(class_name: str, given: dict[str, object]) -> OptimizerSpec:
-    dropped = sorted(DROPPED_ARGUMENTS & given.keys())
+def _make_spec(class_name: str, arguments: dict[str, object]) -> OptimizerSpec:
+    dropped = sorted(DROPPED_ARGUMENTS & arguments.keys())
     notices = tuple(
         f"{class_name}: {key} has no equal in Keras 3 and is ignored" for key in dropped
     )
-    config = {key: value for key, value in given.items() if key not in DROPPED_ARGUMENTS}
+    config = {key: value for key, value in arguments.items() if key not in DROPPED_ARGUMENTS}
     if "lr" in config and "learning_rate" in config:
         raise InvalidParameter(f"{class_name}: lr and learning_rate are the same, give one of them")
     decay = config.pop("decay", None)
     checked = {
-        _RENAMED.get(key, key): _checked(class_name, key, value) for key, value in config.items()
+        _RENAMED.get(key, key): _check_argument(class_name, key, value)
+        for key, value in config.items()
     }
     if decay is not None:
-        checked |= _decayed(class_name, checked, number("decay", decay))
+        checked |= _convert_decay(class_name, checked, read_number("decay", decay))
     return OptimizerSpec(class_name, checked, notices)
 
 
-def _decayed(class_name: str, config: dict[str, object], decay: float) -> dict[str, object]:
-    """Keras 2 divided the learning rate by 1 + decay * step, which Keras 3 calls
-    InverseTimeDecay.
+def _convert_decay(class_name: str, config: dict[str, object], decay: float) -> dict[str, object]:
+    """Return the learning rate schedule of the argument `decay`.
+
+    Keras 2 divided the learning rate by 1 + decay * step, which is InverseTimeDecay in Keras 3.
     """
     if decay == 0:
         return {}
@@ -113,7 +116,7 @@ def _decayed(class_name: str, config: dict[str, object], decay: float) -> dict[s
     }
 
 
-def _checked(class_name: str, key: str, value: object) -> object:
+def _check_argument(class_name: str, key: str, value: object) -> object:
     accepted = COMMON_ARGUMENTS | OPTIMIZERS[class_name].arguments
     if _RENAMED.get(key, key) not in accepted:
         raise InvalidParameter(
@@ -125,27 +128,32 @@ def _checked(class_name: str, key: str, value: object) -> object:
     for keys, check in _CHECKS:
         if key in keys:
             return check(key, value)
-    return number(key, value)
+    return read_number(key, value)
 
 
 def _learning_rate(key: str, value: object) -> object:
     if isinstance(value, dict):
         return _schedule(key, value)
-    rate = number(key, value)
+    rate = read_number(key, value)
     if rate < 0:
         raise invalid_value(key, repr(value), "a number that is not negative, or a schedule")
     return rate
 
 
 def _schedule(key: str, value: Mapping[Any, object]) -> dict[str, object]:
-    class_name, config = value.get("class_name"), value.get("config")
-    offered = {**SCHEDULES, **OWN_SCHEDULES}
-    if not isinstance(class_name, str) or class_name not in offered or not isinstance(config, dict):
-        expected = f"{{'class_name': one of {', '.join(sorted(offered))}, 'config': {{...}}}}"
+    class_name = value.get("class_name")
+    config = value.get("config")
+    schedules = {**SCHEDULES, **OWN_SCHEDULES}
+    if (
+        not isinstance(class_name, str)
+        or class_name not in schedules
+        or not isinstance(config, dict)
+    ):
+        expected = f"{{'class_name': one of {', '.join(sorted(schedules))}, 'config': {{...}}}}"
         raise invalid_value(key, repr(value), expected)
-    unknown = [name for name in config if name not in offered[class_name]]
+    unknown = [name for name in config if name not in schedules[class_name]]
     if unknown or not all(_is_plain(item) for item in config.values()):
-        accepted = ", ".join(sorted(offered[class_name]))
+        accepted = ", ".join(sorted(schedules[class_name]))
         raise invalid_value(key, repr(value), f"{class_name} with numbers for {accepted}")
     return {
         "module": "keras.optimizers.schedules" if class_name in SCHEDULES else "cerebro_trainer",
@@ -158,7 +166,7 @@ def _schedule(key: str, value: Mapping[Any, object]) -> dict[str, object]:
 def _is_plain(value: object) -> bool:
     if isinstance(value, list):
         return all(_is_plain(item) for item in value)
-    return value is None or isinstance(value, (bool, str)) or finite_number(value) is not None
+    return value is None or isinstance(value, (bool, str)) or to_finite_number(value) is not None
 
 
 def _text(key: str, value: object) -> str:
@@ -174,25 +182,27 @@ def _texts(key: str, value: object) -> list[str]:
 
 
 _CHECKS: tuple[tuple[frozenset[str], Callable[[str, object], object]], ...] = (
-    (BOOLEAN_ARGUMENTS, boolean),
-    (WHOLE_ARGUMENTS, whole),
+    (BOOLEAN_ARGUMENTS, read_boolean),
+    (WHOLE_ARGUMENTS, read_whole_number),
     (TEXT_ARGUMENTS, _text),
     (LIST_ARGUMENTS, _texts),
 )
 
 
-def goes_on_with(before: OptimizerSpec | None, optimizer: OptimizerSpec) -> str:
-    """What of an earlier state of the same architecture one goes on with: `chunks`, all of it;
-    `warm`, all that fits; `weights_of_chunks` alone, for an optimizer of another class."""
-    if before is None or before.class_name != optimizer.class_name:
+def choose_state_source(previous: OptimizerSpec | None, optimizer: OptimizerSpec) -> str:
+    """Return the part of an earlier state of the same architecture to continue from.
+
+    Returns:
+        `chunks` for all of it, `warm` for all that fits, and `weights_of_chunks` for the weights
+        alone, if the optimizer has another class.
+    """
+    if previous is None or previous.class_name != optimizer.class_name:
         return "weights_of_chunks"
-    return "chunks" if _structure(before) == _structure(optimizer) else "warm"
+    return "chunks" if _structure(previous) == _structure(optimizer) else "warm"
 
 
 def _structure(optimizer: OptimizerSpec) -> dict[str, object]:
-    """What decides which variables an optimizer has: its settings but the learning rate, if that is
-    a number.
-    """
+    """Return the settings that determine the variables: all but a constant learning rate."""
     return {
         **optimizer.config,
         "learning_rate": isinstance(optimizer.config.get("learning_rate"), dict),

@@ -1,9 +1,8 @@
-"""What a configuration asks of each output of its model: losses, weights and metrics, in whatever
-form.
+"""The losses, weights and metrics of each output of a model.
 
-Keras takes one for all outputs, a list by their order, or a dict by their names. Which outputs
-there are, only the architecture tells, so this is found out when a model and its targets come
-together.
+Keras takes one for all outputs, a list in their order, or a dict by their names. The outputs are
+only known from the architecture, so the forms are resolved when a model is combined with its
+targets.
 """
 
 from __future__ import annotations
@@ -16,126 +15,139 @@ from cerebro_plpy.configs.params.keras_names import find_loss
 from cerebro_plpy.errors import InvalidParameter
 
 
-class Measured(NamedTuple):
-    """A metric of a configuration: the name under which its values are logged, and its own."""
+class LoggedMetric(NamedTuple):
+    """A metric of a configuration, and its name in the log."""
 
-    logged: str
+    logged_name: str
     metric: str
 
 
-LOSS = Measured("loss", "loss")
+LOSS = LoggedMetric("loss", "loss")
 
 
-def logged_metrics(
+def name_metrics(
     metrics: Metrics, outputs: Sequence[str], dependent: Sequence[str]
-) -> tuple[Measured, ...]:
-    """The metrics in the order in which a trainer computes them; of several targets each is named
-    after its target.
+) -> tuple[LoggedMetric, ...]:
+    """Return the metrics in the order of computation; of several targets, each has its own names.
 
-    >>> logged_metrics(("mae",), ["o"], ["y"])
-    (Measured(logged='mae', metric='mae'),)
-    >>> [found.logged for found in logged_metrics(("mae",), ["o", "p"], ["y", "z"])]
+    >>> name_metrics(("mae",), ["o"], ["y"])
+    (LoggedMetric(logged_name='mae', metric='mae'),)
+    >>> [metric.logged_name for metric in name_metrics(("mae",), ["o", "p"], ["y", "z"])]
     ['y_mae', 'z_mae']
     """
     return tuple(
-        Measured(name if len(dependent) == 1 else f"{column}_{name}", name)
-        for column, names in zip(dependent, metrics_of(metrics, outputs))
+        LoggedMetric(name if len(dependent) == 1 else f"{column}_{name}", name)
+        for column, names in zip(dependent, list_metrics_by_output(metrics, outputs))
         for name in names
     )
 
 
-def in_order(metrics: Metrics, outputs: Sequence[str]) -> list[str]:
-    """The metrics as they were given, those of the first output first; one that is for all outputs
-    once.
-    """
-    alone = _for_all(metrics)
-    return [alone] if alone else [name for names in metrics_of(metrics, outputs) for name in names]
+def order_metrics(metrics: Metrics, outputs: Sequence[str]) -> list[str]:
+    """Return the metrics as written, output by output; a metric for all outputs only once."""
+    shared = _shared_metric(metrics)
+    if shared:
+        return [shared]
+    return [name for names in list_metrics_by_output(metrics, outputs) for name in names]
 
 
-def metrics_of(metrics: Metrics, outputs: Sequence[str]) -> list[list[str]]:
-    """The metrics of each output: the same for all where a list names one alone, else those of its
-    place or name.
+def list_metrics_by_output(metrics: Metrics, outputs: Sequence[str]) -> list[list[str]]:
+    """Return the metrics of each output.
+
+    A single metric in a list is for all outputs; other lists and dicts have an entry per output.
     """
     if len(outputs) == 1:
         entries = metrics.values() if isinstance(metrics, dict) else metrics
         return [[name for entry in entries for name in _names(entry)]]
     if isinstance(metrics, dict):
         return [_names(metrics.get(name)) for name in outputs]
-    every = [_for_all(metrics)] * len(outputs) if len(metrics) < len(outputs) else metrics
-    return [_names(entry) for entry in every]
+    by_output = metrics
+    if len(metrics) < len(outputs):
+        by_output = (_shared_metric(metrics),) * len(outputs)
+    return [_names(entry) for entry in by_output]
 
 
-def losses_of(compiled: CompileParams, outputs: Sequence[str]) -> list[str | None]:
-    """The loss of each output; None for one that has none."""
+def list_losses_by_output(compiled: CompileParams, outputs: Sequence[str]) -> list[str | None]:
+    """Return the loss of each output; None for an output without a loss."""
     loss = compiled.loss
     if isinstance(loss, dict):
         return [loss.get(name) for name in outputs]
     return [loss] * len(outputs) if isinstance(loss, str) else loss
 
 
-def wants_numbers(loss: str | None) -> bool:
-    """Whether a loss takes numbers of classes; what a custom function takes, its name does not
-    tell.
+def expects_class_numbers(loss: str | None) -> bool:
+    """Return True if a loss takes class numbers; False for a custom function, as it is unknown.
 
-    >>> (wants_numbers("sparse_categorical_crossentropy"), wants_numbers("sparse_of_mine"),
-    ...  wants_numbers(None))
-    (True, False, False)
+    >>> expects_class_numbers("sparse_categorical_crossentropy")
+    True
+    >>> expects_class_numbers("sparse_of_mine"), expects_class_numbers(None)
+    (False, False)
     """
     return loss is not None and loss.startswith("sparse_") and find_loss(loss) is not None
 
 
 def check_outputs(mst_key: int, compiled: CompileParams, name: str, outputs: Sequence[str]) -> None:
-    """Raises where a configuration does not name the outputs of its model, which `name` tells, as
-    it should.
+    """Check that the losses and metrics of a configuration match the outputs of its model.
+
+    Args:
+        name: text for the model in errors.
+
+    Raises:
+        InvalidParameter: a list has another length, or a dict has other names.
     """
-    every = {"loss": compiled.loss, "loss_weights": compiled.loss_weights}
-    some = {"metrics": compiled.metrics, "weighted_metrics": compiled.weighted_metrics}
-    for key, value in {**every, **some}.items():
-        told = f"{key} of mst_key {mst_key}"
+    losses = {"loss": compiled.loss, "loss_weights": compiled.loss_weights}
+    metrics = {"metrics": compiled.metrics, "weighted_metrics": compiled.weighted_metrics}
+    for key, value in {**losses, **metrics}.items():
+        parameter = f"{key} of mst_key {mst_key}"
         if isinstance(value, Mapping):
-            _check_names(told, value, name, outputs)
-            missing = [output for output in outputs if output not in value] if key in every else []
-            if missing:
+            _check_names(parameter, value, name, outputs)
+            missing = [output for output in outputs if output not in value]
+            if missing and key in losses:
                 raise InvalidParameter(
-                    f"{told} leaves out {_listed(missing)}, of the outputs {_listed(outputs)} of "
+                    f"{parameter} leaves out {_join(missing)}, of the outputs {_join(outputs)} of "
                     f"{name}.",
                     hint="Name all outputs.",
                 )
-        elif isinstance(value, (list, tuple)) and not _fits(value, key in some, len(outputs)):
+        elif isinstance(value, (list, tuple)) and not _fits(value, key in metrics, len(outputs)):
             raise InvalidParameter(
-                f"{told} has length {len(value)}, but {name} has {len(outputs)} outputs: "
-                f"{_listed(outputs)}.",
+                f"{parameter} has length {len(value)}, but {name} has {len(outputs)} outputs: "
+                f"{_join(outputs)}.",
                 hint="Give an entry for each output, in their order, or a dict with their names "
                 "as keys.",
             )
 
 
-def _check_names(told: str, given: Iterable[str], name: str, outputs: Sequence[str]) -> None:
-    unknown = [output for output in given if output not in outputs]
+def _check_names(parameter: str, keys: Iterable[str], name: str, outputs: Sequence[str]) -> None:
+    unknown = [key for key in keys if key not in outputs]
     if unknown:
         raise InvalidParameter(
-            f"{told} names {_listed(unknown)}, but the outputs of {name} are: {_listed(outputs)}.",
+            f"{parameter} names {_join(unknown)}, but the outputs of {name} are: {_join(outputs)}.",
             hint="An output has the name of the layer that gives it.",
         )
 
 
-def _fits(given: Sequence[object], metrics: bool, outputs: int) -> bool:
-    """Whether a list can be for so many outputs; one of metrics may be empty, for all, or for a
-    single output.
+def _fits(values: Sequence[object], are_metrics: bool, outputs: int) -> bool:
+    """Return True if a list matches the number of outputs.
+
+    A list of metrics may also be empty, for all outputs, or for a single output.
     """
-    for_all = len(given) == 1 and isinstance(given[0], str)
-    return len(given) == outputs or (metrics and (outputs == 1 or not given or for_all))
+    if len(values) == outputs:
+        return True
+    is_shared = len(values) == 1 and isinstance(values[0], str)
+    return are_metrics and (outputs == 1 or not values or is_shared)
 
 
-def _for_all(metrics: Metrics) -> str | None:
-    """The metric that a list has alone: it is for every output."""
-    first = metrics[0] if isinstance(metrics, tuple) and len(metrics) == 1 else None
-    return first if isinstance(first, str) else None
+def _shared_metric(metrics: Metrics) -> str | None:
+    """Return the only metric of a list, which is for every output, if any."""
+    if isinstance(metrics, tuple) and len(metrics) == 1 and isinstance(metrics[0], str):
+        return metrics[0]
+    return None
 
 
 def _names(entry: OutputMetrics) -> list[str]:
-    return [] if entry is None else [entry] if isinstance(entry, str) else entry
+    if entry is None:
+        return []
+    return [entry] if isinstance(entry, str) else entry
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
     return ", ".join(names)

@@ -1,7 +1,7 @@
 """The callback TensorBoard, whose files a trainer writes as the server's user.
 
-So it is a superuser's only: the backend says so before anything is trained, and the function on a
-segment, which knows who calls it, says so again.
+Only superusers may therefore use it. The backend checks that before the training, and the function
+on a segment, which sees its caller, checks it again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from posixpath import isabs
 
-from cerebro_plpy.configs.params.literals import boolean, invalid_value
+from cerebro_plpy.configs.params.literals import invalid_value, read_boolean
 from cerebro_plpy.records import dataclass
 
 NAME = "TensorBoard"
@@ -28,22 +28,20 @@ WITHOUT_EFFECT = {
     "write_images": False,
     "update_freq": "epoch",
 }
-"""Keys of other versions and other loops, with the values that say nothing."""
+"""Keys of other versions and other loops, with the values that have no meaning."""
 
 
 @dataclass(frozen=True)
 class TensorBoard:
-    """Where a configuration's files go, and what is in them; `ignored` are keys that change nothing
-    here.
-    """
+    """The arguments of the callback, named as in Keras."""
 
     log_dir: str
     histogram_freq: int = 0
     write_graph: bool = True
-    ignored: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()  # keys without an effect here
 
     def folder(self, segment_id: int, run_id: int, mst_key: int) -> str:
-        """The folder of a configuration on a segment, whose id follows log_dir.
+        """Return the folder of a configuration on a segment, whose id follows log_dir.
 
         >>> TensorBoard("/tmp/logs/").folder(1, 7, 3)
         '/tmp/logs/1/run_7_mst_key_3'
@@ -51,13 +49,18 @@ class TensorBoard:
         return f"{self.log_dir}{segment_id}/run_{run_id}_mst_key_{mst_key}"
 
     def wants_histograms(self, epoch: int) -> bool:
-        """Whether weights are shown after an epoch."""
+        """Return True if histograms of weights are written after an epoch."""
         return self.histogram_freq > 0 and epoch % self.histogram_freq == 0
 
 
-def tensorboard(arguments: Mapping[str, object]) -> TensorBoard:
-    """The callback that has these arguments."""
-    log_dir, graph = arguments.get("log_dir"), arguments.get("write_graph", True)
+def make_tensorboard(arguments: Mapping[str, object]) -> TensorBoard:
+    """Return the callback with these arguments.
+
+    Raises:
+        InvalidParameter: an argument is invalid.
+    """
+    log_dir = arguments.get("log_dir")
+    write_graph = arguments.get("write_graph", True)
     frequency = arguments.get("histogram_freq", 0)
     if not isinstance(log_dir, str) or not isabs(log_dir) or "\0" in log_dir:
         raise invalid_value(
@@ -72,4 +75,4 @@ def tensorboard(arguments: Mapping[str, object]) -> TensorBoard:
     ignored = tuple(
         key for key in WITHOUT_EFFECT if key in arguments and arguments[key] != WITHOUT_EFFECT[key]
     )
-    return TensorBoard(log_dir, frequency, boolean("write_graph", graph), ignored)
+    return TensorBoard(log_dir, frequency, read_boolean("write_graph", write_graph), ignored)

@@ -1,6 +1,4 @@
-"""The values that one entry of a parameter grid stands for: a list of choices, or a range to draw
-from.
-"""
+"""The distribution that one entry of a parameter grid stands for: a list of choices, or a range."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from random import Random
 from typing import Union
 
 from cerebro_plpy.configs.params.keras_names import near_matches
-from cerebro_plpy.configs.params.literals import finite_number
+from cerebro_plpy.configs.params.literals import to_finite_number
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.limits import BIGINT
 from cerebro_plpy.records import dataclass
@@ -20,7 +18,7 @@ DISTRIBUTIONS = ("linear", "log", "log_near_one")
 
 @dataclass(frozen=True)
 class Choices:
-    """One of several values, each as likely as the others; equal ones count once."""
+    """One of several distinct values, all equally likely."""
 
     values: tuple[object, ...]
 
@@ -30,25 +28,23 @@ class Choices:
 
 @dataclass(frozen=True)
 class Range:
-    """A number from `low` to `high`, rounded where `whole`.
-
-    'linear' draws it uniformly, 'log' draws its logarithm uniformly, and 'log_near_one' draws the
-    logarithm of its distance from one uniformly (for momentum and the like).
-    """
+    """A number from `low` to `high`."""
 
     low: float
     high: float
     distribution: str
-    whole: bool = False
+    """'linear' draws numbers uniformly, 'log' draws their logarithms uniformly, and 'log_near_one'
+    draws the logarithms of their distances from one uniformly, as for momentum."""
+    is_integer: bool = False
 
     @property
     def values(self) -> Sequence[object] | None:
-        """All values where they can be counted, else None."""
-        return range(int(self.low), int(self.high) + 1) if self.whole else None
+        """Return all values; None if they cannot be counted."""
+        return range(int(self.low), int(self.high) + 1) if self.is_integer else None
 
     def draw(self, random: Random) -> object:
         value = min(max(self._draw(random), self.low), self.high)
-        return round(value) if self.whole else value
+        return round(value) if self.is_integer else value
 
     def _draw(self, random: Random) -> float:
         if self.distribution == "linear":
@@ -58,39 +54,47 @@ class Range:
         return 1 - math.exp(random.uniform(math.log(1 - self.high), math.log(1 - self.low)))
 
 
-Draw = Union[Choices, Range]
+Distribution = Union[Choices, Range]
 
 
-def choices(name: str, values: Sequence[object]) -> Choices:
-    """The distinct values of a list; raises InvalidParameter if it is empty."""
+def make_choices(name: str, values: Sequence[object]) -> Choices:
+    """Return the distinct values of a list.
+
+    Raises:
+        InvalidParameter: the list is empty.
+    """
     if not values:
         raise InvalidParameter(f"the list for '{name}' is empty", hint="Give at least one value.")
     return Choices(tuple({repr(value): value for value in values}.values()))
 
 
-def read_draw(name: str, values: Sequence[object], whole: bool) -> Draw:
-    """What the list given for a parameter stands for.
+def read_distribution(name: str, values: Sequence[object], is_integer: bool) -> Distribution:
+    """Return the distribution that the list of a parameter stands for.
 
-    A list whose only text is its last element is a range, [low, high, distribution]; all others are
-    choices. `whole` says that the parameter takes whole numbers only. Raises InvalidParameter with
-    MADlib's texts.
+    A list whose only text is its last element is a range, [low, high, distribution]; any other list
+    has choices.
+
+    Args:
+        is_integer: the parameter accepts whole numbers only.
+
+    Raises:
+        InvalidParameter: the list is invalid; the texts are MADlib's.
     """
-    if (
-        len(values) > 1
-        and isinstance(values[-1], str)
-        and not any(isinstance(v, str) for v in values[:-1])
-    ):
-        return _range(name, values, whole)
-    return choices(name, values)
+    is_text = [isinstance(value, str) for value in values]
+    if len(values) > 1 and is_text[-1] and not any(is_text[:-1]):
+        return _read_range(name, values, is_integer)
+    return make_choices(name, values)
 
 
-def _range(name: str, values: Sequence[object], whole: bool) -> Range:
+def _read_range(name: str, values: Sequence[object], is_integer: bool) -> Range:
     if len(values) != 3:
         raise InvalidParameter(
             f"DL: '{name}' should have exactly 3 elements if picking from a distribution",
             hint=f"Received {len(values)}: {values!r}.",
         )
-    low, high, distribution = finite_number(values[0]), finite_number(values[1]), str(values[2])
+    low = to_finite_number(values[0])
+    high = to_finite_number(values[1])
+    distribution = str(values[2])
     if distribution not in DISTRIBUTIONS:
         raise InvalidParameter(
             f"DL: Please choose a valid distribution type for '{name}': {list(DISTRIBUTIONS)}",
@@ -102,9 +106,11 @@ def _range(name: str, values: Sequence[object], whole: bool) -> Range:
         raise _bad_bounds(name, values, "bounds above 0 for 'log'")
     if distribution == "log_near_one" and high >= 1:
         raise _bad_bounds(name, values, "bounds below 1 for 'log_near_one'")
-    if whole and not (isinstance(low, int) and isinstance(high, int) and max(-low, high) <= BIGINT):
-        raise _bad_bounds(name, values, f"whole numbers of at most {BIGINT} as bounds")
-    return Range(low, high, distribution, whole)
+    if is_integer:
+        are_integers = isinstance(low, int) and isinstance(high, int)
+        if not are_integers or max(-low, high) > BIGINT:
+            raise _bad_bounds(name, values, f"whole numbers of at most {BIGINT} as bounds")
+    return Range(low, high, distribution, is_integer)
 
 
 def _bad_bounds(name: str, values: Sequence[object], expected: str) -> InvalidParameter:

@@ -1,7 +1,7 @@
-"""Which configurations a search tries: every combination of a grid, random draws, or given lists.
+"""The configurations of a search: all combinations of a grid, random draws, or given lists.
 
-Rows are made as texts, as the model selection table holds them, and each text is read back and
-checked here, so that a table made by this module never names what Keras does not know.
+Rows are built as texts, as in the model selection table. Each text is parsed again and checked, so
+that a table from this module never contains names that Keras does not know.
 """
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, product, repeat
-from math import prod
 from random import Random
 from typing import NamedTuple
 
-from cerebro_plpy.configs.params.compile_params import canonical, parse_compile_params
+from cerebro_plpy.configs.params.compile_params import canonicalize, parse_compile_params
 from cerebro_plpy.configs.params.custom_functions import Functions
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
 from cerebro_plpy.configs.params.literals import quote_shortened
-from cerebro_plpy.configs.search_space.distributions import Draw, Range
+from cerebro_plpy.configs.search_space.distributions import Range
 from cerebro_plpy.configs.search_space.space import (
-    Draws,
+    Distributions,
     Space,
     compile_text,
     fit_text,
@@ -27,9 +26,9 @@ from cerebro_plpy.configs.search_space.space import (
     read_space,
 )
 from cerebro_plpy.errors import CerebroError, InvalidParameter, NullNotAllowed
-from cerebro_plpy.limits import CONFIGS, Poll, never, polled
+from cerebro_plpy.limits import CONFIGS, Poll, no_poll, poll_between
 
-MAX_ROWS = CONFIGS.most
+MAX_ROWS = CONFIGS.maximum
 
 
 class ConfigRow(NamedTuple):
@@ -40,7 +39,7 @@ class ConfigRow(NamedTuple):
     fit_params: str
 
 
-def generate(
+def generate_configs(
     compile_grid: str | None,
     fit_grid: str | None,
     model_ids: Sequence[int],
@@ -48,17 +47,19 @@ def generate(
     num_configs: int | None = None,
     random_state: int | None = None,
     functions: Functions | None = None,
-    poll: Poll = never,
+    poll: Poll = no_poll,
 ) -> tuple[ConfigRow, ...]:
-    """The rows of `generate_model_configs`; `search_type` is 'grid', 'random', or the beginning of
-    one.
+    """Return the rows of `generate_model_configs`.
+
+    Args:
+        search_type: 'grid', 'random', or the beginning of one; None for 'grid'.
     """
-    wanted = "grid" if search_type is None else search_type.strip().lower()
-    if wanted and "random".startswith(wanted):
+    prefix = "grid" if search_type is None else search_type.strip().lower()
+    if prefix and "random".startswith(prefix):
         return random_search(
             compile_grid, fit_grid, model_ids, num_configs, random_state, functions, poll
         )
-    if not wanted or not "grid".startswith(wanted):
+    if not prefix or not "grid".startswith(prefix):
         raise InvalidParameter(
             "DL: 'search_type' must be either 'grid' or 'random'", hint=f"Received {search_type!r}."
         )
@@ -75,9 +76,9 @@ def expand_grid(
     fit_grid: str | None,
     model_ids: Sequence[int],
     functions: Functions | None = None,
-    poll: Poll = never,
+    poll: Poll = no_poll,
 ) -> tuple[ConfigRow, ...]:
-    """Every combination, the model varying fastest, then the fit keys, then the compile keys.
+    """Return all combinations; the model varies fastest, then the fit keys, then the compile keys.
 
     >>> rows = expand_grid("{'loss': ['mse'], 'lr': [0.1]}", "{'epochs': [1, 2]}", [1])
     >>> rows[1].compile_params, rows[1].fit_params
@@ -85,16 +86,16 @@ def expand_grid(
     """
     space = read_space(compile_grid, fit_grid, model_ids, functions, poll)
     if any(
-        isinstance(draw, Range)
-        for draws in (*space.alternatives, space.fit)
-        for draw in draws.values()
+        isinstance(distribution, Range)
+        for distributions in (*space.alternatives, space.fit)
+        for distribution in distributions.values()
     ):
         raise InvalidParameter(
             "DL: Cannot search from a distribution with grid search",
             hint="Use search_type 'random', or list the values.",
         )
     check_size(sum(_size(alternative, space) or 0 for alternative in space.alternatives))
-    return tuple(collapse(_combinations(space)))
+    return tuple(drop_duplicates(_combinations(space)))
 
 
 def random_search(
@@ -104,11 +105,13 @@ def random_search(
     num_configs: int | None,
     random_state: int | None = None,
     functions: Functions | None = None,
-    poll: Poll = never,
+    poll: Poll = no_poll,
 ) -> tuple[ConfigRow, ...]:
-    """`num_configs` different configurations, each value drawn independently.
+    """Return different configurations, each value drawn independently.
 
-    The same `random_state` gives the same rows; NULL gives others each time.
+    Args:
+        num_configs: number of configurations.
+        random_state: seed; None for other rows each time.
     """
     if num_configs is None or num_configs < 1:
         raise InvalidParameter(
@@ -117,10 +120,10 @@ def random_search(
         )
     check_size(num_configs)
     space = read_space(compile_grid, fit_grid, model_ids, functions, poll)
-    found = how_many(space, num_configs)
-    if found < num_configs:
+    available = count_configs(space, num_configs)
+    if available < num_configs:
         raise InvalidParameter(
-            f"DL: 'num_configs' is {num_configs}, but the search space holds {found} different "
+            f"DL: 'num_configs' is {num_configs}, but the search space holds {available} different "
             "configurations",
             hint="Ask for fewer, or use search_type 'grid' to try all of them.",
         )
@@ -130,15 +133,14 @@ def random_search(
 def draw_rows(
     space: Space, count: int, random_state: int | None, existing: Iterable[ConfigRow] = ()
 ) -> tuple[ConfigRow, ...]:
-    """So many different configurations of a space, none of them an existing one; fewer where it
-    holds no more.
-    """
-    random, others = Random(random_state), list(existing)
-    if how_many(space, count + len(others)) == count + len(others):
-        return tuple(islice(collapse(_drawn(space, random), others), count))
-    rest = list(collapse(_combinations(space), others))
-    random.shuffle(rest)
-    return tuple(rest[:count])
+    """Draw different configurations that do not exist yet; fewer if the space is exhausted."""
+    random = Random(random_state)
+    others = list(existing)
+    if count_configs(space, count + len(others)) == count + len(others):
+        return tuple(islice(drop_duplicates(_draw_rows(space, random), others), count))
+    remaining = list(drop_duplicates(_combinations(space), others))
+    random.shuffle(remaining)
+    return tuple(remaining[:count])
 
 
 def cross_product(
@@ -146,11 +148,14 @@ def cross_product(
     compile_list: Sequence[str | None],
     fit_list: Sequence[str | None],
     functions: Functions | None = None,
-    poll: Poll = never,
+    poll: Poll = no_poll,
 ) -> tuple[ConfigRow, ...]:
-    """The rows of `load_model_selection_table`: every model with every compile and every fit text.
+    """Return the rows of `load_model_selection_table`: all models with all texts.
 
-    Rows that `collapse` finds equal are given once. Raises NullNotAllowed for missing texts.
+    Duplicates are dropped as by `drop_duplicates`.
+
+    Raises:
+        NullNotAllowed: texts are missing.
     """
     if not compile_list or None in compile_list:
         raise NullNotAllowed("compile_params_list cannot be NULL", hint="Give at least one text.")
@@ -161,17 +166,23 @@ def cross_product(
     models = read_models(model_ids)
     check_size(len(models) * len(compile_list) * len(fit_list))
     compile_texts = [
-        _checked_compile((text or "").strip(), functions) for text in polled(compile_list, poll)
+        _check_compile_text((text or "").strip(), functions)
+        for text in poll_between(compile_list, poll)
     ]
-    fit_texts = [_checked_fit((text or "").strip()) for text in polled(fit_list, poll)]
+    fit_texts = [_check_fit_text((text or "").strip()) for text in poll_between(fit_list, poll)]
     return tuple(
-        collapse(ConfigRow(*row) for row in polled(product(models, compile_texts, fit_texts), poll))
+        drop_duplicates(
+            ConfigRow(*row) for row in poll_between(product(models, compile_texts, fit_texts), poll)
+        )
     )
 
 
-def collapse(rows: Iterable[ConfigRow], existing: Iterable[ConfigRow] = ()) -> Iterator[ConfigRow]:
-    """The rows in order, less those that equal an earlier or an existing one up to spaces and key
-    order.
+def drop_duplicates(
+    rows: Iterable[ConfigRow], existing: Iterable[ConfigRow] = ()
+) -> Iterator[ConfigRow]:
+    """Yield the rows that do not equal an earlier or an existing one.
+
+    Spaces and the order of keys do not matter.
     """
     seen = {_identity(row) for row in existing}
     for row in rows:
@@ -183,63 +194,68 @@ def collapse(rows: Iterable[ConfigRow], existing: Iterable[ConfigRow] = ()) -> I
 
 def _combinations(space: Space) -> Iterator[ConfigRow]:
     for alternative in space.alternatives:
-        draws = (*alternative.values(), *space.fit.values(), space.models)
-        for values in polled(product(*(draw.values or () for draw in draws)), space.poll):
+        distributions = (*alternative.values(), *space.fit.values(), space.models)
+        values_of_each = [distribution.values or () for distribution in distributions]
+        for values in poll_between(product(*values_of_each), space.poll):
             compiled = dict(zip(alternative, values))
             fitted = dict(zip(space.fit, values[len(alternative) :]))
-            yield made_row(values[-1], compiled, fitted, space.functions)
+            yield make_row(values[-1], compiled, fitted, space.functions)
 
 
-def _drawn(space: Space, random: Random) -> Iterator[ConfigRow]:
-    for _ in polled(repeat(None), space.poll):
+def _draw_rows(space: Space, random: Random) -> Iterator[ConfigRow]:
+    for _ in poll_between(repeat(None), space.poll):
         compiled = _draw(random.choice(space.alternatives), random)
         fitted = _draw(space.fit, random)
-        yield made_row(space.models.draw(random), compiled, fitted, space.functions)
+        yield make_row(space.models.draw(random), compiled, fitted, space.functions)
 
 
-def _draw(draws: Draws, random: Random) -> dict[str, object]:
-    return {key: draw.draw(random) for key, draw in draws.items()}
+def _draw(distributions: Distributions, random: Random) -> dict[str, object]:
+    return {key: distribution.draw(random) for key, distribution in distributions.items()}
 
 
-def made_row(
+def make_row(
     model_id: object,
     compiled: Mapping[str, object],
     fitted: Mapping[str, object],
     functions: Functions | None,
 ) -> ConfigRow:
-    """The row of one combination, its texts checked."""
+    """Return the row of one combination, after a check of its texts."""
     assert isinstance(model_id, int)
     return ConfigRow(
         model_id,
-        _checked_compile(compile_text(compiled), functions),
-        _checked_fit(fit_text(fitted)),
+        _check_compile_text(compile_text(compiled), functions),
+        _check_fit_text(fit_text(fitted)),
     )
 
 
-def _size(alternative: Draws, space: Space) -> int | None:
-    """How many combinations there are; None where a range has no end of values."""
-    counts = [_count(draw) for draw in (*alternative.values(), *space.fit.values(), space.models)]
-    return None if None in counts else prod(count or 0 for count in counts)
+def _size(alternative: Distributions, space: Space) -> int | None:
+    """Return the number of combinations; None if a range is not countable."""
+    size = 1
+    for distribution in (*alternative.values(), *space.fit.values(), space.models):
+        if distribution.values is None:
+            return None
+        size *= len(distribution.values)
+    return size
 
 
-def _count(draw: Draw) -> int | None:
-    return None if draw.values is None else len(draw.values)
+def count_configs(space: Space, maximum: int) -> int:
+    """Count the different configurations of a space, up to a maximum.
 
-
-def how_many(space: Space, wanted: int) -> int:
-    """How many different configurations a space holds; `wanted` where it holds at least as many.
-
-    Alternatives may overlap. Where all together hold more than `wanted` times their number, one of
-    them alone holds enough; only below that must they be counted.
+    Alternatives may overlap. If all together have more than `maximum` times their number, a single
+    one has enough, and the configurations need not be counted.
     """
     sizes = [_size(alternative, space) for alternative in space.alternatives]
-    if None in sizes or sum(size or 0 for size in sizes) > wanted * len(sizes):
-        return wanted
-    return min(wanted, sum(1 for _ in collapse(_combinations(space))))
+    if None in sizes or sum(size or 0 for size in sizes) > maximum * len(sizes):
+        return maximum
+    return min(maximum, sum(1 for _ in drop_duplicates(_combinations(space))))
 
 
 def check_size(rows: int) -> None:
-    """Raises InvalidParameter for more configurations than anybody means to try."""
+    """Check that a number of configurations is not unreasonably large.
+
+    Raises:
+        InvalidParameter: it is too large.
+    """
     if rows > MAX_ROWS:
         raise InvalidParameter(
             f"{rows} configurations were asked for, at most {MAX_ROWS} are generated",
@@ -248,28 +264,28 @@ def check_size(rows: int) -> None:
 
 
 def _identity(row: ConfigRow) -> tuple[int, str, str]:
-    return row.model_id, _one_spelling(row.compile_params), _one_spelling(row.fit_params)
+    return row.model_id, _canonical_text(row.compile_params), _canonical_text(row.fit_params)
 
 
 @lru_cache(maxsize=1024)  # a grid repeats every text for each model and each text of the other kind
-def _one_spelling(text: str | None) -> str:
+def _canonical_text(text: str | None) -> str:
     try:
-        return canonical(text)
-    except CerebroError:  # a row that someone wrote by hand; it equals only itself
+        return canonicalize(text)
+    except CerebroError:  # a row that a user has written by hand; it equals only itself
         return text or ""
 
 
 @lru_cache(maxsize=1024)
-def _checked_compile(text: str, functions: Functions | None) -> str:
-    return _checked(text, "Compile", lambda given: parse_compile_params(given, functions))
+def _check_compile_text(text: str, functions: Functions | None) -> str:
+    return _check_text(text, "Compile", lambda checked: parse_compile_params(checked, functions))
 
 
 @lru_cache(maxsize=1024)
-def _checked_fit(text: str) -> str:
-    return _checked(text, "Fit", parse_fit_params)
+def _check_fit_text(text: str) -> str:
+    return _check_text(text, "Fit", parse_fit_params)
 
 
-def _checked(text: str, kind: str, parse: Callable[[str], object]) -> str:
+def _check_text(text: str, kind: str, parse: Callable[[str], object]) -> str:
     try:
         parse(text)
     except CerebroError as error:

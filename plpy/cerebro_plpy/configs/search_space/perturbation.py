@@ -1,9 +1,8 @@
-"""A configuration near another one: what population based training makes of the parameters of a
-clone.
+"""The perturbation of a configuration: the parameters of a clone in population based training.
 
-As in its authors' experiments and in Ray Tune, a parameter is drawn anew with probability 0.25;
-else a number is multiplied by 0.8 or 1.2 and kept within its range, and a choice moves to a
-neighbour in its list, or stays at its ends.
+As in the experiments of its authors and in Ray Tune, a parameter is drawn anew with probability
+0.25. Otherwise, a number is multiplied by 0.8 or 1.2 and kept within its range. A choice moves to a
+neighbour in its list, or stays at the ends of the list.
 """
 
 from __future__ import annotations
@@ -13,62 +12,70 @@ from random import Random
 
 from cerebro_plpy.configs.params.compile_params import UNQUOTED
 from cerebro_plpy.configs.params.keras_names import find_optimizer
-from cerebro_plpy.configs.params.literals import call, keywords
-from cerebro_plpy.configs.search_space.distributions import Choices, Draw
-from cerebro_plpy.configs.search_space.grid import ConfigRow, made_row
-from cerebro_plpy.configs.search_space.space import Draws, Space
+from cerebro_plpy.configs.params.literals import parse_call, parse_keywords
+from cerebro_plpy.configs.search_space.distributions import Choices, Distribution
+from cerebro_plpy.configs.search_space.grid import ConfigRow, make_row
+from cerebro_plpy.configs.search_space.space import Distributions, Space
 
-RESAMPLED = 0.25
+RESAMPLE_PROBABILITY = 0.25
 FACTORS = (0.8, 1.2)
-RATES = ("lr", "learning_rate")
+LEARNING_RATE_NAMES = ("lr", "learning_rate")
 """Two names of one parameter."""
 
 
-def explored(space: Space, row: ConfigRow, random: Random) -> ConfigRow:
-    """A configuration like one, but for what the space names; its model stays, because its state is
-    gone on from.
+def perturb_config(space: Space, row: ConfigRow, random: Random) -> ConfigRow:
+    """Return a configuration near another one.
+
+    Parameters that are not in the space stay, and so does the model, whose state is continued.
     """
-    compiled = keywords(row.compile_params, UNQUOTED)
-    name, arguments = call(str(compiled.pop("optimizer", "RMSprop")))
-    near = _moved(_alternative(space, name), {"optimizer": name, **arguments, **compiled}, random)
-    return made_row(
-        row.model_id, near, _moved(space.fit, keywords(row.fit_params), random), space.functions
+    compile_values = parse_keywords(row.compile_params, UNQUOTED)
+    name, arguments = parse_call(str(compile_values.pop("optimizer", "RMSprop")))
+    compile_values = {"optimizer": name, **arguments, **compile_values}
+    return make_row(
+        row.model_id,
+        _perturb(_find_alternative(space, name), compile_values, random),
+        _perturb(space.fit, parse_keywords(row.fit_params), random),
+        space.functions,
     )
 
 
-def _alternative(space: Space, optimizer: str) -> Draws:
-    """What the space says of that optimizer; nothing where it does not name it."""
-    for each in space.alternatives:
-        named = each.get("optimizer", Choices((optimizer,)))
-        if find_optimizer(optimizer) in [
-            find_optimizer(str(value)) for value in named.values or ()
-        ]:
-            return each
+def _find_alternative(space: Space, optimizer: str) -> Distributions:
+    """Return the alternative of an optimizer; an empty one if the space does not have it."""
+    class_name = find_optimizer(optimizer)
+    for alternative in space.alternatives:
+        names = alternative.get("optimizer", Choices((optimizer,))).values or ()
+        if class_name in [find_optimizer(str(name)) for name in names]:
+            return alternative
     return {}
 
 
-def _moved(draws: Draws, values: Mapping[str, object], random: Random) -> dict[str, object]:
-    found = dict(values)
-    for key, draw in draws.items():
-        for other in RATES if key in RATES else ():
-            if other != key and other in found:
-                found[key] = found.pop(other)
-        found[key] = move(draw, found.get(key), random)
-    return found
+def _perturb(
+    distributions: Distributions, values: Mapping[str, object], random: Random
+) -> dict[str, object]:
+    perturbed = dict(values)
+    for key, distribution in distributions.items():
+        for other in LEARNING_RATE_NAMES if key in LEARNING_RATE_NAMES else ():
+            if other != key and other in perturbed:
+                perturbed[key] = perturbed.pop(other)
+        perturbed[key] = perturb_value(distribution, perturbed.get(key), random)
+    return perturbed
 
 
-def move(draw: Draw, value: object, random: Random) -> object:
-    """A value near one, or any where there is none that the draw knows."""
-    if random.random() < RESAMPLED:
-        return draw.draw(random)
-    if isinstance(draw, Choices):
-        if value not in draw.values:
-            return draw.draw(random)
-        place = draw.values.index(value) + random.choice((-1, 1))
-        return draw.values[min(max(place, 0), len(draw.values) - 1)]
+def perturb_value(distribution: Distribution, value: object, random: Random) -> object:
+    """Return a value near another one; any value if the distribution does not contain that."""
+    if random.random() < RESAMPLE_PROBABILITY:
+        return distribution.draw(random)
+    if isinstance(distribution, Choices):
+        if value not in distribution.values:
+            return distribution.draw(random)
+        index = distribution.values.index(value) + random.choice((-1, 1))
+        return distribution.values[min(max(index, 0), len(distribution.values) - 1)]
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return draw.draw(random)
+        return distribution.draw(random)
     factor = random.choice(FACTORS)
-    moved = 1 - (1 - value) * factor if draw.distribution == "log_near_one" else value * factor
-    within = min(max(moved, draw.low), draw.high)
-    return round(within) if draw.whole else within
+    if distribution.distribution == "log_near_one":
+        scaled = 1 - (1 - value) * factor
+    else:
+        scaled = value * factor
+    clipped = min(max(scaled, distribution.low), distribution.high)
+    return round(clipped) if distribution.is_integer else clipped

@@ -1,7 +1,7 @@
-"""A search space as a sampler wants it described, and a point that it suggests as a configuration.
+"""A search space as a sampler sees it, and the points that it suggests as configurations.
 
-Choices travel as their numbers in the list, so that a sampler sees numbers only. A range whose
-values lie near one travels as the distance from one, which is drawn by its logarithm.
+Choices are passed as their positions in the list, so that a sampler sees numbers only. A range with
+values near one is passed as the distance from one, whose logarithm is uniform.
 """
 
 from __future__ import annotations
@@ -13,51 +13,48 @@ from typing import Any, NamedTuple, Protocol
 from cerebro_plpy.configs.params.compile_params import UNQUOTED
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.keras_names import find_optimizer
-from cerebro_plpy.configs.params.literals import call, keywords
-from cerebro_plpy.configs.search_space.distributions import Choices, Draw, Range
-from cerebro_plpy.configs.search_space.grid import ConfigRow, made_row
-from cerebro_plpy.configs.search_space.perturbation import RATES, explored
+from cerebro_plpy.configs.params.literals import parse_call, parse_keywords
+from cerebro_plpy.configs.search_space.distributions import Choices, Distribution, Range
+from cerebro_plpy.configs.search_space.grid import ConfigRow, make_row
+from cerebro_plpy.configs.search_space.perturbation import LEARNING_RATE_NAMES, perturb_config
 from cerebro_plpy.configs.search_space.space import Space
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 from cerebro_plpy.records import dataclass
 
 Point = Mapping[str, Any]  # {"alternative": number, "values": {dimension: number}}
-OPTIMIZER, USUAL_OPTIMIZER = "optimizer", "RMSprop"
-LISTED = ("metrics", "weighted_metrics")
-"""Parameters that are lists, of which one name stands for a list of it."""
+OPTIMIZER = "optimizer"
+DEFAULT_OPTIMIZER = "RMSprop"
+LIST_PARAMETERS = ("metrics", "weighted_metrics")
+"""Parameters that are lists; a name stands for a list of this name."""
 
 
 class PointSpace(Protocol):
-    """A space that a search draws from, as a sampler has it."""
+    """A search space as a sampler sees it."""
 
-    def described(self) -> list[list[dict[str, object]]]:
-        """For each alternative its dimensions, but those with one value only."""
+    def describe(self) -> list[list[dict[str, object]]]:
+        """Return the dimensions of each alternative; those with a single value are left out."""
         ...
 
-    def row(self, point: Point) -> Mapping[str, Any]:
-        """What makes the configuration that a suggested point stands for."""
+    def make_row(self, point: Point) -> Mapping[str, Any]:
+        """Return the configuration at a suggested point."""
         ...
 
-    def point(self, row: Mapping[str, Any]) -> Point | None:
-        """The other way round: where a configuration lies that a row says; None where that is not
-        in the space.
-        """
+    def find_point(self, row: Mapping[str, Any]) -> Point | None:
+        """Return the point of a configuration; None if that is not in the space."""
         ...
 
-    def near(self, config: Config, random: Random) -> Mapping[str, Any]:
-        """What makes a configuration that is near another one, and can go on from its state."""
+    def perturb(self, config: Config, random: Random) -> Mapping[str, Any]:
+        """Return a configuration near another one that can continue from its state."""
         ...
 
 
 class Dimension(NamedTuple):
-    """What is drawn for one key of the compile parameters, of the fit parameters, or for the
-    model.
-    """
+    """A parameter that is drawn."""
 
     name: str
-    part: str
+    part: str  # "compile", "fit" or "model"
     key: str
-    draw: Draw
+    distribution: Distribution
 
 
 @dataclass(frozen=True)
@@ -66,168 +63,175 @@ class ParameterSpace:
 
     space: Space
 
-    def described(self) -> list[list[dict[str, object]]]:
+    def describe(self) -> list[list[dict[str, object]]]:
         """See `PointSpace`."""
-        return describe(self.space)
+        return describe_space(self.space)
 
-    def row(self, point: Point) -> Mapping[str, Any]:
+    def make_row(self, point: Point) -> Mapping[str, Any]:
         """See `PointSpace`."""
-        return config_row(self.space, point)._asdict()
+        return make_config_row(self.space, point)._asdict()
 
-    def point(self, row: Mapping[str, Any]) -> Point | None:
-        """See `PointSpace`: of alternatives that overlap, the first."""
+    def find_point(self, row: Mapping[str, Any]) -> Point | None:
+        """See `PointSpace`; if alternatives overlap, the point is in the first one."""
         try:
-            parts = _parts(row)
+            parts = _read_parts(row)
         except (InvalidParameter, InvalidText):
-            return None  # no plain values, such as a rate that falls by a schedule
-        points = (
-            _point(self.space, number, parts) for number in range(len(self.space.alternatives))
-        )
-        return next((point for point in points if point is not None), None)
+            return None  # values that are not plain, such as a learning rate schedule
+        for number in range(len(self.space.alternatives)):
+            point = _find_point(self.space, number, parts)
+            if point is not None:
+                return point
+        return None
 
-    def near(self, config: Config, random: Random) -> Mapping[str, Any]:
+    def perturb(self, config: Config, random: Random) -> Mapping[str, Any]:
         """See `PointSpace`."""
         row = ConfigRow(config.model_id, config.compile_text, config.fit_text)
-        return explored(self.space, row, random)._asdict()
+        return perturb_config(self.space, row, random)._asdict()
 
 
-def describe(space: Space) -> list[list[dict[str, object]]]:
-    """For each alternative its dimensions, but those with one value only."""
+def describe_space(space: Space) -> list[list[dict[str, object]]]:
+    """Return the dimensions of each alternative; those with a single value are left out."""
     return [
         [
-            {"name": d.name, **described(d.draw)}
-            for d in _dimensions(space, number)
-            if not is_constant(d.draw)
+            {"name": dimension.name, **describe_distribution(dimension.distribution)}
+            for dimension in _list_dimensions(space, number)
+            if not is_constant(dimension.distribution)
         ]
         for number in range(len(space.alternatives))
     ]
 
 
-def config_row(space: Space, point: Point) -> ConfigRow:
-    """The configuration that a suggested point stands for."""
+def make_config_row(space: Space, point: Point) -> ConfigRow:
+    """Return the configuration at a suggested point."""
     parts: dict[str, dict[str, object]] = {"compile": {}, "fit": {}, "model": {}}
-    for dimension in _dimensions(space, point["alternative"]):
-        number = 0 if is_constant(dimension.draw) else point["values"][dimension.name]
-        parts[dimension.part][dimension.key] = value_at(dimension.draw, number)
-    return made_row(parts["model"]["id"], parts["compile"], parts["fit"], space.functions)
+    for dimension in _list_dimensions(space, point["alternative"]):
+        distribution = dimension.distribution
+        number = 0 if is_constant(distribution) else point["values"][dimension.name]
+        parts[dimension.part][dimension.key] = to_value(distribution, number)
+    return make_row(parts["model"]["id"], parts["compile"], parts["fit"], space.functions)
 
 
-def row_of(config: Config) -> Mapping[str, Any]:
-    """What makes a configuration of parameters, or of a template."""
-    texts = {"compile_params": config.compile_text, "fit_params": config.fit_text}
+def describe_config(config: Config) -> Mapping[str, Any]:
+    """Return the parameters, or the template, that make a configuration."""
     return {
         "model_id": config.model_id,
-        **texts,
+        "compile_params": config.compile_text,
+        "fit_params": config.fit_text,
         "template": config.template,
         "params": config.params,
     }
 
 
-def _parts(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The parameters of a row, with one spelling for what has several."""
-    compiled = keywords(row["compile_params"], UNQUOTED)
-    name, arguments = call(str(compiled.pop(OPTIMIZER, USUAL_OPTIMIZER)))
-    compiled = {OPTIMIZER: name, **arguments, **compiled}
-    parts = {
-        "compile": compiled,
-        "fit": keywords(row["fit_params"]),
+def _read_parts(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the parameters of a row, in one spelling if there are several."""
+    compile_values = parse_keywords(row["compile_params"], UNQUOTED)
+    name, arguments = parse_call(str(compile_values.pop(OPTIMIZER, DEFAULT_OPTIMIZER)))
+    parts: dict[str, dict[str, Any]] = {
+        "compile": {OPTIMIZER: name, **arguments, **compile_values},
+        "fit": parse_keywords(row["fit_params"]),
         "model": {"id": row["model_id"]},
     }
     return {
-        part: {_spelt(key): _usual(key, value) for key, value in its.items()}
-        for part, its in parts.items()
+        part: {_normalize_key(key): _normalize_value(key, value) for key, value in values.items()}
+        for part, values in parts.items()
     }
 
 
-def _point(space: Space, number: int, parts: Mapping[str, Mapping[str, Any]]) -> Point | None:
-    """The point of one alternative that has all of these parameters, and no others."""
-    dimensions, values = _dimensions(space, number), dict[str, Any]()
-    named = {(d.part, _spelt(d.key)) for d in dimensions}
-    written = {(part, key) for part, its in parts.items() for key in its}
-    unsaid = {("compile", OPTIMIZER)} if parts["compile"][OPTIMIZER] == USUAL_OPTIMIZER else set()
-    if not written - unsaid <= named <= written:
+def _find_point(space: Space, number: int, parts: Mapping[str, Mapping[str, Any]]) -> Point | None:
+    """Return the point of one alternative that has exactly these parameters; None without one."""
+    dimensions = _list_dimensions(space, number)
+    drawn = {(dimension.part, _normalize_key(dimension.key)) for dimension in dimensions}
+    present = {(part, key) for part, values in parts.items() for key in values}
+    optional = set()
+    if parts["compile"][OPTIMIZER] == DEFAULT_OPTIMIZER:
+        optional.add(("compile", OPTIMIZER))
+    if not present - optional <= drawn <= present:
         return None
+    numbers: dict[str, Any] = {}
     for dimension in dimensions:
-        draw, key = dimension.draw, dimension.key
-        if isinstance(draw, Choices):
-            draw = Choices(tuple(_usual(key, value) for value in draw.values))
-        found = number_at(draw, parts[dimension.part][_spelt(key)])
-        if found is None:
+        distribution = dimension.distribution
+        key = dimension.key
+        if isinstance(distribution, Choices):
+            normalized = tuple(_normalize_value(key, value) for value in distribution.values)
+            distribution = Choices(normalized)
+        position = to_number(distribution, parts[dimension.part][_normalize_key(key)])
+        if position is None:
             return None
-        if not is_constant(dimension.draw):
-            values[dimension.name] = found
-    return {"alternative": number, "values": values}
+        if not is_constant(dimension.distribution):
+            numbers[dimension.name] = position
+    return {"alternative": number, "values": numbers}
 
 
-def _spelt(key: str) -> str:
-    return RATES[0] if key in RATES else key
+def _normalize_key(key: str) -> str:
+    return LEARNING_RATE_NAMES[0] if key in LEARNING_RATE_NAMES else key
 
 
-def _usual(key: str, value: Any) -> Any:
+def _normalize_value(key: str, value: Any) -> Any:
     if key == OPTIMIZER:
         return find_optimizer(str(value)) or value
-    return [value] if key in LISTED and isinstance(value, str) else value
+    return [value] if key in LIST_PARAMETERS and isinstance(value, str) else value
 
 
-def _dimensions(space: Space, number: int) -> list[Dimension]:
-    """The dimensions of an alternative; one that is drawn alike in all of them has one name, and is
-    learnt once.
+def _list_dimensions(space: Space, number: int) -> list[Dimension]:
+    """Return the dimensions of an alternative.
+
+    A dimension that all alternatives have with equal distributions has one name, so that a sampler
+    learns it once.
     """
-    found = []
-    for key, draw in space.alternatives[number].items():
-        shared = all(other.get(key) == draw for other in space.alternatives)
-        found.append(
-            Dimension(
-                f"compile/{key}" if shared else f"compile/{number}/{key}", "compile", key, draw
-            )
-        )
-    found += [Dimension(f"fit/{key}", "fit", key, draw) for key, draw in space.fit.items()]
-    return [*found, Dimension("model", "model", "id", space.models)]
+    dimensions = []
+    for key, distribution in space.alternatives[number].items():
+        is_shared = all(other.get(key) == distribution for other in space.alternatives)
+        name = f"compile/{key}" if is_shared else f"compile/{number}/{key}"
+        dimensions.append(Dimension(name, "compile", key, distribution))
+    for key, distribution in space.fit.items():
+        dimensions.append(Dimension(f"fit/{key}", "fit", key, distribution))
+    dimensions.append(Dimension("model", "model", "id", space.models))
+    return dimensions
 
 
-def is_constant(draw: Draw) -> bool:
-    """Whether there is nothing to suggest."""
-    return isinstance(draw, Choices) and len(draw.values) == 1
+def is_constant(distribution: Distribution) -> bool:
+    """Return True if a distribution has a single value."""
+    return isinstance(distribution, Choices) and len(distribution.values) == 1
 
 
-def described(draw: Draw) -> dict[str, object]:
-    """What a sampler is told of one."""
-    if isinstance(draw, Choices):
-        return {"kind": "choice", "count": len(draw.values)}
-    low, high = (
-        (1 - draw.high, 1 - draw.low)
-        if draw.distribution == "log_near_one"
-        else (draw.low, draw.high)
-    )
-    kind = "whole" if draw.whole else "real"
-    return {"kind": kind, "low": low, "high": high, "log": draw.distribution != "linear"}
+def describe_distribution(distribution: Distribution) -> dict[str, object]:
+    """Return a distribution as a sampler sees it."""
+    if isinstance(distribution, Choices):
+        return {"kind": "choice", "count": len(distribution.values)}
+    low = distribution.low
+    high = distribution.high
+    if distribution.distribution == "log_near_one":
+        low = 1 - distribution.high
+        high = 1 - distribution.low
+    kind = "whole" if distribution.is_integer else "real"
+    is_log = distribution.distribution != "linear"
+    return {"kind": kind, "low": low, "high": high, "log": is_log}
 
 
-def value_at(draw: Draw, number: Any) -> object:
-    """What a number that a sampler suggests stands for."""
-    if isinstance(draw, Choices):
-        return draw.values[number]
-    return _within(draw, 1 - number if draw.distribution == "log_near_one" else number)
+def to_value(distribution: Distribution, number: Any) -> object:
+    """Return the value that a suggested number stands for."""
+    if isinstance(distribution, Choices):
+        return distribution.values[number]
+    value = 1 - number if distribution.distribution == "log_near_one" else number
+    return _clip(distribution, value)
 
 
-def _within(draw: Range, value: float) -> float:
-    """A subtraction may round to just beyond a bound."""
-    return min(max(value, draw.low), draw.high)
+def _clip(bounds: Range, value: float) -> float:
+    """Clip a value to the bounds, which a subtraction may exceed by rounding."""
+    return min(max(value, bounds.low), bounds.high)
 
 
-def number_at(draw: Draw, value: Any) -> Any:
-    """The number that stands for a value, the other way round; None where it cannot be drawn.
+def to_number(distribution: Distribution, value: Any) -> Any:
+    """Return the number that stands for a value; None if it cannot be drawn.
 
-    >>> (number_at(Choices((8, 16)), 16), number_at(Range(0.5, 0.99, "log_near_one"), 0.75),
-    ...  number_at(Choices((8,)), 9))
-    (1, 0.25, None)
+    >>> to_number(Choices((8, 16)), 16), to_number(Range(0.5, 0.99, "log_near_one"), 0.75)
+    (1, 0.25)
+    >>> to_number(Choices((8,)), 9)
     """
-    if isinstance(draw, Choices):
-        return draw.values.index(value) if value in draw.values else None
-    if (
-        not isinstance(value, (int, float))
-        or not draw.low <= value <= draw.high
-        or (draw.whole and value % 1)
-    ):
+    if isinstance(distribution, Choices):
+        return distribution.values.index(value) if value in distribution.values else None
+    if not isinstance(value, (int, float)) or not distribution.low <= value <= distribution.high:
         return None
-    return 1 - value if draw.distribution == "log_near_one" else value
+    if distribution.is_integer and value % 1:
+        return None
+    return 1 - value if distribution.distribution == "log_near_one" else value

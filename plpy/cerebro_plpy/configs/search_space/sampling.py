@@ -1,6 +1,4 @@
-"""What a search draws configurations of, beside those that it begins with: a space, by a sampler,
-so many.
-"""
+"""The sampling of further configurations from a search space, beside those a search begins with."""
 
 from __future__ import annotations
 
@@ -11,14 +9,19 @@ from cerebro_plpy.configs.params.custom_functions import Functions
 from cerebro_plpy.configs.params.keras_names import near_matches
 from cerebro_plpy.configs.prior_trials import read_runs
 from cerebro_plpy.configs.search_space.grid import MAX_ROWS
-from cerebro_plpy.configs.search_space.space import Space, space_of
+from cerebro_plpy.configs.search_space.space import Space, make_space
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.limits import Poll, never
+from cerebro_plpy.limits import Poll, no_poll
 from cerebro_plpy.records import dataclass
 
-RANDOM, TPE, CMAES = "random", "tpe", "cmaes"
+RANDOM = "random"
+TPE = "tpe"
+CMAES = "cmaes"
 SAMPLERS = (RANDOM, TPE, CMAES)
-SPACE, CONFIGS, SAMPLER, START_FROM = "space", "configs", "sampler", "start_from"
+SPACE = "space"
+CONFIGS = "configs"
+SAMPLER = "sampler"
+START_FROM = "start_from"
 PARAMETERS = (SPACE, CONFIGS, SAMPLER, START_FROM)
 GRIDS = ("compile_params", "fit_params")
 MODELS = "models"
@@ -28,35 +31,40 @@ EXAMPLE = """{"compile_params": {"loss": ["mse"], "optimizer_params_list": [{"op
 
 @dataclass(frozen=True)
 class Sampling:
-    """A search that has fewer than `configs` configurations draws others of a space, and first of
-    all the best of the earlier runs that it is to `start_from`."""
+    """The sampling of a search that begins with fewer configurations than requested."""
 
     sampler: str
     space: Mapping[str, Any]
-    configs: int
-    start_from: tuple[int, ...] = ()
+    configs: int  # number of configurations in all
+    start_from: tuple[int, ...] = ()  # runs whose best configurations are tried first
 
     @property
     def learns(self) -> bool:
-        """Whether what it draws depends on what became of the others."""
+        """Return True if the samples depend on the results of other configurations."""
         return self.sampler != RANDOM
 
 
 def read_sampling(module: str, values: Mapping[str, Any], sampler: str) -> Sampling:
-    """What `space`, `configs`, `sampler` and `start_from` of search_params say; `sampler` is the
-    usual one.
+    """Read `space`, `configs`, `sampler` and `start_from` of search_params.
+
+    Args:
+        sampler: the default sampler.
+
+    Raises:
+        InvalidParameter: a value is invalid or missing.
     """
-    named, configs = values.get(SAMPLER, sampler), values.get(CONFIGS)
+    sampler = values.get(SAMPLER, sampler)
+    configs = values.get(CONFIGS)
     if START_FROM in values and SPACE not in values:
         raise InvalidParameter(
             f"{module} error: search_params has start_from, but no space: nothing is drawn.",
             hint=f'Add "configs" and "space", for example {EXAMPLE}.',
         )
-    if named not in SAMPLERS:
+    if sampler not in SAMPLERS:
         raise InvalidParameter(
-            f"{module} error: sampler in search_params is {named!r:.80}; expected one of "
+            f"{module} error: sampler in search_params is {sampler!r:.80}; expected one of "
             f"{', '.join(SAMPLERS)}.",
-            hint=near_matches(str(named), SAMPLERS),
+            hint=near_matches(str(sampler), SAMPLERS),
         )
     if type(configs) is not int or not 1 <= configs <= MAX_ROWS:
         raise InvalidParameter(
@@ -64,28 +72,37 @@ def read_sampling(module: str, values: Mapping[str, Any], sampler: str) -> Sampl
             f"configurations there are to be in all, at most {MAX_ROWS}."
         )
     runs = read_runs(module, values[START_FROM]) if START_FROM in values else ()
-    return Sampling(named, check_space(module, values.get(SPACE)), configs, runs)
+    return Sampling(sampler, check_space(module, values.get(SPACE)), configs, runs)
 
 
 def check_space(module: str, value: object) -> Mapping[str, Any]:
-    """A space as JSON has it: the grids of generate_model_configs(), and models by their ids."""
+    """Return a space in JSON, after a check of its form.
+
+    It has the grids of generate_model_configs(), and models by their ids.
+
+    Raises:
+        InvalidParameter: the value is not a space.
+    """
     if not isinstance(value, dict) or not value:
         raise InvalidParameter(
             f"{module} error: space is {value!r:.80}; expected a JSON object.",
             hint=f"For example {EXAMPLE}.",
         )
-    known = (*GRIDS, MODELS)
-    for key, held in value.items():
-        if key not in known:
+    keys = (*GRIDS, MODELS)
+    for key, item in value.items():
+        if key not in keys:
             raise InvalidParameter(
-                f"{module} error: space has {key!r}; expected {', '.join(known)}.",
-                hint=near_matches(key, known),
+                f"{module} error: space has {key!r}; expected {', '.join(keys)}.",
+                hint=near_matches(key, keys),
             )
-        kind = list if key == MODELS else dict
-        if not isinstance(held, kind):
+        kind: type = dict
+        expected = "object"
+        if key == MODELS:
+            kind = list
+            expected = "array of model ids"
+        if not isinstance(item, kind):
             raise InvalidParameter(
-                f"{module} error: {key} of the space is {held!r:.80}; expected a JSON"
-                f" {'array of model ids' if key == MODELS else 'object'}.",
+                f"{module} error: {key} of the space is {item!r:.80}; expected a JSON {expected}.",
                 hint=f"For example {EXAMPLE}.",
             )
     if any(type(model) is not int for model in value.get(MODELS, ())):
@@ -99,8 +116,12 @@ def read_space(
     value: Mapping[str, Any],
     models: Collection[int],
     functions: Functions | None,
-    poll: Poll = never,
+    poll: Poll = no_poll,
 ) -> Space:
-    """The space that a JSON object stands for, over these models where it names none."""
-    chosen: Sequence[int] = value.get(MODELS) or sorted(models)
-    return space_of(value.get(GRIDS[0], {}), value.get(GRIDS[1], {}), chosen, functions, poll)
+    """Return the space of a JSON object.
+
+    Args:
+        models: model ids to use if the object does not contain any.
+    """
+    model_ids: Sequence[int] = value.get(MODELS) or sorted(models)
+    return make_space(value.get(GRIDS[0], {}), value.get(GRIDS[1], {}), model_ids, functions, poll)

@@ -1,6 +1,4 @@
-"""The search that a call names, with its parameters as JSON: checked whole before anything
-begins.
-"""
+"""The search that a call requests, with its parameters as JSON: checked before the run begins."""
 
 from __future__ import annotations
 
@@ -35,42 +33,55 @@ from cerebro_plpy.limits import PARAMETERS as COUNTS
 from cerebro_plpy.limits import check
 from cerebro_plpy.scheduling.search.hyperband import Hyperband
 
+# Parameters of all rules.
 TARGET = "target"
-"""A parameter of all of them: the value of the metric that ranks at which all is over."""
+"""The search ends when the ranking metric reaches this value."""
 LIVE_STATES = "live_states"
-"""Another one: how many configurations that rest keep their states, where they will hardly go on.
-"""
+"""Number of paused configurations that keep their states although they are unlikely to continue."""
 MAX_VISITS = "max_visits"
-"""And another: how many visits are made in all."""
-MAX_CPU, MAX_COST = "max_cpu", "max_cost"
-"""Two more: how many processor seconds a run may use, and what it may cost."""
+"""Number of visits in all."""
+MAX_CPU = "max_cpu"
+"""Processor seconds of the run."""
+MAX_COST = "max_cost"
+"""Cost of the run."""
+
 QUANTILE = "quantile"
-"""Of population based training: so large a part of all stops after a step."""
+"""A parameter of population based training: the part of the population that stops after a step."""
 AUTO = "auto"
-DRAWS = (AUTO, RANDOM)
-"""Searches over templates that are no rules: all configurations are trained as far as they get
-better.
-"""
+TEMPLATE_SEARCHES = (AUTO, RANDOM)
+"""Searches over templates without a rule: configurations train until they no longer improve."""
 LEARNERS = (TPE, CMAES)
-BRED = Sampling(RANDOM, {}, 0)
-"""Of templates nothing is drawn in population based training but what is near others."""
-LEAST: Mapping[str, int] = {
-    "eta": 2, FIRST_EPOCHS: 1, "grace_epochs": 0, "others": 1, "R": 2, "skip_last": 0,
-    "interval": 1, "patience": 1,
-}  # fmt: skip
+CLONES_ONLY = Sampling(RANDOM, {}, 0)
+"""Population based training over templates does not sample new configurations, only clones."""
+MINIMA: Mapping[str, int] = {
+    "eta": 2,
+    FIRST_EPOCHS: 1,
+    "grace_epochs": 0,
+    "others": 1,
+    "R": 2,
+    "skip_last": 0,
+    "interval": 1,
+    "patience": 1,
+}
+"""The smallest value of each parameter of a rule."""
 
 
-def read_rule(
+def read_search_rule(
     module: str, name: str | None, text: str | None, epochs: int | None, *, templates: bool = False
 ) -> SearchRule | None:
-    """The rule that a call asks for; None where it asks for none. InvalidParameter where it is
-    none, or cannot be.
+    """Return the rule that a call requests, if any.
 
-    The run has so many epochs, if that is known. Configurations of `templates` are drawn of their
-    fields, which no search parameter tells.
+    Args:
+        name: argument `search` of the call.
+        text: argument `search_params` of the call.
+        epochs: epochs of the run; None if unknown.
+        templates: configurations are sampled from the fields of templates, not from a space.
+
+    Raises:
+        InvalidParameter: the rule is unknown, or the parameters are invalid.
     """
-    others = (*DRAWS, *LEARNERS) if templates else SAMPLERS
-    if name is None or (templates and name in DRAWS):
+    others = (*TEMPLATE_SEARCHES, *LEARNERS) if templates else SAMPLERS
+    if name is None or (templates and name in TEMPLATE_SEARCHES):
         if text is not None:
             raise InvalidParameter(
                 f"{module} error: search_params is {text:.80}, but there is no search.",
@@ -83,31 +94,35 @@ def read_rule(
             f"{', '.join((*others, *PARAMETERS))}.",
             hint=near_matches(name, (*others, *PARAMETERS)),
         )
-    given: Any = {} if text is None else read_lists("search_params", text)
-    if not isinstance(given, dict):
+    values: Any = {} if text is None else read_lists("search_params", text)
+    if not isinstance(values, dict):
         raise InvalidParameter(
             f"{module} error: search_params is {text!r:.80}; expected a JSON object.",
             hint="For example search_params => '{\"eta\": 4}'.",
         )
-    target = _target(module, given)
-    bounds: dict[str, Any] = {**_bounds(module, given), **_allowed(module, given, templates)}
-    rule = GRID if name in SAMPLERS else name
+    target = _pop_target(module, values)
+    options: dict[str, Any] = {
+        **_pop_bounds(module, values),
+        **_pop_cost_limits(module, values, templates),
+    }
     if name == PBT:
-        bounds[QUANTILE] = _quantile(module, given.pop(QUANTILE, 0.25))
+        options[QUANTILE] = _check_quantile(module, values.pop(QUANTILE, 0.25))
     if name == PATIENCE:
-        bounds.update(_watched(module, given))
-    drawn = _learner(module, name, given) if templates else _sampling(module, name, given)
-    if name == PBT and drawn is None:
+        options.update(_pop_patience(module, values))
+    pop_sampling = _pop_template_sampling if templates else _pop_sampling
+    requested = pop_sampling(module, name, values)
+    if name == PBT and requested is None:
         _refuse_population(module)
-    parameters = _parameters(module, rule, given, epochs)
-    if templates and FIRST_EPOCHS not in given:
-        parameters.pop(FIRST_EPOCHS, None)  # it grows with the epochs
-    return SearchRule(rule, parameters, target, drawn, **bounds)
+    rule = GRID if name in SAMPLERS else name
+    parameters = _check_parameters(module, rule, values, epochs)
+    if templates and FIRST_EPOCHS not in values:
+        parameters.pop(FIRST_EPOCHS, None)  # the default grows with the epochs
+    return SearchRule(rule, parameters, target, requested, **options)
 
 
-def _bounds(module: str, given: dict[str, Any]) -> dict[str, int | None]:
-    """What bounds a run under any rule; it is taken out of the parameters."""
-    bounds = {key: given.pop(key, None) for key in (LIVE_STATES, MAX_VISITS)}
+def _pop_bounds(module: str, values: dict[str, Any]) -> dict[str, int | None]:
+    """Return the bounds of a run under any rule, and remove them from the parameters."""
+    bounds = {key: values.pop(key, None) for key in (LIVE_STATES, MAX_VISITS)}
     for key, bound in bounds.items():
         if bound is not None and (type(bound) is not int or bound < 1):
             raise InvalidParameter(
@@ -119,10 +134,12 @@ def _bounds(module: str, given: dict[str, Any]) -> dict[str, int | None]:
     return bounds
 
 
-def _allowed(module: str, given: dict[str, Any], templates: bool) -> dict[str, float | None]:
-    """What a run may cost; it is taken out of the parameters."""
-    found = {key: given.pop(key, None) for key in (MAX_CPU, MAX_COST)}
-    for key, value in found.items():
+def _pop_cost_limits(
+    module: str, values: dict[str, Any], templates: bool
+) -> dict[str, float | None]:
+    """Return the cost limits, and remove them from the parameters."""
+    limits = {key: values.pop(key, None) for key in (MAX_CPU, MAX_COST)}
+    for key, value in limits.items():
         if value is not None and templates:
             raise InvalidParameter(
                 f"{module} error: search_params has {key!r}, which is an argument of its own here.",
@@ -133,12 +150,12 @@ def _allowed(module: str, given: dict[str, Any], templates: bool) -> dict[str, f
             raise InvalidParameter(
                 f"{module} error: {key} in search_params is {value!r:.80}; expected {unit} above 0."
             )
-    return found
+    return limits
 
 
-def _target(module: str, given: dict[str, Any]) -> float | None:
-    """The value at which all is over, if any; it is taken out of the parameters."""
-    target = given.pop(TARGET, None)
+def _pop_target(module: str, values: dict[str, Any]) -> float | None:
+    """Return the target, if any, and remove it from the parameters."""
+    target = values.pop(TARGET, None)
     if target is not None and (type(target) not in (int, float) or not math.isfinite(target)):
         raise InvalidParameter(
             f"{module} error: target in search_params is {target!r:.80}; expected a number."
@@ -146,7 +163,7 @@ def _target(module: str, given: dict[str, Any]) -> float | None:
     return None if target is None else float(target)
 
 
-def _quantile(module: str, value: object) -> float:
+def _check_quantile(module: str, value: object) -> float:
     if type(value) not in (int, float) or not 0 < value <= 0.5:  # type: ignore[operator]
         raise InvalidParameter(
             f"{module} error: quantile in search_params is {value!r:.80}; expected a number above "
@@ -155,19 +172,20 @@ def _quantile(module: str, value: object) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-def _watched(module: str, given: dict[str, Any]) -> dict[str, Any]:
-    """What patience watches, and what counts as better; it is taken out of the parameters."""
-    least, metric = given.pop("min_delta", 0.0), given.pop("metric", None)
-    if type(least) not in (int, float) or not 0 <= least < math.inf:
+def _pop_patience(module: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of patience that are not integers, and remove them from the others."""
+    min_delta = values.pop("min_delta", 0.0)
+    metric = values.pop("metric", None)
+    if type(min_delta) not in (int, float) or not 0 <= min_delta < math.inf:
         raise InvalidParameter(
-            f"{module} error: min_delta in search_params is {least!r:.80}; expected a number."
+            f"{module} error: min_delta in search_params is {min_delta!r:.80}; expected a number."
         )
     if metric is not None and (not isinstance(metric, str) or not metric):
         raise InvalidParameter(
             f"{module} error: metric in search_params is {metric!r:.80}; expected a name such as "
             "'val_loss'."
         )
-    return {"min_delta": float(least), "metric": metric}
+    return {"min_delta": float(min_delta), "metric": metric}
 
 
 def _refuse_population(module: str) -> None:
@@ -179,90 +197,90 @@ def _refuse_population(module: str) -> None:
     )
 
 
-def _sampling(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
-    """What is drawn beside the configurations that are there; it is taken out of the parameters."""
-    values = {key: given.pop(key) for key in sampling.PARAMETERS if key in given}
-    if name in SAMPLERS and sampling.SAMPLER in values:
+def _pop_sampling(module: str, name: str, values: dict[str, Any]) -> Sampling | None:
+    """Return the sampling of further configurations, and remove it from the parameters."""
+    own = {key: values.pop(key) for key in sampling.PARAMETERS if key in values}
+    if name in SAMPLERS and sampling.SAMPLER in own:
         raise InvalidParameter(
             f"{module} error: search_params has a sampler, but search is one: {name!r}."
         )
-    if not values and name not in SAMPLERS:
+    if not own and name not in SAMPLERS:
         return None
     if name == GRID:
         raise InvalidParameter(
-            f"{module} error: search_params has {next(iter(values))!r}, but 'grid' draws nothing.",
+            f"{module} error: search_params has {next(iter(own))!r}, but 'grid' draws nothing.",
             hint="Name a sampler as the search, such as 'tpe'.",
         )
-    found = read_sampling(module, values, name if name in SAMPLERS else RANDOM)
-    check_learning(module, name, found)
-    return found
+    result = read_sampling(module, own, name if name in SAMPLERS else RANDOM)
+    check_sampler(module, name, result)
+    return result
 
 
-def _learner(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
-    """What draws configurations of templates while the run goes on; it is taken out of the
-    parameters.
-    """
-    if sampling.START_FROM in given:
+def _pop_template_sampling(module: str, name: str, values: dict[str, Any]) -> Sampling | None:
+    """Return the sampling of templates during the run, and remove it from the parameters."""
+    if sampling.START_FROM in values:
         raise InvalidParameter(
             f"{module} error: search_params has {sampling.START_FROM!r}, which is an argument of "
             "its own here.",
             hint="start_from => '{run:12}'",
         )
-    bred = BRED if name == PBT else None
-    if name not in LEARNERS and sampling.SAMPLER not in given:
-        return bred
-    if name in (*LEARNERS, GRID) and sampling.SAMPLER in given:
+    default = CLONES_ONLY if name == PBT else None
+    if name not in LEARNERS and sampling.SAMPLER not in values:
+        return default
+    if name in (*LEARNERS, GRID) and sampling.SAMPLER in values:
         raise InvalidParameter(
             f"{module} error: search_params has a sampler, but search is {name!r}."
         )
-    sampler = given.pop(sampling.SAMPLER, name)
+    sampler = values.pop(sampling.SAMPLER, name)
     if sampler not in SAMPLERS:
         raise InvalidParameter(
             f"{module} error: sampler in search_params is {sampler!r:.80}; expected one of "
             f"{', '.join(SAMPLERS)}.",
             hint=near_matches(str(sampler), SAMPLERS),
         )
-    found = Sampling(sampler, {}, 0)
-    check_learning(module, name, found)
-    return found if found.learns else bred
+    result = Sampling(sampler, {}, 0)
+    check_sampler(module, name, result)
+    return result if result.learns else default
 
 
-def check_learning(module: str, name: str, found: Sampling) -> None:
-    """Raises InvalidParameter where a search draws nothing while there is something to learn
-    from.
+def check_sampler(module: str, name: str, requested: Sampling) -> None:
+    """Check that a sampler that learns has results to learn from when it samples.
+
+    Raises:
+        InvalidParameter: the rule starts all configurations at once.
     """
-    if found.learns and name in (HALVING, HYPERBAND, DIAGONALS, PBT):
+    if requested.learns and name in (HALVING, HYPERBAND, DIAGONALS, PBT):
         raise InvalidParameter(
-            f"{module} error: sampler in search_params is {found.sampler!r}, but {name!r} begins "
-            "with all of its configurations, when there is nothing to learn from yet.",
+            f"{module} error: sampler in search_params is {requested.sampler!r}, but {name!r} "
+            "begins with all of its configurations, when there is nothing to learn from yet.",
             hint="'asha' draws one after the other.",
         )
 
 
-def _parameters(
-    module: str, name: str, given: Mapping[str, Any], epochs: int | None
+def _check_parameters(
+    module: str, name: str, values: Mapping[str, Any], epochs: int | None
 ) -> dict[str, int]:
-    known = PARAMETERS[name]
-    for key, value in given.items():
-        if key not in known:
+    defaults = PARAMETERS[name]
+    for key, value in values.items():
+        if key not in defaults:
             raise InvalidParameter(
                 f"{module} error: search_params has {key!r}, which {name!r} does not know; expected"
-                f" {', '.join((*known, TARGET))}.",
-                hint=near_matches(key, (*known, TARGET)),
+                f" {', '.join((*defaults, TARGET))}.",
+                hint=near_matches(key, (*defaults, TARGET)),
             )
-        if type(value) is not int or value < LEAST[key]:
+        if type(value) is not int or value < MINIMA[key]:
             raise InvalidParameter(
                 f"{module} error: {key} in search_params is {value!r:.80}; expected a whole "
-                f"number, at least {LEAST[key]}."
+                f"number, at least {MINIMA[key]}."
             )
         check(f"{key} in search_params", value, COUNTS[key])
-    found = {**known, **given}
+    parameters = {**defaults, **values}
     if name == DIAGONALS:
-        Hyperband(**found).check(module)
+        Hyperband(**parameters).check(module)
     for key in (FIRST_EPOCHS, "interval"):
-        if epochs is not None and found.get(key, 1) > epochs:
+        if epochs is not None and parameters.get(key, 1) > epochs:
             raise InvalidParameter(
-                f"{module} error: {key} in search_params is {found[key]}, but there are {epochs} "
-                "epochs."
+                f"{module} error: {key} in search_params is {parameters[key]}, "
+                f"but there are {epochs} epochs."
             )
-    return found
+    return parameters

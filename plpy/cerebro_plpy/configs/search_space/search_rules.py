@@ -1,16 +1,18 @@
-"""Search rules by name: the rule of a run, and what of its epochs a configuration trains under
-it.
-"""
+"""Search rules by name, with their parameters; the rule of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from cerebro_plpy.configs.params.early_stopping import VALIDATION, EarlyStopping, early_stopping
+from cerebro_plpy.configs.params.early_stopping import (
+    VALIDATION,
+    EarlyStopping,
+    make_early_stopping,
+)
 from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.configs.search_space.sampling import Sampling
-from cerebro_plpy.configs.train_spec import GroupPlace
+from cerebro_plpy.configs.train_spec import GroupLayout
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.search.grouped_search import GroupedRules
@@ -28,10 +30,17 @@ from cerebro_plpy.scheduling.search.promotion_rules import (
 )
 from cerebro_plpy.scheduling.search.successive_halving import make_halving, make_hyperband
 
-GRID, HALVING, HYPERBAND, ASHA, MEDIAN = "grid", "halving", "hyperband", "asha", "median"
-DIAGONALS, PBT, PATIENCE, PASHA = "madlib_hyperband", "pbt", "patience", "pasha"
+GRID = "grid"
+HALVING = "halving"
+HYPERBAND = "hyperband"
+ASHA = "asha"
+MEDIAN = "median"
+DIAGONALS = "madlib_hyperband"
+PBT = "pbt"
+PATIENCE = "patience"
+PASHA = "pasha"
 FIRST_EPOCHS = "first_epochs"
-"""A parameter of those with rungs: after how many epochs the first one ends."""
+"""A parameter of rules with rungs: the epoch at which the first rung ends."""
 PARAMETERS: Mapping[str, Mapping[str, int]] = {
     GRID: {},
     HALVING: {"eta": 3, FIRST_EPOCHS: 1},
@@ -43,25 +52,24 @@ PARAMETERS: Mapping[str, Mapping[str, int]] = {
     PBT: {"interval": 1},
     PATIENCE: {"patience": 3},
 }
-"""Their parameters, whole numbers, with what is usual; over templates the usual first rung grows
+"""The integer parameters of each rule, with defaults; over templates, the default first rung grows
 with the epochs.
 """
 
 
-class Span(NamedTuple):
-    """The epochs of a run, and those after which metrics are computed anyway; whether larger values
-    are better; how many visits make an epoch; and the seed."""
+class RuleContext(NamedTuple):
+    """The properties of a run that its rule depends on."""
 
     epochs: int
-    evaluated: Sequence[int]
-    descending: bool = False
-    segments: int = 1
+    evaluated_epochs: Sequence[int]  # epochs after which metrics are computed anyway
+    descending: bool = False  # larger values are better
+    segments: int = 1  # number of visits in an epoch
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class SearchRule:
-    """A rule as a call names it, with all of its parameters."""
+    """A rule as a call requests it, with all of its parameters."""
 
     name: str
     parameters: Mapping[str, int]
@@ -76,138 +84,150 @@ class SearchRule:
     metric: str | None = None
 
     @property
-    def every_epoch(self) -> bool:
-        """Whether it looks at each evaluation, so that there should be many."""
-        return self.name in (MEDIAN, PATIENCE, PASHA) or (
-            self.name == GRID and self.sampling is None
-        )
+    def needs_every_epoch(self) -> bool:
+        """Return True if the rule uses each evaluation, so that there should be many."""
+        if self.name == GRID:
+            return self.sampling is None
+        return self.name in (MEDIAN, PATIENCE, PASHA)
 
     @property
-    def abreast(self) -> bool:
-        """Whether all are trained side by side to the end: of more than there is time for none
-        would be whole.
+    def is_concurrent(self) -> bool:
+        """Return True if all configs train concurrently to the last epoch.
+
+        Only as many may start as can finish in the budget.
         """
         return self.name == PBT
 
     def first_rung(self, epochs: int) -> int:
-        """After how many of so many epochs configurations are compared first, where a search has
-        rungs.
+        """Return the epoch after which a search with rungs compares configurations first.
 
-        Unless the call says it, two more rungs follow: one epoch of a long run tells too little of
-        the last one.
+        By default, two more rungs follow: the first epoch of a long run predicts too little of the
+        last one.
 
-        >>> (SearchRule("asha", {"eta": 3}).first_rung(27),
-        ...  SearchRule("halving", {"eta": 3}).first_rung(5))
-        (3, 1)
+        >>> SearchRule("asha", {"eta": 3}).first_rung(27)
+        3
+        >>> SearchRule("halving", {"eta": 3}).first_rung(5)
+        1
         """
-        usual = 1 if self.name == HYPERBAND else max(1, epochs // self.parameters["eta"] ** 2)
-        return min(epochs, self.parameters.get(FIRST_EPOCHS, usual))
+        default = 1
+        if self.name != HYPERBAND:
+            default = max(1, epochs // self.parameters["eta"] ** 2)
+        return min(epochs, self.parameters.get(FIRST_EPOCHS, default))
 
-    def share(self, epochs: int) -> float:
-        """About what part of so many epochs a configuration trains; of `pasha` the most that it may
-        be.
+    def trained_share(self, epochs: int) -> float:
+        """Estimate the part of the epochs that a configuration trains; an upper bound for `pasha`.
 
-        >>> (round(SearchRule("asha", {"eta": 3, "first_epochs": 1}).share(27), 3),
-        ...  SearchRule("grid", {}).share(27))
-        (0.111, 1.0)
+        >>> round(SearchRule("asha", {"eta": 3, "first_epochs": 1}).trained_share(27), 3)
+        0.111
+        >>> SearchRule("grid", {}).trained_share(27)
+        1.0
         """
         if self.name in (GRID, MEDIAN, PBT, PATIENCE):
             return 1.0
         if self.name == DIAGONALS:
             method = Hyperband(**self.parameters)
-            visited = sum(each.configs * each.iterations for each in method.schedule())
-            return visited / (epochs * method.configs)
+            trained = sum(round_.configs * round_.iterations for round_ in method.schedule())
+            return trained / (epochs * method.configs)
         eta = self.parameters["eta"]
         ends = compute_rungs(epochs, eta, self.first_rung(epochs))
         steps = [end - start for start, end in zip((0, *ends), ends)]
-        halved: float = sum(step / eta**number for number, step in enumerate(steps)) / epochs
-        return halved if self.name in (HALVING, ASHA, PASHA) else min(1.0, len(ends) * halved)
+        share: float = sum(step / eta**number for number, step in enumerate(steps)) / epochs
+        if self.name in (HALVING, ASHA, PASHA):
+            return share
+        return min(1.0, len(ends) * share)
 
-    def stopping(self, ranking: Ranking) -> EarlyStopping | None:
-        """What stops each configuration and keeps its best state, where the search is that of
-        patience.
+    def make_early_stopping(self, ranking: Ranking) -> EarlyStopping | None:
+        """Return the early stopping of each configuration, if the rule is `patience`.
 
-        >>> SearchRule("patience",
-        ...     {"patience": 2}).stopping(Ranking("validation", "loss", False)).monitor
+        >>> ranking = Ranking("validation", "loss", False)
+        >>> SearchRule("patience", {"patience": 2}).make_early_stopping(ranking).monitor
         'val_loss'
         """
         if self.name != PATIENCE:
             return None
-        usual = (VALIDATION if ranking.dataset == "validation" else "") + ranking.metric
-        return early_stopping(
+        default = ranking.metric
+        if ranking.dataset == "validation":
+            default = VALIDATION + ranking.metric
+        return make_early_stopping(
             {
-                "monitor": self.metric or usual,
+                "monitor": self.metric or default,
                 "restore_best_weights": True,
                 "patience": self.parameters["patience"],
                 "min_delta": self.min_delta,
             }
         )
 
-    def over(self, mst_keys: Sequence[int], span: Span) -> Rule:
-        """The rule for a run of these configurations."""
-        rule = self._over(mst_keys, span)
+    def make_rule(self, mst_keys: Sequence[int], context: RuleContext) -> Rule:
+        """Return the rule for a run.
+
+        Raises:
+            InvalidParameter: the rule does not fit the configurations or the epochs.
+        """
+        rule = self._make_rule(mst_keys, context)
         if self.max_visits is not None:
-            rule = EpochBudget(rule, self.max_visits // span.segments)
+            rule = EpochBudget(rule, self.max_visits // context.segments)
             first_epochs = rule.decision_epochs[0]
             if rule.epochs < first_epochs:
                 raise InvalidParameter(
                     f"max_visits in search_params is {self.max_visits}; expected at least "
-                    f"{first_epochs * span.segments}, which one configuration makes until the "
+                    f"{first_epochs * context.segments}, which one configuration makes until the "
                     "first decision."
                 )
         if self.target is None:
             return rule
-        return UntilTarget(rule, -self.target if span.descending else self.target)
+        return UntilTarget(rule, -self.target if context.descending else self.target)
 
-    def _over(self, mst_keys: Sequence[int], span: Span) -> Rule:
-        values, keys = self.parameters, sorted(mst_keys)
+    def _make_rule(self, mst_keys: Sequence[int], context: RuleContext) -> Rule:
+        values = self.parameters
+        keys = sorted(mst_keys)
         if self.name == ASHA:
-            return Asha(span.epochs, values["eta"], self.first_rung(span.epochs))
+            return Asha(context.epochs, values["eta"], self.first_rung(context.epochs))
         if self.name == PASHA:
-            return Pasha(span.epochs, values["eta"], self.first_rung(span.epochs))
+            return Pasha(context.epochs, values["eta"], self.first_rung(context.epochs))
         if self.name == HALVING:
-            return make_halving(keys, span.epochs, values["eta"], self.first_rung(span.epochs))
+            return make_halving(
+                keys, context.epochs, values["eta"], self.first_rung(context.epochs)
+            )
         if self.name == HYPERBAND:
-            return make_hyperband(keys, span.epochs, values["eta"])
+            return make_hyperband(keys, context.epochs, values["eta"])
         if self.name == DIAGONALS:
-            return Diagonals(self._method(keys, span), keys)
+            return Diagonals(self._make_hyperband(keys, context), keys)
         if self.name == PBT:
-            return Pbt(span.epochs, values["interval"], self.quantile, span.seed)
+            return Pbt(context.epochs, values["interval"], self.quantile, context.seed)
         if self.name == MEDIAN:
-            return Median(span.evaluated, values["grace_epochs"], values["others"])
-        return Stepwise(span.evaluated)
+            return Median(context.evaluated_epochs, values["grace_epochs"], values["others"])
+        return Stepwise(context.evaluated_epochs)
 
-    def _method(self, keys: Sequence[int], span: Span) -> Hyperband:
+    def _make_hyperband(self, keys: Sequence[int], context: RuleContext) -> Hyperband:
         method = Hyperband(**self.parameters)
-        if (len(keys), span.epochs) != (method.configs, method.epochs):
+        if (len(keys), context.epochs) != (method.configs, method.epochs):
             raise InvalidParameter(
                 f"search {self.name!r} with {method} tries {method.configs} configurations over at "
-                f"most {method.epochs} epochs; there are {len(keys)} and {span.epochs}",
+                f"most {method.epochs} epochs; there are {len(keys)} and {context.epochs}",
                 hint="SELECT hyperband_schedule('a_table', R, eta, skip_last) makes a table of "
                 "its rounds.",
             )
         return method
 
 
-def rule_of_groups(
+def make_grouped_rule(
     rule: SearchRule,
     mst_keys: Mapping[int, str | None],
-    span: Span,
-    groups: Mapping[str, GroupPlace],
+    context: RuleContext,
+    groups: Mapping[str, GroupLayout],
 ) -> Rule:
-    """The rule of a run: each group has a selection of its own, and so have the configurations that
-    see all rows.
+    """Return the rule of a run, with a model selection for each group and one over all rows.
 
-    By each key it says of which group that configuration is, if of one.
+    Args:
+        mst_keys: group by mst_key; None for a configuration over all rows.
     """
     if not groups:
-        return rule.over(tuple(mst_keys), span)
-    segments: dict[str | None, int] = {None: span.segments}
-    segments.update((value, len(place.training)) for value, place in sorted(groups.items()))
-    keys = {group: [key for key, of in mst_keys.items() if of == group] for group in segments}
-    return GroupedRules(
-        {
-            group: rule.over(keys[group], span._replace(segments=segments[group]))
-            for group in segments
-        }
-    )
+        return rule.make_rule(tuple(mst_keys), context)
+    segments: dict[str | None, int] = {None: context.segments}
+    for group, layout in sorted(groups.items()):
+        segments[group] = len(layout.training)
+    rules = {}
+    for selection, count in segments.items():
+        keys = [key for key, group in mst_keys.items() if group == selection]
+        rules[selection] = rule.make_rule(keys, context._replace(segments=count))
+    return GroupedRules(rules)

@@ -15,7 +15,12 @@ from random import Random
 from typing import NamedTuple
 
 from cerebro_plpy.configs.params.keras_names import near_matches
-from cerebro_plpy.configs.search_space.distributions import Choices, Draw, Range, read_draw
+from cerebro_plpy.configs.search_space.distributions import (
+    Choices,
+    Distribution,
+    Range,
+    read_distribution,
+)
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Head
 from cerebro_plpy.configs.templates.template import Field, Params, Template
 from cerebro_plpy.errors import InvalidParameter
@@ -205,7 +210,7 @@ def _propose_forever(template: Template, goal: SearchGoal, random: Random) -> It
         yield Proposal(template, params, "drawn at random")
 
 
-def find_distributions(template: Template, goal: SearchGoal) -> dict[str, Draw]:
+def find_distributions(template: Template, goal: SearchGoal) -> dict[str, Distribution]:
     """Return the distribution of each field of a template."""
     return {
         field.name: _read_definition(field, goal.space) or field.find_distribution(goal.head)
@@ -255,14 +260,14 @@ def round_value(value: object) -> object:
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
-def _read_definition(field: Field, space: Mapping[str, object]) -> Draw | None:
+def _read_definition(field: Field, space: Mapping[str, object]) -> Distribution | None:
     """Return the caller's definition of a field, if there is one."""
     if field.name not in space:
         return None
     definition = space[field.name]
     if not isinstance(definition, list):
         return Choices((field.check_value(definition),))
-    distribution = read_draw(field.name, definition, field.whole)
+    distribution = read_distribution(field.name, definition, field.whole)
     if isinstance(distribution, Range):
         field.check_value(distribution.low)
         field.check_value(distribution.high)
@@ -270,7 +275,7 @@ def _read_definition(field: Field, space: Mapping[str, object]) -> Draw | None:
     return Choices(tuple(field.check_value(value) for value in distribution.values))
 
 
-def _contains(distribution: Draw, value: object) -> bool:
+def _contains(distribution: Distribution, value: object) -> bool:
     if isinstance(distribution, Range):
         return isinstance(value, (int, float)) and distribution.low <= value <= distribution.high
     return value in distribution.values

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from cerebro_plpy.configs.architecture.model_shapes import same_predictions
+from cerebro_plpy.configs.architecture.model_shapes import have_same_predictions
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
-from cerebro_plpy.configs.params.optimizers import OptimizerSpec, goes_on_with
-from cerebro_plpy.configs.search_space.distributions import Choices, Draw
-from cerebro_plpy.configs.search_space.perturbation import move
+from cerebro_plpy.configs.params.optimizers import OptimizerSpec, choose_state_source
+from cerebro_plpy.configs.search_space.distributions import Choices, Distribution
+from cerebro_plpy.configs.search_space.perturbation import perturb_value
 from cerebro_plpy.configs.templates.candidates import round_value
 from cerebro_plpy.configs.templates.layers.model_io import Head, Table
 from cerebro_plpy.configs.templates.template import FIT_FIELDS, Params, Template
@@ -36,9 +36,9 @@ class _BuiltConfig(NamedTuple):
             return False  # nothing would change
         if self.fit_params["batch_size"] != other.fit_params["batch_size"]:
             return False  # the same rows would be another number of steps
-        if goes_on_with(self.optimizer, other.optimizer) == "weights_of_chunks":
+        if choose_state_source(self.optimizer, other.optimizer) == "weights_of_chunks":
             return False  # the optimizer's variables would be lost
-        return same_predictions(self.network, other.network)
+        return have_same_predictions(self.network, other.network)
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ class CloneMutation:
     table: Table
     head: Head
 
-    def find_mutable_fields(self, params: Params, distributions: Mapping[str, Draw]) -> list[str]:
+    def find_mutable_fields(
+        self, params: Params, distributions: Mapping[str, Distribution]
+    ) -> list[str]:
         """Return the fields that can change without losing the state.
 
         Args:
@@ -66,13 +68,13 @@ class CloneMutation:
         ]
 
     def mutate(
-        self, params: Params, distributions: Mapping[str, Draw], random: Random
+        self, params: Params, distributions: Mapping[str, Distribution], random: Random
     ) -> dict[str, Any]:
         """Return the parameters with changes of those searched fields that can change."""
         mutated = dict(params)
         config = self._build(params)
         for name, distribution in distributions.items():
-            value = round_value(move(distribution, mutated[name], random))
+            value = round_value(perturb_value(distribution, mutated[name], random))
             candidate: dict[str, Any] = {**mutated, name: value}
             candidate_config = self._build(candidate)
             if config.can_resume_as(candidate_config):
@@ -88,7 +90,7 @@ class CloneMutation:
         return _BuiltConfig(network, optimizer, fit_params)
 
 
-def _extreme_values(distribution: Draw) -> Sequence[Any]:
+def _extreme_values(distribution: Distribution) -> Sequence[Any]:
     """Return all choices, or both ends of a range."""
     if isinstance(distribution, Choices):
         return distribution.values

@@ -5,7 +5,7 @@ Without a range, a search does not change the field.
 
 from __future__ import annotations
 
-from cerebro_plpy.configs.search_space.distributions import Choices, Draw, Range
+from cerebro_plpy.configs.search_space.distributions import Choices, Distribution, Range
 from cerebro_plpy.configs.templates.template import Field
 
 
@@ -24,7 +24,7 @@ def make_learning_rate(
 
 def make_weight_decay(default: float, low: float = 0.0, high: float = 0.0) -> Field:
     """Return the field `weight_decay`."""
-    distribution: Draw = Range(low, high, "log") if high else Choices((default,))
+    distribution: Distribution = Range(low, high, "log") if high else Choices((default,))
     meaning = "How fast weights shrink, times lr"
     return Field("weight_decay", meaning, default, distribution, limits=(0.0, 10.0))
 
@@ -37,7 +37,7 @@ def make_dropout(
     meaning: str = "The share of units left out",
 ) -> Field:
     """Return a field with a dropout rate."""
-    distribution: Draw = Range(low, high, "linear") if high else Choices((default,))
+    distribution: Distribution = Range(low, high, "linear") if high else Choices((default,))
     return Field(name, meaning, default, distribution, limits=(0.0, 0.95))
 
 
@@ -50,5 +50,5 @@ def make_width(
 
 def make_depth(meaning: str, default: int, low: int, high: int, largest: int = 16) -> Field:
     """Return the field `depth`."""
-    distribution = Range(low, high, "linear", whole=True)
+    distribution = Range(low, high, "linear", is_integer=True)
     return Field("depth", meaning, default, distribution, limits=(1, largest), whole=True)

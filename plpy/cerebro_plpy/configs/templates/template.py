@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import NamedTuple, Union
 
 from cerebro_plpy.configs.params.keras_names import CYCLES, near_matches
-from cerebro_plpy.configs.params.literals import finite_number
-from cerebro_plpy.configs.search_space.distributions import Choices, Draw
+from cerebro_plpy.configs.params.literals import to_finite_number
+from cerebro_plpy.configs.search_space.distributions import Choices, Distribution
 from cerebro_plpy.configs.search_space.space import compile_text, fit_text
 from cerebro_plpy.configs.templates.layers.model_io import Floats, Head, Table
 from cerebro_plpy.errors import InvalidParameter
@@ -32,7 +32,7 @@ class Field:
     name: str
     meaning: str
     default: Value
-    distribution: Draw  # of a search; a single choice is not searched
+    distribution: Distribution  # of a search; a single choice is not searched
     limits: tuple[float, float] | None = None  # of a number
     whole: bool = False
     words: tuple[str, ...] = ()  # texts that the field may have
@@ -40,7 +40,7 @@ class Field:
     calibrated: Value | None = None  # other default if models are ranked by probabilities
     settled: bool = False  # other defaults are not searched
 
-    def find_distribution(self, head: Head) -> Draw:
+    def find_distribution(self, head: Head) -> Distribution:
         """Return the distribution of a search, unless the caller defines another one."""
         default = self.find_default(head)
         if self.settled and default != self.default:
@@ -64,7 +64,7 @@ class Field:
         """
         if isinstance(value, str) and value in self.words:
             return value
-        number = finite_number(value)
+        number = to_finite_number(value)
         if number is None or not self._allows(number):
             raise InvalidParameter(
                 f"{self.name} is {value!r}, expected {self._describe_values()}",

@@ -7,13 +7,13 @@ from random import Random
 from typing import Any
 
 from cerebro_plpy.configs.params.config import Config
-from cerebro_plpy.configs.search_space.distributions import Draw
+from cerebro_plpy.configs.search_space.distributions import Distribution
 from cerebro_plpy.configs.search_space.sampler_space import (
     Point,
-    described,
+    describe_distribution,
     is_constant,
-    number_at,
-    value_at,
+    to_number,
+    to_value,
 )
 from cerebro_plpy.configs.templates.candidates import SearchGoal, find_distributions, round_value
 from cerebro_plpy.configs.templates.clone_mutation import CloneMutation
@@ -30,17 +30,17 @@ class TemplateSpace:
     goal: SearchGoal
     table: Table
 
-    def described(self) -> list[list[dict[str, object]]]:
+    def describe(self) -> list[list[dict[str, object]]]:
         """See `PointSpace`; a field is another dimension in each template."""
         return [
             [
-                {"name": f"{template.name}/{field}", **described(distribution)}
+                {"name": f"{template.name}/{field}", **describe_distribution(distribution)}
                 for field, distribution in self._searched_fields(template).items()
             ]
             for template in self.templates
         ]
 
-    def row(self, point: Point) -> Mapping[str, Any]:
+    def make_row(self, point: Point) -> Mapping[str, Any]:
         """See `PointSpace`: return a template and the values of its fields."""
         template = self.templates[point["alternative"]]
         params = {}
@@ -48,10 +48,10 @@ class TemplateSpace:
             number = 0
             if not is_constant(distribution):
                 number = point["values"][f"{template.name}/{field}"]
-            params[field] = round_value(value_at(distribution, number))
+            params[field] = round_value(to_value(distribution, number))
         return {"template": template.name, "params": params}
 
-    def near(self, config: Config, random: Random) -> Mapping[str, Any]:
+    def perturb(self, config: Config, random: Random) -> Mapping[str, Any]:
         """See `PointSpace`."""
         assert config.params is not None
         template = next(each for each in self.templates if each.name == config.template)
@@ -59,7 +59,7 @@ class TemplateSpace:
         params = mutation.mutate(config.params, self._searched_fields(template), random)
         return {"template": template.name, "params": params}
 
-    def point(self, row: Mapping[str, Any]) -> Point | None:
+    def find_point(self, row: Mapping[str, Any]) -> Point | None:
         """See `PointSpace`: searched fields, and those that the caller fixed, must match."""
         for alternative, template in enumerate(self.templates):
             if template.name == row["template"]:
@@ -72,14 +72,14 @@ class TemplateSpace:
         searched = self._searched_fields(template)
         values = {}
         for field, distribution in find_distributions(template, self.goal).items():
-            number = number_at(distribution, params.get(field))
+            number = to_number(distribution, params.get(field))
             if number is None and (field in searched or field in self.goal.space):
                 return None
             if field in searched:
                 values[f"{template.name}/{field}"] = number
         return {"alternative": alternative, "values": values}
 
-    def _searched_fields(self, template: Template) -> dict[str, Draw]:
+    def _searched_fields(self, template: Template) -> dict[str, Distribution]:
         return {
             field: distribution
             for field, distribution in find_distributions(template, self.goal).items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.database.platform_protocol import Platform
-from cerebro_plpy.errors import CerebroError, ConnectionFailure, by_sqlstate
+from cerebro_plpy.errors import CerebroError, ConnectionFailure, find_error_class
 
 # Settings on every platform, which adds its own: see `Platform.session_options`.
 COMMON_OPTIONS = {
@@ -63,7 +63,7 @@ def translate(error: Any, platform: Platform) -> CerebroError:
         return loss
     if error.pgcode.startswith("57P"):
         return ConnectionFailure(f"a worker session was ended by the server: {message}")
-    translated = by_sqlstate(error.pgcode)(
+    translated = find_error_class(error.pgcode)(
         message, hint=diag.message_hint, detail=diag.message_detail
     )
     translated.sqlstate = error.pgcode

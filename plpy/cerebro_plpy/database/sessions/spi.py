@@ -31,7 +31,7 @@ from cerebro_plpy.errors import (
     ServerGone,
     TrainerFailure,
     UndefinedTable,
-    by_sqlstate,
+    find_error_class,
 )
 
 HANDLED_ERRORS = (ConfigFailure, LockNotAvailable, OutOfMemory, TrainerFailure)
@@ -92,7 +92,7 @@ class Database:
             return self.rows(statement, *values)
         except self._plpy.SPIError as error:
             code, detail, hint = error.spidata[:3]
-            error_class = by_sqlstate(decode_sqlstate(code))
+            error_class = find_error_class(decode_sqlstate(code))
             if error_class not in HANDLED_ERRORS:
                 raise
             message = str(error).removeprefix("plpy.Error: ")

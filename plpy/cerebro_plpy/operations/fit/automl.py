@@ -8,8 +8,8 @@ import json
 from typing import Any
 
 from cerebro_plpy.configs.run_spec import FitArguments, SearchSpec
-from cerebro_plpy.configs.search_space.grid import check_size, how_many
-from cerebro_plpy.configs.search_space.search_arguments import read_rule
+from cerebro_plpy.configs.search_space.grid import check_size, count_configs
+from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
 from cerebro_plpy.configs.search_space.search_rules import DIAGONALS
 from cerebro_plpy.configs.search_space.space import read_lists, read_space
 from cerebro_plpy.database.call_checks import check_transaction
@@ -106,7 +106,7 @@ def _course(db: Database, arguments: AutomlArguments, method: Method) -> Course:
     check("the number of iterations of a configuration", method.epochs, EPOCHS)
     name, params = _rule(arguments, method)
     rule, frequency = (
-        read_rule(MODULE, name, params, method.epochs),
+        read_search_rule(MODULE, name, params, method.epochs),
         arguments.metrics_compute_frequency,
     )
     if not isinstance(method, Hyperband):
@@ -144,7 +144,7 @@ def _check_space(catalog: Catalog, arguments: AutomlArguments, method: Method) -
         catalog.db.check_interrupts,
     )
     space = read_space(*grids, _ids(arguments), functions, poll)
-    found = how_many(space, method.configs)
+    found = count_configs(space, method.configs)
     if found < method.configs:
         raise InvalidParameter(
             f"{MODULE}: {method} tries {method.configs} configurations, but the search space holds "

@@ -17,20 +17,20 @@ from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.custom_functions import Functions
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
 from cerebro_plpy.configs.run_spec import Ranking
-from cerebro_plpy.configs.search_space.distributions import Choices, Draw
-from cerebro_plpy.configs.search_space.grid import ConfigRow, draw_rows, made_row
+from cerebro_plpy.configs.search_space.distributions import Choices, Distribution
+from cerebro_plpy.configs.search_space.grid import ConfigRow, draw_rows, make_row
 from cerebro_plpy.configs.search_space.sampler_space import (
     ParameterSpace,
     Point,
     PointSpace,
-    config_row,
-    row_of,
+    describe_config,
+    make_config_row,
 )
 from cerebro_plpy.configs.search_space.sampling import Sampling, read_space
 from cerebro_plpy.configs.search_space.space import Space
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Row
-from cerebro_plpy.limits import polled
+from cerebro_plpy.limits import poll_between
 from cerebro_plpy.operations.fit.input_tables import Models
 from cerebro_plpy.operations.fit.prior_runs import EarlierRun, located, named_runs, told_of
 from cerebro_plpy.packing.packed_table import PackedTable
@@ -96,7 +96,7 @@ def with_draws(
     )
     check_callbacks(catalog.db, (probe.fit for probe in probes))
     points = ParameterSpace(space)
-    known = {each.mst_key: points.point(row_of(each)) for each in models.configs}
+    known = {each.mst_key: points.find_point(describe_config(each)) for each in models.configs}
     ranking = wish.rank([*models.configs, *probes])
     earlier = told_of(catalog, runs, points, ranking, models=architectures) if learns else ()
     again = _again(catalog, runs, (points, architectures), known.values())[: wish.size]
@@ -104,11 +104,11 @@ def with_draws(
     found: list[Point | None] = [*again]
     if learns:
         found += _first(workplace, wish, drawing, again, len(source.segments) + 1)
-    rows = [config_row(space, point) for point in found if point is not None]
+    rows = [make_config_row(space, point) for point in found if point is not None]
     if not learns:
         rows += _random(catalog, models, wish, rows)
     first = 1 + max((config.mst_key for config in models.configs), default=0)
-    keyed = polled(enumerate(rows, first), workplace.check)
+    keyed = poll_between(enumerate(rows, first), workplace.check)
     drawn = [_config(key, row, space.functions) for key, row in keyed]
     configs = check_configs(
         [*models.configs, *drawn], architectures, source, table, workplace.check
@@ -141,7 +141,7 @@ def _rest(sampling: Sampling, log: Sequence[Row], space: Space) -> Drawing:
     called = sum(row["source"] in ("call", "search") for row in log)
     left = max(0, sampling.configs - called) if sampling.learns else 0
     points = ParameterSpace(space)
-    known = {row["mst_key"]: points.point(row) for row in log if located(row)}
+    known = {row["mst_key"]: points.find_point(row) for row in log if located(row)}
     return Drawing(points, sampling.sampler, left, drawn, known)
 
 
@@ -256,15 +256,15 @@ def _probes(space: Space) -> Iterator[ConfigRow]:
             product(model_ids(space), *map(_tried, alternative.items())), MOST_PROBES
         ):
             fitted = {key: _any(each) for key, each in space.fit.items()}
-            yield made_row(model, dict(zip(alternative, values)), fitted, space.functions)
+            yield make_row(model, dict(zip(alternative, values)), fitted, space.functions)
 
 
-def _tried(parameter: tuple[str, Draw]) -> Sequence[object]:
+def _tried(parameter: tuple[str, Distribution]) -> Sequence[object]:
     key, found = parameter
     return found.values if key in DECIDING and isinstance(found, Choices) else [_any(found)]
 
 
-def _any(found: Draw) -> object:
+def _any(found: Distribution) -> object:
     return found.values[0] if isinstance(found, Choices) else found.draw(Random(0))
 
 

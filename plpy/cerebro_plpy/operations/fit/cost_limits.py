@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 
-from cerebro_plpy.configs.run_spec import Spec
+from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.configs.search_space.search_rules import SearchRule
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.scheduling.quota.cost_limits import CostLimits, Prices
@@ -40,7 +40,7 @@ def allowance(
 
 
 def allowance_of(
-    module: str, settings: Settings, spec: Spec, rule: SearchRule | None
+    module: str, settings: Settings, spec: RunSpec, rule: SearchRule | None
 ) -> CostLimits | None:
     """That of a run: a replay goes as far as the run did that it repeats, whatever that costs
     now.

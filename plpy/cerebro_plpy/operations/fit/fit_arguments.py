@@ -7,7 +7,7 @@ from typing import NamedTuple
 from cerebro_plpy import limits
 from cerebro_plpy.configs.params import frameworks
 from cerebro_plpy.configs.run_spec import FitArguments, SingleModel
-from cerebro_plpy.configs.search_space.search_arguments import read_rule
+from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
 from cerebro_plpy.configs.search_space.search_rules import SearchRule
 from cerebro_plpy.database.call_checks import check_positive
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed
@@ -111,7 +111,9 @@ def check_arguments(arguments: FitArguments) -> Course:
             f"{module}: Number of iterations cannot be < 1.",
             detail=f"Received {arguments.num_iterations}.",
         )
-    rule = read_rule(module, arguments.search, arguments.search_params, arguments.num_iterations)
+    rule = read_search_rule(
+        module, arguments.search, arguments.search_params, arguments.num_iterations
+    )
     frequency = _check_frequency(arguments, arguments.num_iterations, rule)
     schedule = arguments.schedule if arguments.schedule is not None else SCHEDULES[0]
     if arguments.single:
@@ -228,4 +230,4 @@ def _check_frequency(arguments: FitArguments, iterations: int, rule: SearchRule 
             f"{module} error: metrics_compute_frequency is {frequency}, but there are no metrics "
             "to compute: training_metrics is false and there is no validation_table."
         )
-    return frequency or (1 if rule and rule.every_epoch else iterations)
+    return frequency or (1 if rule and rule.needs_every_epoch else iterations)

@@ -17,14 +17,18 @@ from cerebro_plpy.configs.params.early_stopping import EarlyStopping
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
 from cerebro_plpy.configs.run_spec import (
     FitArguments,
+    RunSpec,
     SearchSpec,
     SingleModel,
-    Spec,
-    metrics_iterations,
+    list_metric_epochs,
 )
-from cerebro_plpy.configs.search_space.search_arguments import read_rule
-from cerebro_plpy.configs.search_space.search_rules import SearchRule, Span, rule_of_groups
-from cerebro_plpy.configs.train_spec import GroupPlace
+from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
+from cerebro_plpy.configs.search_space.search_rules import (
+    RuleContext,
+    SearchRule,
+    make_grouped_rule,
+)
+from cerebro_plpy.configs.train_spec import GroupLayout
 from cerebro_plpy.database.call_checks import read_seconds
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.errors import FeatureNotSupported
@@ -58,7 +62,7 @@ from cerebro_plpy.tables.model_selection_table import SINGLE_KEY, add_parameter_
 from cerebro_plpy.trainer_client import settings
 
 WRITER = "tensorflow"
-UNGROUPED: Mapping[str, GroupPlace] = {}
+UNGROUPED: Mapping[str, GroupLayout] = {}
 
 
 class Call(NamedTuple):
@@ -103,7 +107,7 @@ def build_request(catalog: Catalog, workplace: CallContext, call: Call) -> FitRe
     check_writer(catalog, arguments, whole)
     check_monitors(catalog, call, whole)
     give_notices(catalog, models.configs, models.architectures, data.source)
-    spec = Spec(
+    spec = RunSpec(
         arguments=arguments,
         epochs=course.epochs,
         frequency=course.frequency,
@@ -126,7 +130,7 @@ def build_request(catalog: Catalog, workplace: CallContext, call: Call) -> FitRe
         },
         epochs_before=basis.epochs_before,
         search=call.search,
-        earlier_trials=models.drawing.earlier if models.drawing else (),
+        prior_trials=models.drawing.earlier if models.drawing else (),
         copies=basis.repeat.copies,
     )
     if arguments.strategy == LATE and basis.schedule == AVERAGING and spec.copies is None:
@@ -176,7 +180,7 @@ def basis_of(catalog: Catalog, workplace: CallContext, call: Call, source: Packe
     rank = partial(messages.ranking_of, has_validation=validated, loss=loss)
     wish = wish_of(rule.sampling, models, functions, basis.seed, rank)
     models, probes = with_draws(catalog, workplace, models, source, wish)
-    backends = frameworks.frameworks_of(
+    backends = frameworks.list_frameworks(
         arguments.backend, [config.mst_key for config in models.configs]
     )
     return basis._replace(models=models._replace(backends=backends), probes=probes)
@@ -199,14 +203,19 @@ def read_models(
         workplace.reader, table, sorted({c.model_id for c in configs})
     )
     configs = check_configs(configs, architectures, source, table, workplace.check)
-    backends = frameworks.frameworks_of(
+    backends = frameworks.list_frameworks(
         call.arguments.backend, [config.mst_key for config in configs]
     )
     return Models(configs, architectures, table, backends)
 
 
 def make_request(
-    catalog: Catalog, workplace: CallContext, spec: Spec, data: Data, models: Models, repeat: Repeat
+    catalog: Catalog,
+    workplace: CallContext,
+    spec: RunSpec,
+    data: Data,
+    models: Models,
+    repeat: Repeat,
 ) -> FitRequest:
     """The request of this spec, over these data and models."""
     arguments = spec.arguments
@@ -235,7 +244,7 @@ def make_request(
     return replace(request, workers=parallelism.workers(workplace, request))
 
 
-def workers_for(workplace: CallContext, spec: Spec, data: Data, configs: int) -> int:
+def workers_for(workplace: CallContext, spec: RunSpec, data: Data, configs: int) -> int:
     """How many workers train at a time, which share the cores: as many as are asked for, or can be
     busy.
     """
@@ -246,7 +255,7 @@ def workers_for(workplace: CallContext, spec: Spec, data: Data, configs: int) ->
     return fewest(most, configs, rows, partial(settings.cache_bytes, workplace.settings))
 
 
-def most_workers(workplace: CallContext, spec: Spec, data: Data) -> int:
+def most_workers(workplace: CallContext, spec: RunSpec, data: Data) -> int:
     """As many workers as are asked for, or have room; no more than there are segments."""
     segments = len(data.source.segments)
     return min(spec.arguments.workers or workplace.platform.default_workers(segments), segments)
@@ -272,7 +281,7 @@ def fewest(most: int, configs: int, rows: int, room: Callable[[int], int]) -> in
 def check_writer(catalog: Catalog, arguments: FitArguments, configs: Iterable[Config]) -> None:
     """What TensorBoard shows is written by one framework alone."""
     if arguments.backend not in (None, WRITER) and any(
-        config.fit.callbacks.board for config in configs
+        config.fit.callbacks.tensorboard for config in configs
     ):
         raise FeatureNotSupported(
             f"{catalog.module} error: backend is {arguments.backend!r}, but TensorBoard's files "
@@ -284,7 +293,7 @@ def check_writer(catalog: Catalog, arguments: FitArguments, configs: Iterable[Co
 def check_monitors(catalog: Catalog, call: Call, configs: Iterable[Config]) -> None:
     """EarlyStopping watches what is computed, and can stop something."""
     arguments, course = call.arguments, call.course
-    watching = [config for config in configs if config.fit.callbacks.stopping]
+    watching = [config for config in configs if config.fit.callbacks.early_stopping]
     training = [] if arguments.training_metrics is False else ["training"]
     validation = [] if arguments.validation_table is None else ["validation"]
     for config in watching:
@@ -331,9 +340,9 @@ def copies_for(workers: int, configs: int, segments: Sequence[int]) -> int:
     return min(max(2, workers // configs), len(segments))
 
 
-def tell_of_averages(catalog: Catalog, spec: Spec) -> None:
+def tell_of_averages(catalog: Catalog, spec: RunSpec) -> None:
     """What models cost of which copies train at once."""
-    copies = len(spec.averaged)
+    copies = len(spec.copy_segments)
     if copies > 1:
         whose = (
             "one for each segment"
@@ -359,8 +368,10 @@ def evaluated_epochs(
     on.
     """
     if arguments.training_metrics is not False or arguments.validation_table is not None:
-        usual = metrics_iterations(course.epochs, course.frequency)
-        rule = rule_over(course.rule, dict.fromkeys(mst_keys), Span(course.epochs, usual), repeat)
+        usual = list_metric_epochs(course.epochs, course.frequency)
+        rule = rule_over(
+            course.rule, dict.fromkeys(mst_keys), RuleContext(course.epochs, usual), repeat
+        )
         repeated = {epoch for epoch in repeat.evaluated if epoch <= course.epochs}
         return tuple(sorted({*usual, *(rule.decision_epochs if rule else ()), *repeated}))
     catalog.db.notice(
@@ -372,19 +383,19 @@ def evaluated_epochs(
 def rule_over(
     rule: SearchRule | None,
     mst_keys: Mapping[int, str | None],
-    span: Span,
+    span: RuleContext,
     repeat: Repeat,
-    groups: Mapping[str, GroupPlace] = UNGROUPED,
+    groups: Mapping[str, GroupLayout] = UNGROUPED,
 ) -> Rule | None:
     """What decides which of these configurations go on: in a replay, what was decided."""
     if repeat.limits:
         return ReplayedEpochs(repeat.limits)
-    return rule_of_groups(rule, mst_keys, span, groups) if rule else None
+    return make_grouped_rule(rule, mst_keys, span, groups) if rule else None
 
 
 def searching(
     module: str,
-    spec: Spec,
+    spec: RunSpec,
     models: Models,
     repeat: Repeat,
     failed: Sequence[tuple[int, str | None]] = (),
@@ -394,7 +405,7 @@ def searching(
     """
     named = _rule_of(module, spec)
     keys = dict(sorted([*failed, *((config.mst_key, config.group) for config in models.configs)]))
-    span = Span(
+    span = RuleContext(
         spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments), spec.seed
     )
     rule = rule_over(named, keys, span, repeat, spec.train.groups if spec.train else {})
@@ -404,15 +415,15 @@ def searching(
     return Searching(name, rule, tuple(keys), models.drawing, live, of) if rule else None
 
 
-def patience_of(module: str, spec: Spec) -> EarlyStopping | None:
+def patience_of(module: str, spec: RunSpec) -> EarlyStopping | None:
     """What stops configurations of a search by patience."""
     named = _rule_of(module, spec)
-    return named.stopping(spec.ranking) if named else None
+    return named.make_early_stopping(spec.ranking) if named else None
 
 
-def _rule_of(module: str, spec: Spec) -> SearchRule | None:
+def _rule_of(module: str, spec: RunSpec) -> SearchRule | None:
     asked = spec.arguments.search, spec.arguments.search_params, spec.epochs
-    return read_rule(module, *asked, templates=spec.train is not None)
+    return read_search_rule(module, *asked, templates=spec.train is not None)
 
 
 def repeat_of(

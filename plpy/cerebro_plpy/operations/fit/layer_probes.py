@@ -66,11 +66,11 @@ def explore_layers(db: Database, gd: dict[str, Any], asked: Exploration) -> list
     for number, found in enumerate(fronts, 1):
         width = found["shape"][-1]
         name = f"until_{found['layer']}"
-        fresh = probe_models.weights(width, head, seed, db.check_interrupts)
-        made = probe_models.text(
-            probe_models.network(found["architecture"], name, found["shape"], head)
+        fresh = probe_models.draw_weights(width, head, seed, db.check_interrupts)
+        made = probe_models.to_json(
+            probe_models.build_probe(found["architecture"], name, found["shape"], head)
         )
-        kept = probe_models.pick(flat, found["weights"]) + fresh
+        kept = probe_models.pick_weights(flat, found["weights"]) + fresh
         architectures.load(catalog, output.quoted, made, kept, found["layer"], None)
         rows.append({"model_id": number, "layer": found["layer"], "features": width})
     return rows
@@ -118,7 +118,7 @@ def _fronts(
             "one."
         )
     network: Node = loaded  # type: ignore[assignment]
-    program = program_of(probe_models.frozen(network), summary)
+    program = program_of(probe_models.freeze(network), summary)
     crew = crew_for(workplace, frameworks.BACKENDS[0], False, (0,))
     state, worker = weights_of(table, model_id), crew.workers[0]
     told = drive(

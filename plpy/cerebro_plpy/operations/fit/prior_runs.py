@@ -13,7 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from cerebro_plpy.configs.prior_trials import BEST, MOST_TOLD, EarlierTrial, standings
+from cerebro_plpy.configs.prior_trials import (
+    BEST_PER_RUN,
+    MAX_PRIOR_TRIALS,
+    PriorTrial,
+    compute_standings,
+)
 from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.configs.search_space.sampler_space import Point, PointSpace
 from cerebro_plpy.database.catalog import Catalog
@@ -70,23 +75,23 @@ class EarlierRun(NamedTuple):
         ]
         ordered = sorted(real, key=lambda each: (sign * (each.value or 0.0), each.mst_key))
         points = (_point(space, models, each) for each in ordered)
-        return list(islice((point for point in points if point is not None), BEST))
+        return list(islice((point for point in points if point is not None), BEST_PER_RUN))
 
     def trials(
         self, space: PointSpace, models: Mapping[int, StoredModel] | None
-    ) -> list[EarlierTrial]:
+    ) -> list[PriorTrial]:
         """Those of its configurations that are in a space, with how they stood among all of the
         run.
         """
         sign = -1.0 if self.compared.descending else 1.0
         ended = [each for each in self.configs if not each.failed]
-        placed = standings(
+        placed = compute_standings(
             [(0.0, sign * (math.nan if each.value is None else each.value)) for each in ended]
         )
         known = dict(zip((each.mst_key for each in ended), placed))
         points = ((each.mst_key, _point(space, models, each)) for each in self.configs)
         return [
-            EarlierTrial(self.run_id, key, point, known.get(key))
+            PriorTrial(self.run_id, key, point, known.get(key))
             for key, point in points
             if point is not None
         ]
@@ -125,9 +130,9 @@ def told_of(
     *,
     task: str | None = None,
     models: Mapping[int, StoredModel] | None = None,
-) -> tuple[EarlierTrial, ...]:
+) -> tuple[PriorTrial, ...]:
     """What a search that learns is told of these runs; the caller hears how much that is."""
-    found = list[EarlierTrial]()
+    found = list[PriorTrial]()
     for each in runs:
         if each.compared.like(ranking, task):
             found += each.trials(space, models)
@@ -137,7 +142,7 @@ def told_of(
                 f"{each.compared.metric} over {each.compared.dataset} rows, or from states of runs "
                 "before"
             )
-    told = tuple(found[:MOST_TOLD])
+    told = tuple(found[:MAX_PRIOR_TRIALS])
     if told:
         names = ", ".join(str(run_id) for run_id in dict.fromkeys(each.run_id for each in told))
         catalog.db.info(
@@ -176,4 +181,4 @@ def _point(
         model = models.get(config.row["model_id"])
         if config.row["template"] or model is None or model.json != config.architecture:
             return None
-    return space.point(config.row)
+    return space.find_point(config.row)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
-from cerebro_plpy.configs.params.custom_functions import UNSEEN
-from cerebro_plpy.configs.params.optimizers import OptimizerSpec, goes_on_with
+from cerebro_plpy.configs.params.custom_functions import ANY_FUNCTIONS
+from cerebro_plpy.configs.params.optimizers import OptimizerSpec, choose_state_source
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
@@ -181,14 +181,14 @@ def _source(model: TrainedBefore, config: Config, *, alike: bool) -> str:
     """What of its state a configuration goes on with, where losses are scaled, or not, as then;
     `alike` is whether its architecture and framework are those of then."""
     before = _optimizer(model.compile_params)
-    source = goes_on_with(before, config.compile.optimizer)
+    source = choose_state_source(before, config.compile.optimizer)
     return "warm" if source == "chunks" and not alike else source
 
 
 def _optimizer(compile_text: str) -> OptimizerSpec | None:
     """The optimizer of then; None where it cannot be told."""
     try:
-        return parse_compile_params(compile_text, UNSEEN).optimizer
+        return parse_compile_params(compile_text, ANY_FUNCTIONS).optimizer
     except CerebroError:
         return None
 

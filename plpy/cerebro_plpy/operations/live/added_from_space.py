@@ -11,9 +11,9 @@ from typing import Any
 
 from cerebro_plpy.configs.json_arguments import read_lists
 from cerebro_plpy.configs.params.compile_params import COMPILE_KEYS, UNQUOTED
-from cerebro_plpy.configs.params.custom_functions import UNSEEN
-from cerebro_plpy.configs.params.literals import call, keywords
-from cerebro_plpy.configs.search_space.grid import MAX_ROWS, ConfigRow, draw_rows, how_many
+from cerebro_plpy.configs.params.custom_functions import ANY_FUNCTIONS
+from cerebro_plpy.configs.params.literals import parse_call, parse_keywords
+from cerebro_plpy.configs.search_space.grid import MAX_ROWS, ConfigRow, count_configs, draw_rows
 from cerebro_plpy.configs.search_space.sampling import GRIDS, MODELS, check_space, read_space
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.errors import InvalidParameter
@@ -38,13 +38,13 @@ def drawn(
     poll: Poll,
 ) -> list[dict[str, object]]:
     """So many configurations of a space, or all that it holds, none of which the run has."""
-    found = read_space(space, models, UNSEEN, poll)
+    found = read_space(space, models, ANY_FUNCTIONS, poll)
     if n is not None and not 1 <= n <= MAX_ROWS:
         raise InvalidParameter(
             f"{module} error: n is {n}; expected a number of configurations, from 1 to {MAX_ROWS}."
         )
     most = MAX_ROWS + 1
-    if n is None and how_many(found, most) == most:
+    if n is None and count_configs(found, most) == most:
         raise InvalidParameter(
             f"{module} error: the space has ranges, or more than {MAX_ROWS} configurations; "
             "expected n, how many of them are to be drawn."
@@ -65,7 +65,7 @@ def around(module: str, config: Row, space: Mapping[str, Any]) -> dict[str, Any]
     ({'optimizer': ['SGD'], 'loss': ['mse'], 'lr': [0.1, 0.2]}, {'batch_size': [8]}, [1])
     """
     compiled, fitted = (dict(space.get(name, {})) for name in GRIDS)
-    own = keywords(config["compile_params"], UNQUOTED)
+    own = parse_keywords(config["compile_params"], UNQUOTED)
     written = str(own.pop(OPTIMIZER, "RMSprop"))
     base: dict[str, object] = {}
     if FAMILIES not in compiled:
@@ -77,7 +77,7 @@ def around(module: str, config: Row, space: Mapping[str, Any]) -> dict[str, Any]
         }
         base = {OPTIMIZER: [name], **kept}
     others = {key: [value] for key, value in own.items() if key in COMPILE_KEYS}
-    given = keywords(config["fit_params"])
+    given = parse_keywords(config["fit_params"])
     return {
         GRIDS[0]: {**base, **others, **compiled},
         GRIDS[1]: {**{key: [value] for key, value in given.items()}, **fitted},
@@ -87,7 +87,7 @@ def around(module: str, config: Row, space: Mapping[str, Any]) -> dict[str, Any]
 
 def _optimizer(module: str, written: str) -> tuple[str, dict[str, object]]:
     try:
-        return call(written)
+        return parse_call(written)
     except InvalidParameter as error:
         raise InvalidParameter(
             f"{module} error: the optimizer of the configuration is {written}; expected plain "

@@ -13,7 +13,7 @@ from itertools import islice, product
 from math import prod
 from typing import Any, NamedTuple
 
-from cerebro_plpy.configs.architecture.model_shapes import same_sizes
+from cerebro_plpy.configs.architecture.model_shapes import have_same_sizes
 from cerebro_plpy.configs.params.keras_names import near_matches
 from cerebro_plpy.configs.templates.candidates import (
     SearchGoal,
@@ -29,7 +29,7 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter
-from cerebro_plpy.limits import TRIED, Poll, polled
+from cerebro_plpy.limits import TRIED_CONFIGS, Poll, poll_between
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.tables.template_configs import TemplateConfig, find_loaded_templates, read_head
 
@@ -101,7 +101,7 @@ def changed(
     told = {name: value for name, value in fields.items() if value is not None}
     kept = {name: value for name, value in before.params.items() if name not in fields}
     after = _filled(module, run, before.template, {**kept, **told})
-    if warm and not same_sizes(run.architecture(before), run.architecture(after)):
+    if warm and not have_same_sizes(run.architecture(before), run.architecture(after)):
         raise DatatypeMismatch(
             f"{module} error: the weights of mst_key {config['mst_key']} do not fit a network with"
             f" {', '.join(f'{name} => {value!r}' for name, value in fields.items())}.",
@@ -163,10 +163,10 @@ def _drawn(
     n: int | None,
 ) -> list[dict[str, Any]]:
     check_space(module, templates, space)
-    if n is not None and not 1 <= n <= TRIED.most:
+    if n is not None and not 1 <= n <= TRIED_CONFIGS.maximum:
         raise InvalidParameter(
             f"{module} error: n is {n}; expected a number of configurations, from 1 to "
-            f"{TRIED.most}."
+            f"{TRIED_CONFIGS.maximum}."
         )
     searched, there = (
         run.searched(space),
@@ -174,10 +174,10 @@ def _drawn(
     )
     if n is None:
         held = {config_key(*each) for each in there}
-        every = polled(_all(module, templates, searched), run.poll)
+        every = poll_between(_all(module, templates, searched), run.poll)
         found = [each for each in every if config_key(each.template.name, each.params) not in held]
     else:
-        proposed = polled(
+        proposed = poll_between(
             propose_configs(templates, searched, secrets.randbits(31), existing=there), run.poll
         )
         found = [TemplateConfig(each.template, each.params) for each in islice(proposed, n)]
@@ -194,10 +194,10 @@ def _all(
     """All configurations of a space without ranges."""
     draws = [find_distributions(template, searched) for template in templates]
     counts = [[len(draw.values or ()) for draw in each.values()] for each in draws]
-    if not 0 < min(map(prod, counts)) <= sum(map(prod, counts)) <= TRIED.most:
+    if not 0 < min(map(prod, counts)) <= sum(map(prod, counts)) <= TRIED_CONFIGS.maximum:
         raise InvalidParameter(
-            f"{module} error: the space has ranges, or more than {TRIED.most} configurations; "
-            "expected n, how many of them are to be drawn.",
+            f"{module} error: the space has ranges, or more than {TRIED_CONFIGS.maximum} "
+            "configurations; expected n, how many of them are to be drawn.",
             hint="A field that it does not name is drawn from its own range: see the view "
             "cerebro.template.",
         )

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.custom_functions import (
-    UNSEEN,
+    ANY_FUNCTIONS,
     Functions,
-    changes,
-    functions_in_log,
+    list_changed_functions,
+    read_logged_functions,
 )
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
-from cerebro_plpy.configs.run_spec import DataSpec, Spec
-from cerebro_plpy.configs.search_space.search_arguments import read_rule
+from cerebro_plpy.configs.run_spec import DataSpec, RunSpec
+from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
@@ -62,7 +62,7 @@ class Rest(NamedTuple):
     """
 
     row: Row
-    spec: Spec
+    spec: RunSpec
     packed: PackedInputs
     functions: Functions | None
 
@@ -120,12 +120,12 @@ def relations(catalog: Catalog, rest: Rest, outputs: Outputs | None) -> list[Rel
     return [*rest.packed.relations().values(), *(outputs.relations() if outputs else ()), *objects]
 
 
-def claim_unfinished(db: Database, run_id: int | None) -> tuple[Row, Spec]:
+def claim_unfinished(db: Database, run_id: int | None) -> tuple[Row, RunSpec]:
     """The log of a run of the caller's that ended early; from now on this transaction is its
     orchestrator.
     """
     run = claim(db, MODULE, run_id, to_train=True)
-    spec = Spec.from_json(json.loads(run["spec"]))
+    spec = RunSpec.from_json(json.loads(run["spec"]))
     if spec.search and not spec.is_automl:
         raise FeatureNotSupported(
             f"{MODULE} error: run {run_id} is part of a search of an older version, which can only "
@@ -178,7 +178,7 @@ def rebuild_request(catalog: Catalog, workplace: CallContext, rest: Rest) -> Fit
 
 
 def maker_of(
-    workplace: CallContext, spec: Spec, log: Sequence[Row], source: PackedTable
+    workplace: CallContext, spec: RunSpec, log: Sequence[Row], source: PackedTable
 ) -> ConfigBuilder:
     """What makes the configurations that will join a run of templates; the log has those that were
     loaded.
@@ -214,7 +214,7 @@ def clones(
     for each in request.configs:
         if each.mst_key in parents:
             anew = request.spec.train is not None and each.mst_key not in bred
-            before = parse_compile_params(texts[parents[each.mst_key]], UNSEEN).optimizer
+            before = parse_compile_params(texts[parents[each.mst_key]], ANY_FUNCTIONS).optimizer
             rows = workplace.platform.state_rows_sql(start_table(run_id, each.mst_key), None)
             found[each.mst_key] = WarmState(
                 clone_source(before, each.compile.optimizer, anew=anew), rows, ()
@@ -240,7 +240,7 @@ def logged_models(
     backends = {row["mst_key"]: row["backend"] for row in alive if row["backend"]}
     models = Models(configs, architectures, table, backends)
     asked, trains = rest.spec.arguments, rest.spec.train is not None
-    rule = read_rule(
+    rule = read_search_rule(
         catalog.module, asked.search, asked.search_params, rest.spec.epochs, templates=trains
     )
     if rule is None or rule.sampling is None:
@@ -250,7 +250,7 @@ def logged_models(
     else:
         models = with_rest(workplace, models, rule.sampling, log, rest.functions)
     return models._replace(
-        drawing=models.drawing and models.drawing._replace(earlier=rest.spec.earlier_trials)
+        drawing=models.drawing and models.drawing._replace(earlier=rest.spec.prior_trials)
     )
 
 
@@ -271,15 +271,15 @@ def config(row: Row, functions: Functions | None) -> Config:
     )
 
 
-def unchanged_functions(catalog: Catalog, spec: Spec) -> Functions | None:
+def unchanged_functions(catalog: Catalog, spec: RunSpec) -> Functions | None:
     """The custom functions of a run, if it has any; raises where they are not those that it began
     with.
     """
-    before = functions_in_log(spec.object_table, spec.functions)
+    before = read_logged_functions(spec.object_table, spec.functions)
     if before is None:
         return None
     now = object_table.find_functions(catalog, before.table)
-    others = changes(before, now)
+    others = list_changed_functions(before, now)
     if others:
         raise ObjectNotReady(
             f"{MODULE} error: custom functions {', '.join(others)} of object table {before.table} "
@@ -291,7 +291,7 @@ def unchanged_functions(catalog: Catalog, spec: Spec) -> Functions | None:
 
 
 def architecture_table(
-    catalog: Catalog, workplace: CallContext, spec: Spec, fresh: Sequence[int]
+    catalog: Catalog, workplace: CallContext, spec: RunSpec, fresh: Sequence[int]
 ) -> tuple[Relation, set[int]]:
     """The architecture table, and which of the models that nothing was trained of yet begin with
     weights in it.
@@ -310,7 +310,7 @@ def architecture_table(
 
 def check_unchanged(table: PackedTable, logged: DataSpec, segments: Sequence[int]) -> None:
     """Raises ObjectNotReady where a packed table is not the one that the run began with."""
-    differing = table.spec().differing(logged)
+    differing = table.spec().list_differences(logged)
     if list(table.segments) != list(segments):
         differing.append("segments")
     if differing:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.json_arguments import read_json
 from cerebro_plpy.configs.params.compile_params import COMPILE_KEYS, UNQUOTED, parse_compile_params
-from cerebro_plpy.configs.params.custom_functions import UNSEEN
+from cerebro_plpy.configs.params.custom_functions import ANY_FUNCTIONS
 from cerebro_plpy.configs.params.fit_params import FIT_KEYS, parse_fit_params
 from cerebro_plpy.configs.params.keras_names import near_matches
-from cerebro_plpy.configs.params.literals import CALLS, keywords
+from cerebro_plpy.configs.params.literals import CALLS, parse_keywords
 from cerebro_plpy.configs.search_space.grid import ConfigRow
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
@@ -112,7 +112,7 @@ def _changed(asked: Asked, config: Row, fields: Mapping[str, object]) -> dict[st
     texts = {}
     for name, keys in (("compile_params", COMPILE_KEYS), ("fit_params", FIT_KEYS)):
         values = {
-            **keywords(config[name], UNQUOTED),
+            **parse_keywords(config[name], UNQUOTED),
             **{key: value for key, value in fields.items() if key in keys},
         }
         texts[name] = ",".join(
@@ -120,7 +120,7 @@ def _changed(asked: Asked, config: Row, fields: Mapping[str, object]) -> dict[st
             for key, value in values.items()
             if value is not None
         )
-    parse_compile_params(texts["compile_params"], UNSEEN)
+    parse_compile_params(texts["compile_params"], ANY_FUNCTIONS)
     parse_fit_params(texts["fit_params"])
     return texts
 
@@ -162,7 +162,7 @@ def add_configs(
         )
     catalog = Catalog(db, asked.action)
     selection = catalog.resolve_input(table, "model selection")
-    found = selection_of(catalog, LocalSession(db), selection, UNSEEN)
+    found = selection_of(catalog, LocalSession(db), selection, ANY_FUNCTIONS)
     listed = [
         {"model_id": c.model_id, "compile_params": c.compile_text, "fit_params": c.fit_text}
         for c in found

@@ -16,11 +16,11 @@ from typing import Any
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
-from cerebro_plpy.configs.run_spec import metrics_iterations
+from cerebro_plpy.configs.run_spec import list_metric_epochs
 from cerebro_plpy.configs.search_space.space import compile_text
 from cerebro_plpy.configs.templates.budget import choose_frequency, choose_training_epochs
 from cerebro_plpy.configs.templates.template import Rates
-from cerebro_plpy.configs.train_spec import Start, TrainSpec
+from cerebro_plpy.configs.train_spec import BaseVersion, TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
@@ -30,7 +30,7 @@ from cerebro_plpy.database.sessions.async_dispatcher import Session, transaction
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import SourceRows, is_evaluated
 from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
-from cerebro_plpy.limits import never
+from cerebro_plpy.limits import no_poll
 from cerebro_plpy.operations.fit.drop_run_tables import drop_data
 from cerebro_plpy.operations.fit.fit_request import make_request
 from cerebro_plpy.operations.fit.input_tables import Models
@@ -210,7 +210,7 @@ def build_request(
     trained = before.epochs_before.get(key, 0) + (made.configs[key]["best_epoch"] or before.epochs)
     models, evaluated = (
         models_of(made, prepared, epochs),
-        metrics_iterations(epochs, choose_frequency(epochs)),
+        list_metric_epochs(epochs, choose_frequency(epochs)),
     )
     arguments = replace(
         before.arguments,
@@ -251,7 +251,9 @@ def check_classes(made: Made, prepared: Prepared) -> None:
     to.
     """
     differing = [
-        name for name in prepared.data.source.spec().differing(made.spec.source) if name != "rows"
+        name
+        for name in prepared.data.source.spec().list_differences(made.spec.source)
+        if name != "rows"
     ]
     if differing:
         raise ObjectNotReady(
@@ -278,7 +280,7 @@ def models_of(made: Made, prepared: Prepared, epochs: int) -> Models:
     }
     fields = made.template, made.params
     named = name_metrics(
-        [Config(key, config["model_id"], *texts, (), *fields)], architectures, source, never
+        [Config(key, config["model_id"], *texts, (), *fields)], architectures, source, no_poll
     )
     return Models(named, architectures, None, {key: config["backend"]})
 
@@ -319,6 +321,6 @@ def train_spec(made: Made, prepared: Prepared, epochs: int) -> TrainSpec:
         newest=table.newest,
         hashes=prepared.hashes,
         additions=prepared.additions,
-        start=Start(made.version.run_id, key, epochs),
+        start=BaseVersion(made.version.run_id, key, epochs),
         compared=prepared.compared,
     )

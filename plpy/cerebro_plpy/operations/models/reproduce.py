@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from cerebro_plpy.configs.params.callbacks import NONE
-from cerebro_plpy.configs.run_spec import Spec
+from cerebro_plpy.configs.params.callbacks import NO_CALLBACKS
+from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog
@@ -310,7 +310,7 @@ def replay_request(
     return replace(request, groups=made.asked.groups, block_rows=made.asked.block_rows)
 
 
-def unsearched(spec: Spec) -> Spec:
+def unsearched(spec: RunSpec) -> RunSpec:
     """What a run was asked without its search: a replay takes what it decided from the log."""
     return replace(spec, arguments=replace(spec.arguments, search=None, search_params=None))
 
@@ -321,7 +321,9 @@ def models_again(catalog: Catalog, workplace: CallContext, made: Made, rows: Rep
     """
     rest = Rest({"run_id": made.version.run_id}, unsearched(made.spec), rows.inputs, None)
     models = logged_models(catalog, workplace, rest, list(made.trained.values()), rows.data.source)
-    configs = tuple(replace(each, fit=replace(each.fit, callbacks=NONE)) for each in models.configs)
+    configs = tuple(
+        replace(each, fit=replace(each.fit, callbacks=NO_CALLBACKS)) for each in models.configs
+    )
     return models._replace(configs=configs)
 
 

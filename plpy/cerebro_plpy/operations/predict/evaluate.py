@@ -47,13 +47,13 @@ def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> Non
     db.rows(sql("score.evaluation", output=output.quoted, **db.platform.clauses))
     metric = found["metrics"][0] if found["metrics"] else None
     outputs = check_architecture(model.architecture).output_names
-    names = output_losses.in_order(model.compile.metrics_given, outputs) or None
+    names = output_losses.order_metrics(model.compile.metrics_as_written, outputs) or None
     db.rows(
         sql("score.add_evaluation", output=output.quoted),
         found["loss"],
         metric,
         names,
-        model.compile.loss_given,
+        model.compile.loss_text,
     )
 
 

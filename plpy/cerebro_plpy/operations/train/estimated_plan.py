@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cerebro_plpy.configs.run_spec import metrics_iterations
+from cerebro_plpy.configs.run_spec import list_metric_epochs
 from cerebro_plpy.configs.templates.budget import (
     FLOPS,
     FLOPS_PER_WEIGHT,
@@ -60,7 +60,7 @@ def guessed(
     keys = dict(enumerate(tried, 1))
     work = Work(
         epochs=effort.epochs,
-        evaluate_epochs=metrics_iterations(effort.epochs, choose_frequency(effort.epochs)),
+        evaluate_epochs=list_metric_epochs(effort.epochs, choose_frequency(effort.epochs)),
         segments=tuple(range(load.segments)),
         rows=dict.fromkeys(keys, -(-load.training_rows // load.segments)),
         evaluated_rows=load.validation_rows / load.segments,

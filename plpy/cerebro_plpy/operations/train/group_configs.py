@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.configs.templates.candidates import Proposal
 from cerebro_plpy.configs.templates.template import choose_batch_size
-from cerebro_plpy.configs.train_spec import GroupPlace
+from cerebro_plpy.configs.train_spec import GroupLayout
 from cerebro_plpy.limits import CONFIGS, check
 from cerebro_plpy.packing.grouped_buffers import GroupedLayouts
 from cerebro_plpy.preprocessing.rows.groups import GroupRows, Groups
@@ -52,7 +52,7 @@ def _over(proposal: Proposal, group: GroupRows) -> Proposal:
 
 def places(
     grouped: GroupedLayouts | None, groups: Groups | None, made: Sequence[Entry]
-) -> dict[str, GroupPlace]:
+) -> dict[str, GroupLayout]:
     """Where the rows of each group are, and which configurations it has."""
     if grouped is None or groups is None:
         return {}

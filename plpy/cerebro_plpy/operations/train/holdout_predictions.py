@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from cerebro_plpy.configs.train_spec import GroupPlace
+from cerebro_plpy.configs.train_spec import GroupLayout
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, Steps
@@ -47,7 +47,7 @@ class HeldRows(NamedTuple):
 
     table: PackedTable
     classes: tuple[str, ...]  # in the order of the target's columns; none of a regression
-    groups: Mapping[str, GroupPlace]  # the buffers of each group
+    groups: Mapping[str, GroupLayout]  # the buffers of each group
 
 
 def margin_of(distances: Sequence[float], covered: float = COVERED) -> float | None:

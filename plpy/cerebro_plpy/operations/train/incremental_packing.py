@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cerebro_plpy.configs.run_spec import Spec
+from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
@@ -46,7 +46,7 @@ class Before(NamedTuple):
     """A run whose packed rows are all but the new ones, and what it was asked."""
 
     run_id: int
-    spec: Spec
+    spec: RunSpec
     train: TrainSpec
 
 

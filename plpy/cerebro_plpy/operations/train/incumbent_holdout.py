@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from cerebro_plpy.configs.train_spec import Compared
+from cerebro_plpy.configs.train_spec import ComparedVersion
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import describe_difference
@@ -59,7 +59,7 @@ def columns_before(catalog: Catalog, model: str) -> tuple[str, ...]:
 
 def pack_compared(
     catalog: Catalog, rows: SourceRows, table: RawTable, version: Version, run_id: int, count: int
-) -> Compared:
+) -> ComparedVersion:
     """Pack the rows that are held back, which are so many, by the recipe of an earlier version.
 
     It is done in the transaction in which the rows of the run are packed, over the same reading of
@@ -92,8 +92,8 @@ def pack_compared(
             f"{error.message}"
         )
         catalog.db.notice(reason)
-        return Compared(version.version, usable=False)
-    return Compared(version.version, usable=True)
+        return ComparedVersion(version.version, usable=False)
+    return ComparedVersion(version.version, usable=True)
 
 
 def _pack(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cerebro_plpy.configs.run_spec import Spec
+from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.configs.templates.networks import ensemble
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -36,7 +36,7 @@ class Made:
     """
 
     version: Version
-    spec: Spec
+    spec: RunSpec
     asked: TrainSpec
     configs: Mapping[int, Row]
     template: str

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from cerebro_plpy.configs.train_spec import Compared
+from cerebro_plpy.configs.train_spec import ComparedVersion
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.custom_settings import check_custom_settings
 from cerebro_plpy.database.lock_waits import WaitLimit, bounded_waits
@@ -61,7 +61,7 @@ class Prepared(NamedTuple):
     reading: Mapping[str, Any]
     additions: int = 0
     grouped: GroupedLayouts | None = None
-    compared: Compared | None = None
+    compared: ComparedVersion | None = None
 
     def stored(self) -> dict[str, Any]:
         """Return what the spec of a run has of how its rows were read and packed, by the names of

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 
 from cerebro_plpy.configs.params.keras_names import near_matches
-from cerebro_plpy.configs.prior_trials import BEST, run_of
+from cerebro_plpy.configs.prior_trials import BEST_PER_RUN, parse_run_name
 from cerebro_plpy.configs.search_space.sampling import RANDOM
 from cerebro_plpy.configs.templates.candidates import PriorConfig
 from cerebro_plpy.database.call_checks import check_flat
@@ -44,7 +44,7 @@ def of_like_tables(
     if arguments.search == RANDOM or arguments.seed is not None:
         return ()
     columns = sorted(feature.column for feature in table.recipe.features)
-    values = (table.target.column.name, table.target.task, columns, BEST)
+    values = (table.target.column.name, table.target.task, columns, BEST_PER_RUN)
     return _read(session.run(sql("version.like"), values), "of {}")
 
 
@@ -57,9 +57,9 @@ def _named(module: str, session: Session, name: str | None) -> tuple[PriorConfig
             f"{module} error: start_from has a NULL; expected names of models, or 'run:12'.",
             hint=hint,
         )
-    run = run_of(name)
+    run = parse_run_name(name)
     if run is not None:
-        rows = session.run(sql("version.best_of_run"), (run, BEST))
+        rows = session.run(sql("version.best_of_run"), (run, BEST_PER_RUN))
     else:
         rows = session.run(sql("version.like_model"), (name,))
     if not rows:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cerebro_plpy.configs.run_spec import Spec
+from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.configs.search_space.sampling import Sampling
 from cerebro_plpy.configs.templates.candidates import make_search_goal
 from cerebro_plpy.configs.templates.registry import find_template
@@ -27,7 +27,7 @@ from cerebro_plpy.tables.template_configs import find_loaded_templates, read_hea
 
 
 def drawing(
-    spec: Spec,
+    spec: RunSpec,
     sampling: Sampling,
     templates: Sequence[Template],
     there: Mapping[int, Mapping[str, Any]],
@@ -40,14 +40,14 @@ def drawing(
     assert train is not None
     searched = make_search_goal(read_head(train), train.metric, train.training_rows, train.space)
     space = TemplateSpace(templates, searched, Recipe.from_json(train.recipe).table)
-    known = {key: space.point(each) for key, each in there.items()}
+    known = {key: space.find_point(each) for key, each in there.items()}
     wanted, begun = train.configs if sampling.learns else 0, Counter(groups)
     left = {group: max(0, wanted - begun[group]) for group in (None, *train.groups)}
     of_groups = {group: count for group, count in left.items() if group is not None}
     return Drawing(space, sampling.sampler, left[None], {}, known, left_of_groups=of_groups)
 
 
-def rest(spec: Spec, sampling: Sampling, log: Sequence[Row]) -> Drawing:
+def rest(spec: RunSpec, sampling: Sampling, log: Sequence[Row]) -> Drawing:
     """The same of an interrupted run that has this log, in which others may have joined by acts."""
     assert spec.train is not None
     loaded = find_loaded_templates({row["template"]: row["architecture"] for row in log})

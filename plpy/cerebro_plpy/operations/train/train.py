@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.params import frameworks
-from cerebro_plpy.configs.run_spec import FitArguments, Ranking, Spec, metrics_iterations
-from cerebro_plpy.configs.search_space.search_rules import Span
+from cerebro_plpy.configs.run_spec import FitArguments, Ranking, RunSpec, list_metric_epochs
+from cerebro_plpy.configs.search_space.search_rules import RuleContext
 from cerebro_plpy.configs.templates.budget import Effort, choose_frequency, choose_training_epochs
 from cerebro_plpy.configs.templates.layers.model_io import Floats
 from cerebro_plpy.configs.train_spec import TrainSpec
@@ -188,7 +188,7 @@ def build_request(
         table.groups,
         table.rows,
     )
-    spec = Spec(
+    spec = RunSpec(
         arguments=fit_arguments(aim, prepared),
         epochs=planned.epochs,
         frequency=choose_frequency(planned.epochs),
@@ -218,7 +218,7 @@ def build_request(
         runs = read_runs(workplace.control, before.runs)
         earlier = told_of(catalog, runs, others.space, spec.ranking, task=table.target.task)
         models = models._replace(drawing=others._replace(earlier=earlier))
-        spec = replace(spec, earlier_trials=earlier)
+        spec = replace(spec, prior_trials=earlier)
     request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
     request = replace(request, maker=ConfigBuilder(spec, source, known, workplace.check))
     ends = deadline(
@@ -235,14 +235,14 @@ def _rows(tried: list[Entry]) -> dict[int, Mapping[str, Any]]:
     }
 
 
-def models_of(spec: Spec, tried: list[Entry], prepared: Prepared, poll: Poll) -> Models:
+def models_of(spec: RunSpec, tried: list[Entry], prepared: Prepared, poll: Poll) -> Models:
     """Configurations and their architectures; those of a round have one together."""
     wanted = {
         key: TemplateConfig(proposal.template, proposal.params, group, number)
         for key, (number, group, proposal) in enumerate(tried, 1)
     }
     found = build_configs(spec, wanted, prepared.data.source, poll)
-    backends = frameworks.frameworks_of(spec.arguments.backend, wanted)
+    backends = frameworks.list_frameworks(spec.arguments.backend, wanted)
     return Models(found.configs, found.architectures, None, backends)
 
 
@@ -258,12 +258,12 @@ def _evaluated(aim: Aim, planned: Effort, ranking: Ranking) -> Evaluated:
     """So many that a search has what it decides by, after which a configuration may have come to
     its end.
     """
-    usual = metrics_iterations(planned.epochs, choose_frequency(planned.epochs))
+    usual = list_metric_epochs(planned.epochs, choose_frequency(planned.epochs))
     keys: dict[int, str | None] = dict.fromkeys(range(1, planned.configs + 1))
-    rule = rule_over(aim.wanted.rule, keys, Span(planned.epochs, usual), Repeat())
+    rule = rule_over(aim.wanted.rule, keys, RuleContext(planned.epochs, usual), Repeat())
     asked = rule.decision_epochs if rule else ()
-    stopping = aim.wanted.rule.stopping(ranking) if aim.wanted.rule else None
-    watched = stopping is not None and stopping.watched.dataset == "training"
+    stopping = aim.wanted.rule.make_early_stopping(ranking) if aim.wanted.rule else None
+    watched = stopping is not None and stopping.monitored.dataset == "training"
     training = None if watched else tuple(sorted({*choose_training_epochs(usual), *asked}))
     return Evaluated(tuple(sorted({*usual, *asked})), training)
 

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Iterator
 
-from cerebro_plpy.configs.params.early_stopping import Watched
+from cerebro_plpy.configs.params.early_stopping import MonitoredSeries
 from cerebro_plpy.configs.params.keras_names import larger_is_better
 from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.configs.search_space.search_rules import PATIENCE, PBT
@@ -40,7 +40,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.limits import Poll, polled
+from cerebro_plpy.limits import Poll, poll_between
 from cerebro_plpy.operations.train.incumbent_holdout import columns_before
 from cerebro_plpy.operations.train.prior_configs import named, of_like_tables
 from cerebro_plpy.operations.train_arguments import METRICS, TrainArguments, Wanted, metric_name
@@ -265,11 +265,13 @@ def check_watched(aim: Aim, table: RawTable) -> None:
     metric = METRICS[table.target.task][
         metric_name(aim.module, table.target.task, aim.arguments.metric)
     ]
-    stopping = aim.wanted.rule and aim.wanted.rule.stopping(ranking_by(metric))
+    stopping = aim.wanted.rule and aim.wanted.rule.make_early_stopping(ranking_by(metric))
     if stopping:
         names = dict.fromkeys(("loss", choose_metric(metric)))
         computed = [
-            Watched(dataset, name) for dataset in ("training", "validation") for name in names
+            MonitoredSeries(dataset, name)
+            for dataset in ("training", "validation")
+            for name in names
         ]
         stopping.check(f"{aim.module} error: search {PATIENCE!r}", computed)
 
@@ -297,7 +299,11 @@ def check_bred(aim: Aim, table: RawTable) -> None:
 def planned_effort(aim: Aim, table: RawTable, load: Workload, seconds: float) -> Effort:
     """How many configurations are tried, and for how long, where so many seconds are left."""
     asked, rule = aim.arguments, aim.wanted.rule
-    pace = Pace(rule.share, 1 if rule.abreast else CONFIG_SURPLUS) if rule else DEFAULT_PACE
+    pace = (
+        Pace(rule.trained_share, 1 if rule.is_concurrent else CONFIG_SURPLUS)
+        if rule
+        else DEFAULT_PACE
+    )
     return estimate_effort(
         load, visit_seconds(aim, table, seconds), asked.epochs, asked.configs, pace
     )
@@ -385,7 +391,7 @@ def asked(aim: Aim, known: PriorConfigs, table: RawTable, poll: Poll) -> Iterato
     )
     rule = aim.wanted.rule
     learning = bool(rule and rule.sampling and rule.sampling.learns)
-    return polled(
+    return poll_between(
         propose_configs(templates_of(aim, table), searched, aim.seed, known, learning=learning),
         poll,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Statement, Steps
 from cerebro_plpy.database.sql.literals import literal
-from cerebro_plpy.errors import MADE_MEANWHILE, CerebroError
+from cerebro_plpy.errors import CREATED_CONCURRENTLY, CerebroError
 from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.shared_visits import SharedVisits
 from cerebro_plpy.platform.statements import join, read_chunks
@@ -66,7 +66,7 @@ class PostgresVisits(SharedVisits):
             try:
                 yield from _create_and_fill(worker, create, store)
             except CerebroError as error:
-                if error.sqlstate not in MADE_MEANWHILE:
+                if error.sqlstate not in CREATED_CONCURRENTLY:
                     raise
                 if not (yield exists)[0][0]:
                     return None  # the table belongs to another role

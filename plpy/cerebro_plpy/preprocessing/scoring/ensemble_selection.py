@@ -11,14 +11,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from cerebro_plpy.limits import Poll, never, polled
+from cerebro_plpy.limits import Poll, no_poll, poll_between
 from cerebro_plpy.preprocessing.scoring.metrics import Told
 
 Score = Callable[[Sequence[Told]], float]
 
 
 def selected(
-    library: Sequence[Sequence[Told]], score: Score, larger: bool, picks: int, poll: Poll = never
+    library: Sequence[Sequence[Told]], score: Score, larger: bool, picks: int, poll: Poll = no_poll
 ) -> Counter[int]:
     """How often each model counts whose mean is best; `library` has what each says of the same
     rows.
@@ -35,9 +35,9 @@ def selected(
     for count in range(1, picks + 1):
         tried = [
             mean([(together, count - 1), (rows, 1)]) if together else list(rows)
-            for rows in polled(library, poll, every=1)
+            for rows in poll_between(library, poll, every=1)
         ]
-        scores = [score(rows) for rows in polled(tried, poll, every=1)]
+        scores = [score(rows) for rows in poll_between(tried, poll, every=1)]
         place = best_place(scores, larger)
         if place is None or not is_better(scores[place], best, larger):
             break

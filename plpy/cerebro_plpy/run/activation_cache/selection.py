@@ -105,7 +105,11 @@ def _candidates(site: Site, request: FitRequest, past: Mapping[int, Past]) -> It
     """
     for config in request.configs:
         frozen = FROZEN.search(request.architectures[config.model_id].json)
-        if not frozen or config.fit.callbacks.board or config.mst_key in request.repeat.starts:
+        if (
+            not frozen
+            or config.fit.callbacks.tensorboard
+            or config.mst_key in request.repeat.starts
+        ):
             continue
         training = ConfigTraining.after(
             past.get(config.mst_key, Past()), request, config, site.log.run_id

@@ -17,11 +17,11 @@ from typing import Any
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
-from cerebro_plpy.configs.params.custom_functions import functions_in_log
+from cerebro_plpy.configs.params.custom_functions import read_logged_functions
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
 from cerebro_plpy.configs.params.frameworks import BACKENDS
 from cerebro_plpy.configs.params.output_losses import LOSS
-from cerebro_plpy.configs.search_space.sampler_space import Point, row_of
+from cerebro_plpy.configs.search_space.sampler_space import Point, describe_config
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, InvalidText
 from cerebro_plpy.records import replace
@@ -148,7 +148,8 @@ class Recruits:
         """The sampler is told of those that lie in its space, too."""
         if self._drawing:
             found = {
-                config.mst_key: self._drawing.space.point(row_of(config)) for config in configs
+                config.mst_key: self._drawing.space.find_point(describe_config(config))
+                for config in configs
             }
             self._points.update((key, point) for key, point in found.items() if point is not None)
 
@@ -180,7 +181,7 @@ class Recruits:
         for point in points:
             try:
                 made = self._made(
-                    {first + len(configs): {**drawing.space.row(point), "group": group}}
+                    {first + len(configs): {**drawing.space.make_row(point), "group": group}}
                 )
             except (InvalidParameter, DatatypeMismatch):
                 self._refused[group].append(point)
@@ -213,7 +214,7 @@ class Recruits:
         random = Random(f"{self._request.spec.seed}/{mst_key}")
         for _ in range(MOST_TRIES):
             with suppress(InvalidParameter, InvalidText, DatatypeMismatch):
-                return self._made({mst_key: self._drawing.space.near(parent, random)})
+                return self._made({mst_key: self._drawing.space.perturb(parent, random)})
         return BuiltConfigs((replace(parent, mst_key=mst_key),), {})
 
     def _asked(self, rows: Sequence[Mapping[str, Any]], mst_key: int | None = None) -> BuiltConfigs:
@@ -278,7 +279,7 @@ class Recruits:
 
     def _config(self, mst_key: int, row: Mapping[str, Any]) -> Config:
         spec = self._request.spec
-        functions = functions_in_log(spec.object_table, dict(spec.functions))
+        functions = read_logged_functions(spec.object_table, dict(spec.functions))
         texts = str(row["compile_params"]), str(row["fit_params"])
         parsed = parse_compile_params(texts[0], functions), parse_fit_params(texts[1])
         return Config(mst_key, int(row["model_id"]), *texts, *parsed)
@@ -288,7 +289,7 @@ class Recruits:
         unknown = sorted({config.model_id for config in configs} - request.architectures.keys())
         if unknown:
             raise InvalidParameter(f"models {unknown} are not among those that the run began with")
-        if any(config.fit.callbacks.board for config in configs):
+        if any(config.fit.callbacks.tensorboard for config in configs):
             raise InvalidParameter("TensorBoard cannot be begun in the midst of a run")
         models = {config.model_id: request.architectures[config.model_id] for config in configs}
         source, table = request.source, request.architecture_table
@@ -298,7 +299,7 @@ class Recruits:
         datasets = [name for name, there in sides.items() if there]
         for config in checked:
             check_monitor(config, datasets, request.patience)
-            measured = [each.logged for each in (*config.metrics, LOSS)]
+            measured = [each.logged_name for each in (*config.metrics, LOSS)]
             if request.spec.ranking.metric not in measured:
                 raise InvalidParameter(
                     f"{config.compile_text:.120} has no metric {request.spec.ranking.metric}, by "

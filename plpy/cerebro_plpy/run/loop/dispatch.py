@@ -117,7 +117,7 @@ class Choice:
         """How many evaluations there may be among a configuration's next visits: those that decide
         nothing, and one that may."""
         request = self._request
-        alone = training.config.fit.callbacks.board is not None or training.evaluation_tried
+        alone = training.config.fit.callbacks.tensorboard is not None or training.evaluation_tried
         if alone or self._budget.ends_unevaluated(training):
             return 0
         if request.search:

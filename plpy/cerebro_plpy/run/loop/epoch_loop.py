@@ -65,13 +65,13 @@ class Orchestrator:
         past: Mapping[int, Past],
     ) -> None:
         self._request, self._log, self._around = request, log, around
-        copies = request.spec.averaged
+        copies = request.spec.copy_segments
         at_once = bool(copies or request.deadline or request.allowance)
         self._assignments = Assignments(visits, workers, around, at_once=at_once)
         segments, last = request.source.segments, request.last_epoch
         shared, evaluated = (
             assign_segments(segments, self._assignments.numbers),
-            request.spec.evaluated_until(last),
+            request.spec.list_evaluations_until(last),
         )
         plan = Plan(last, segments, shared, frozenset(evaluated), copies, request.own_segments)
         known = {c.mst_key: past.get(c.mst_key, Past()) for c in request.configs}

@@ -100,7 +100,7 @@ class Fusion:
             and bool(positions.residence or self._roster.request.repeat.forms)
             and progress.kind == "train"
             and config.group is None
-            and config.fit.callbacks.board is None
+            and config.fit.callbacks.tensorboard is None
             and not (
                 training.unstored
                 or training.alone(progress)

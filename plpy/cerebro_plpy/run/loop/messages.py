@@ -52,9 +52,9 @@ def best(evaluations: Sequence[Evaluation], request: FitRequest) -> tuple[int, f
 
 def ranked_value(evaluation: Evaluation, config: Config, ranking: Ranking) -> float:
     """The value of the metric that ranks."""
-    if ranking.metric == LOSS.logged:
+    if ranking.metric == LOSS.logged_name:
         return evaluation.loss
-    return evaluation.metrics[[each.logged for each in config.metrics].index(ranking.metric)]
+    return evaluation.metrics[[each.logged_name for each in config.metrics].index(ranking.metric)]
 
 
 def best_epochs(evaluations: Sequence[Evaluation], request: FitRequest) -> dict[int, int]:

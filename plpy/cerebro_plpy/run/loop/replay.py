@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.params.early_stopping import EarlyStopping
-from cerebro_plpy.configs.run_spec import FitArguments, Ranking, epochs_before, logged_copies
-from cerebro_plpy.configs.search_space.search_arguments import read_rule
+from cerebro_plpy.configs.run_spec import FitArguments, Ranking, read_copies, read_epochs_before
+from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
 from cerebro_plpy.configs.search_space.search_rules import PATIENCE
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
@@ -180,10 +180,10 @@ def _patience(
             rows[0] if rows else (None,) * 7
         )
         if search == PATIENCE:
-            rule = read_rule(module, search, params, None)
-            return rule.stopping(Ranking(dataset, metric, descending)) if rule else None, tuple(
-                json.loads(evaluated)
-            )
+            rule = read_search_rule(module, search, params, None)
+            return rule.make_early_stopping(
+                Ranking(dataset, metric, descending)
+            ) if rule else None, tuple(json.loads(evaluated))
     return None, ()
 
 
@@ -210,7 +210,7 @@ def endings(orders: Orders, ended: Mapping[int, int]) -> dict[int, Ending]:
 
 def _epochs_before(logged: str) -> dict[int, int]:
     try:
-        return epochs_before(json.loads(logged))
+        return read_epochs_before(json.loads(logged))
     except (TypeError, ValueError) as error:
         raise DataCorrupted(
             "the log of the run does not say how many epochs configurations were trained before",
@@ -221,7 +221,7 @@ def _epochs_before(logged: str) -> dict[int, int]:
 
 def _copies(logged: float | None, segments: Sequence[int]) -> int | None:
     try:
-        return logged_copies(logged, len(segments))
+        return read_copies(logged, len(segments))
     except ValueError as error:
         raise DataCorrupted(
             f"the log of the run says that {error}",

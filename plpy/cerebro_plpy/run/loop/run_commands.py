@@ -201,8 +201,8 @@ class Steering:
 
     def _asked(self, act: Act) -> int:
         asked = act.change.get("epochs")
-        if type(asked) is not int or not 1 <= asked <= EPOCHS.most:
-            raise InvalidParameter(f"epochs is {asked!r:.80}; expected 1 to {EPOCHS.most}")
+        if type(asked) is not int or not 1 <= asked <= EPOCHS.maximum:
+            raise InvalidParameter(f"epochs is {asked!r:.80}; expected 1 to {EPOCHS.maximum}")
         return asked
 
     def put_off(self, seconds: float) -> None:

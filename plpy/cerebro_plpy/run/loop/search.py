@@ -130,7 +130,9 @@ class Search:
         last, told = max(limits.values()), f"epochs said by {act.actor}"
         grows = last > self._positions.plan.epochs
         own_limits = (
-            self._positions.grow(last, self._request.spec.evaluated_until(last)) if grows else {}
+            self._positions.grow(last, self._request.spec.list_evaluations_until(last))
+            if grows
+            else {}
         )
         others = [(key, limit) for key, limit in own_limits.items() if key not in limits]
         made = [Decision(key, "continue", limit, "it keeps its epochs") for key, limit in others]

@@ -153,7 +153,9 @@ class Knowledge:
         request = self._request
         configs = [config for config in request.configs if config.mst_key in program.configs]
         able = [
-            each.fit for each in configs if each.group is None and each.fit.callbacks.board is None
+            each.fit
+            for each in configs
+            if each.group is None and each.fit.callbacks.tensorboard is None
         ]
         if not able or program.shards or not chosen.is_stationary:
             return 1
@@ -225,7 +227,7 @@ def _like_runs(control: Session, programs: Sequence[Program]) -> Iterator[Earlie
 def work_of(request: FitRequest) -> Work:
     """What there is to do."""
     spec, segments = request.spec, request.source.segments
-    epochs = tuple(spec.evaluated_until(request.last_epoch))
+    epochs = tuple(spec.list_evaluations_until(request.last_epoch))
     share = sum(map(spec.evaluates_training, epochs)) / max(1, len(epochs))
     evaluated = request.source.rows * share + (request.validation.rows if request.validation else 0)
     return Work(
@@ -238,7 +240,7 @@ def work_of(request: FitRequest) -> Work:
         commit_seconds=request.commit_seconds,
         segment_subsets={key: tuple(sorted(own)) for key, own in request.own_segments.items()},
         may_end_early=request.search is not None,
-        copies=len(request.spec.averaged),
+        copies=len(request.spec.copy_segments),
     )
 
 

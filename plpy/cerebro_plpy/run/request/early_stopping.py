@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection, Iterable
 
 from cerebro_plpy.configs.params.config import Config
-from cerebro_plpy.configs.params.early_stopping import NAME, EarlyStopping, Watched
+from cerebro_plpy.configs.params.early_stopping import NAME, EarlyStopping, MonitoredSeries
 from cerebro_plpy.configs.params.keras_names import larger_is_better
 from cerebro_plpy.configs.params.output_losses import LOSS
 from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
@@ -18,7 +18,7 @@ from cerebro_plpy.scheduling.search.early_stopping_rule import StoppingStatus
 
 def stopping_of(config: Config, patience: EarlyStopping | None) -> EarlyStopping | None:
     """When a configuration is stopped: as it says itself, or by the patience of its search."""
-    return config.fit.callbacks.stopping or patience
+    return config.fit.callbacks.early_stopping or patience
 
 
 def check_monitor(
@@ -30,7 +30,9 @@ def check_monitor(
     stopping = stopping_of(config, patience)
     if stopping:
         computed = [
-            Watched(dataset, m.logged) for dataset in datasets for m in (LOSS, *config.metrics)
+            MonitoredSeries(dataset, m.logged_name)
+            for dataset in datasets
+            for m in (LOSS, *config.metrics)
         ]
         stopping.check(f"{_name(config)} of mst_key {config.mst_key}", computed)
 
@@ -50,16 +52,16 @@ def verdict(
     stopping = stopping_of(config, request.patience)
     if stopping is None:
         return StoppingStatus(None, None, sys.maxsize)
-    dataset, name = stopping.watched
+    dataset, name = stopping.monitored
     metrics = [LOSS, *config.metrics]
-    place = [m.logged for m in metrics].index(name)
+    place = [m.logged_name for m in metrics].index(name)
     larger = {"min": False, "max": True}.get(stopping.mode, larger_is_better(metrics[place].metric))
     values = [
         (each.epoch, (each.loss, *each.metrics)[place])
         for each in evaluations
         if each.dataset == dataset
     ]
-    return stopping.rule(larger).judge(values)
+    return stopping.make_rule(larger).judge(values)
 
 
 def kept_epoch(
@@ -78,4 +80,4 @@ def stop_reason(config: Config, request: FitRequest, found: StoppingStatus) -> s
 
 
 def _name(config: Config) -> str:
-    return NAME if config.fit.callbacks.stopping else "patience"
+    return NAME if config.fit.callbacks.early_stopping else "patience"

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.early_stopping import EarlyStopping
-from cerebro_plpy.configs.prior_trials import EarlierTrial
-from cerebro_plpy.configs.run_spec import Spec
+from cerebro_plpy.configs.prior_trials import PriorTrial
+from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.configs.search_space.sampler_space import Point, PointSpace
-from cerebro_plpy.configs.train_spec import GroupPlace
+from cerebro_plpy.configs.train_spec import GroupLayout
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.records import dataclass, field, replace
@@ -146,7 +146,7 @@ class Drawing(NamedTuple):
     left: int
     points: Mapping[int, Point | None]
     known: Mapping[int, Point | None] = {}
-    earlier: tuple[EarlierTrial, ...] = ()
+    earlier: tuple[PriorTrial, ...] = ()
     left_of_groups: Mapping[str, int] = {}
 
     @property
@@ -188,7 +188,7 @@ class FitRequest:
     resumed, by so many `replans`; None where it is to be chosen.
     """
 
-    spec: Spec
+    spec: RunSpec
     source: PackedTable
     validation: PackedTable | None
     configs: tuple[Config, ...]
@@ -207,7 +207,7 @@ class FitRequest:
     search: Searching | None = None
     decided: tuple[DecisionBatch, ...] = ()
     patience: EarlyStopping | None = None
-    groups: Mapping[str, GroupPlace] = field(default_factory=dict)
+    groups: Mapping[str, GroupLayout] = field(default_factory=dict)
     block_rows: int | None = None
     plan: RunPlan | None = None
     epochs: int | None = None

@@ -127,13 +127,13 @@ class Averaging:
 
 def tables_of(request: FitRequest) -> int:
     """How many tables hold the states of each configuration in turn."""
-    return _route(request.source.segments, request.spec.averaged).tables
+    return _route(request.source.segments, request.spec.copy_segments).tables
 
 
 def route_of(request: FitRequest, config: Config) -> Route:
     """A new route for a configuration of this request."""
     return _route(
-        request.segments_of(config.group), rotate_copies(request.spec.averaged, config.mst_key)
+        request.segments_of(config.group), rotate_copies(request.spec.copy_segments, config.mst_key)
     )
 
 

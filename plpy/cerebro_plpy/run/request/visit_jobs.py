@@ -190,7 +190,7 @@ def _callbacks(
     """What a trainer is to write for TensorBoard; nothing without the callback. The graph comes
     first.
     """
-    board = config.fit.callbacks.board
+    board = config.fit.callbacks.tensorboard
     if board is None:
         return None
     return {

@@ -241,7 +241,7 @@ class ConfigTraining:
                 Visit(progress.epoch, progress.mst_key, segment, "evaluate")
                 for segment in progress.waiting_segments
             ]
-            return self.config.fit.callbacks.board is not None or any(
+            return self.config.fit.callbacks.tensorboard is not None or any(
                 step in self.attempts for step in steps
             )
         return (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from cerebro_plpy.configs.prior_trials import EarlierTrial, standings
+from cerebro_plpy.configs.prior_trials import PriorTrial, compute_standings
 from cerebro_plpy.configs.search_space.sampler_space import Point, PointSpace
 from cerebro_plpy.scheduling.search.promotion_rules import Trial
 from cerebro_plpy.trainer_client import request_schema, settings
@@ -39,7 +39,7 @@ class Sampler(AbstractContextManager["Sampler"]):
     ) -> None:
         self._spec = settings.trainer_spec(chosen, TrainerOptions(framework="none"))
         self._check = check
-        self._request = {"space": space.described(), "algorithm": algorithm, "seed": seed}
+        self._request = {"space": space.describe(), "algorithm": algorithm, "seed": seed}
         self._link: Link | None = None
 
     def suggest(self, trials: Sequence[Mapping[str, Any]], count: int) -> Sequence[Point]:
@@ -67,7 +67,7 @@ def told(point: Point, trial: Trial, epochs: int) -> Mapping[str, Any]:
 
 
 def beside(
-    earlier: Sequence[EarlierTrial], own: Sequence[Mapping[str, Any]]
+    earlier: Sequence[PriorTrial], own: Sequence[Mapping[str, Any]]
 ) -> Sequence[Mapping[str, Any]]:
     """All that a sampler is told: of a search that knows earlier runs, how configurations of each
     stood among its own.
@@ -79,7 +79,7 @@ def beside(
         return own
     over = [number for number, each in enumerate(own) if each["state"] in ("stopped", "completed")]
     last = [max(own[number]["values"]) for number in over]
-    placed = dict(zip(over, standings([(-epoch, value) for epoch, value in last])))
+    placed = dict(zip(over, compute_standings([(-epoch, value) for epoch, value in last])))
     before = [_stood(each.point, each.standing) for each in earlier]
     return before + [
         _stood(each["point"], placed[number]) if number in placed else each

@@ -8,7 +8,7 @@ an earlier one.
 from __future__ import annotations
 
 from cerebro_plpy.configs.params.config import Config
-from cerebro_plpy.configs.params.optimizers import OptimizerSpec, goes_on_with
+from cerebro_plpy.configs.params.optimizers import OptimizerSpec, choose_state_source
 from cerebro_plpy.database.sessions.async_dispatcher import drive
 from cerebro_plpy.errors import ConfigFailure, DatatypeMismatch
 from cerebro_plpy.platform.call_context import CallContext
@@ -41,7 +41,7 @@ def clone_source(before: OptimizerSpec, optimizer: OptimizerSpec, *, anew: bool)
     Where learning rates rise and fall over all that is planned they begin `anew`, and the optimizer
     with them, in a clone that has all of its epochs before it.
     """
-    return "weights_of_chunks" if anew else goes_on_with(before, optimizer)
+    return "weights_of_chunks" if anew else choose_state_source(before, optimizer)
 
 
 def _restore(request: FitRequest, config: Config, crew: Crew) -> bool:

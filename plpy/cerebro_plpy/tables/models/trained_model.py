@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.configs.architecture.architecture import read_architecture
 from cerebro_plpy.configs.params import frameworks
 from cerebro_plpy.configs.params.compile_params import CompileParams, parse_compile_params
-from cerebro_plpy.configs.params.custom_functions import UNSEEN
+from cerebro_plpy.configs.params.custom_functions import ANY_FUNCTIONS
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
@@ -182,7 +182,7 @@ def _make_model(
         relation=relation,
         mst_key=stored.mst_key,
         architecture=read_architecture(stored.architecture),
-        compile=parse_compile_params(stored.compile_params, UNSEEN),
+        compile=parse_compile_params(stored.compile_params, ANY_FUNCTIONS),
         independent=read_names(row, "independent_varname"),
         dependent=dependent,
         class_values=classes,

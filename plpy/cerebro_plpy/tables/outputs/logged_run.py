@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from cerebro_plpy.configs.run_spec import Spec
+from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import DataCorrupted, ObjectNotReady, hidden_run
@@ -28,7 +28,7 @@ class LoggedRun:
     last_evaluated: int | None  # newest epoch with metrics
     started_at: str
     ended_at: str
-    spec: Spec
+    spec: RunSpec
 
     @property
     def is_completed(self) -> bool:
@@ -37,7 +37,7 @@ class LoggedRun:
     @property
     def evaluate_epochs(self) -> list[int] | None:
         """Epochs after which metrics were computed; None if there are none."""
-        epochs = list(self.spec.evaluated_until(self.epochs or self.spec.epochs))
+        epochs = list(self.spec.list_evaluations_until(self.epochs or self.spec.epochs))
         if not self.is_completed:
             last_evaluated = self.last_evaluated or 0
             epochs = [epoch for epoch in epochs if epoch <= last_evaluated]
@@ -60,7 +60,7 @@ def read_run(db: Database, run_id: int) -> LoggedRun:
                 hint="There are models to write out once a visit is completed: SELECT * FROM "
                 "cerebro.progress;",
             )
-    spec = Spec.from_json(json.loads(row["spec"]))
+    spec = RunSpec.from_json(json.loads(row["spec"]))
     source = replace(spec.source, class_types=_check_types(db, spec.source.class_types))
     return LoggedRun(
         run_id=row["run_id"],

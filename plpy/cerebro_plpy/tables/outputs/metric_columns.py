@@ -8,7 +8,7 @@ from typing import NamedTuple, Optional
 from cerebro_plpy.configs.architecture.architecture import check_architecture, read_architecture
 from cerebro_plpy.configs.params import output_losses
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
-from cerebro_plpy.configs.params.custom_functions import UNSEEN
+from cerebro_plpy.configs.params.custom_functions import ANY_FUNCTIONS
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.tables.outputs.logged_run import LoggedRun, read_metrics
 
@@ -43,11 +43,11 @@ def read_metric_columns(
     Final values are those of the stored model: of the best epoch if its state was kept, else of
     the last epoch.
     """
-    compile_params = parse_compile_params(config["compile_params"], UNSEEN)
+    compile_params = parse_compile_params(config["compile_params"], ANY_FUNCTIONS)
     rows = read_metrics(db, run.run_id, config)
     names = check_architecture(read_architecture(architecture)).output_names
-    metrics = output_losses.logged_metrics(compile_params.metrics, names, run.spec.source.dependent)
-    metric = metrics[0].logged if metrics else None
+    metrics = output_losses.name_metrics(compile_params.metrics, names, run.spec.source.dependent)
+    metric = metrics[0].logged_name if metrics else None
     elapsed = {row["epoch"]: row["elapsed"] for row in select_ranking_losses(rows)}
     training, validation = (
         _collect_values(
@@ -60,8 +60,8 @@ def read_metric_columns(
     )
     return MetricColumns(
         elapsed=list(elapsed.values()) or None,
-        metrics_type=output_losses.in_order(compile_params.metrics_given, names) or None,
-        loss_type=compile_params.loss_given,
+        metrics_type=output_losses.order_metrics(compile_params.metrics_as_written, names) or None,
+        loss_type=compile_params.loss_text,
         training=training,
         validation=validation,
     )
