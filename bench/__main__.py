@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import (
+    bench_server,
     document,
     estimates,
     features,
     gpu,
     groups,
     must,
-    place,
     quality,
     search_job,
     searching,
@@ -22,15 +22,15 @@ from bench import (
     strategies,
     tables,
 )
+from bench.bench_server import BenchServer
 from bench.contenders import ALONE, OURS, PEERS, TORCH, Contender
 from bench.limits import Bench
-from bench.place import Place
-from bench.quality import Asked
+from bench.quality import QualitySettings
 from bench.real_tables import TABLES
 from bench.seeds import contest as seeds
 from bench.seeds import report as seeds_report
 from bench.seeds import scale
-from bench.turns import Measured, measured
+from bench.turns import WorkloadResults, measure_workload
 from bench.workloads import REPORT, SMALL, WITH_TORCH, WORKLOADS, Workload
 
 SMALL_BATCH = 64
@@ -63,112 +63,147 @@ PLANNED = 5
 
 def main() -> None:
     """Measure what was asked for."""
-    asked = _arguments()
+    args = _parse_arguments()
     # As Ctrl-C does, so that the server is stopped and removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    done: dict[str, Measured] = {}
-    with place.started(say) as at:
-        tell(asked.scale, "machine", document.machine(str(at.value("SHOW server_version"))))
-        for key in (key for key in asked.only if key in WORKLOADS):
-            done |= _workload(at, key, asked)
-        if WITH_TORCH.key in asked.only:
-            done[WITH_TORCH.key] = _beside(at, WITH_TORCH, TORCH, asked)
-        rows = must.workload_rows(done)
-        if MUST in asked.only:
-            say("must reach: single parts")
+    results: dict[str, WorkloadResults] = {}
+    with bench_server.start_server(echo) as server:
+        publish(
+            args.scale,
+            "machine",
+            document.describe_machine(str(server.value("SHOW server_version"))),
+        )
+        for key in (key for key in args.only if key in WORKLOADS):
+            results |= _measure_workload_parts(server, key, args)
+        if WITH_TORCH.key in args.only:
+            results[WITH_TORCH.key] = _measure_contenders(server, WITH_TORCH, TORCH, args)
+        rows = must.workload_rows(results)
+        if MUST in args.only:
+            echo("must reach: single parts")
             rows += must.part_rows(
-                Bench(place=at, scale=asked.scale, repeats=asked.repeats, say=say)
+                Bench(
+                    server=server,
+                    scale=args.scale,
+                    repeats=args.repeats,
+                    echo=echo,
+                )
             )
-        if SEEDS in asked.only:
-            rows += _seeds(at, asked)
-        if asked.scale == REPORT:  # what was not measured now stays as it was measured last
-            rows = document.renewed(document.DOCUMENT.read_text(), "must reach", rows)
+        if SEEDS in args.only:
+            rows += _measure_seeds(server, args)
+        if args.scale == REPORT:  # what was not measured now stays as it was measured last
+            rows = document.merge_rows(document.DOCUMENT.read_text(), "must reach", rows)
         if rows:
-            tell(asked.scale, "must reach", must.table(rows))
-        if QUALITY in asked.only:
-            of = Asked(asked.tables, asked.seeds, asked.seconds)
-            tell(asked.scale, QUALITY, quality.report(quality.measured(at, of, say), of))
-        if SEARCHES in asked.only:
-            tell(asked.scale, SEARCHES, searching.report(searching.measured(at, asked.seeds, say)))
-        if JOB in asked.only:
-            found = search_job.measured(at, asked.scale, asked.repeats, say)
-            tell(asked.scale, JOB, search_job.report(found, asked.scale))
-        if GROUPS in asked.only:
-            tell(asked.scale, GROUPS, groups.measured(at, say))
-        if SHARING in asked.only:
-            tell(asked.scale, SHARING, sharing.measured(at, say))
-        if FEATURES in asked.only:
-            tell(asked.scale, FEATURES, features.measured(at, asked.scale, asked.repeats, say))
-        if ESTIMATES in asked.only:
-            planned = estimates.measured(at, [*WORKLOADS.values()], asked.scale, PLANNED, say)
-            tell(
-                asked.scale,
+            publish(args.scale, "must reach", must.table(rows))
+        if QUALITY in args.only:
+            settings = QualitySettings(args.tables, args.seeds, args.seconds)
+            publish(
+                args.scale,
+                QUALITY,
+                quality.report(quality.measure_quality(server, settings, echo), settings),
+            )
+        if SEARCHES in args.only:
+            publish(
+                args.scale,
+                SEARCHES,
+                searching.report(searching.measure_searches(server, args.seeds, echo)),
+            )
+        if JOB in args.only:
+            attempts = search_job.measure_search_job(server, args.scale, args.repeats, echo)
+            publish(args.scale, JOB, search_job.report(attempts, args.scale))
+        if GROUPS in args.only:
+            publish(args.scale, GROUPS, groups.measure_groups(server, echo))
+        if SHARING in args.only:
+            publish(args.scale, SHARING, sharing.measure_sharing(server, echo))
+        if FEATURES in args.only:
+            publish(
+                args.scale,
+                FEATURES,
+                features.measure_features(server, args.scale, args.repeats, echo),
+            )
+        if ESTIMATES in args.only:
+            expected = estimates.measure_estimates(
+                server, [*WORKLOADS.values()], args.scale, PLANNED, echo
+            )
+            publish(
+                args.scale,
                 ESTIMATES,
-                estimates.report(planned, {key: w.title for key, w in WORKLOADS.items()}),
+                estimates.report(expected, {key: w.title for key, w in WORKLOADS.items()}),
             )
-        if GPU in asked.only:
-            tell(asked.scale, GPU, gpu.measured(at, asked.scale, say), document.ON_A_GPU)
-        if STRATEGIES in asked.only:
-            tried = strategies.measured(at, [*WORKLOADS.values()], asked.scale, asked.repeats, say)
-            tell(
-                asked.scale,
+        if GPU in args.only:
+            publish(
+                args.scale,
+                GPU,
+                gpu.measure_gpu(server, args.scale, echo),
+                document.ON_A_GPU,
+            )
+        if STRATEGIES in args.only:
+            strategy_runs = strategies.measure_strategies(
+                server, [*WORKLOADS.values()], args.scale, args.repeats, echo
+            )
+            publish(
+                args.scale,
                 STRATEGIES,
-                strategies.report(tried, {key: w.title for key, w in WORKLOADS.items()}),
+                strategies.report(strategy_runs, {key: w.title for key, w in WORKLOADS.items()}),
             )
 
 
-def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measured]:
+def _measure_workload_parts(
+    server: BenchServer, key: str, args: argparse.Namespace
+) -> dict[str, WorkloadResults]:
     """A workload with all contenders; and, where small batches have a target, with those and the
     best peer.
     """
     workload = WORKLOADS[key]
     # One configuration cannot be shared among processes or trials.
-    everyone = (*OURS, *(PEERS if len(workload.configs) > 1 else ALONE))
-    done = {key: _beside(at, workload, everyone, asked)}
+    contenders = (*OURS, *(PEERS if len(workload.configs) > 1 else ALONE))
+    results = {key: _measure_contenders(server, workload, contenders, args)}
     part = workload.with_batches_up_to(SMALL_BATCH)
     if part.key in must.FASTER:
-        chosen = [c for c in everyone if c.ours or c.name == tables.best_peer(done[key])]
-        done[part.key] = _beside(at, part, chosen, asked)
-    return done
+        finalists = [c for c in contenders if c.ours or c.name == tables.best_peer(results[key])]
+        results[part.key] = _measure_contenders(server, part, finalists, args)
+    return results
 
 
-def _beside(
-    at: Place, workload: Workload, contenders: Sequence[Contender], asked: argparse.Namespace
-) -> Measured:
+def _measure_contenders(
+    server: BenchServer,
+    workload: Workload,
+    contenders: Sequence[Contender],
+    args: argparse.Namespace,
+) -> WorkloadResults:
     """A workload with these contenders."""
-    done = measured(at, workload, asked.scale, contenders, asked.repeats, say)
-    tell(asked.scale, workload.key, document.workload(done, asked.repeats))
-    return done
+    results = measure_workload(server, workload, args.scale, contenders, args.repeats, echo)
+    publish(args.scale, workload.key, document.describe_workload(results, args.repeats))
+    return results
 
 
-def _seeds(at: Place, asked: argparse.Namespace) -> list[list[str]]:
+def _measure_seeds(server: BenchServer, args: argparse.Namespace) -> list[list[str]]:
     """The table of the seeds, and the schedule at the size of a cluster; the rows of "must reach"
     that follow.
     """
-    contest = seeds.measured(at, asked.scale, asked.repeats, asked.seconds, say)
-    say("the schedule at the size of a cluster")
-    simulated = scale.simulated(contest.visits, scale.SIZES[asked.scale])
-    tell(
-        asked.scale,
+    contest = seeds.measure_contest(server, args.scale, args.repeats, args.seconds, echo)
+    echo("the schedule at the size of a cluster")
+    simulated = scale.simulated(contest.visits, scale.SIZES[args.scale])
+    publish(
+        args.scale,
         SEEDS,
-        f"{seeds_report.report(contest, asked.seconds)}\n\n{scale.report(simulated)}",
+        f"{seeds_report.report(contest, args.seconds)}\n\n{scale.report(simulated)}",
     )
     return must.seed_rows(contest)
 
 
-def tell(scale: str, name: str, content: str, place: Path = document.DOCUMENT) -> None:
+def publish(scale: str, name: str, content: str, bench_server: Path = document.DOCUMENT) -> None:
     """Print a part of the report, and write it into the document where it is the report."""
     print(f"\n{content}\n", flush=True)
     if scale == REPORT:
-        document.write(name, content, place)
+        document.write_section(name, content, bench_server)
 
 
-def say(line: str) -> None:
+def echo(line: str) -> None:
     """Tell how far it is."""
     print(line, flush=True)
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "bench", description="Measures cerebro_db beside other ways to do the same work."
     )

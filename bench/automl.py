@@ -1,6 +1,4 @@
-"""AutoGluon over a table, where it is installed: its medium preset, which chooses models and blends
-them by itself.
-"""
+"""Run AutoGluon on a table, with its medium preset, which chooses and blends models by itself."""
 
 from __future__ import annotations
 
@@ -17,23 +15,23 @@ AUTOGLUON = "AutoGluon"
 PRESET = "medium_quality"
 
 
-def installed() -> bool:
-    """Whether it can be compared with; docs/benchmarks.md says what to install."""
+def is_installed() -> bool:
+    """Return whether AutoGluon is installed; docs/benchmarks.md names the package."""
     return find_spec("autogluon") is not None and find_spec("autogluon.tabular") is not None
 
 
-def predictions(
-    rows: pandas.DataFrame, target: str, task: str, seconds: float, others: pandas.DataFrame
+def predict(
+    rows: pandas.DataFrame, target: str, task: str, seconds: float, test_rows: pandas.DataFrame
 ) -> Values:
-    """What it says of other rows when it has learned from these for so many seconds."""
-    kind = (
+    """Train on rows for some seconds; return the predictions for the test rows."""
+    problem_type = (
         ("binary" if rows[target].nunique() == 2 else "multiclass")
         if task == CLASSIFICATION
         else "regression"
     )
     with TemporaryDirectory(prefix="cerebro-db-bench-") as folder:
-        made = import_module("autogluon.tabular").TabularPredictor(
-            target, kind, path=folder, verbosity=0
+        predictor = import_module("autogluon.tabular").TabularPredictor(
+            target, problem_type, path=folder, verbosity=0
         )
-        made.fit(rows, presets=PRESET, time_limit=seconds)
-        return np.asarray(made.predict(others.drop(columns=[target])))
+        predictor.fit(rows, presets=PRESET, time_limit=seconds)
+        return np.asarray(predictor.predict(test_rows.drop(columns=[target])))

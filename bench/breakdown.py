@@ -1,8 +1,8 @@
-"""Where the time of a call of ours went, read from the durations that the server logged.
+"""Break the time of our calls down by phases, with the durations in the server's log.
 
-For each worker session the log says when each statement ended and how long it took; what a
-statement is for can be told from the functions that it calls. Seconds by the clock are means over
-the workers, so that they add up to the time of the call; CPU seconds of their trainers are sums.
+The log contains the end and the duration of each statement of a worker's session. The functions
+that a statement calls reveal its purpose. Seconds are means over the workers, so that they add up
+to the time of the call; CPU seconds of the trainers are sums.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from datetime import datetime
 
 import numpy as np
 
-from bench.measure import Course
+from bench.measure import CpuHistory
 
 PHASES = ("start-up", "data", "train", "compile", "hop", "evaluate", "orchestration", "idle", "end")
 SHORT_GAP = 0.02
-"""Seconds; a worker that has nothing to do for longer waits for a configuration, else for the
-orchestrator.
-"""
+"""Seconds; a worker that waits longer waits for a configuration, else for the orchestrator."""
 
 ENTRY = re.compile(
     r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) \S+ \[(\d+)\] (?:\S+ )?LOG:  duration: ([\d.]+) ms  "
@@ -50,161 +48,162 @@ PHASE_OF = {"read state": "hop", "write state": "hop"}
 
 @dataclass(frozen=True)
 class Step:
-    """One statement of a worker; times in seconds since the epoch. A statement may train several
-    visits.
-    """
+    """A statement of a worker; times are in seconds since the epoch."""
 
     pid: int
-    began: float
-    ended: float
+    start: float
+    end: float
     kind: str
     config: int | None = None
     visits: int = 1
 
 
-def steps(log: str) -> list[Step]:
-    """The statements in a log, as far as they belong to a worker's work, in the order of their
-    ends.
+def read_steps(log: str) -> list[Step]:
+    """Return the statements of workers in a log, in the order of their ends.
 
-    A visit that is begun while the state before it is still to be stored is trained from that
-    statement on to the end of the one that waits for it, whatever is stored in between.
+    A visit may start while the previous state is still to be stored. It trains from that statement
+    to the end of the one that waits for it, even if something is stored in between.
     """
-    found: list[Step] = []
-    begun: dict[int, Step] = {}
-    for step in _statements(log):
+    steps: list[Step] = []
+    open_visits: dict[int, Step] = {}
+    for step in _parse_log(log):
         if step.kind == "begin":
-            begun[step.pid] = step
-            found.append(replace(step, kind="read state", config=None))
-        elif step.pid not in begun:
-            found += [step] if step.kind != "rest" else []
+            open_visits[step.pid] = step
+            steps.append(replace(step, kind="read state", config=None))
+        elif step.pid not in open_visits:
+            steps += [step] if step.kind != "rest" else []
         elif step.kind in ("rest", "train"):
-            first = begun.pop(step.pid)
+            first = open_visits.pop(step.pid)
             visits = 1 + (step.visits if step.kind == "train" else 0)
-            found.append(
-                replace(step, began=first.ended, kind="train", config=first.config, visits=visits)
+            steps.append(
+                replace(step, start=first.end, kind="train", config=first.config, visits=visits)
             )
-    return found
+    return steps
 
 
-def _statements(log: str) -> Iterator[Step]:
+def _parse_log(log: str) -> Iterator[Step]:
     for entry in ENTRY.finditer(log):
-        after = NEXT.search(log, entry.end())
-        text = log[entry.end() : after.start() if after else len(log)]
+        next_entry = NEXT.search(log, entry.end())
+        text = log[entry.end() : next_entry.start() if next_entry else len(log)]
         kind = next((kind for mark, kind in KINDS if mark in text), None)
         if kind is not None:
-            ended = datetime.strptime(entry[1], "%Y-%m-%d %H:%M:%S.%f").timestamp()
+            end = datetime.strptime(entry[1], "%Y-%m-%d %H:%M:%S.%f").timestamp()
             config = CONFIG.search(text) if kind in ("train", "begin") else None
             number = int(config[1]) if config else None
             visits = max(1, text.count(TRAIN))
-            yield Step(int(entry[2]), ended - float(entry[3]) / 1000, ended, kind, number, visits)
+            yield Step(int(entry[2]), end - float(entry[3]) / 1000, end, kind, number, visits)
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """What a worker did from one time to another."""
+    """A time in which a worker was in one phase."""
 
     pid: int
     phase: str
-    began: float
-    ended: float
+    start: float
+    end: float
 
 
-def broken_down(
-    found: Sequence[Step], began: float, ended: float, training: float | None = None
+def break_down(
+    steps: Sequence[Step], start: float, end: float, training: float | None = None
 ) -> dict[str, float]:
-    """Seconds by phase, of a call between these times; all zero where no worker's statement was
-    logged.
+    """Return the seconds of a call by phase; all are zero if the log has no worker's statement.
 
-    A visit reads its state and trains in one statement. Where the seconds of training are known,
-    summed over all visits, the rest of what these statements usually take counts as part of the
-    hop.
+    A visit reads its state and trains in one statement. If the training seconds of all visits are
+    known, the other part of these statements' usual time counts as part of the hop.
     """
-    total = _sums(found, began, ended, lambda stretch: stretch.ended - stretch.began)
-    workers = max(1, len(_workers(found)))
-    return _read_apart(
-        {phase: seconds / workers for phase, seconds in total.items()}, _reading(total, training)
+    totals = _sum_phases(steps, start, end, lambda stretch: stretch.end - stretch.start)
+    workers = max(1, len(_workers(steps)))
+    return _separate_reading(
+        {phase: seconds / workers for phase, seconds in totals.items()},
+        _find_reading_share(totals, training),
     )
 
 
-def cpu_broken_down(
-    found: Sequence[Step],
-    began: float,
-    ended: float,
+def break_down_cpu(
+    steps: Sequence[Step],
+    start: float,
+    end: float,
     training: float,
-    courses: Mapping[int, Sequence[Course]],
+    histories: Mapping[int, Sequence[CpuHistory]],
 ) -> dict[str, float]:
-    """CPU seconds of the trainers of all workers by phase, from the courses of what they used."""
-    walls = _sums(found, began, ended, lambda stretch: stretch.ended - stretch.began)
-    total = _sums(
-        found,
-        began,
-        ended,
+    """Return the CPU seconds of all workers' trainers by phase, from their CPU histories."""
+    walls = _sum_phases(steps, start, end, lambda stretch: stretch.end - stretch.start)
+    totals = _sum_phases(
+        steps,
+        start,
+        end,
         lambda s: sum(
-            _at(s.ended, course) - _at(s.began, course) for course in courses.get(s.pid, ())
+            _interpolate(s.end, history) - _interpolate(s.start, history)
+            for history in histories.get(s.pid, ())
         ),
     )
-    return _read_apart(total, _reading(walls, training))
+    return _separate_reading(totals, _find_reading_share(walls, training))
 
 
-def _at(time: float, course: Course) -> float:
-    return float(np.interp(time, *course))
+def _interpolate(time: float, history: CpuHistory) -> float:
+    return float(np.interp(time, *history))
 
 
-def _workers(found: Iterable[Step]) -> set[int]:
-    return {step.pid for step in found if step.kind == "train"}
+def _workers(steps: Iterable[Step]) -> set[int]:
+    return {step.pid for step in steps if step.kind == "train"}
 
 
-def _sums(
-    found: Sequence[Step], began: float, ended: float, taken: Callable[[Stretch], float]
+def _sum_phases(
+    steps: Sequence[Step], start: float, end: float, measure: Callable[[Stretch], float]
 ) -> dict[str, float]:
-    usual = usual_seconds(found)
-    total = dict.fromkeys(PHASES, 0.0)
-    for pid in _workers(found):
-        for stretch in _of_worker([step for step in found if step.pid == pid], usual, began, ended):
-            total[stretch.phase] += taken(stretch)
-    return total
+    usual_seconds = find_usual_seconds(steps)
+    totals = dict.fromkeys(PHASES, 0.0)
+    for pid in _workers(steps):
+        for stretch in _split_worker(
+            [step for step in steps if step.pid == pid], usual_seconds, start, end
+        ):
+            totals[stretch.phase] += measure(stretch)
+    return totals
 
 
-def _reading(walls: Mapping[str, float], training: float | None) -> float:
-    """What part of the time that counts as training was none: the states were read in it."""
+def _find_reading_share(walls: Mapping[str, float], training: float | None) -> float:
+    """Return the share of the training time in which states were read."""
     if training is None or not walls["train"]:
         return 0.0
     return max(0.0, 1 - training / walls["train"])
 
 
-def _read_apart(total: Mapping[str, float], part: float) -> dict[str, float]:
-    reading = part * total["train"]
-    return {**total, "train": total["train"] - reading, "hop": total["hop"] + reading}
+def _separate_reading(totals: Mapping[str, float], share: float) -> dict[str, float]:
+    reading = share * totals["train"]
+    return {**totals, "train": totals["train"] - reading, "hop": totals["hop"] + reading}
 
 
-def usual_seconds(found: Iterable[Step]) -> dict[int | None, float]:
-    """By configuration, the (lower) median time of a visit in its training statements: what it
-    takes when nothing is new."""
+def find_usual_seconds(steps: Iterable[Step]) -> dict[int | None, float]:
+    """Return the (lower) median time of a visit without compilation, by configuration."""
     by_config = defaultdict(list)
-    for step in found:
+    for step in steps:
         if step.kind == "train":
-            by_config[step.config].append((step.ended - step.began) / step.visits)
+            by_config[step.config].append((step.end - step.start) / step.visits)
     return {config: statistics.median_low(seconds) for config, seconds in by_config.items()}
 
 
-def _of_worker(
-    own: list[Step], usual: dict[int | None, float], began: float, ended: float
+def _split_worker(
+    worker_steps: list[Step], usual_seconds: dict[int | None, float], start: float, end: float
 ) -> Iterable[Stretch]:
-    pid = own[0].pid
-    first = next(index for index, step in enumerate(own) if step.kind != "start-up")
-    free = own[first].began
-    yield Stretch(pid, "start-up", began, free)
-    for step in own[first:]:
-        if step.began > free:
+    pid = worker_steps[0].pid
+    first = next(index for index, step in enumerate(worker_steps) if step.kind != "start-up")
+    free_since = worker_steps[first].start
+    yield Stretch(pid, "start-up", start, free_since)
+    for step in worker_steps[first:]:
+        if step.start > free_since:
             yield Stretch(
-                pid, "orchestration" if step.began - free < SHORT_GAP else "idle", free, step.began
+                pid,
+                "orchestration" if step.start - free_since < SHORT_GAP else "idle",
+                free_since,
+                step.start,
             )
-            free = step.began
+            free_since = step.start
         if step.kind == "train":
-            trains = max(free, step.ended - step.visits * usual[step.config])
-            yield Stretch(pid, "compile", free, trains)
-            yield Stretch(pid, "train", trains, step.ended)
+            trains = max(free_since, step.end - step.visits * usual_seconds[step.config])
+            yield Stretch(pid, "compile", free_since, trains)
+            yield Stretch(pid, "train", trains, step.end)
         else:
-            yield Stretch(pid, PHASE_OF.get(step.kind, step.kind), free, step.ended)
-        free = step.ended
-    yield Stretch(pid, "end", free, ended)
+            yield Stretch(pid, PHASE_OF.get(step.kind, step.kind), free_since, step.end)
+        free_since = step.end
+    yield Stretch(pid, "end", free_since, end)

@@ -1,4 +1,4 @@
-"""Who takes part, and one measured attempt of one of them."""
+"""The contenders, and the measurement of one attempt of a contender."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from bench import measure, place
-from bench.breakdown import broken_down, cpu_broken_down, steps
+from bench import bench_server, measure
+from bench.bench_server import BenchServer
+from bench.breakdown import break_down, break_down_cpu, read_steps
 from bench.job import Job, Result, read_result, write_job
 from bench.measure import Usage
-from bench.place import Place
 
 LAST_LINES = 12
 FRAMEWORKS = ("tensorflow", "jax")
@@ -30,17 +30,17 @@ class Contender:
 
     @property
     def ours(self) -> bool:
-        """Whether this is cerebro_db."""
+        """Return whether this is cerebro_db."""
         return self.module == "bench.ours"
 
 
-def ours_with(framework: str) -> Contender:
-    """cerebro_db with a framework."""
+def make_ours(framework: str) -> Contender:
+    """Return cerebro_db with a framework."""
     return Contender(name=f"cerebro_db, {framework}", module="bench.ours", framework=framework)
 
 
-def keras_with(framework: str) -> tuple[Contender, ...]:
-    """Plain Keras with a framework, in one process and in two."""
+def make_keras(framework: str) -> tuple[Contender, ...]:
+    """Return plain Keras with a framework, in one process and in two."""
     processes = {"one process": 1, "two processes": 2}
     return tuple(
         Contender(
@@ -53,9 +53,9 @@ def keras_with(framework: str) -> tuple[Contender, ...]:
     )
 
 
-OURS = tuple(ours_with(framework) for framework in FRAMEWORKS)
-KERAS = tuple(contender for framework in FRAMEWORKS for contender in keras_with(framework))
-TORCH = (ours_with("torch"), *keras_with("torch"))
+OURS = tuple(make_ours(framework) for framework in FRAMEWORKS)
+KERAS = tuple(contender for framework in FRAMEWORKS for contender in make_keras(framework))
+TORCH = (make_ours("torch"), *make_keras("torch"))
 RAY = tuple(
     Contender(name=f"Ray Tune, {f}", module="bench.ray_tune", framework=f, processes=2)
     for f in FRAMEWORKS
@@ -69,103 +69,114 @@ ALONE = (*(peer for peer in KERAS if peer.processes == 1), MADLIB)
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """What came of one attempt: a result, or the reason why there is none."""
+    """An attempt of a contender."""
 
     usage: Usage
     result: Result | None
-    reason: str = ""
-    stored: int = 0
-    phases: Mapping[str, float] | None = None
-    cpu: Mapping[str, float] | None = None
-    """What trainers of ours used in each phase."""
+    reason: str = ""  # why there is no result
+    stored: int = 0  # bytes by which the database grew
+    phases: Mapping[str, float] | None = None  # seconds by phase, for ours
+    cpu: Mapping[str, float] | None = None  # CPU seconds of our trainers by phase
 
 
-def attempt(
-    at: Place,
+def run_attempt(
+    server: BenchServer,
     job: Job,
     contender: Contender,
     settings: Mapping[str, Any],
     limit: float | None = None,
 ) -> Attempt:
-    """Let a contender do a job within so many seconds, and measure it."""
-    own = replace(
+    """Let a contender do a job within `limit` seconds, and measure it."""
+    contender_job = replace(
         job,
         framework=contender.framework,
         processes=contender.processes,
         settings=dict(settings),
-        folder=str(at.folder),
+        folder=str(server.folder),
     )
-    stored, logged, began = database_bytes(at), at.logged(), time.time()
-    usage, result, reason = process(at, contender.module, own, limit)
-    ended = time.time()
+    bytes_before = measure_database(server)
+    log_position = server.measure_log()
+    start = time.time()
+    usage, result, reason = run_module(server, contender.module, contender_job, limit)
+    end = time.time()
     phases = cpu = None
     if contender.ours and result is not None:
-        found, training = steps(at.log_since(logged)), result.more["training_seconds"]
-        phases = broken_down(found, began, ended, training)
-        cpu = cpu_broken_down(found, began, ended, training, usage.courses)
-    grown = database_bytes(at) - stored
-    return Attempt(usage=usage, result=result, reason=reason, stored=grown, phases=phases, cpu=cpu)
+        steps, training = read_steps(server.read_log(log_position)), result.more["training_seconds"]
+        phases = break_down(steps, start, end, training)
+        cpu = break_down_cpu(steps, start, end, training, usage.histories)
+    stored_bytes = measure_database(server) - bytes_before
+    return Attempt(
+        usage=usage, result=result, reason=reason, stored=stored_bytes, phases=phases, cpu=cpu
+    )
 
 
 @dataclass(frozen=True)
 class Loops:
-    """Seconds of the bare loops, summed over all visits of each epoch, and how many trainers shared
-    them.
-    """
+    """The times of the bare loops."""
 
-    epochs: Sequence[float]
-    trainers: int
+    epochs: Sequence[float]  # seconds of all visits of each epoch
+    trainers: int  # number of trainers that shared the visits
 
     @property
     def seconds(self) -> float:
-        """What they take on all cores."""
+        """The seconds on all cores."""
         return sum(self.epochs) / self.trainers
 
 
-def bare_loops(at: Place, job: Job, framework: str) -> tuple[Loops | None, str]:
-    """The bare loops of a job, or why there are none."""
-    _, result, reason = process(at, "bench.bare", replace(job, framework=framework))
+def run_bare_loops(server: BenchServer, job: Job, framework: str) -> tuple[Loops | None, str]:
+    """Run the bare loops of a job; return their times, or the reason why there are none."""
+    _, result, reason = run_module(server, "bench.bare", replace(job, framework=framework))
     return Loops(result.more["epochs"], result.more["trainers"]) if result else None, reason
 
 
 class Interpreter(NamedTuple):
-    """How a module is run: the command before `-m`, and the environment."""
+    """The command before `-m`, and the environment, with which a module runs."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
 
 
-def process(
-    at: Place, module: str, job: Job, limit: float | None = None, by: Interpreter | None = None
+def run_module(
+    server: BenchServer,
+    module: str,
+    job: Job,
+    limit: float | None = None,
+    interpreter: Interpreter | None = None,
 ) -> tuple[Usage, Result | None, str]:
-    """Run a module on a job, by this interpreter unless another one is given; what it took together
-    with the server, its result, or why there is none."""
-    by = by or Interpreter([sys.executable], place.environment())
+    """Run a module on a job.
+
+    Args:
+        interpreter: this process's interpreter if None.
+
+    Returns:
+        The usage of the module and the server, the result, and the reason if there is none.
+    """
+    interpreter = interpreter or Interpreter([sys.executable], bench_server.environment())
     numbered = f"{module}-{job.framework}"
-    told, answer = at.folder / f"{numbered}.job", at.folder / f"{numbered}.result"
-    answer.unlink(missing_ok=True)
-    write_job(job, told)
-    command = [*by.command, "-m", module, str(told), str(answer)]
-    ended = measure.run(command, by.environment, [at.pid], limit)
-    if ended.status is None:
-        return ended.usage, None, f"stopped after {limit:.0f} s"
-    if ended.status == 0 and answer.exists():
-        return ended.usage, read_result(answer), ""
-    lines = [line for line in ended.output.splitlines() if line.strip()]
+    job_path, result_path = server.folder / f"{numbered}.job", server.folder / f"{numbered}.result"
+    result_path.unlink(missing_ok=True)
+    write_job(job, job_path)
+    command = [*interpreter.command, "-m", module, str(job_path), str(result_path)]
+    command_result = measure.run(command, interpreter.environment, [server.pid], limit)
+    if command_result.status is None:
+        return command_result.usage, None, f"stopped after {limit:.0f} s"
+    if command_result.status == 0 and result_path.exists():
+        return command_result.usage, read_result(result_path), ""
+    lines = [line for line in command_result.output.splitlines() if line.strip()]
     print("\n".join(lines[-LAST_LINES:]), file=sys.stderr)
-    return ended.usage, None, blamed(lines) or f"exit status {ended.status}"
+    return command_result.usage, None, find_error(lines) or f"exit status {command_result.status}"
 
 
-def blamed(lines: Sequence[str]) -> str:
-    """The line of a failed process' output that says most: its last error, else its last line.
+def find_error(lines: Sequence[str]) -> str:
+    """Return the last error in the output of a failed process, else its last line.
 
-    >>> blamed(["Traceback (most recent call last):", "ValueError: no rows", "HINT:  look"])
+    >>> find_error(["Traceback (most recent call last):", "ValueError: no rows", "HINT:  look"])
     'ValueError: no rows'
     """
     errors = [line for line in lines if re.match(r"\S*(Error|Exception|Undefined\w*)\b.*:", line)]
     return (errors or list(lines) or [""])[-1].strip()
 
 
-def database_bytes(at: Place) -> int:
-    """Bytes of the database on disk."""
-    return int(at.value("SELECT pg_database_size(current_database())"))
+def measure_database(server: BenchServer) -> int:
+    """Return the bytes of the database on disk."""
+    return int(server.value("SELECT pg_database_size(current_database())"))

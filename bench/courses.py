@@ -1,9 +1,8 @@
-"""What searches come to over the curves of a pool, by the visits that they make.
+"""Simulate searches over the learning curves of a pool, and count their visits.
 
-A search of ours is judged by the product's own rule and course, with two configurations under way
-for each worker, an epoch of each after the other. Random search and Optuna have one trial after
-another, so that what they learn is known to the next; that is the best that they can do with so
-many visits.
+A search of ours uses the product's own rule and search state. Two configurations train for each
+worker, an epoch of each after the other. Random search and Optuna run one trial after another, so
+that each trial knows the results of the earlier ones; that suits them best.
 """
 
 from __future__ import annotations
@@ -29,108 +28,118 @@ from cerebro_plpy.scheduling.search.search_state import SearchState
 
 WIDTH = 4
 TRIES = 20
-"""Suggestions of a family of which no configuration is left, before any other is taken."""
+"""Suggestions of a family without remaining configurations before any other is taken."""
 Space = Mapping[str, Mapping[str, BaseDistribution]]
-"""What is searched of each family, by its fields."""
+"""The distributions of each family's fields."""
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 class Tally:
-    """The visits of a search, and how its best value fell."""
+    """The visits of a search, and its best value after each improvement."""
 
     def __init__(self, pool: Pool) -> None:
-        self.visits, self.best = 0, math.inf
+        self.visits = 0
+        self.best = math.inf
         self._segments = pool.segments
         self._steps: list[tuple[int, float]] = []
 
-    def epoch(self, value: float) -> None:
-        """A configuration was trained for an epoch, and has this value."""
+    def add_epoch(self, value: float) -> None:
+        """Count an epoch of a configuration, which results in a value."""
         self.visits += self._segments
         if value < self.best:
             self.best = value
             self._steps.append((self.visits, value))
 
     def until(self, bound: float) -> int | None:
-        """After how many visits it had a value as good as that."""
+        """Return the visits until a value was at most `bound`; None if it never was."""
         return next((visits for visits, value in self._steps if value <= bound), None)
 
     def within(self, visits: int) -> float:
-        """The best value that it had after so many visits; the first one where it had none yet."""
+        """Return the best value within some visits; the first value if there was none yet."""
         return min(
-            (value for made, value in self._steps if made <= visits), default=self._steps[0][1]
+            (value for visits_made, value in self._steps if visits_made <= visits),
+            default=self._steps[0][1],
         )
 
 
-def order(pool: Pool, curves: Sequence[Curve], number: int) -> Sequence[Curve]:
-    """Curves of a pool in an order of their own: no search begins with what is usual."""
+def shuffle(pool: Pool, curves: Sequence[Curve], number: int) -> Sequence[Curve]:
+    """Return curves in a random order, so that a search does not start with the usual values."""
     return random.Random(f"{pool.table}/{pool.seed}/{number}").sample(curves, len(curves))
 
 
-def by_rule(pool: Pool, curves: Sequence[Curve], rule: Rule) -> Tally:
-    """A rule of ours, which takes configurations in their order."""
-    tally, done = Tally(pool), dict.fromkeys(range(len(curves)), 0)
-    course = SearchState(rule, done, WIDTH, fixed=True)
+def search_by_rule(pool: Pool, curves: Sequence[Curve], rule: Rule) -> Tally:
+    """Simulate a search by a rule of ours, which takes configurations in their order."""
+    tally = Tally(pool)
+    epochs_done = dict.fromkeys(range(len(curves)), 0)
+    search = SearchState(rule, epochs_done, WIDTH, fixed=True)
     while True:
-        for _ in course.decide():
+        for _ in search.decide():
             pass
-        going = [
+        running = [
             key
-            for key, trial in course.trials.items()
-            if trial.is_running and done[key] < trial.max_epoch
+            for key, trial in search.trials.items()
+            if trial.is_running and epochs_done[key] < trial.max_epoch
         ]
-        if not going:
+        if not running:
             return tally
-        for key in going:
-            _train(course, tally, key, curves[key], done)
+        for key in running:
+            _train_epoch(search, tally, key, curves[key], epochs_done)
 
 
-def _train(course: SearchState, tally: Tally, key: int, curve: Curve, done: dict[int, int]) -> None:
-    """Another epoch of a configuration, unless it gets no better."""
-    if done[key] < len(curve.values):
-        tally.epoch(curve.values[done[key]])
-        done[key] += 1
-    if done[key] == course.trials[key].max_epoch:
-        course.report_value(key, done[key], curve.values[-1 + done[key]])
-    elif done[key] == len(curve.values):
-        course.report_end(key, "it gets no better")
-        done[key] = course.trials[key].max_epoch
+def _train_epoch(
+    search: SearchState, tally: Tally, key: int, curve: Curve, epochs_done: dict[int, int]
+) -> None:
+    """Train a configuration for another epoch, unless its curve has ended."""
+    if epochs_done[key] < len(curve.values):
+        tally.add_epoch(curve.values[epochs_done[key]])
+        epochs_done[key] += 1
+    if epochs_done[key] == search.trials[key].max_epoch:
+        search.report_value(key, epochs_done[key], curve.values[-1 + epochs_done[key]])
+    elif epochs_done[key] == len(curve.values):
+        search.report_end(key, "it gets no better")
+        epochs_done[key] = search.trials[key].max_epoch
 
 
-def one_by_one(pool: Pool, curves: Sequence[Curve], budget: int) -> Tally:
-    """Random search: each configuration to its end, in their order."""
+def search_randomly(pool: Pool, curves: Sequence[Curve], budget: int) -> Tally:
+    """Simulate a random search: train each configuration to its end, in their order."""
     tally = Tally(pool)
     for value in (value for curve in curves for value in curve.values):
         if tally.visits >= budget:
             break
-        tally.epoch(value)
+        tally.add_epoch(value)
     return tally
 
 
-def by_optuna(
+def search_by_optuna(
     pool: Pool, budget: int, sampler: optuna.samplers.BaseSampler, pruner: optuna.pruners.BasePruner
 ) -> Tally:
-    """Optuna's sampler and pruner. What it suggests is the nearest configuration of the pool that
-    it has not had; it is told that one's values, as they come, and at the end the best of them."""
-    tally, left, space = Tally(pool), list(pool.curves), space_of(pool)
+    """Simulate a search by a sampler and a pruner of Optuna.
+
+    A suggestion stands for the nearest remaining configuration of the pool. Optuna receives the
+    values of its curve, and at the end the best value.
+    """
+    tally = Tally(pool)
+    remaining = list(pool.curves)
+    space = make_space(pool)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         warnings.simplefilter("ignore", RuntimeWarning)  # medians of values that are infinite
         study = optuna.create_study(sampler=sampler, pruner=pruner)
-        while left and tally.visits < budget:
-            curve = left.pop(_suggested(study, space, left))
-            study.enqueue_trial(_point(curve, space))
-            _try(study, space, curve, tally, budget)
+        while remaining and tally.visits < budget:
+            curve = remaining.pop(_suggest_index(study, space, remaining))
+            study.enqueue_trial(_make_point(curve, space))
+            _run_trial(study, space, curve, tally, budget)
     return tally
 
 
-def _try(study: optuna.Study, space: Space, curve: Curve, tally: Tally, budget: int) -> None:
+def _run_trial(study: optuna.Study, space: Space, curve: Curve, tally: Tally, budget: int) -> None:
     trial = study.ask()
-    _drawn(trial, space)
+    _draw_values(trial, space)
     for epoch, value in enumerate(curve.values, 1):
         if tally.visits >= budget:
             return
-        tally.epoch(value)
+        tally.add_epoch(value)
         trial.report(value, epoch)
         if trial.should_prune():
             study.tell(trial, state=optuna.trial.TrialState.PRUNED)
@@ -138,79 +147,86 @@ def _try(study: optuna.Study, space: Space, curve: Curve, tally: Tally, budget: 
     study.tell(trial, min(curve.values))
 
 
-def _suggested(study: optuna.Study, space: Space, left: Sequence[Curve]) -> int:
-    """The place of the configuration that is nearest to what the sampler suggests."""
+def _suggest_index(study: optuna.Study, space: Space, remaining: Sequence[Curve]) -> int:
+    """Return the index of the configuration that is nearest to the sampler's suggestion."""
     for _ in range(TRIES):
         trial = study.ask()
-        family, values = _drawn(trial, space)
+        family, values = _draw_values(trial, space)
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
-        same = [place for place, curve in enumerate(left) if curve.family == family]
+        same = [index for index, curve in enumerate(remaining) if curve.family == family]
         if same:
-            return min(same, key=lambda place: _distance(space[family], values, left[place].params))
+            return min(
+                same,
+                key=lambda index: _measure_distance(space[family], values, remaining[index].params),
+            )
     return 0
 
 
-def _drawn(trial: optuna.Trial, space: Space) -> tuple[str, Mapping[str, Any]]:
+def _draw_values(trial: optuna.Trial, space: Space) -> tuple[str, Mapping[str, Any]]:
     family = str(trial.suggest_categorical("family", sorted(space)))
     return family, {
-        name: _value(trial, f"{family}/{name}", found) for name, found in space[family].items()
+        name: _draw_value(trial, f"{family}/{name}", distribution)
+        for name, distribution in space[family].items()
     }
 
 
-def _value(trial: optuna.Trial, name: str, found: BaseDistribution) -> Any:
-    if isinstance(found, CategoricalDistribution):
-        return trial.suggest_categorical(name, found.choices)
-    if isinstance(found, IntDistribution):
-        return trial.suggest_int(name, found.low, found.high)
-    assert isinstance(found, FloatDistribution)
-    return trial.suggest_float(name, found.low, found.high, log=found.log)
+def _draw_value(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:
+    if isinstance(distribution, CategoricalDistribution):
+        return trial.suggest_categorical(name, distribution.choices)
+    if isinstance(distribution, IntDistribution):
+        return trial.suggest_int(name, distribution.low, distribution.high)
+    assert isinstance(distribution, FloatDistribution)
+    return trial.suggest_float(name, distribution.low, distribution.high, log=distribution.log)
 
 
-def _point(curve: Curve, space: Space) -> dict[str, Any]:
+def _make_point(curve: Curve, space: Space) -> dict[str, Any]:
     fields = {f"{curve.family}/{name}": curve.params[name] for name in space[curve.family]}
     return {"family": curve.family, **fields}
 
 
-def _distance(
-    fields: Mapping[str, BaseDistribution], one: Mapping[str, Any], other: Mapping[str, Any]
+def _measure_distance(
+    fields: Mapping[str, BaseDistribution], first: Mapping[str, Any], second: Mapping[str, Any]
 ) -> float:
-    """How far two configurations of a family lie apart: a range is as long as the step from a
-    choice to another.
+    """Return the squared distance of two configurations of a family.
+
+    The length of a range counts as much as the difference of two choices.
     """
-    return sum(_apart(found, one[name], other[name]) ** 2 for name, found in fields.items())
+    return sum(
+        _measure_field(distribution, first[name], second[name]) ** 2
+        for name, distribution in fields.items()
+    )
 
 
-def _apart(found: BaseDistribution, one: Any, other: Any) -> float:
-    if isinstance(found, CategoricalDistribution):
-        return float(one != other)
-    assert isinstance(found, (IntDistribution, FloatDistribution))
-    scale: Callable[[float], float] = math.log if found.log else float
-    return (scale(one) - scale(other)) / (scale(found.high) - scale(found.low))
+def _measure_field(distribution: BaseDistribution, first: Any, second: Any) -> float:
+    if isinstance(distribution, CategoricalDistribution):
+        return float(first != second)
+    assert isinstance(distribution, (IntDistribution, FloatDistribution))
+    scale: Callable[[float], float] = math.log if distribution.log else float
+    return (scale(first) - scale(second)) / (scale(distribution.high) - scale(distribution.low))
 
 
-def space_of(pool: Pool) -> Space:
-    """What differs among the configurations of a pool, family by family, as Optuna has it."""
-    found: dict[str, dict[str, list[Any]]] = {}
+def make_space(pool: Pool) -> Space:
+    """Return the fields that differ among the configurations of each family, as distributions."""
+    values_by_field: dict[str, dict[str, list[Any]]] = {}
     for curve in pool.curves:
         for name, value in curve.params.items():
-            found.setdefault(curve.family, {}).setdefault(name, []).append(value)
+            values_by_field.setdefault(curve.family, {}).setdefault(name, []).append(value)
     return {
         family: {
-            name: _distribution(pool.ranges.get((family, name)), values)
+            name: _make_distribution(pool.ranges.get((family, name)), values)
             for name, values in fields.items()
             if len(set(values)) > 1
         }
-        for family, fields in found.items()
+        for family, fields in values_by_field.items()
     }
 
 
-def _distribution(draw: object, values: Sequence[Any]) -> BaseDistribution:
+def _make_distribution(draw: object, values: Sequence[Any]) -> BaseDistribution:
     if not isinstance(draw, Range) or not all(isinstance(value, (int, float)) for value in values):
         return CategoricalDistribution(sorted(set(values), key=repr))
-    low, high = (
-        min(draw.low, *values),
-        max(draw.high, *values),
-    )  # what is usual may lie beside what is drawn
+    # The usual values may be outside the range of the draws.
+    low = min(draw.low, *values)
+    high = max(draw.high, *values)
     if draw.is_integer:
         return IntDistribution(int(low), int(high))
     return FloatDistribution(low, high, log=draw.distribution == "log" and low > 0)

@@ -39,13 +39,13 @@ RULES: dict[str, Callable[[], Rule]] = {
     IN_GROUPS: lambda: GroupedRules({f"group {number}": Asha(EPOCHS) for number in range(GROUPS)}),
 }
 ORDERS: dict[str, Callable[[list[int]], int]] = {
-    "first": lambda coming: 0,
-    "random": lambda coming: random.randrange(len(coming)),
-    "last": lambda coming: len(coming) - 1,
+    "first": lambda running: 0,
+    "random": lambda running: random.randrange(len(running)),
+    "last": lambda running: len(running) - 1,
 }
 
 
-class Took(NamedTuple):
+class DecisionTimes(NamedTuple):
     """Seconds of a core, of all decisions."""
 
     mean: float
@@ -53,35 +53,41 @@ class Took(NamedTuple):
     results: int
 
 
-def decisions(course: SearchState, pick: Callable[[list[int]], int]) -> Iterator[float]:
+def time_decisions(search: SearchState, pick: Callable[[list[int]], int]) -> Iterator[float]:
     """The seconds that each decision takes of a core, until nothing is under way."""
-    coming, done = list[int](), dict[int, int]()
+    running, epochs_done = list[int](), dict[int, int]()
     while True:
-        due = course.decide()
+        batches = search.decide()
         while True:
-            began = time.thread_time()
-            heard = next(due, None)
-            yield time.thread_time() - began
-            if heard is None:
+            start = time.thread_time()
+            batch = next(batches, None)
+            yield time.thread_time() - start
+            if batch is None:
                 break
-            coming += [
-                each.mst_key for each in heard.decisions if course.trials[each.mst_key].is_running
+            running += [
+                decision.mst_key
+                for decision in batch.decisions
+                if search.trials[decision.mst_key].is_running
             ]
-        if not coming:
+        if not running:
             return
-        key = coming.pop(pick(coming))
-        for epoch in range(done.get(key, 0) + 1, course.trials[key].max_epoch + 1):
-            course.report_value(key, epoch, random.random())
-        done[key] = course.trials[key].max_epoch
+        key = running.pop(pick(running))
+        for epoch in range(epochs_done.get(key, 0) + 1, search.trials[key].max_epoch + 1):
+            search.report_value(key, epoch, random.random())
+        epochs_done[key] = search.trials[key].max_epoch
 
 
-def measured(rule: Rule, pick: Callable[[list[int]], int], *, fixed: bool) -> Took:
+def measure_rule(rule: Rule, pick: Callable[[list[int]], int], *, fixed: bool) -> DecisionTimes:
     """What all decisions of a search take."""
     keys = rule.mst_keys if isinstance(rule, Diagonals) else range(CONFIGS)
     gc.collect()
-    of = {key: f"group {key % GROUPS}" for key in keys} if isinstance(rule, GroupedRules) else {}
-    seconds = list(decisions(SearchState(rule, keys, WIDTH, fixed=fixed, groups=Groups(of)), pick))
-    return Took(sum(seconds) / len(seconds), max(seconds), len(seconds))
+    groups = (
+        {key: f"group {key % GROUPS}" for key in keys} if isinstance(rule, GroupedRules) else {}
+    )
+    seconds = list(
+        time_decisions(SearchState(rule, keys, WIDTH, fixed=fixed, groups=Groups(groups)), pick)
+    )
+    return DecisionTimes(sum(seconds) / len(seconds), max(seconds), len(seconds))
 
 
 def main() -> None:
@@ -89,16 +95,18 @@ def main() -> None:
     for name, rule in RULES.items():
         for fixed in (False, True):
             random.seed(SEED)
-            found = {order: measured(rule(), pick, fixed=fixed) for order, pick in ORDERS.items()}
-            told = ", ".join(
+            durations = {
+                order: measure_rule(rule(), pick, fixed=fixed) for order, pick in ORDERS.items()
+            }
+            text = ", ".join(
                 (
-                    f"{order} {1000 * took.mean:.2f} (longest {1000 * took.longest:.1f}, of "
-                    f"{took.results})"
+                    f"{order} {1000 * times.mean:.2f} (longest {1000 * times.longest:.1f}, of "
+                    f"{times.results})"
                 )
-                for order, took in found.items()
+                for order, times in durations.items()
             )
             print(
-                f"{name} {'in a fixed order' if fixed else 'as they come'}: ms {told}", flush=True
+                f"{name} {'in a fixed order' if fixed else 'as they come'}: ms {text}", flush=True
             )
 
 

@@ -12,32 +12,32 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from bench import tables
-from bench.turns import Measured
+from bench.turns import WorkloadResults
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 ON_A_GPU = DOCUMENT.with_name("gpu.md")
 
 
-def replaced(document: str, name: str, content: str) -> str:
+def replace_section(document: str, name: str, content: str) -> str:
     """The document with this content between the markers of that name.
 
-    >>> replaced("a\\n<!-- bench F: begin -->\\nold\\n<!-- bench F: end -->\\nb", "F", "new")
+    >>> replace_section("a\\n<!-- bench F: begin -->\\nold\\n<!-- bench F: end -->\\nb", "F", "new")
     'a\\n<!-- bench F: begin -->\\nnew\\n<!-- bench F: end -->\\nb'
     """
     begin, end = f"<!-- bench {name}: begin -->", f"<!-- bench {name}: end -->"
     if begin not in document or end not in document:
         raise ValueError(f"the document has no markers {begin!r} and {end!r}")
-    before, _, rest = document.partition(begin)
-    return f"{before}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
+    head, _, tail = document.partition(begin)
+    return f"{head}{begin}\n{content}\n{end}{tail.partition(end)[2]}"
 
 
-def renewed(document: str, name: str, rows: Sequence[list[str]]) -> list[list[str]]:
+def merge_rows(document: str, name: str, rows: Sequence[list[str]]) -> list[list[str]]:
     """The rows of the table between the markers of that name, these in place of those with the same
     first cell.
 
     >>> old = ("<!-- bench F: begin -->\\n| what | seen |\\n|---|---:|\\n"
     ...        "| a | 1 |\\n| b | 2 |\\n<!-- bench F: end -->")
-    >>> renewed(old, "F", [["b", "3"], ["c", "4"]])
+    >>> merge_rows(old, "F", [["b", "3"], ["c", "4"]])
     [['a', '1'], ['b', '3'], ['c', '4']]
     """
     content = document.partition(f"<!-- bench {name}: begin -->")[2].partition(
@@ -51,28 +51,31 @@ def renewed(document: str, name: str, rows: Sequence[list[str]]) -> list[list[st
     return list({row[0]: row for row in [*cells, *rows]}.values())
 
 
-def write(name: str, content: str, document: Path = DOCUMENT) -> None:
+def write_section(name: str, content: str, document: Path = DOCUMENT) -> None:
     """Put it into the document."""
-    document.write_text(replaced(document.read_text(), name, content))
+    document.write_text(replace_section(document.read_text(), name, content))
 
 
-def workload(done: Measured, repeats: int) -> str:
+def describe_workload(results: WorkloadResults, repeats: int) -> str:
     """All that is told about a workload."""
-    job, scale = done.job, done.scale
-    what = (
-        f"{len(job.configs)} configurations, {job.epochs} epochs, {done.workload.rows_at(scale):,} "
-        f"rows to train on, {done.workload.validation_at(scale):,} to validate on, {job.segments} "
-        f"segments; {repeats} repetitions in turns."
+    job, scale = results.job, results.scale
+    summary = (
+        f"{len(job.configs)} configurations, {job.epochs} epochs, "
+        f"{results.workload.rows_at(scale):,} rows to train on, "
+        f"{results.workload.validation_at(scale):,} to validate on, {job.segments} segments; "
+        f"{repeats} repetitions in turns."
     )
-    parts = [what, tables.contenders(done), "Where our time went:", tables.breakdown(done)]
-    parts.append(f"Visits by the form of their loop: {tables.forms(done)}.")
-    return "\n\n".join([*parts, f"Settings of the peers: {tables.settings(done)}."])
+    parts = [summary, tables.contenders(results), "Where our time went:", tables.breakdown(results)]
+    parts.append(f"Visits by the form of their loop: {tables.forms(results)}.")
+    return "\n\n".join([*parts, f"Settings of the peers: {tables.settings(results)}."])
 
 
-def machine(postgresql: str) -> str:
+def describe_machine(postgresql: str) -> str:
     """The machine and the versions."""
     names = ("tensorflow_cpu", "tensorflow", "jax", "torch", "keras", "numpy", "ray", "safetensors")
-    versions = [f"{name.replace('_', '-')} {found}" for name in names if (found := _version(name))]
+    versions = [
+        f"{name.replace('_', '-')} {installed}" for name in names if (installed := _version(name))
+    ]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"{len(os.sched_getaffinity(0))} cores ({_processor()}), {memory:.0f} GB of memory, Linux "
@@ -82,8 +85,8 @@ def machine(postgresql: str) -> str:
 
 
 def _processor() -> str:
-    found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    return found[1] if found else platform.machine()
+    installed = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return installed[1] if installed else platform.machine()
 
 
 def _version(name: str) -> str | None:

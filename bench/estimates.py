@@ -11,8 +11,8 @@ from statistics import median
 from typing import Any
 
 from bench import ours, turns
+from bench.bench_server import BenchServer
 from bench.job import Job
-from bench.place import Place
 from bench.workloads import Workload
 
 MOST_OFF = 0.25
@@ -26,34 +26,38 @@ class Estimate:
     """
 
     planned: float | None
-    begun: float | None
-    took: float
+    at_start: float | None
+    duration: float
 
-    def off(self, expected: float | None) -> float:
+    def relative_error(self, expected: float | None) -> float:
         """How far an expectation lies from what the run took, as a part of that."""
-        return float("inf") if expected is None else abs(expected / self.took - 1)
+        return float("inf") if expected is None else abs(expected / self.duration - 1)
 
 
-def measured(
-    at: Place, workloads: Sequence[Workload], scale: str, repeats: int, say: Callable[[str], None]
+def measure_estimates(
+    server: BenchServer,
+    workloads: Sequence[Workload],
+    scale: str,
+    repeats: int,
+    echo: Callable[[str], None],
 ) -> dict[str, list[Estimate]]:
     """Estimates of each workload from its second run on."""
-    found = {}
+    estimates_by_key = {}
     for workload in workloads:
-        job = turns.ready(at, workload, scale)
-        every = []
+        job = turns.prepare_job(server, workload, scale)
+        estimates = []
         for number in range(repeats + 1):
-            every.append(estimate(job))
-            say(f"  {workload.key}, run {number + 1}: {every[-1]}")
-        found[workload.key] = every[1:]
-    return found
+            estimates.append(measure_estimate(job))
+            echo(f"  {workload.key}, run {number + 1}: {estimates[-1]}")
+        estimates_by_key[workload.key] = estimates[1:]
+    return estimates_by_key
 
 
-def estimate(job: Job) -> Estimate:
+def measure_estimate(job: Job) -> Estimate:
     """Plan a job, and do it."""
     session = job.connect()
     try:
-        planned = _planned(session, job)
+        planned = _plan(session, job)
         run_id = ours.fit(session, job)
         with session.cursor() as cursor:
             cursor.execute(
@@ -61,16 +65,16 @@ def estimate(job: Job) -> Estimate:
                 "cerebro.run_log WHERE run_id = %s",
                 (run_id,),
             )
-            took, plan = cursor.fetchone()  # type: ignore[misc]
+            duration, plan = cursor.fetchone()  # type: ignore[misc]
     finally:
         session.close()
-    chosen = plan["chosen"]["seconds"]
+    seconds = plan["chosen"]["seconds"]
     return Estimate(
-        planned, None if chosen is None else plan["begun"] + chosen + plan["beside"], took
+        planned, None if seconds is None else plan["begun"] + seconds + plan["beside"], duration
     )
 
 
-def _planned(session: Any, job: Job) -> float | None:
+def _plan(session: Any, job: Job) -> float | None:
     with session.cursor() as cursor:
         cursor.execute(
             "SELECT cerebro.plan_fit(%s, %s, %s, validation_table => %s, seed => %s, "
@@ -81,16 +85,17 @@ def _planned(session: Any, job: Job) -> float | None:
     return None if isinstance(expected, str) else float(expected)
 
 
-def report(found: dict[str, list[Estimate]], titles: dict[str, str]) -> str:
+def report(estimates_by_key: dict[str, list[Estimate]], titles: dict[str, str]) -> str:
     """A table of the medians."""
     lines = ["| workload | took | planned, off by | when it began, off by |", "|---|---|---|---|"]
-    for key, every in found.items():
-        took = median(each.took for each in every)
-        offs = [
-            median(each.off(getattr(each, name)) for each in every) for name in ("planned", "begun")
+    for key, estimates in estimates_by_key.items():
+        duration = median(estimate.duration for estimate in estimates)
+        errors = [
+            median(estimate.relative_error(getattr(estimate, name)) for estimate in estimates)
+            for name in ("planned", "at_start")
         ]
-        told = " | ".join(
-            f"{100 * off:.0f} %{'' if off <= MOST_OFF else ' (too much)'}" for off in offs
+        text = " | ".join(
+            f"{100 * error:.0f} %{'' if error <= MOST_OFF else ' (too much)'}" for error in errors
         )
-        lines.append(f"| {key}: {titles[key]} | {took:.1f} s | {told} |")
+        lines.append(f"| {key}: {titles[key]} | {duration:.1f} s | {text} |")
     return "\n".join(lines)

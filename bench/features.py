@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from models import Json, dense, layer, sequential
 
-from bench import place
+from bench import bench_server
+from bench.bench_server import BenchServer
 from bench.examples import images
-from bench.place import Place
 from bench.ratios import Span, ratios
 from bench.workloads import Config, Workload
 
@@ -39,7 +39,7 @@ EXPLORE = (
 COMBINE = "SELECT load_model_selection_table(%s, %s, %s, ARRAY[%s], ARRAY['batch_size=32'])"
 ANEW = "SELECT cerebro.drop_features()"
 LAST = "SELECT max(run_id) FROM cerebro.run"
-Say = Callable[[str], None]
+Echo = Callable[[str], None]
 
 
 def front() -> Iterator[Json]:
@@ -100,17 +100,17 @@ WORKLOAD = Workload(
 )
 
 
-def measured(at: Place, scale: str, repeats: int, say: Say) -> str:
+def measure_features(server: BenchServer, scale: str, repeats: int, echo: Echo) -> str:
     """What both comparisons have come to."""
-    return f"{heads(at, scale, repeats, say)}\n\n{explored(at, repeats, say)}"
+    return f"{heads(server, scale, repeats, echo)}\n\n{explored(server, repeats, echo)}"
 
 
-def explored(at: Place, repeats: int, say: Say) -> str:
+def explored(server: BenchServer, repeats: int, echo: Echo) -> str:
     """One run over heads on several layers, beside a run for each, over the tables of the other
     comparison.
     """
     one, each = dict[int, float](), dict[int, float]()
-    with at.session() as session, session.cursor() as cursor:
+    with server.session() as session, session.cursor() as cursor:
         cursor.execute(EXPLORE, ([*LAYERS], "t_layers", CLASSES))
         some = {
             "t_explored": [*range(1, len(LAYERS) + 1)],
@@ -130,11 +130,11 @@ def explored(at: Place, repeats: int, say: Say) -> str:
         for number in range(repeats):
             one[number] = seconds(whole, STORED)
             each[number] = sum(seconds(name, PLAIN) for name in alone)
-            say(
+            echo(
                 f"  one run over {len(LAYERS)} layers: {one[number]:.1f} s, a run for each: "
                 f"{each[number]:.1f} s"
             )
-    spans = [Span.of(list(found.values())).text(1) for found in (one, each)]
+    spans = [Span.from_values(list(found.values())).text(1) for found in (one, each)]
     faster = ratios(each, one)
     assert faster is not None
     return (
@@ -144,13 +144,13 @@ def explored(at: Place, repeats: int, say: Say) -> str:
     )
 
 
-def heads(at: Place, scale: str, repeats: int, say: Say) -> str:
+def heads(server: BenchServer, scale: str, repeats: int, echo: Echo) -> str:
     """What both ways took, and how far apart their metrics are."""
-    job = place.load(at, WORKLOAD, scale, [weights(units) for units, _ in HEADS])
+    job = bench_server.load(server, WORKLOAD, scale, [weights(units) for units, _ in HEADS])
     seconds: dict[int | None, dict[int, float]] = {PLAIN: {}, STORED: {}}
     furthest = 0.0
-    with at.session() as session, session.cursor() as cursor:
-        place.pack(session, job)
+    with server.session() as session, session.cursor() as cursor:
+        bench_server.pack(session, job)
         for number in range(
             -1, repeats
         ):  # one turn before, so that a nursery is there, and the machine is warm
@@ -169,7 +169,7 @@ def heads(at: Place, scale: str, repeats: int, say: Say) -> str:
                 cursor.execute(LAST)
                 cursor.execute(METRICS, cursor.fetchone())
                 found.append(np.array([value for (value,) in cursor]))
-                say(f"  {'plain' if way == PLAIN else 'stored'}: {took:.1f} s")
+                echo(f"  {'plain' if way == PLAIN else 'stored'}: {took:.1f} s")
             furthest = max(furthest, float(np.abs(found[0] - found[1]).max()))
     return report(seconds[PLAIN], seconds[STORED], furthest, job.epochs, scale)
 
@@ -178,7 +178,7 @@ def report(
     plain: dict[int, float], stored: dict[int, float], furthest: float, epochs: int, scale: str
 ) -> str:
     """A sentence."""
-    spans = [Span.of(list(each.values())).text(1) for each in (plain, stored)]
+    spans = [Span.from_values(list(each.values())).text(1) for each in (plain, stored)]
     faster = ratios(plain, stored)
     assert faster is not None
     layers, rows = len([*front()]), f"{WORKLOAD.rows_at(scale):,}"

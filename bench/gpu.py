@@ -26,14 +26,14 @@ from models import Json, dense, layer, sequential
 from trainer_peer import Peer, place
 from trainer_programs import program
 
+from bench.bench_server import BenchServer, load, pack
 from bench.examples import images, numeric
 from bench.job import Job
 from bench.ours import fit
-from bench.place import Place, load, pack
 from bench.workloads import REPORT, Workload, grid, perceptron
 from cerebro_plpy.run.log.form_timings import LANES
 
-Say = Callable[[str], None]
+Echo = Callable[[str], None]
 DEVICE = "0"
 FRAMEWORKS = ("jax", "torch", "tensorflow")
 EVERY_MS = 100
@@ -141,34 +141,34 @@ class Sample(NamedTuple):
     memory in use.
     """
 
-    at: float
+    time: float
     busy: float
     memory: float
 
 
-def measured(at: Place, scale: str, say: Say) -> str:
+def measure_gpu(server: BenchServer, scale: str, echo: Echo) -> str:
     """All that was seen, as text."""
     device = found()
     if device is None:
         raise SystemExit("this machine has no GPU that nvidia-smi lists")
     usable = [framework for framework in FRAMEWORKS if works(framework)]
-    say(f"  {device}; {', '.join(usable)}")
+    echo(f"  {device}; {', '.join(usable)}")
     parts = [f"{device}."]
     for workload in (PICTURES, NUMBERS):
         parts += [
             f"{workload.title[0].upper()}{workload.title[1:]}:",
-            runs_of(at, scale, workload, usable, say),
+            runs_of(server, scale, workload, usable, echo),
         ]
     together = [framework for framework in ALONE if framework in usable]
     if together:
         parts += [
             "Rows a second of a trainer alone, one state after another and several side by side:"
         ]
-        parts += [fusion(together, say)]
+        parts += [fusion(together, echo)]
     if "torch" in usable:
         parts += [
             "Rows a second of a trainer alone with PyTorch, by the form of its loop:",
-            forms(say),
+            forms(echo),
         ]
     return "\n\n".join(parts)
 
@@ -199,12 +199,18 @@ def works(framework: str) -> bool:
         return False
 
 
-def runs_of(at: Place, scale: str, workload: Workload, usable: Sequence[str], say: Say) -> str:
+def runs_of(
+    server: BenchServer,
+    scale: str,
+    workload: Workload,
+    usable: Sequence[str],
+    echo: Echo,
+) -> str:
     """The same model selection in each way."""
     if scale != REPORT and workload is PICTURES:
         workload = replace(workload, architectures=(normalised(4),))
-    job = load(at, workload, scale, [None])
-    with at.session() as session, session.cursor() as cursor:
+    job = load(server, workload, scale, [None])
+    with server.session() as session, session.cursor() as cursor:
         pack(session, job)
         cursor.execute(
             f"UPDATE {job.selection} SET fit_params = fit_params || "
@@ -217,8 +223,10 @@ def runs_of(at: Place, scale: str, workload: Workload, usable: Sequence[str], sa
     ]
     for way in WAYS[workload.key]:
         if way.framework in usable:
-            lines.append(ran(at, job, workload.rows_at(scale) * PASSES[workload.key], way).line())
-            say(f"  {lines[-1]}")
+            lines.append(
+                ran(server, job, workload.rows_at(scale) * PASSES[workload.key], way).line()
+            )
+            echo(f"  {lines[-1]}")
     return "\n".join(lines)
 
 
@@ -237,21 +245,21 @@ had some.
 """
 
 
-def ran(at: Place, job: Job, rows: int, how: Way) -> Outcome:
+def ran(server: BenchServer, job: Job, rows: int, how: Way) -> Outcome:
     """A run of the job in this way, whose visits go through so many rows for each configuration and
     iteration.
     """
     named: dict[str, Any] = {"use_gpus": True, "workers": how.workers, "dtype_policy": how.policy}
     asked = replace(job, framework=how.framework, settings=named)
-    with at.session() as session, watched() as samples:
+    with server.session() as session, watched() as samples:
         began = time.perf_counter()
         run_id = fit(session, asked)
         wall = time.perf_counter() - began
-    with at.session() as session, session.cursor() as cursor:
+    with server.session() as session, session.cursor() as cursor:
         cursor.execute(VISITS, (run_id,))
         visits = cursor.fetchall()
     begin, end = min(visit[0] for visit in visits), visits[-1][1]
-    inside = [sample for sample in samples if begin <= sample.at <= end]
+    inside = [sample for sample in samples if begin <= sample.time <= end]
     return Outcome(
         way=how,
         wall=wall,
@@ -290,14 +298,14 @@ def watched() -> Iterator[list[Sample]]:
 def sampled(fields: Sequence[str]) -> Sample:
     """A line of nvidia-smi, whose times are local.
 
-    >>> sampled(["1970/01/01 00:00:01.500", " 97", " 1024"])._replace(at=0.0)
-    Sample(at=0.0, busy=97.0, memory=1024.0)
+    >>> sampled(["1970/01/01 00:00:01.500", " 97", " 1024"])._replace(time=0.0)
+    Sample(time=0.0, busy=97.0, memory=1024.0)
     """
-    at = datetime.strptime(fields[0], "%Y/%m/%d %H:%M:%S.%f").astimezone()
-    return Sample(at.timestamp(), float(fields[1]), float(fields[2]))
+    time_of_sample = datetime.strptime(fields[0], "%Y/%m/%d %H:%M:%S.%f").astimezone()
+    return Sample(time_of_sample.timestamp(), float(fields[1]), float(fields[2]))
 
 
-def fusion(frameworks: Sequence[str], say: Say) -> str:
+def fusion(frameworks: Sequence[str], echo: Echo) -> str:
     """Rows a second of states of one program, one after another and side by side, by a trainer
     alone.
     """
@@ -319,11 +327,11 @@ def fusion(frameworks: Sequence[str], say: Say) -> str:
                     together = statistics.median(rates(peer, described, batch, form, lanes))
                     gain = f"{alone:,.0f} | {together:,.0f} | {together / alone:.1f}"
                     lines.append(f"| {framework} | {units} | {batch} | {lanes} | {gain} |")
-                    say(f"  {lines[-1]}")
+                    echo(f"  {lines[-1]}")
     return "\n".join(lines)
 
 
-def forms(say: Say) -> str:
+def forms(echo: Echo) -> str:
     """Rows a second of a state, by a trainer with PyTorch alone."""
     lines = [
         f"| hidden units | rows of a batch | {' | '.join(FORMS)} |",
@@ -337,7 +345,7 @@ def forms(say: Say) -> str:
             made = (statistics.median(rates(peer, described, batch, form, 1)) for form in FORMS)
             units = " and ".join(map(str, hidden))
             lines.append(f"| {units} | {batch} | {' | '.join(f'{rate:,.0f}' for rate in made)} |")
-            say(f"  {lines[-1]}")
+            echo(f"  {lines[-1]}")
     return "\n".join(lines)
 
 

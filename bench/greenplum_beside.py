@@ -22,9 +22,9 @@ from typing import Any
 import greenplum
 from psycopg2.extensions import connection as Connection
 
-from bench import ours, place
+from bench import bench_server, ours
+from bench.bench_server import BenchServer
 from bench.job import Job
-from bench.place import Place
 from bench.weights import drawn
 from bench.workloads import REPORT, WORKLOADS, Workload
 
@@ -38,7 +38,7 @@ class Side:
     """One of the two servers, with the job as it stands there."""
 
     name: str
-    place: Place
+    server: BenchServer
     job: Job
     packing: float
 
@@ -59,12 +59,17 @@ class Beside:
 def main() -> None:
     """Measure the workload that the command line names, as often as it says."""
     workload = WORKLOADS[sys.argv[1]]
-    with place.started(print) as at, measured(at, workload, REPORT, int(sys.argv[2])) as found:
+    with (
+        bench_server.start_server(print) as server,
+        compare_servers(server, workload, REPORT, int(sys.argv[2])) as found,
+    ):
         _tell(found, workload)
 
 
 @contextmanager
-def measured(at: Place, workload: Workload, scale: str, repeats: int) -> Iterator[Beside]:
+def compare_servers(
+    server: BenchServer, workload: Workload, scale: str, repeats: int
+) -> Iterator[Beside]:
     """A workload on both servers, whose tables are there within the block; an error where no
     Greenplum is there.
     """
@@ -72,11 +77,11 @@ def measured(at: Place, workload: Workload, scale: str, repeats: int) -> Iterato
         raise RuntimeError(greenplum.MISSING)
     workload = replace(workload, segments=SEGMENTS)
     with greenplum.database("cerebro_beside") as database:
-        there = replace(at, url=database.url, superuser_url=database.superuser_url)
-        weights = drawn(workload.architectures, at.folder)
+        there = replace(server, url=database.url, superuser_url=database.superuser_url)
+        weights = drawn(workload.architectures, server.folder)
         sides = [
             _loaded(name, where, workload, scale, weights)
-            for name, where in zip(NAMES, (at, there), strict=True)
+            for name, where in zip(NAMES, (server, there), strict=True)
         ]
         _same_rows(sides)
         for side in sides:  # not counted: it times the forms of the programs
@@ -85,18 +90,20 @@ def measured(at: Place, workload: Workload, scale: str, repeats: int) -> Iterato
         yield Beside(sides, [[_fit(side)[0] for side in sides] for _ in range(repeats)])
 
 
-def _loaded(name: str, at: Place, workload: Workload, scale: str, weights: list[bytes]) -> Side:
-    job = replace(place.load(at, workload, scale, weights), settings=SETTINGS)
-    with at.session() as session:
-        place.pack(session, job)
-        return Side(name, at, job, place.pack(session, job))
+def _loaded(
+    name: str, server: BenchServer, workload: Workload, scale: str, weights: list[bytes]
+) -> Side:
+    job = replace(bench_server.load(server, workload, scale, weights), settings=SETTINGS)
+    with server.session() as session:
+        bench_server.pack(session, job)
+        return Side(name, server, job, bench_server.pack(session, job))
 
 
 def _same_rows(sides: list[Side]) -> None:
     """Give PostgreSQL the packed rows of Greenplum, keys of segments included."""
     to, source = sides
     for table in (source.job.packed, source.job.packed_valid):
-        with to.place.session() as session, session.cursor() as cursor:
+        with to.server.session() as session, session.cursor() as cursor:
             cursor.execute(f"TRUNCATE {table}")
         _copied(
             source,
@@ -109,7 +116,7 @@ def _same_rows(sides: list[Side]) -> None:
 def _same_forms(sides: list[Side]) -> None:
     """Give Greenplum the timings of forms that PostgreSQL has found: bits depend on the form."""
     source, to = sides
-    with to.place.session(superuser=True) as session, session.cursor() as cursor:
+    with to.server.session(superuser=True) as session, session.cursor() as cursor:
         cursor.execute("DELETE FROM cerebro.form_timing")
     _copied(source, to, "COPY cerebro.form_timing TO STDOUT", "COPY cerebro.form_timing FROM STDIN")
 
@@ -118,13 +125,13 @@ def _copied(source: Side, to: Side, out: str, into: str) -> None:
     with tempfile.TemporaryFile() as file:
         for side, statement in ((source, out), (to, into)):
             file.seek(0)
-            with side.place.session(superuser=True) as session, session.cursor() as cursor:
+            with side.server.session(superuser=True) as session, session.cursor() as cursor:
                 cursor.copy_expert(statement, file)
 
 
 def _fit(side: Side) -> tuple[float, int]:
     """Seconds of a call in a new session, its trainers' start included; the run."""
-    with side.place.session() as session:
+    with side.server.session() as session:
         began = time.perf_counter()
         run_id = ours.fit(session, side.job)
         return time.perf_counter() - began, run_id
@@ -148,7 +155,8 @@ def _moved(session: Connection, job: Job) -> list[tuple[int, int, int]]:
             (SEGMENTS,),
         )
         return [
-            (int(epoch), int(moved), int(expected)) for epoch, moved, expected in cursor.fetchall()
+            (int(epoch), int(moved_bytes), int(expected))
+            for epoch, moved_bytes, expected in cursor.fetchall()
         ]
 
 
@@ -180,7 +188,7 @@ def _tell(measured: Beside, workload: Workload) -> None:
     )
     found = []
     for side in sides:
-        with side.place.session() as session:
+        with side.server.session() as session:
             found.append(_weights(session, side.job))
             print(
                 f"  {side.name}, per epoch (epoch, bytes of states, configs x segments x state):"

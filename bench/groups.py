@@ -18,8 +18,8 @@ import numpy as np
 import pandas
 from psycopg2.extensions import connection as Connection
 
+from bench.bench_server import BenchServer
 from bench.examples import numeric
-from bench.place import Place
 from bench.real_tables import TABLES as TABLES_OF_PACKAGES
 from bench.real_tables import write
 
@@ -41,15 +41,15 @@ SIDE_BY_SIDE = """
     JOIN cerebro.evaluate(%s, %s, %s) own USING ("group", metric)
     WHERE one.class IS NULL AND own.class IS NULL AND "group" IS NOT NULL"""
 COMPARED = {"classification": "accuracy", "regression": "rmse"}
-Say = Callable[[str], None]
+Echo = Callable[[str], None]
 
 
-def measured(at: Place, say: Say) -> str:
+def measure_groups(server: BenchServer, echo: Echo) -> str:
     """What both comparisons have come to."""
-    return f"{timed(at, say)}\n\n{compared(at, say)}"
+    return f"{timed(server, echo)}\n\n{compared(server, echo)}"
 
 
-def compared(at: Place, say: Say) -> str:
+def compared(server: BenchServer, echo: Echo) -> str:
     """How good one model and those of groups are, for rows of each group that neither was trained
     on.
     """
@@ -57,7 +57,7 @@ def compared(at: Place, say: Say) -> str:
         "| table | group | rows to train on | metric | one model | a model for each group |",
         "|---|---|---:|---|---:|---:|",
     ]
-    with at.session() as session, session.cursor() as cursor:
+    with server.session() as session, session.cursor() as cursor:
         for name, column in TABLES.items():
             table = TABLES_OF_PACKAGES[name]
             frame = table.frame()
@@ -66,7 +66,7 @@ def compared(at: Place, say: Say) -> str:
             write(session, f"{name}_held", frame[held])
             for model, more in ((f"{name}_one", ""), (f"{name}_own", f", group_by => '{column}'")):
                 cursor.execute(f"{LEARN}{more})", (name, table.target, model, f"table {name}_held"))
-                say(f"  {model} is trained")
+                echo(f"  {model} is trained")
             cursor.execute(
                 SIDE_BY_SIDE,
                 (f"{name}_one", f"{name}_held", [column], f"{name}_own", f"{name}_held", [column]),
@@ -106,18 +106,18 @@ class Turn(NamedTuple):
         return self.whole / self.others, self.whole / (self.others + self.rest)
 
 
-def timed(at: Place, say: Say) -> str:
+def timed(server: BenchServer, echo: Echo) -> str:
     """Seconds of the one run, and of the runs by group, in turns."""
     x, y = numeric(np.random.default_rng(DATA_SEED), GROUPS * ROWS)
     frame = pandas.DataFrame(x, columns=[f"x{number}" for number in range(x.shape[1])])
     frame = frame.assign(
         y=[f"class {label}" for label in y], g=[f"group {n % GROUPS}" for n in range(len(x))]
     )
-    with at.session() as session:
+    with server.session() as session:
         write(session, "grouped", frame)
         for number in range(SOME + 1):
             write(session, f"part_{number}", frame[frame.g == f"group {number}"])
-        turns = [_turn(session, say) for _ in range(TURNS)]
+        turns = [_turn(session, echo) for _ in range(TURNS)]
     alone, beside = (", ".join(f"{each.ratios[number]:.2f}" for each in turns) for number in (0, 1))
     turn = sorted(turns, key=lambda each: each.ratios)[TURNS // 2]
     return (
@@ -130,17 +130,17 @@ def timed(at: Place, say: Say) -> str:
     )
 
 
-def _turn(session: Connection, say: Say) -> Turn:
+def _turn(session: Connection, echo: Echo) -> Turn:
     _seconds(
         session, f"{TRAIN})", f"part_{SOME}"
     )  # so that a nursery is there, and the machine is warm
     each = [_seconds(session, f"{TRAIN})", f"part_{number}") for number in range(SOME)]
     whole = _seconds(session, f"{TRAIN}, group_by => 'g')", "grouped")
-    say(f"  one run over {GROUPS} groups: {whole:.1f} s")
+    echo(f"  one run over {GROUPS} groups: {whole:.1f} s")
     each += [_seconds(session, f"{TRAIN})", f"part_{number}") for number in range(SOME)]
-    say(f"  a run of one group: {', '.join(f'{seconds:.1f}' for seconds in each)} s")
+    echo(f"  a run of one group: {', '.join(f'{seconds:.1f}' for seconds in each)} s")
     rest = _seconds(session, f"{TRAIN})", "grouped")
-    say(f"  a run over all rows: {rest:.1f} s")
+    echo(f"  a run over all rows: {rest:.1f} s")
     return Turn(whole, each, rest)
 
 

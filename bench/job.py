@@ -1,4 +1,4 @@
-"""What a contender, a process of its own, is told, and what it tells when it has done the work."""
+"""The job and the result of a contender, which runs in a process of its own."""
 
 from __future__ import annotations
 
@@ -16,20 +16,15 @@ from bench.workloads import Config
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A workload in a database, and how this contender is to do it.
-
-    `train` and `valid` are plain tables (id, x, y); `packed` and `packed_valid` are their packed
-    forms; `models` is the architecture table with initial weights, `configs` the model selection
-    table.
-    """
+    """A workload in a database, with the settings of a contender."""
 
     url: str
-    train: str
-    valid: str
+    train: str  # a table (id, x, y)
+    valid: str  # a table (id, x, y)
     packed: str
     packed_valid: str
-    models: str
-    selection: str
+    models: str  # the architecture table, with initial weights
+    selection: str  # the model selection table
     output: str
     classes: int
     epochs: int
@@ -42,7 +37,7 @@ class Job:
     folder: str = "."
 
     def connect(self) -> Connection:
-        """A session in which every statement commits."""
+        """Return a session in which every statement commits."""
         session = psycopg2.connect(self.url)
         session.autocommit = True
         return session
@@ -50,42 +45,39 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a contender did: loss and accuracy on the validation rows by configuration (counted from
-    1), and bytes that went between processes or into files; `more` is what only this contender can
-    tell."""
+    """The result of a contender."""
 
+    # Loss and accuracy on the validation rows by configuration, counted from 1.
     scores: dict[int, tuple[float, float]]
-    moved: int
-    more: dict[str, Any] = field(default_factory=dict)
+    moved_bytes: int  # bytes sent between processes or written to files
+    more: dict[str, Any] = field(default_factory=dict)  # values of this contender only
 
 
 def write_job(job: Job, path: Path) -> None:
-    """For `read_job` in another process."""
+    """Write a job for `read_job` in another process."""
     path.write_text(json.dumps(asdict(job)))
 
 
 def read_job(path: Path) -> Job:
-    """What `write_job` wrote."""
+    """Read the job that `write_job` wrote."""
     fields = json.loads(path.read_text())
     return Job(**{**fields, "configs": tuple(Config(**config) for config in fields["configs"])})
 
 
 def write_result(result: Result, path: Path) -> None:
-    """For `read_result` in another process."""
+    """Write a result for `read_result` in another process."""
     path.write_text(json.dumps(asdict(result)))
 
 
 def read_result(path: Path) -> Result:
-    """What `write_result` wrote."""
+    """Read the result that `write_result` wrote."""
     fields = json.loads(path.read_text())
     scores = {
         int(number): (loss, accuracy) for number, (loss, accuracy) in fields["scores"].items()
     }
-    return Result(scores=scores, moved=fields["moved"], more=fields["more"])
+    return Result(scores=scores, moved_bytes=fields["moved_bytes"], more=fields["more"])
 
 
 def arguments() -> tuple[Job, Path]:
-    """The job and the place of the result, of a contender that was started as `python -m MODULE JOB
-    RESULT`.
-    """
+    """Return the job and the path of the result from the command line MODULE JOB RESULT."""
     return read_job(Path(sys.argv[1])), Path(sys.argv[2])

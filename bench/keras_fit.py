@@ -17,8 +17,8 @@ from bench.keras_config import Architectures, build, evaluate, one_hot, prepare,
 
 
 def main() -> None:
-    """Do the job that the command line names."""
-    job, place = arguments()
+    """Do the job of the command line."""
+    job, result_path = arguments()
     rows, architectures, received = read(job)
     train, valid = (one_hot(examples, job.classes) for examples in rows)
     order = sorted(range(len(job.configs)), key=lambda number: job.configs[number].batch_size)
@@ -28,9 +28,9 @@ def main() -> None:
     else:
         scores = _in_processes(job, order, architectures, train, valid)
     result = Result(
-        scores={n + 1: (loss, accuracy) for n, loss, accuracy in scores}, moved=received
+        scores={n + 1: (loss, accuracy) for n, loss, accuracy in scores}, moved_bytes=received
     )
-    write_result(result, place)
+    write_result(result, result_path)
 
 
 def fitted(

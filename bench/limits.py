@@ -14,13 +14,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench import greenplum_beside, measure, ours, trainers
-from bench.contenders import FRAMEWORKS, OURS, Attempt, Contender, Loops, attempt, bare_loops
+from bench.bench_server import BenchServer
+from bench.contenders import (
+    FRAMEWORKS,
+    OURS,
+    Attempt,
+    Contender,
+    Loops,
+    run_attempt,
+    run_bare_loops,
+)
 from bench.copying import write_table
 from bench.examples import flowers, numeric
 from bench.job import Job
-from bench.place import Place
-from bench.trainers import Way, by_forks, by_kept
-from bench.turns import ready
+from bench.trainers import TrainerKind, with_kept_trainers, with_new_trainers
+from bench.turns import prepare_job
 from bench.workloads import REPORT, WORKLOADS, Workload, grid, perceptron
 
 LONGEST_MILLISECONDS = 120_000
@@ -68,30 +76,30 @@ TINY = replace(
 class Bench:
     """Where, how large and how often; and what becomes of messages."""
 
-    place: Place
+    server: BenchServer
     scale: str
     repeats: int
-    say: Callable[[str], None]
+    echo: Callable[[str], None]
 
     def rows(self, count: int) -> int:
         """So many in the report, a twentieth of it for trying."""
         return count if self.scale == REPORT else count // 20
 
-    def ready(self, workload: Workload) -> Job:
+    def prepare_job(self, workload: Workload) -> Job:
         """The tables of a workload."""
-        self.say(f"  {workload.title}")
-        return ready(self.place, workload, self.scale)
+        self.echo(f"  {workload.title}")
+        return prepare_job(self.server, workload, self.scale)
 
     def trained(self, job: Job, contender: Contender = OURS[0]) -> Attempt:
         """One attempt of ours."""
-        tried = attempt(self.place, job, contender, job.settings)
-        if tried.result is None:
-            raise RuntimeError(f"the run failed: {tried.reason}")
-        return tried
+        attempt = run_attempt(self.server, job, contender, job.settings)
+        if attempt.result is None:
+            raise RuntimeError(f"the run failed: {attempt.reason}")
+        return attempt
 
     def bare(self, job: Job, framework: str) -> Loops:
         """The bare loops of a job."""
-        loops, reason = bare_loops(self.place, job, framework)
+        loops, reason = run_bare_loops(self.server, job, framework)
         if loops is None:
             raise RuntimeError(f"the bare loops failed: {reason}")
         return loops
@@ -107,52 +115,52 @@ class Bench:
         return contender
 
 
-def whole_job(key: str, times: int, *ways: Way) -> Callable[[Bench], Numbers]:
+def whole_job(key: str, times: int, *ways: TrainerKind) -> Callable[[Bench], Numbers]:
     """Time of a run of so many times the epochs of a workload, against the bare loops on the same
     cores.
     """
 
-    def measured(bench: Bench) -> Numbers:
+    def measure_job(bench: Bench) -> Numbers:
         workload = WORKLOADS[key].longer(times)
-        job = bench.ready(workload)
+        job = bench.prepare_job(workload)
         contender = bench.fastest(job)
         for _ in range(bench.repeats):
             bare = bench.bare(job, contender.framework).seconds
             walls = [
-                way(bench.place, lambda: bench.trained(job, contender).usage.wall) for way in ways
+                way(bench.server, lambda: bench.trained(job, contender).usage.wall) for way in ways
             ]
-            bench.say(
+            bench.echo(
                 f"    {contender.name}: {', '.join(f'{wall:.2f}' for wall in walls)} s; bare "
                 f"{bare:.2f} s"
             )
             yield [wall / bare for wall in walls]
 
-    return measured
+    return measure_job
 
 
 def fullness(bench: Bench) -> Numbers:
     """What part of the workers' time, from the first visit of epoch 2 on, the bare loops take for
     the same visits.
     """
-    job = bench.ready(FULL)
+    job = bench.prepare_job(FULL)
     contender = bench.fastest(job)
     for _ in range(bench.repeats):
         first, *later = bench.bare(job, contender.framework).epochs
-        tried = bench.trained(job, contender)
-        assert tried.result is not None
-        run_id = tried.result.more["run_id"]
+        attempt = bench.trained(job, contender)
+        assert attempt.result is not None
+        run_id = attempt.result.more["run_id"]
         spent, seconds = (
             _later_epochs(bench, run_id),
             sum(later) + first * _late_part(bench, run_id),
         )
-        bench.say(f"    {contender.name}: {spent:.2f} s of all workers; bare {seconds:.2f} s")
+        bench.echo(f"    {contender.name}: {spent:.2f} s of all workers; bare {seconds:.2f} s")
         yield [seconds / spent]
 
 
 def _later_epochs(bench: Bench, run_id: int) -> float:
     """Seconds of all workers together, from the first visit of epoch 2 to the end of the last
     visit; an error where visits are not as they should be."""
-    with bench.place.session() as session, session.cursor() as cursor:
+    with bench.server.session() as session, session.cursor() as cursor:
         cursor.execute(
             "SELECT count(DISTINCT worker_pid) * extract(epoch FROM max(ended_at) - "
             "min(started_at))::float8, max(state_bytes) FROM cerebro.visit WHERE run_id = %s AND "
@@ -166,7 +174,7 @@ def _later_epochs(bench: Bench, run_id: int) -> float:
             (run_id,),
         )
         (shortest,) = cursor.fetchone()  # type: ignore[misc]
-    bench.say(f"    visits from {1000 * shortest:.0f} ms on, states of {state:,} bytes")
+    bench.echo(f"    visits from {1000 * shortest:.0f} ms on, states of {state:,} bytes")
     if shortest < SHORTEST_VISIT or state > LARGEST_STATE:
         raise RuntimeError(
             f"visits took {1000 * shortest:.0f} ms with states of {state} bytes;"
@@ -179,7 +187,7 @@ def _late_part(bench: Bench, run_id: int) -> float:
     """What part of epoch 1 is made once epoch 2 of any configuration has begun, by what visits take
     later on.
     """
-    with bench.place.session() as session, session.cursor() as cursor:
+    with bench.server.session() as session, session.cursor() as cursor:
         cursor.execute(
             """
             WITH logged AS (SELECT * FROM cerebro.visit WHERE run_id = %s AND status = 'completed'),
@@ -200,19 +208,19 @@ def first_fit(bench: Bench) -> Numbers:
     """Seconds of a fit in a new session beyond what the bare loops take: by kept trainers, and by
     forks.
     """
-    job = bench.ready(replace(WORKLOADS["F"], key="N"))
+    job = bench.prepare_job(replace(WORKLOADS["F"], key="N"))
     job = replace(job, framework=bench.fastest(job).framework)
 
     def fit() -> float:
         began = time.perf_counter()
-        with bench.place.session() as session:
+        with bench.server.session() as session:
             ours.fit(session, job)
             return time.perf_counter() - began
 
     for _ in range(bench.repeats):
         bare = bench.bare(job, job.framework).seconds
-        walls = [way(bench.place, fit) for way in (by_kept, by_forks)]
-        bench.say(
+        walls = [way(bench.server, fit) for way in (with_kept_trainers, with_new_trainers)]
+        bench.echo(
             f"    {job.framework}: {', '.join(f'{wall:.2f}' for wall in walls)} s; bare {bare:.2f} "
             "s"
         )
@@ -224,36 +232,36 @@ def predicting(bench: Bench) -> Numbers:
     by forks.
     """
     workload = WORKLOADS["B"]
-    job = bench.ready(
+    job = bench.prepare_job(
         replace(
             workload, key="P", rows=2000, small_rows=2000, epochs=1, configs=workload.configs[:1]
         )
     )
     bench.trained(job)
-    with bench.place.session() as session:
+    with bench.server.session() as session:
         write_table(session, "predict_rows", numeric(np.random.default_rng(2), PREDICTED_ROWS))
     call = (
         f"SELECT madlib_predict('{job.output}', 'predict_rows', 'id', 'x', 'predicted', "
         "'response', mst_key => 1)"
     )
     for _ in range(bench.repeats):
-        ways = (by_kept, by_forks)
+        ways = (with_kept_trainers, with_new_trainers)
         yield [
-            way(bench.place, lambda: timed(bench.place, call, "predicted", connecting=True))
+            way(bench.server, lambda: timed(bench.server, call, "predicted", connecting=True))
             for way in ways
         ]
-    bench.place.value("DROP TABLE predict_rows")
+    bench.server.value("DROP TABLE predict_rows")
 
 
 def further_trainer(bench: Bench) -> Numbers:
     """MB that a second trainer shares with no other process before it has data; of the framework
     where it is more.
     """
-    bench.say("  a further trainer without data")
-    with trainers.forked(bench.place):
+    bench.echo("  a further trainer without data")
+    with trainers.forbid_kept_trainers(bench.server):
         for _ in range(bench.repeats):
             own = {framework: _own_megabytes(bench, framework) for framework in FRAMEWORKS}
-            bench.say(
+            bench.echo(
                 f"    MB: {', '.join(f'{framework} {size:.1f}' for framework, size in own.items())}"
             )
             yield [max(own.values())]
@@ -261,15 +269,15 @@ def further_trainer(bench: Bench) -> Numbers:
 
 def _own_megabytes(bench: Bench, framework: str) -> float:
     request = json.dumps({"framework": framework, "trainers": 2})
-    with bench.place.session() as first, bench.place.session() as second:
+    with bench.server.session() as first, bench.server.session() as second:
         for session in (first, second):
             with session.cursor() as cursor:
                 cursor.execute("SELECT cerebro.trainer_start(%s)", (request,))
         backend = second.info.backend_pid
         own = [
-            measure.own_bytes(seen.pid)
-            for seen in trainers.running(bench.place)
-            if seen.parent == backend
+            measure.measure_private_memory(process.pid)
+            for process in trainers.list_trainers(bench.server)
+            if process.parent == backend
         ]
     if len(own) != 1 or not own[0]:
         raise RuntimeError(
@@ -280,25 +288,25 @@ def _own_megabytes(bench: Bench, framework: str) -> float:
 
 def memory_in_states(bench: Bench) -> Numbers:
     """Memory of a trainer beyond that of one with a tiny model, in units of a large state."""
-    tiny, large = bench.ready(TINY), bench.ready(LARGE)
-    with trainers.forked(bench.place):  # what another session took does not count
+    tiny, large = bench.prepare_job(TINY), bench.prepare_job(LARGE)
+    with trainers.forbid_kept_trainers(bench.server):  # what another session took does not count
         framework = bench.trained(tiny).usage.trainer
         for _ in range(bench.repeats):
-            tried = bench.trained(large)
-            assert tried.result is not None
-            state = tried.result.more["largest_state"]
-            bench.say(
-                f"    {tried.usage.trainer:,} bytes, {framework:,} with a tiny model; a state has "
-                f"{state:,.0f}"
+            attempt = bench.trained(large)
+            assert attempt.result is not None
+            state = attempt.result.more["largest_state"]
+            bench.echo(
+                f"    {attempt.usage.trainer:,} bytes, {framework:,} with a tiny model; "
+                f"a state has {state:,.0f}"
             )
-            yield [(tried.usage.trainer - framework) / state]
+            yield [(attempt.usage.trainer - framework) / state]
 
 
 def packing(bench: Bench) -> Numbers:
     """Time of packing 1,000,000 x 64 numbers against that of CREATE TABLE AS."""
     rows, rng = bench.rows(1_000_000), np.random.default_rng(1)
-    bench.say(f"  packing {rows:,} x 64")
-    with bench.place.session() as session:
+    bench.echo(f"  packing {rows:,} x 64")
+    with bench.server.session() as session:
         write_table(
             session,
             "pack_rows",
@@ -306,21 +314,21 @@ def packing(bench: Bench) -> Numbers:
         )
     for _ in range(bench.repeats):
         copied = timed(
-            bench.place, "CREATE TABLE pack_copy AS SELECT * FROM pack_rows", "pack_copy"
+            bench.server, "CREATE TABLE pack_copy AS SELECT * FROM pack_rows", "pack_copy"
         )
         call = (
             "SELECT training_preprocessor_dl('pack_rows', 'pack_out', 'y', 'x', n_segments => 2, "
             "seed => 1)"
         )
-        yield [timed(bench.place, call, "pack_out, pack_out_summary") / copied]
-    bench.place.value("DROP TABLE pack_rows")
+        yield [timed(bench.server, call, "pack_out, pack_out_summary") / copied]
+    bench.server.value("DROP TABLE pack_rows")
 
 
-def timed(at: Place, statement: str, made: str, connecting: bool = False) -> float:
+def timed(server: BenchServer, statement: str, made: str, connecting: bool = False) -> float:
     """Seconds of a statement in a new session, and of opening it where that counts; the tables that
     it makes are dropped."""
     connects = time.perf_counter()
-    with at.session() as session, session.cursor() as cursor:
+    with server.session() as session, session.cursor() as cursor:
         cursor.execute("SET statement_timeout = %s", (LONGEST_MILLISECONDS,))
         began = connects if connecting else time.perf_counter()
         cursor.execute(statement)
@@ -332,10 +340,12 @@ def timed(at: Place, statement: str, made: str, connecting: bool = False) -> flo
 def beside_greenplum(key: str) -> Callable[[Bench], Numbers]:
     """Time of a whole job on Greenplum against that on PostgreSQL."""
 
-    def measured(bench: Bench) -> Numbers:
+    def measure_job(bench: Bench) -> Numbers:
         workload = replace(WORKLOADS[key], key=f"{key}G")
-        bench.say(f"  {workload.title}, on Greenplum")
-        with greenplum_beside.measured(bench.place, workload, bench.scale, bench.repeats) as found:
+        bench.echo(f"  {workload.title}, on Greenplum")
+        with greenplum_beside.compare_servers(
+            bench.server, workload, bench.scale, bench.repeats
+        ) as found:
             yield from ([ratio] for ratio in found.ratios)
 
-    return measured
+    return measure_job

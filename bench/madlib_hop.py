@@ -17,7 +17,7 @@ from typing import Any
 
 import psycopg2
 
-from bench.bare import buffers
+from bench.bare import read_buffers
 from bench.copying import read_table
 from bench.job import Job, Result, arguments, write_result
 from bench.keras_config import (
@@ -34,17 +34,17 @@ Call = Callable[[Any], Any]
 
 
 def main() -> None:
-    """Do the job that the command line names."""
-    job, place = arguments()
+    """Do the job of the command line."""
+    job, result_path = arguments()
     session = job.connect()
     architectures = read_architectures(session, job.models)
     segments = [_Segment(job, architectures, number) for number in range(job.segments)]
-    moved = _train(session, job, architectures, segments)
+    moved_bytes = _train(session, job, architectures, segments)
     scores = _evaluate(session, job, segments)
     for segment in segments:
         segment.end()
     session.close()
-    write_result(Result(scores=scores, moved=moved), place)
+    write_result(Result(scores=scores, moved_bytes=moved_bytes), result_path)
 
 
 class _Segment:
@@ -75,9 +75,9 @@ def _serve(pipe: Pipe, job: Job, architectures: Architectures, number: int) -> N
     cores = sorted(os.sched_getaffinity(0))
     keras = prepare(job.framework, [cores[number % len(cores)]])
     session = job.connect()
-    own = [
+    segment_buffers = [
         (dict(buffer)["x"], dict(buffer)["y"].astype("<f4"))
-        for buffer in buffers(session, job.packed, number)
+        for buffer in read_buffers(session, job.packed, number)
     ]
     valid = one_hot(read_table(session, job.valid)[0], job.classes)
     session.close()
@@ -89,15 +89,15 @@ def _serve(pipe: Pipe, job: Job, architectures: Architectures, number: int) -> N
         if kind == "evaluate":
             pipe.send(evaluate(model, valid))
             continue
-        for x, y in own:
+        for x, y in segment_buffers:
             model.fit(x, y, batch_size=config.batch_size, epochs=1, verbose=0)
         pipe.send(flattened(model.get_weights()))
 
 
-def hops(configs: int, segments: int) -> list[list[tuple[int, int]]]:
+def list_hops(configs: int, segments: int) -> list[list[tuple[int, int]]]:
     """The hops of an epoch: pairs of a configuration and the segment that it visits.
 
-    >>> hops(3, 2)
+    >>> list_hops(3, 2)
     [[(0, 0), (1, 1)], [(1, 0), (2, 1)], [(2, 0), (0, 1)]]
     """
     places = max(configs, segments)
@@ -110,7 +110,7 @@ def hops(configs: int, segments: int) -> list[list[tuple[int, int]]]:
 
 def _train(session: Any, job: Job, architectures: Architectures, segments: list[_Segment]) -> int:
     """All epochs; bytes that moved through the table of weights."""
-    moved = 0
+    moved_bytes = 0
     with session.cursor() as cursor:
         cursor.execute(
             "DROP TABLE IF EXISTS madlib_weights; CREATE TABLE madlib_weights (config int, "
@@ -119,17 +119,17 @@ def _train(session: Any, job: Job, architectures: Architectures, segments: list[
         for number, config in enumerate(job.configs):
             first = psycopg2.Binary(architectures[config.model - 1][1])
             cursor.execute("INSERT INTO madlib_weights VALUES (%s, %s)", (number, first))
-        for hop in hops(len(job.configs), len(segments)) * job.epochs:
+        for hop in list_hops(len(job.configs), len(segments)) * job.epochs:
             for config_number, segment in hop:
                 segments[segment].ask("train", config_number, _weights(cursor, config_number))
             for config_number, segment in hop:
                 weights = segments[segment].answer()
-                moved += 2 * len(weights)
+                moved_bytes += 2 * len(weights)
                 cursor.execute(
                     "UPDATE madlib_weights SET weights = %s WHERE config = %s",
                     (psycopg2.Binary(weights), config_number),
                 )
-    return moved
+    return moved_bytes
 
 
 def _weights(cursor: Any, number: int) -> bytes:

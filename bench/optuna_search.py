@@ -19,7 +19,7 @@ NAME = "search"
 
 def main() -> None:
     """Do the job that the command line names: each of its configurations is a trial."""
-    job, place = arguments()
+    job, result_path = arguments()
     rows, architectures, received = read(job)
     train, valid = (one_hot(examples, job.classes) for examples in rows)
     file = Path(job.folder) / "optuna.log"
@@ -44,7 +44,7 @@ def main() -> None:
         _study(job, file).optimize(objective)
 
     forked(job, work)
-    write_result(Result(scores=_scores(_study(job, file)), moved=received), place)
+    write_result(Result(scores=_scores(_study(job, file)), moved_bytes=received), result_path)
 
 
 def _storage(file: Path) -> JournalStorage:

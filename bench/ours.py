@@ -12,8 +12,8 @@ from bench.job import Job, Result, arguments, write_result
 
 
 def main() -> None:
-    """Do the job that the command line names."""
-    job, place = arguments()
+    """Do the job of the command line."""
+    job, result_path = arguments()
     session = job.connect()
     run_id = fit(session, job)
     with session.cursor() as cursor:
@@ -23,14 +23,14 @@ def main() -> None:
         )
         scores = {key: (float(loss), float(metric)) for key, loss, metric in cursor.fetchall()}
     told = _logged(session, run_id)
-    moved = told["state_bytes"] * 2 + told["packed_bytes"]
+    moved_bytes = told["state_bytes"] * 2 + told["packed_bytes"]
     write_result(
         Result(
             scores=scores,
-            moved=moved,
+            moved_bytes=moved_bytes,
             more={"run_id": run_id, "forms": _forms(session, run_id), **told},
         ),
-        place,
+        result_path,
     )
     session.close()
 

@@ -1,9 +1,8 @@
-"""How good the models of a bare call are: `cerebro.train('table', 'target')` beside scikit-learn,
-on real tables.
+"""Compare models of `cerebro.train('table', 'target')` with scikit-learn on real tables.
 
-All have the same rows to learn from, the same rows to be scored on, and the same time; one after
-another, so that each has the whole machine. scikit-learn fits its best pipeline once more to all
-rows, after that time. Where AutoGluon is installed, it is beside them.
+All contenders get the same training rows, test rows and time. They run one after another, so that
+each has the whole machine. After that time, scikit-learn fits its best pipeline once more to all
+rows. AutoGluon takes part if it is installed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 
 from bench import automl, real_tables, tables
-from bench.place import Place
+from bench.bench_server import BenchServer
 from bench.real_tables import TABLES, RealTable
 from bench.rivals import CLASSIFICATION, RIVALS, numeric, score, tuned
 
@@ -27,17 +26,17 @@ TEST_SHARE = 0.25
 OURS = "ours"
 ROW = "bench_row"
 ERRORS = 2
-"""Standard errors of a mean difference, beyond which it is no noise."""
-Say = Callable[[str], None]
+"""A mean difference of more than this many standard errors is not noise."""
+Echo = Callable[[str], None]
 Scores = Mapping[str, Sequence[float]]
-"""Of ours and each rival, seed by seed; more is better."""
+"""Scores by contender, one for each seed; more is better."""
 Frames = tuple[pandas.DataFrame, pandas.DataFrame]
-"""Rows to learn from, and rows to be scored on."""
+"""Training rows and test rows."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """How much is measured."""
+class QualitySettings:
+    """The tables, the number of seeds and the seconds of each contender."""
 
     names: Sequence[str]
     seeds: int
@@ -46,7 +45,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What all reached on a table."""
+    """The scores of all contenders on a table."""
 
     name: str
     rows: int
@@ -54,45 +53,47 @@ class Outcome:
 
     @property
     def rivals(self) -> tuple[str, ...]:
-        """Whom ours is compared with."""
-        return tuple(who for who in self.scores if who != OURS)
+        """The other contenders."""
+        return tuple(name for name in self.scores if name != OURS)
 
     def behind(self, rival: str) -> float:
-        """How far ours is behind on average; below 0 where it is not."""
+        """Return the mean score of a rival minus ours."""
         return statistics.mean(self.scores[rival]) - statistics.mean(self.scores[OURS])
 
-    def worse(self, rival: str) -> bool:
-        """Whether it is behind by more than noise; by one seed nobody can say."""
+    def is_worse(self, rival: str) -> bool:
+        """Return whether ours is behind by more than noise; False with a single seed."""
         pairs = zip(self.scores[rival], self.scores[OURS], strict=True)
-        differences = [other - ours for other, ours in pairs]
+        differences = [rival_score - ours for rival_score, ours in pairs]
         if len(differences) == 1:
             return False
         error = statistics.stdev(differences) / len(differences) ** 0.5
         return bool(statistics.mean(differences) > ERRORS * error)
 
 
-def measured(at: Place, asked: Asked, say: Say) -> list[Outcome]:
-    """All tables, with all seeds."""
-    with at.session() as session:
-        return [_outcome(session, name, asked, say) for name in asked.names]
+def measure_quality(server: BenchServer, settings: QualitySettings, echo: Echo) -> list[Outcome]:
+    """Measure all tables with all seeds."""
+    with server.session() as session:
+        return [_measure_table(session, name, settings, echo) for name in settings.names]
 
 
-def report(outcomes: Sequence[Outcome], asked: Asked) -> str:
-    """A row for each table, and how many are won; then one for each table of images, series or
-    texts alone.
-    """
-    what = (
-        f"{asked.seconds:g} s for each and {asked.seeds} seed{'s' * (asked.seeds > 1)}: means"
-        f"{' and standard deviations' * (asked.seeds > 1)}."
-    )
-    mixed = [each for each in outcomes if RIVALS.keys() <= set(each.rivals)]
-    others = [each for each in outcomes if each not in mixed]
-    return "\n\n".join(
-        [what, *(_of_mixed(mixed) if mixed else []), *(_of_others(others) if others else [])]
-    )
+def report(outcomes: Sequence[Outcome], settings: QualitySettings) -> str:
+    """Return a table of all results, and another one of images, series and texts."""
+    summary = f"{settings.seconds:g} s for each and {settings.seeds} seed"
+    if settings.seeds > 1:
+        summary += "s: means and standard deviations."
+    else:
+        summary += ": means."
+    mixed = [outcome for outcome in outcomes if RIVALS.keys() <= set(outcome.rivals)]
+    special = [outcome for outcome in outcomes if outcome not in mixed]
+    parts = [summary]
+    if mixed:
+        parts += _report_mixed(mixed)
+    if special:
+        parts += _report_special(special)
+    return "\n\n".join(parts)
 
 
-def _of_mixed(outcomes: Sequence[Outcome]) -> list[str]:
+def _report_mixed(outcomes: Sequence[Outcome]) -> list[str]:
     rivals = outcomes[0].rivals
     headings = [
         "table",
@@ -101,96 +102,114 @@ def _of_mixed(outcomes: Sequence[Outcome]) -> list[str]:
         *(OURS, *rivals),
         *(f"not below {rival}" for rival in rivals),
     ]
-    rows = [[*_named(each), *_shown(each), *_verdicts(each)] for each in outcomes]
-    return [tables.table(headings, rows), *(_counted(outcomes, rival) for rival in rivals)]
+    rows = [
+        [*_describe_table(outcome), *_format_scores(outcome), *_compare_rivals(outcome)]
+        for outcome in outcomes
+    ]
+    return [tables.table(headings, rows), *(_count_wins(outcomes, rival) for rival in rivals)]
 
 
-def _of_others(outcomes: Sequence[Outcome]) -> list[str]:
+def _report_special(outcomes: Sequence[Outcome]) -> list[str]:
     rows = []
-    for each in outcomes:
-        (rival,), (ours, its) = each.rivals, _shown(each)
-        rows.append([*_named(each), ours, rival, its, *_verdicts(each)])
+    for outcome in outcomes:
+        (rival,) = outcome.rivals
+        our_score, rival_score = _format_scores(outcome)
+        scores = [our_score, rival, rival_score]
+        rows.append([*_describe_table(outcome), *scores, *_compare_rivals(outcome)])
     return [tables.table(["table", "rows", "measure", OURS, "pipeline", "its", "not below"], rows)]
 
 
-def _named(outcome: Outcome) -> list[str]:
-    return [f"`{outcome.name}`", f"{outcome.rows:,}", _measure(outcome)]
+def _describe_table(outcome: Outcome) -> list[str]:
+    return [f"`{outcome.name}`", f"{outcome.rows:,}", _name_measure(outcome)]
 
 
-def _shown(outcome: Outcome) -> list[str]:
+def _format_scores(outcome: Outcome) -> list[str]:
     digits = 4 if TABLES[outcome.name].task == CLASSIFICATION else 5
-    return [_number(outcome.scores[who], digits) for who in (OURS, *outcome.rivals)]
+    return [_format_mean(outcome.scores[name], digits) for name in (OURS, *outcome.rivals)]
 
 
-def _verdicts(outcome: Outcome) -> list[str]:
-    """Of each rival, whether it is not below; by one seed nobody can say what noise is."""
-    if len(outcome.scores[OURS]) == 1:
-        return ["yes" if outcome.behind(rival) <= 0 else "no" for rival in outcome.rivals]
-    return [
-        "no" if outcome.worse(rival) else "yes" if outcome.behind(rival) <= 0 else "within noise"
-        for rival in outcome.rivals
-    ]
+def _compare_rivals(outcome: Outcome) -> list[str]:
+    """Return for each rival if ours is not below it; a single seed does not reveal the noise."""
+    results = []
+    for rival in outcome.rivals:
+        if outcome.behind(rival) <= 0 and not outcome.is_worse(rival):
+            results.append("yes")
+        elif outcome.is_worse(rival) or len(outcome.scores[OURS]) == 1:
+            results.append("no")
+        else:
+            results.append("within noise")
+    return results
 
 
-def _number(values: Sequence[float], digits: int) -> str:
+def _format_mean(values: Sequence[float], digits: int) -> str:
     mean = f"{abs(statistics.mean(values)):.{digits}g}"
     return f"{mean} ± {statistics.stdev(values):.2g}" if len(values) > 1 else mean
 
 
-def _measure(outcome: Outcome) -> str:
+def _name_measure(outcome: Outcome) -> str:
     return "accuracy" if TABLES[outcome.name].task == CLASSIFICATION else "RMSE"
 
 
-def _counted(outcomes: Sequence[Outcome], rival: str) -> str:
-    level = sum(each.behind(rival) <= 0 for each in outcomes)
-    worse = [each.name for each in outcomes if each.worse(rival)]
-    said = f"; below by more than noise on {', '.join(worse)}" if worse else ""
-    return f"Not below {rival} on {level} of {len(outcomes)} tables{said}."
+def _count_wins(outcomes: Sequence[Outcome], rival: str) -> str:
+    level = sum(outcome.behind(rival) <= 0 for outcome in outcomes)
+    worse = [outcome.name for outcome in outcomes if outcome.is_worse(rival)]
+    note = f"; below by more than noise on {', '.join(worse)}" if worse else ""
+    return f"Not below {rival} on {level} of {len(outcomes)} tables{note}."
 
 
-def _outcome(session: Connection, name: str, asked: Asked, say: Say) -> Outcome:
-    table, found = TABLES[name], dict[str, list[float]]()
+def _measure_table(
+    session: Connection, name: str, settings: QualitySettings, echo: Echo
+) -> Outcome:
+    table = TABLES[name]
+    scores_by_name: dict[str, list[float]] = {}
     frame = table.frame()
-    for seed in range(1, asked.seeds + 1):
+    for seed in range(1, settings.seeds + 1):
         test = np.random.RandomState(seed).rand(len(frame)) < TEST_SHARE
-        scores = _scores(session, table, (frame[~test], frame[test]), (asked.seconds, seed), say)
-        for who, value in scores.items():
-            found.setdefault(who, []).append(value)
-            say(f"quality: {name}, seed {seed}: {who} {abs(value):.5g}")
-    return Outcome(name, len(frame), found)
+        frames = (frame[~test], frame[test])
+        scores = _measure_seed(session, table, frames, (settings.seconds, seed), echo)
+        for contender, value in scores.items():
+            scores_by_name.setdefault(contender, []).append(value)
+            echo(f"quality: {name}, seed {seed}: {contender} {abs(value):.5g}")
+    return Outcome(name, len(frame), scores_by_name)
 
 
-def _scores(
-    session: Connection, table: RealTable, frames: Frames, asked: tuple[float, int], say: Say
+def _measure_seed(
+    session: Connection,
+    table: RealTable,
+    frames: Frames,
+    settings: tuple[float, int],
+    echo: Echo,
 ) -> dict[str, float]:
-    (train, test), (seconds, seed) = frames, asked
+    train, test = frames
+    seconds, seed = settings
     texts = table.task == CLASSIFICATION
-    learned, truth = (
-        each[table.target].astype(str if texts else float).to_numpy() for each in frames
+    targets, truth = (
+        frame[table.target].astype(str if texts else float).to_numpy() for frame in frames
     )
     try:
-        predicted = _predictions(session, table, frames, seconds, seed)
+        predicted = _predict(session, table, frames, seconds, seed)
     except psycopg2.Error as error:
-        say(f"quality: no model, so the best constant is scored: {error}")
-        predicted = np.full(len(truth), statistics.mode(learned) if texts else learned.mean())
-    found = {OURS: score(table.task, truth, predicted)}
-    inputs = [numeric(each.drop(columns=[table.target])) for each in (train, test)]
+        echo(f"quality: no model, so the best constant is scored: {error}")
+        predicted = np.full(len(truth), statistics.mode(targets) if texts else targets.mean())
+    scores_by_name = {OURS: score(table.task, truth, predicted)}
+    inputs = [numeric(frame.drop(columns=[table.target])) for frame in frames]
     for rival, make in table.rivals.items():
-        pipeline = tuned(make, inputs[0], learned, table.task, seconds, seed)
-        found[rival] = score(table.task, truth, pipeline.predict(inputs[1]))
-    if automl.installed() and table.rivals is RIVALS:
-        predicted = automl.predictions(
-            train.assign(**{table.target: learned}), table.target, table.task, seconds, test
+        pipeline = tuned(make, inputs[0], targets, table.task, seconds, seed)
+        scores_by_name[rival] = score(table.task, truth, pipeline.predict(inputs[1]))
+    if automl.is_installed() and table.rivals is RIVALS:
+        predicted = automl.predict(
+            train.assign(**{table.target: targets}), table.target, table.task, seconds, test
         )
-        found[automl.AUTOGLUON] = score(table.task, truth, predicted)
-    return found
+        scores_by_name[automl.AUTOGLUON] = score(table.task, truth, predicted)
+    return scores_by_name
 
 
-def _predictions(
+def _predict(
     session: Connection, table: RealTable, frames: Frames, seconds: float, seed: int
 ) -> np.ndarray:
-    """What the model of a bare call predicts of the rows that it has not seen; nothing is chosen
-    but time and seed.
+    """Return the predictions for the test rows of a model that is trained with default arguments.
+
+    Only the time and the seed are set.
     """
     train, test = frames
     real_tables.write(session, "learned", train)

@@ -39,12 +39,12 @@ class Steps(Trial):
 
 
 def main() -> None:
-    """Do the job that the command line names."""
-    job, place = arguments()
+    """Do the job of the command line."""
+    job, result_path = arguments()
     scheduler = ASHAScheduler(
         metric="loss", mode="min", max_t=job.epochs, grace_period=1, reduction_factor=ETA
     )
-    write_result(tuned(Steps, job, list(range(len(job.configs))), scheduler), place)
+    write_result(tuned(Steps, job, list(range(len(job.configs))), scheduler), result_path)
 
 
 if __name__ == "__main__":

@@ -57,9 +57,9 @@ class Trial(tune.Trainable):  # type: ignore[misc]
 
 def main() -> None:
     """Do the job that the command line names, those with most steps first."""
-    job, place = arguments()
+    job, result_path = arguments()
     order = sorted(range(len(job.configs)), key=lambda number: job.configs[number].batch_size)
-    write_result(tuned(Trial, job, order), place)
+    write_result(tuned(Trial, job, order), result_path)
 
 
 def tuned(
@@ -94,7 +94,7 @@ def tuned(
     scores = {m["number"] + 1: (m["loss"], m["accuracy"]) for m in told if m is not None}
     stored = sum(array.nbytes for part in (train, valid) for array in part)
     ray.shutdown()
-    return Result(scores=scores, moved=received + stored)
+    return Result(scores=scores, moved_bytes=received + stored)
 
 
 if __name__ == "__main__":

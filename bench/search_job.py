@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from bench import tables
-from bench.contenders import FRAMEWORKS, OURS, Attempt, Contender, attempt
-from bench.place import Place
+from bench.bench_server import BenchServer
+from bench.contenders import FRAMEWORKS, OURS, Attempt, Contender, run_attempt
 from bench.ratios import Span, ratios
-from bench.turns import ready, tuned
+from bench.turns import prepare_job, tune_peers
 from bench.workloads import WORKLOADS, Workload
 
 SEARCH: Mapping[str, Any] = {
@@ -36,7 +36,7 @@ PEERS = tuple(
 )
 TIMES = 9
 """Of the epochs of workload B, two: 18."""
-Say = Callable[[str], None]
+Echo = Callable[[str], None]
 Attempts = Mapping[str, Mapping[int, Attempt]]
 
 
@@ -47,21 +47,21 @@ def workload() -> Workload:
     )
 
 
-def measured(at: Place, scale: str, repeats: int, say: Say) -> Attempts:
+def measure_search_job(server: BenchServer, scale: str, repeats: int, echo: Echo) -> Attempts:
     """Let all take turns; before the first, ours and its peers find out what is fastest, which does
     not count.
     """
-    job = ready(at, workload(), scale)
-    settings = tuned(at, job, PEERS, say)
+    job = prepare_job(server, workload(), scale)
+    settings = tune_peers(server, job, PEERS, echo)
     for contender in OURS:
-        attempt(at, job, contender, SEARCH)
+        run_attempt(server, job, contender, SEARCH)
     found: dict[str, dict[int, Attempt]] = {}
     for number in range(repeats):
         for contender in (*OURS, *PEERS):
             chosen = SEARCH if contender.ours else settings[contender.framework]
-            tried = attempt(at, job, contender, chosen)
-            found.setdefault(contender.name, {})[number] = tried
-            say(f"  {contender.name}: {tried.usage.wall:.2f} s {tried.reason}")
+            attempt = run_attempt(server, job, contender, chosen)
+            found.setdefault(contender.name, {})[number] = attempt
+            echo(f"  {contender.name}: {attempt.usage.wall:.2f} s {attempt.reason}")
     return found
 
 
@@ -92,9 +92,9 @@ def _row(name: str, attempts: Mapping[int, Attempt], ours: Mapping[int, Attempt]
     ]
     return [
         name,
-        Span.of(list(walls.values())).text(),
+        Span.from_values(list(walls.values())).text(),
         against.text() if against else "",
-        Span.of(best).text(4),
+        Span.from_values(best).text(4),
     ]
 
 
@@ -104,4 +104,4 @@ def _walls(attempts: Mapping[int, Attempt]) -> dict[int, float]:
 
 def _middle(attempts: Mapping[int, Attempt]) -> float:
     walls = list(_walls(attempts).values())
-    return Span.of(walls).middle if walls else math.inf
+    return Span.from_values(walls).middle if walls else math.inf

@@ -1,9 +1,8 @@
-"""What a search saves: `asha` beside the whole grid, random search and Optuna, judged over the same
-learning curves.
+"""Compare `asha` with the whole grid, random search and Optuna over the same learning curves.
 
-All have the same configurations, drawn by a seed and in an order of its own; random search and
-Optuna may make as many visits as `asha` did, and `pasha` makes as many as it wants. Nothing of it
-is a time.
+All have the same configurations, drawn with a seed, in an order of their own. Random search and
+Optuna may make as many visits as `asha` did; the number of visits of `pasha` is not limited. The
+comparison measures no times.
 """
 
 from __future__ import annotations
@@ -16,8 +15,14 @@ from dataclasses import dataclass, field
 import optuna
 
 from bench import tables
-from bench.courses import Tally, by_optuna, by_rule, one_by_one, order
-from bench.place import Place
+from bench.bench_server import BenchServer
+from bench.courses import (
+    Tally,
+    search_by_optuna,
+    search_by_rule,
+    search_randomly,
+    shuffle,
+)
 from bench.pools import EPOCHS, GENERATED, KINDS, Pool
 from bench.quality import ERRORS
 from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
@@ -26,129 +31,136 @@ from cerebro_plpy.scheduling.search.promotion_rules import Rule
 
 SEARCHED = ("diabetes", "titanic", "wages", GENERATED)
 ORDERS = 5
-"""In which each search meets the configurations of a pool; for each seed the mean of them counts.
-"""
-NEAR, PART = 0.005, 1 / 3
-"""How near to the grid's best value, and in what part of the grid's visits."""
-OURS, PASHA, RANDOM = "asha", "pasha", "random"
-Say = Callable[[str], None]
+"""Number of orders of a pool's configurations; the mean over them counts for each seed."""
+NEAR = 0.005
+"""Relative distance from the grid's best value that counts as near."""
+PART = 1 / 3
+"""Share of the grid's visits in which a search should be near its best value."""
+OURS = "asha"
+PASHA = "pasha"
+RANDOM = "random"
+Echo = Callable[[str], None]
 Peer = Callable[[Pool, int, int], Tally]
-"""What somebody else comes to over a pool within so many visits, in the order of that number."""
+"""A search over a pool: takes the pool, the number of visits, and the number of the order."""
 
 
-def _optuna(pruner: Callable[[], optuna.pruners.BasePruner]) -> Peer:
-    return lambda pool, visits, number: by_optuna(
+def _make_optuna_peer(pruner: Callable[[], optuna.pruners.BasePruner]) -> Peer:
+    return lambda pool, visits, number: search_by_optuna(
         pool, visits, optuna.samplers.TPESampler(seed=number), pruner()
     )
 
 
 PEERS: Mapping[str, Peer] = {
-    RANDOM: lambda pool, visits, number: one_by_one(
-        pool, order(pool, pool.curves, ORDERS + number), visits
+    RANDOM: lambda pool, visits, number: search_randomly(
+        pool, shuffle(pool, pool.curves, ORDERS + number), visits
     ),
-    "TPE, MedianPruner": _optuna(optuna.pruners.MedianPruner),
-    "TPE, SuccessiveHalvingPruner": _optuna(optuna.pruners.SuccessiveHalvingPruner),
+    "TPE, MedianPruner": _make_optuna_peer(optuna.pruners.MedianPruner),
+    "TPE, SuccessiveHalvingPruner": _make_optuna_peer(optuna.pruners.SuccessiveHalvingPruner),
 }
 
 
 @dataclass
-class Judged:
-    """What the searches came to over the pools of a table: numbers of all orders, and for each seed
-    the mean of what each lacks to the best value of the grid, as a part of it."""
+class Judgement:
+    """The searches over the pools of a table; visits are shares of the grid's visits."""
 
     table: str
     metric: str
-    parts: list[float] = field(default_factory=list)
-    """Of the grid's visits, until `asha` was near its best value; infinite where it never was."""
-    wholes: list[float] = field(default_factory=list)
-    """Of the grid's visits, all that `asha` made."""
-    gaps: dict[str, list[float]] = field(default_factory=dict)
-    ceilings: list[float] = field(default_factory=list)
-    """Of the grid's visits, all that `pasha` made."""
+    # Until `asha` was near the grid's best value, by order; infinite if it never was.
+    visits_until_near: list[float] = field(default_factory=list)
+    asha_visits: list[float] = field(default_factory=list)  # by order
+    gaps: dict[str, list[float]] = field(default_factory=dict)  # means by search and seed
+    pasha_visits: list[float] = field(default_factory=list)  # by order
 
-    def difference(self, peer: str) -> tuple[float, float]:
-        """By how much more a peer lacks, on average, and what of that is noise: two standard errors
-        over seeds.
+    def measure_difference(self, peer: str) -> tuple[float, float]:
+        """Return the mean of a peer's gap minus that of `asha`, and its noise.
+
+        The noise is two standard errors over the seeds.
         """
-        found = [
-            theirs - ours for theirs, ours in zip(self.gaps[peer], self.gaps[OURS], strict=True)
-        ]
-        error = statistics.stdev(found) / len(found) ** 0.5 if len(found) > 1 else math.inf
-        return statistics.mean(found), ERRORS * error
+        pairs = zip(self.gaps[peer], self.gaps[OURS], strict=True)
+        differences = [peer_gap - our_gap for peer_gap, our_gap in pairs]
+        error = math.inf
+        if len(differences) > 1:
+            error = statistics.stdev(differences) / len(differences) ** 0.5
+        return statistics.mean(differences), ERRORS * error
 
-    def verdict(self, peer: str) -> str:
-        """Whether `asha` is better than a peer, or worse."""
-        mean, noise = self.difference(peer)
-        return "better" if mean > noise else "worse" if mean < -noise else "within noise"
+    def compare(self, peer: str) -> str:
+        """Return "better", "worse" or "within noise" for `asha` against a peer."""
+        mean, noise = self.measure_difference(peer)
+        if mean > noise:
+            return "better"
+        return "worse" if mean < -noise else "within noise"
 
 
-def measured(at: Place, seeds: int, say: Say) -> dict[str, list[Judged]]:
-    """All kinds of grids, over all tables, with all seeds."""
-    found: dict[str, list[Judged]] = {}
-    for kind, trained in KINDS.items():
+def measure_searches(server: BenchServer, seeds: int, echo: Echo) -> dict[str, list[Judgement]]:
+    """Judge the searches over all tables, by kind of grid."""
+    judgements: dict[str, list[Judgement]] = {}
+    for kind, train_pool in KINDS.items():
         for table in SEARCHED:
             pools = []
             for seed in range(1, seeds + 1):
-                with at.session() as session:
-                    pools.append(trained(session, table, seed))
-                say(
-                    f"searches: {kind}, {table}, seed {seed}: {pools[-1].visits} visits of the grid"
-                )
-            found.setdefault(kind, []).append(judged(pools))
-    return found
+                with server.session() as session:
+                    pools.append(train_pool(session, table, seed))
+                visits = pools[-1].visits
+                echo(f"searches: {kind}, {table}, seed {seed}: {visits} visits of the grid")
+            judgements.setdefault(kind, []).append(judge(pools))
+    return judgements
 
 
-def judged(pools: Sequence[Pool]) -> Judged:
-    """What searches come to over the pools of a table, one for each seed."""
-    found = Judged(pools[0].table, pools[0].metric)
-    theirs: dict[str, list[list[float]]] = {}
+def judge(pools: Sequence[Pool]) -> Judgement:
+    """Judge the searches over the pools of a table, one for each seed."""
+    judgement = Judgement(pools[0].table, pools[0].metric)
+    peer_gaps: dict[str, list[list[float]]] = {}
     for pool in pools:
-        ours, visits = _of_rules(found, pool)
-        for name, gaps in ours.items():
-            found.gaps.setdefault(name, []).append(statistics.mean(gaps))
+        our_gaps, visits = _judge_rules(judgement, pool)
+        for name, gaps in our_gaps.items():
+            judgement.gaps.setdefault(name, []).append(statistics.mean(gaps))
+        grids = [pool]
+        if pool.searched is not pool.curves:
+            grids.append(pool._replace(curves=pool.searched))
         for name, peer in PEERS.items():
-            kinds = (
-                [pool]
-                if pool.searched is pool.curves
-                else [pool, pool._replace(curves=pool.searched)]
-            )
-            for number, kind in enumerate(kinds):
+            gaps_by_grid = peer_gaps.setdefault(name, [[] for _ in grids])
+            for number, grid in enumerate(grids):
                 gaps = [
-                    _gap(pool, peer(kind, within, order).best)
-                    for order, within in enumerate(visits)
+                    _measure_gap(pool, peer(grid, budget, order).best)
+                    for order, budget in enumerate(visits)
                 ]
-                theirs.setdefault(name, [[] for _ in kinds])[number].append(statistics.mean(gaps))
+                gaps_by_grid[number].append(statistics.mean(gaps))
     # A peer has the learning rates of a whole grid or those of a search, whatever suits it better
     # on that table.
-    found.gaps.update({name: min(kinds, key=statistics.mean) for name, kinds in theirs.items()})
-    return found
+    for name, gaps_by_grid in peer_gaps.items():
+        judgement.gaps[name] = min(gaps_by_grid, key=statistics.mean)
+    return judgement
 
 
-def _of_rules(found: Judged, pool: Pool) -> tuple[Mapping[str, list[float]], list[int]]:
-    """What our rules lack over a pool, and how many visits `asha` made, order by order."""
-    near, lacking, visits = pool.best + NEAR * abs(pool.best), dict[str, list[float]](), list[int]()
+def _judge_rules(judgement: Judgement, pool: Pool) -> tuple[Mapping[str, list[float]], list[int]]:
+    """Judge our rules over a pool; return their gaps, and the visits of `asha`, by order."""
+    near = pool.best + NEAR * abs(pool.best)
+    gaps: dict[str, list[float]] = {OURS: [], PASHA: []}
+    visits = []
     for number in range(ORDERS):
-        ours, other = (
-            by_rule(pool, order(pool, pool.searched, number), _rule(pool, name))
+        asha, pasha = (
+            search_by_rule(pool, shuffle(pool, pool.searched, number), _make_rule(pool, name))
             for name in (OURS, PASHA)
         )
-        reached = ours.until(near)
-        found.parts.append(math.inf if reached is None else reached / pool.visits)
-        found.wholes.append(ours.visits / pool.visits)
-        found.ceilings.append(other.visits / pool.visits)
-        for name, tally in ((OURS, ours), (PASHA, other)):
-            lacking.setdefault(name, []).append(_gap(pool, tally.best))
-        visits.append(ours.visits)
-    return lacking, visits
+        near_visits = asha.until(near)
+        judgement.visits_until_near.append(
+            math.inf if near_visits is None else near_visits / pool.visits
+        )
+        judgement.asha_visits.append(asha.visits / pool.visits)
+        judgement.pasha_visits.append(pasha.visits / pool.visits)
+        gaps[OURS].append(_measure_gap(pool, asha.best))
+        gaps[PASHA].append(_measure_gap(pool, pasha.best))
+        visits.append(asha.visits)
+    return gaps, visits
 
 
-def _gap(pool: Pool, value: float) -> float:
-    """What a value lacks to the grid's best, as a part of it."""
+def _measure_gap(pool: Pool, value: float) -> float:
+    """Return the distance of a value from the grid's best, relative to the best."""
     return (value - pool.best) / abs(pool.best)
 
 
-def _rule(pool: Pool, name: str) -> Rule:
-    """What a search of this name comes to where nothing else is said of it."""
+def _make_rule(pool: Pool, name: str) -> Rule:
+    """Return the rule of a search with its default arguments."""
     search = read_search_rule(
         "bench", name, None, EPOCHS, templates=pool.searched is not pool.curves
     )
@@ -156,18 +168,18 @@ def _rule(pool: Pool, name: str) -> Rule:
     return search.make_rule(range(len(pool.curves)), RuleContext(EPOCHS, range(1, EPOCHS + 1)))
 
 
-def report(found: Mapping[str, Sequence[Judged]]) -> str:
-    """A table for each kind of grid, and what it says in all."""
-    what = (
+def report(judgements: Mapping[str, Sequence[Judgement]]) -> str:
+    """Return a table for each kind of grid, with a summary."""
+    parts = [
         f"{ORDERS} orders for each seed: means; in brackets, whether `asha` is better than that "
         "peer."
-    )
-    return "\n\n".join(
-        [what, *(part for kind, judgements in found.items() for part in _of_kind(kind, judgements))]
-    )
+    ]
+    for kind, table_judgements in judgements.items():
+        parts += _report_kind(kind, table_judgements)
+    return "\n\n".join(parts)
 
 
-def _of_kind(kind: str, found: Sequence[Judged]) -> list[str]:
+def _report_kind(kind: str, judgements: Sequence[Judgement]) -> list[str]:
     headings = [
         kind,
         "value",
@@ -179,29 +191,34 @@ def _of_kind(kind: str, found: Sequence[Judged]) -> list[str]:
         f"{PASHA}, and its visits",
         *PEERS,
     ]
-    soon = sum(statistics.median(each.parts) <= PART for each in found)
-    parts = [f"Near the grid's best in a third of its visits: on {soon} of {len(found)} tables."]
+    early = sum(statistics.median(table.visits_until_near) <= PART for table in judgements)
+    parts = [
+        f"Near the grid's best in a third of its visits: on {early} of {len(judgements)} tables."
+    ]
     for peer in PEERS:
-        verdicts = [each.verdict(peer) for each in found]
+        results = [table.compare(peer) for table in judgements]
         parts.append(
-            f"Beside {peer}: better on {verdicts.count('better')}, worse on "
-            f"{verdicts.count('worse')}."
+            f"Beside {peer}: better on {results.count('better')}, worse on "
+            f"{results.count('worse')}."
         )
-    return [tables.table(headings, map(_row, found)), " ".join(parts)]
+    return [tables.table(headings, map(_make_row, judgements)), " ".join(parts)]
 
 
-def _row(each: Judged) -> list[str]:
-    middle = statistics.median(each.parts)
-    soon = sum(part <= PART for part in each.parts) / len(each.parts)
-    gaps = {name: f"{100 * statistics.mean(values):.2f} %" for name, values in each.gaps.items()}
+def _make_row(judgement: Judgement) -> list[str]:
+    visits = judgement.visits_until_near
+    middle = statistics.median(visits)
+    early = sum(share <= PART for share in visits) / len(visits)
+    gaps = {
+        name: f"{100 * statistics.mean(values):.2f} %" for name, values in judgement.gaps.items()
+    }
     return [
-        f"`{each.table}`",
-        each.metric.replace("root_mean_squared_error", "RMSE"),
-        str(len(each.gaps[OURS])),
-        f"{statistics.mean(each.wholes):.2f}",
+        f"`{judgement.table}`",
+        judgement.metric.replace("root_mean_squared_error", "RMSE"),
+        str(len(judgement.gaps[OURS])),
+        f"{statistics.mean(judgement.asha_visits):.2f}",
         "never" if math.isinf(middle) else f"{middle:.2f}",
-        f"{soon:.0%}",
+        f"{early:.0%}",
         gaps[OURS],
-        f"{gaps[PASHA]}, {statistics.mean(each.ceilings):.2f}",
-        *(f"{gaps[peer]} ({each.verdict(peer)})" for peer in PEERS),
+        f"{gaps[PASHA]}, {statistics.mean(judgement.pasha_visits):.2f}",
+        *(f"{gaps[peer]} ({judgement.compare(peer)})" for peer in PEERS),
     ]

@@ -26,8 +26,8 @@ from typing import NamedTuple, TypeVar
 import psycopg2
 from psycopg2.extensions import cursor as Cursor
 
+from bench.bench_server import BenchServer, load, log_durations, pack
 from bench.examples import numeric
-from bench.place import Place, load, log_durations, pack
 from bench.weights import drawn
 from bench.workloads import SMALL, Workload, grid, perceptron
 
@@ -77,7 +77,7 @@ MOST = """
     SELECT max(n.together)
     FROM (SELECT sum(e.change) OVER (ORDER BY e.at, e.change) AS together FROM edge e
         WHERE e.run_id = ANY (%s)) n"""
-Say = Callable[[str], None]
+Echo = Callable[[str], None]
 T = TypeVar("T")
 
 
@@ -105,15 +105,15 @@ class Shared(NamedTuple):
         return max(self.seconds) / min(self.seconds)
 
 
-def measured(at: Place, say: Say) -> str:
+def measure_sharing(server: BenchServer, echo: Echo) -> str:
     """All that was seen, as text."""
-    users = _prepared(at)
-    log_durations(at, -1)  # to write them takes time, too
-    alone, _ = _latencies(at, partial(time.sleep, ALONE_SECONDS))
-    say(f"  pgbench alone: {alone.p95:.1f} ms, {alone.p99:.1f} ms")
+    users = _prepared(server)
+    log_durations(server, -1)  # to write them takes time, too
+    alone, _ = _latencies(server, partial(time.sleep, ALONE_SECONDS))
+    echo(f"  pgbench alone: {alone.p95:.1f} ms, {alone.p99:.1f} ms")
     with _computing(TRAINERS, SPARE):
-        floor, _ = _latencies(at, partial(time.sleep, FLOOR_SECONDS))
-    say(f"  beside {TRAINERS} processes that compute: {floor.p95:.1f} ms, {floor.p99:.1f} ms")
+        floor, _ = _latencies(server, partial(time.sleep, FLOOR_SECONDS))
+    echo(f"  beside {TRAINERS} processes that compute: {floor.p95:.1f} ms, {floor.p99:.1f} ms")
     lines = [
         "| users | `spare_cores` | completed | trainers at once | slowest user / fastest | "
         "seconds in all | p95 of pgbench | p99 |",
@@ -122,25 +122,25 @@ def measured(at: Place, say: Say) -> str:
         f"| 0, {TRAINERS} processes compute | {SPARE} | | | | | {floor.p95:.1f} ms | "
         f"{floor.p99:.1f} ms |",
     ]
-    at.value("INSERT INTO cerebro.quota (trainers) VALUES (%s)", TRAINERS, superuser=True)
+    server.value("INSERT INTO cerebro.quota (trainers) VALUES (%s)", TRAINERS, superuser=True)
     for count, spare in ((USERS, 0), (USERS, SPARE), (CROWD, SPARE)):
-        beside, one = _latencies(at, partial(_shared, at, users[:count], spare))
+        beside, one = _latencies(server, partial(_shared, server, users[:count], spare))
         lines.append(
             f"| {count} | {spare} | {one.completed} | {one.trainers} | {one.ratio:.2f} | "
             f"{one.wall:.0f} | {beside.p95:.1f} ms | {beside.p99:.1f} ms |"
         )
-        say(f"  {lines[-1]}")
-    log_durations(at, 0)
+        echo(f"  {lines[-1]}")
+    log_durations(server, 0)
     return "\n".join(lines)
 
 
-def _prepared(at: Place) -> list[str]:
+def _prepared(server: BenchServer) -> list[str]:
     """A packed table that all may read, and roles, each with a schema of its own."""
-    job = load(at, WORK, SMALL, drawn(WORK.architectures, at.folder))
+    job = load(server, WORK, SMALL, drawn(WORK.architectures, server.folder))
     users = [f"user_{number}" for number in range(CROWD)]
-    with at.session() as session:
+    with server.session() as session:
         pack(session, job)
-    with at.session(superuser=True) as session, session.cursor() as cursor:
+    with server.session(superuser=True) as session, session.cursor() as cursor:
         cursor.execute(
             "GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC; GRANT USAGE ON SCHEMA madlib "
             "TO PUBLIC"
@@ -148,19 +148,19 @@ def _prepared(at: Place) -> list[str]:
         for user in users:
             cursor.execute(f"CREATE ROLE {user} LOGIN; CREATE SCHEMA AUTHORIZATION {user}")
             cursor.execute("SELECT cerebro.grant_usage(%s::regrole)", (user,))
-    subprocess.run([PGBENCH, "-i", "-q", at.superuser_url], check=True, capture_output=True)
+    subprocess.run([PGBENCH, "-i", "-q", server.superuser_url], check=True, capture_output=True)
     return users
 
 
-def _shared(at: Place, users: Sequence[str], spare: int) -> Shared:
+def _shared(server: BenchServer, users: Sequence[str], spare: int) -> Shared:
     """Let all submit at the same moment, and wait until their runs have ended; others can connect
     all the time.
     """
-    at.value(SET_SPARE, str(spare), superuser=True)
+    server.value(SET_SPARE, str(spare), superuser=True)
     began, gate = time.perf_counter(), threading.Barrier(len(users))
 
     def submit(user: str) -> int:
-        session = psycopg2.connect(at.url.replace("//cerebro@", f"//{user}@", 1))
+        session = psycopg2.connect(server.url.replace("//cerebro@", f"//{user}@", 1))
         session.autocommit = True
         with session.cursor() as cursor:
             gate.wait()
@@ -174,13 +174,13 @@ def _shared(at: Place, users: Sequence[str], spare: int) -> Shared:
 
     with ThreadPoolExecutor(len(users)) as pool:
         runs = list(pool.map(submit, users))
-    with at.session(superuser=True) as session, session.cursor() as cursor:
+    with server.session(superuser=True) as session, session.cursor() as cursor:
         while _alive(cursor, runs):
             time.sleep(EVERY_SECONDS)
         wall = time.perf_counter() - began
         cursor.execute(RUNS, (runs,))
         rows = cursor.fetchall()
-    most = int(at.value(MOST, runs, superuser=True))
+    most = int(server.value(MOST, runs, superuser=True))
     completed = [seconds for seconds, status in rows if status == "completed"]
     return Shared(completed, len(completed), most, wall)
 
@@ -195,9 +195,9 @@ def _alive(cursor: Cursor, runs: Sequence[int]) -> bool:
     return cursor.fetchone() is not None
 
 
-def _latencies(at: Place, meanwhile: Callable[[], T]) -> tuple[Latencies, T]:
+def _latencies(server: BenchServer, meanwhile: Callable[[], T]) -> tuple[Latencies, T]:
     """What pgbench's transactions took while something else goes on, and what that came to."""
-    with tempfile.TemporaryDirectory() as folder, _pgbench(at, folder):
+    with tempfile.TemporaryDirectory() as folder, _pgbench(server, folder):
         found = meanwhile()
         taken = sorted(
             int(line.split()[2])
@@ -224,7 +224,7 @@ def _computing(processes: int, spare: int) -> Iterator[None]:
 
 
 @contextmanager
-def _pgbench(at: Place, folder: str) -> Iterator[None]:
+def _pgbench(server: BenchServer, folder: str) -> Iterator[None]:
     """It writes a line for each transaction, until the block ends."""
     command = [
         str(PGBENCH),
@@ -236,7 +236,7 @@ def _pgbench(at: Place, folder: str) -> Iterator[None]:
         "-T",
         "86400",
         "-l",
-        at.superuser_url,
+        server.superuser_url,
     ]
     with subprocess.Popen(
         command,

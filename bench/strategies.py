@@ -11,8 +11,8 @@ from statistics import median
 from typing import Any
 
 from bench import ours, turns
+from bench.bench_server import BenchServer
 from bench.job import Job
-from bench.place import Place
 from bench.workloads import Workload
 
 AUTO = "auto"
@@ -36,45 +36,49 @@ tell nothing there.
 
 
 @dataclass(frozen=True)
-class Tried:
+class StrategyRuns:
     """Seconds of runs by each way, as the log has them, and which strategies were chosen."""
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: {way: [] for way in WAYS})
-    chosen: list[str] = field(default_factory=list)
+    chosen_strategies: list[str] = field(default_factory=list)
 
     @property
     def medians(self) -> dict[str, float]:
         """What each way took."""
-        return {way: median(found) for way, found in self.seconds.items()}
+        return {way: median(results) for way, results in self.seconds.items()}
 
     @property
     def ratio(self) -> float:
         """What was chosen against the best of all."""
-        found = self.medians
-        return found[AUTO] / min(found.values())
+        results = self.medians
+        return results[AUTO] / min(results.values())
 
 
-def measured(
-    at: Place, workloads: Sequence[Workload], scale: str, repeats: int, say: Callable[[str], None]
-) -> dict[str, Tried]:
+def measure_strategies(
+    server: BenchServer,
+    workloads: Sequence[Workload],
+    scale: str,
+    repeats: int,
+    echo: Callable[[str], None],
+) -> dict[str, StrategyRuns]:
     """What each way takes in each workload."""
-    found = {}
+    results = {}
     for workload in workloads:
-        job, tried = turns.ready(at, workload, scale), Tried()
+        job, strategy_runs = turns.prepare_job(server, workload, scale), StrategyRuns()
         number, most = 0, LEARNING + repeats
         while number < most:
             began = time.perf_counter()
-            for way, named in _in_turn(number):
-                seconds, chosen = run(replace(job, settings={**job.settings, **named}))
-                say(f"  {workload.key}, {way}, {number + 1}: {seconds:.2f} s ({chosen})")
+            for way, settings in _in_turn(number):
+                seconds, strategy = run(replace(job, settings={**job.settings, **settings}))
+                echo(f"  {workload.key}, {way}, {number + 1}: {seconds:.2f} s ({strategy})")
                 if number >= LEARNING:
-                    tried.seconds[way].append(seconds)
-                    tried.chosen.extend([chosen] if way == AUTO else [])
+                    strategy_runs.seconds[way].append(seconds)
+                    strategy_runs.chosen_strategies.extend([strategy] if way == AUTO else [])
             number += 1
             if number == LEARNING and time.perf_counter() - began < SHORT_SECONDS:
                 most = LEARNING + OFTENER * repeats
-        found[workload.key] = tried
-    return found
+        results[workload.key] = strategy_runs
+    return results
 
 
 def _in_turn(number: int) -> Sequence[tuple[str, Mapping[str, object]]]:
@@ -98,21 +102,23 @@ def run(job: Job) -> tuple[float, str]:
                 "'name') FROM cerebro.run_log r WHERE r.run_id = %s",
                 (run_id,),
             )
-            seconds, chosen = cursor.fetchone()  # type: ignore[misc]
+            seconds, strategy = cursor.fetchone()  # type: ignore[misc]
     finally:
         session.close()
-    return float(seconds), str(chosen)
+    return float(seconds), str(strategy)
 
 
-def report(found: Mapping[str, Tried], titles: Mapping[str, str]) -> str:
+def report(results: Mapping[str, StrategyRuns], titles: Mapping[str, str]) -> str:
     """A table of the medians."""
     lines = [
         f"| workload | chosen | {' | '.join(WAYS)} | chosen against the best |",
         "|---|---|---|---|---|---|---|",
     ]
-    for key, tried in found.items():
-        chosen = ", ".join(sorted({*tried.chosen}))
-        times = " | ".join(f"{seconds:.1f} s" for seconds in tried.medians.values())
-        told = f"{tried.ratio:.2f}{'' if tried.ratio <= MOST else ' (too much)'}"
-        lines.append(f"| {key}: {titles[key]} | {chosen} | {times} | {told} |")
+    for key, strategy_runs in results.items():
+        strategy = ", ".join(sorted({*strategy_runs.chosen_strategies}))
+        times = " | ".join(f"{seconds:.1f} s" for seconds in strategy_runs.medians.values())
+        ratio_text = (
+            f"{strategy_runs.ratio:.2f}{'' if strategy_runs.ratio <= MOST else ' (too much)'}"
+        )
+        lines.append(f"| {key}: {titles[key]} | {strategy} | {times} | {ratio_text} |")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The measurements as tables in Markdown."""
+"""Format the measurements as tables in Markdown."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from bench.breakdown import PHASES
 from bench.contenders import Attempt
 from bench.measure import BACKENDS, CLIENT, SERVER, TRAINERS
 from bench.ratios import Span, best, ratios
-from bench.turns import PRODUCT, Measured, middle
+from bench.turns import PRODUCT, WorkloadResults, find_middle_attempt
 
 MB = 1 << 20
-APART = ("train", "compile", "hop", "evaluate")
-"""Phases whose CPU time is told apart; the rest is start, rows, and end."""
+CPU_PHASES = ("train", "compile", "hop", "evaluate")
+"""Phases whose CPU time is shown; the other phases are the start, the rows and the end."""
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose first column is text and whose others are numbers.
+    """Return a table whose first column is text and whose others are numbers.
 
     >>> print(table(["who", "s"], [["we", "1.0"]]))
     | who | s |
@@ -28,9 +28,9 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([f"| {first} |", f"|{rule}|", *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def contenders(done: Measured) -> str:
-    """One row for each contender: what it took, and the time of the best of ours against its."""
-    base = done.walls(best_of_ours(done) or "")
+def contenders(results: WorkloadResults) -> str:
+    """Return a row for each contender: its costs, and its time relative to the best of ours."""
+    base = results.walls(best_of_ours(results) or "")
     headings = [
         "",
         "wall s",
@@ -41,32 +41,33 @@ def contenders(done: Measured) -> str:
         "validation loss",
         "its time / ours",
     ]
-    rows = [_row(name, attempts, base) for name, attempts in done.attempts.items()]
-    packed = list(done.packing.values())
+    rows = [_row(name, attempts, base) for name, attempts in results.attempts.items()]
+    packed = list(results.packing.values())
     wall, cpu, memory = (
-        Span.of([getattr(usage, field) for usage in packed]) for field in ("wall", "cpu", "memory")
+        Span.from_values([getattr(usage, field) for usage in packed])
+        for field in ("wall", "cpu", "memory")
     )
     rows.append(
         ["packing, once for a table", wall.text(), cpu.text(), _mb(memory.middle), "", "", "", ""]
     )
-    if done.bare:
-        seconds = Span.of(list(done.bare.values())).text()
+    if results.bare:
+        seconds = Span.from_values(list(results.bare.values())).text()
         rows.append(["bare loops over arrays in memory", seconds, "", "", "", "", "", ""])
     return table(headings, rows)
 
 
 def _row(name: str, attempts: Mapping[int, Attempt], base: Mapping[int, float]) -> list[str]:
-    good = {number: tried for number, tried in attempts.items() if tried.result is not None}
+    good = {number: attempt for number, attempt in attempts.items() if attempt.result is not None}
     if not good:
         return [name, f"failed: {plain(next(iter(attempts.values())).reason)}", *[""] * 6]
-    wall = Span.of([tried.usage.wall for tried in good.values()]).text()
-    cpu = Span.of([tried.usage.cpu for tried in good.values()]).text()
-    memory = max(tried.usage.memory for tried in good.values())
-    stored = max(tried.stored for tried in good.values())
+    wall = Span.from_values([attempt.usage.wall for attempt in good.values()]).text()
+    cpu = Span.from_values([attempt.usage.cpu for attempt in good.values()]).text()
+    memory = max(attempt.usage.memory for attempt in good.values())
+    stored = max(attempt.stored for attempt in good.values())
     last = next(iter(good.values())).result
     assert last is not None
     losses = [loss for loss, _ in last.scores.values()]
-    against = ratios({number: tried.usage.wall for number, tried in good.items()}, base)
+    against = ratios({number: attempt.usage.wall for number, attempt in good.items()}, base)
     if len(good) < len(attempts):
         name += f" ({len(attempts) - len(good)} of {len(attempts)} attempts failed)"
     return [
@@ -75,7 +76,7 @@ def _row(name: str, attempts: Mapping[int, Attempt], base: Mapping[int, float]) 
         cpu,
         _mb(memory),
         _mb(stored),
-        _mb(last.moved),
+        _mb(last.moved_bytes),
         _losses(losses),
         against.text() if against else "",
     ]
@@ -84,7 +85,7 @@ def _row(name: str, attempts: Mapping[int, Attempt], base: Mapping[int, float]) 
 def _losses(losses: Sequence[float]) -> str:
     if not losses:
         return ""
-    span = Span.of(losses)
+    span = Span.from_values(losses)
     return f"{span.least:.4f} best, {span.middle:.4f} median"
 
 
@@ -93,33 +94,38 @@ def _mb(count: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that a cell can hold."""
+    """Return a text that a cell can contain."""
     return text.strip().replace("|", "\\|").replace("\n", " ")[:160]
 
 
-def best_of_ours(done: Measured) -> str | None:
-    """Our contender with the smallest median."""
-    return best({name: done.walls(name) for name in done.attempts if name.startswith(PRODUCT)})
+def best_of_ours(results: WorkloadResults) -> str | None:
+    """Return our contender with the smallest median."""
+    return best(
+        {name: results.walls(name) for name in results.attempts if name.startswith(PRODUCT)}
+    )
 
 
-def best_peer(done: Measured, named: str = "") -> str | None:
-    """The peer with the smallest median, of those with this in their names."""
-    peers = [name for name in done.attempts if not name.startswith(PRODUCT) and named in name]
-    return best({name: done.walls(name) for name in peers})
+def best_peer(results: WorkloadResults, name_part: str = "") -> str | None:
+    """Return the peer with the smallest median among those whose names contain a text."""
+    peers = [
+        name for name in results.attempts if not name.startswith(PRODUCT) and name_part in name
+    ]
+    return best({name: results.walls(name) for name in peers})
 
 
-def breakdown(done: Measured) -> str:
-    """Where the time of each of ours went, in seconds; and where the CPU time."""
-    walls, cpus = [], []
-    for name, attempts in done.attempts.items():
-        if tried := middle(attempts):
-            walls.append([name, *(f"{(tried.phases or {})[phase]:.2f}" for phase in PHASES)])
-            cpus.append([name, *(f"{seconds:.2f}" for seconds in _cpu(tried))])
+def breakdown(results: WorkloadResults) -> str:
+    """Return the seconds and the CPU seconds of each of ours by phase."""
+    walls = []
+    cpus = []
+    for name, attempts in results.attempts.items():
+        if attempt := find_middle_attempt(attempts):
+            walls.append([name, *(f"{(attempt.phases or {})[phase]:.2f}" for phase in PHASES)])
+            cpus.append([name, *(f"{seconds:.2f}" for seconds in _cpu(attempt))])
     if not walls:
         return "No attempt of ours succeeded."
     headings = [
         "CPU seconds",
-        *(f"trainers: {part}" for part in (*APART, "all")),
+        *(f"trainers: {part}" for part in (*CPU_PHASES, "all")),
         BACKENDS,
         SERVER,
         CLIENT,
@@ -127,19 +133,19 @@ def breakdown(done: Measured) -> str:
     return "\n\n".join([table(["seconds", *PHASES], walls), table(headings, cpus)])
 
 
-def _cpu(tried: Attempt) -> list[float]:
-    parts, roles = tried.cpu or {}, tried.usage.cpu_of
+def _cpu(attempt: Attempt) -> list[float]:
+    parts, roles = attempt.cpu or {}, attempt.usage.cpu_of
     return [
-        *(parts.get(part, 0.0) for part in APART),
+        *(parts.get(part, 0.0) for part in CPU_PHASES),
         *(roles.get(r, 0.0) for r in (TRAINERS, BACKENDS, SERVER, CLIENT)),
     ]
 
 
-def forms(done: Measured) -> str:
-    """In which forms our visits were trained, in the first attempt of each of ours."""
+def forms(results: WorkloadResults) -> str:
+    """Return the forms of our visits in the first attempt of each of ours."""
     parts = []
-    for name, attempts in done.attempts.items():
-        tried = next(
+    for name, attempts in results.attempts.items():
+        attempt = next(
             (
                 a.result
                 for a in attempts.values()
@@ -147,18 +153,18 @@ def forms(done: Measured) -> str:
             ),
             None,
         )
-        if tried is not None:
+        if attempt is not None:
             parts.append(
                 f"{name}: "
-                + ", ".join(f"{form} {count}" for form, count in tried.more["forms"].items())
+                + ", ".join(f"{form} {count}" for form, count in attempt.more["forms"].items())
             )
     return "; ".join(parts) or "none"
 
 
-def settings(done: Measured) -> str:
-    """What the peers were tuned to."""
+def settings(results: WorkloadResults) -> str:
+    """Return the tuned settings of the peers."""
     parts = []
-    for framework, found in done.settings.items():
-        text = ", ".join(f"{name}={value}" for name, value in found.items()) or "defaults"
+    for framework, tuned_settings in results.settings.items():
+        text = ", ".join(f"{name}={value}" for name, value in tuned_settings.items()) or "defaults"
         parts.append(f"{framework}: {text}")
     return "; ".join(parts)

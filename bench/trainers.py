@@ -1,8 +1,7 @@
-"""Which trainers calls of ours get: forks of a nursery that is there, or those that an earlier
-session has left.
+"""Choose the trainers of our calls: new forks, or idle trainers of an earlier session.
 
-Both stay for a while after a call. Without this, what is measured would hang on the time since the
-call before.
+Idle trainers and fork servers stay for a while after a call. Without this choice, measurements
+would depend on the time since the previous call.
 """
 
 from __future__ import annotations
@@ -12,59 +11,61 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from bench import measure
-from bench.measure import Seen
-from bench.place import Place
+from bench.bench_server import BenchServer
+from bench.measure import Process
 from cerebro_db.server import provision
 
-Way = Callable[[Place, Callable[[], float]], float]
-"""Makes a call, whose number it gives, by trainers of a kind."""
+TrainerKind = Callable[[BenchServer, Callable[[], float]], float]
+"""A function that makes a call with trainers of one kind, and returns the result of the call."""
 LEAVING_SECONDS = 1.0
-"""So long after a call its sessions have ended, and left their trainers."""
+"""Time after a call in which its sessions end, so that their trainers become idle."""
 
 
 @contextmanager
-def forked(at: Place) -> Iterator[None]:
-    """Within the block no session has a trainer that another one has left."""
+def forbid_kept_trainers(server: BenchServer) -> Iterator[None]:
+    """Give sessions within the block no idle trainers of earlier sessions."""
     grant = "SELECT cerebro.grant_usage(%s::regrole, keep_trainers => %s)"
-    at.value(grant, provision.ROLE, False, superuser=True)
+    server.value(grant, provision.ROLE, False, superuser=True)
     try:
         yield
     finally:
-        at.value(grant, provision.ROLE, True, superuser=True)
+        server.value(grant, provision.ROLE, True, superuser=True)
 
 
-def by_forks(at: Place, call: Callable[[], float]) -> float:
-    """A call whose trainers are new forks."""
-    with forked(at):
+def with_new_trainers(server: BenchServer, call: Callable[[], float]) -> float:
+    """Return the result of a call whose trainers are new."""
+    with forbid_kept_trainers(server):
         return call()
 
 
-def by_kept(at: Place, call: Callable[[], float]) -> float:
-    """The second of two calls, whose trainers are all of the first; an error where they are not."""
+def with_kept_trainers(server: BenchServer, call: Callable[[], float]) -> float:
+    """Return the result of the second of two calls, which uses the trainers of the first.
+
+    Raises:
+        RuntimeError: the second call used other trainers.
+    """
     call()
-    before = _left(at)
-    found = call()
-    others = _left(at) - before
-    if others or not before:
+    idle_trainers = _list_idle_trainers(server)
+    result = call()
+    new_trainers = _list_idle_trainers(server) - idle_trainers
+    if new_trainers or not idle_trainers:
         raise RuntimeError(
-            f"{len(others)} trainers were new; expected that all had been left by an earlier "
+            f"{len(new_trainers)} trainers were new; expected that all had been left by an earlier "
             "session"
         )
-    return found
+    return result
 
 
-def running(at: Place) -> list[Seen]:
-    """The trainers of a server."""
+def list_trainers(server: BenchServer) -> list[Process]:
+    """Return the trainers of a server."""
     return [
-        seen
-        for seen in measure.descendants(measure.everything(), [at.pid])
-        if seen.role == measure.TRAINERS
+        process
+        for process in measure.find_descendants(measure.list_processes(), [server.pid])
+        if process.role == measure.TRAINERS
     ]
 
 
-def _left(at: Place) -> set[tuple[int, int]]:
-    """The trainers that wait for another session, when all sessions have gone: their numbers and
-    starts.
-    """
+def _list_idle_trainers(server: BenchServer) -> set[tuple[int, int]]:
+    """Return the pids and starts of the idle trainers, after all sessions have ended."""
     time.sleep(LEAVING_SECONDS)
-    return {(seen.pid, seen.started) for seen in running(at)}
+    return {(process.pid, process.start) for process in list_trainers(server)}

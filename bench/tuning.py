@@ -27,7 +27,7 @@ ENOUGH_SECONDS = 10.0
 
 def main() -> None:
     """Time all candidates; the best settings are in the result."""
-    job, place = arguments()
+    job, result_path = arguments()
     rows, architectures, _ = read(job)
     cores = sorted(os.sched_getaffinity(0))
     keras = prepare(job.framework, [cores[list(COMPILED).index(job.framework) % len(cores)]])
@@ -42,7 +42,7 @@ def main() -> None:
     found.sort(key=lambda pair: pair[0])
     best = found[0][1]
     more = {"settings": best, "seconds": [[seconds, settings] for seconds, settings in found]}
-    write_result(Result(scores={}, moved=0, more=more), place)
+    write_result(Result(scores={}, moved_bytes=0, more=more), result_path)
 
 
 def predicted(

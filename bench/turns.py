@@ -8,19 +8,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bench import place, trainers
-from bench.contenders import Attempt, Contender, attempt, bare_loops, process
+from bench import bench_server, trainers
+from bench.bench_server import BenchServer
+from bench.contenders import Attempt, Contender, run_attempt, run_bare_loops, run_module
 from bench.job import Job
 from bench.measure import Usage, Watch
-from bench.place import Place
 from bench.weights import drawn
 from bench.workloads import Workload
 
-Say = Callable[[str], None]
+Echo = Callable[[str], None]
 Settings = dict[str, dict[str, Any]]
 PRODUCT = "cerebro_db"
 CLEARLY = 1.5
-"""A peer that took so many times as long as the best is out of the race."""
+"""A peer that took this many times as long as the best one takes no more turns."""
 HOPELESS = 4.0
 LEAST_LIMIT = 60.0
 """A peer is stopped after so many times the best one's time, and after so many seconds at the
@@ -29,8 +29,8 @@ earliest.
 
 
 @dataclass(kw_only=True)
-class Measured:
-    """All attempts of a workload, by contender and repetition."""
+class WorkloadResults:
+    """All attempts at a workload, by contender and repetition."""
 
     workload: Workload
     job: Job
@@ -41,129 +41,146 @@ class Measured:
     bare: dict[int, float] = field(default_factory=dict)
 
     def walls(self, name: str) -> dict[int, float]:
-        """Seconds of the attempts of a contender that succeeded, by repetition."""
+        """Return the seconds of a contender's successful attempts, by repetition."""
         return {
             n: a.usage.wall for n, a in self.attempts.get(name, {}).items() if a.result is not None
         }
 
 
-def ready(at: Place, workload: Workload, scale: str) -> Job:
-    """The job of a workload, its tables made and packed."""
-    job = place.load(at, workload, scale, drawn(workload.architectures, at.folder))
-    with at.session() as session:
-        place.pack(session, job)
+def prepare_job(server: BenchServer, workload: Workload, scale: str) -> Job:
+    """Create and pack the tables of a workload; return its job."""
+    job = bench_server.load(server, workload, scale, drawn(workload.architectures, server.folder))
+    with server.session() as session:
+        bench_server.pack(session, job)
     return job
 
 
-def tuned(at: Place, job: Job, contenders: Sequence[Contender], say: Say) -> Settings:
-    """The best settings of each framework among the peers, found side by side on a core each."""
+def tune_peers(
+    server: BenchServer, job: Job, contenders: Sequence[Contender], echo: Echo
+) -> Settings:
+    """Return the best settings of the peers' frameworks, which are tuned on one core each."""
     frameworks = sorted({c.framework for c in contenders if not c.ours})
-    found: Settings = {}
+    settings: Settings = {}
     with ThreadPoolExecutor(2) as pool:
-        asked = {
-            f: pool.submit(process, at, "bench.tuning", replace(job, framework=f))
+        futures = {
+            f: pool.submit(run_module, server, "bench.tuning", replace(job, framework=f))
             for f in frameworks
         }
-        for framework, answer in asked.items():
+        for framework, answer in futures.items():
             _, result, reason = answer.result()
-            found[framework] = result.more["settings"] if result else {}
-            say(f"  tuned {framework}: {found[framework] or reason}")
-    return found
+            settings[framework] = result.more["settings"] if result else {}
+            echo(f"  tuned {framework}: {settings[framework] or reason}")
+    return settings
 
 
-def measured(
-    at: Place,
+def measure_workload(
+    server: BenchServer,
     workload: Workload,
     scale: str,
     contenders: Sequence[Contender],
     repeats: int,
-    say: Say,
-) -> Measured:
-    """Let the contenders take turns, so that a change of the machine's mood meets all of them.
+    echo: Echo,
+) -> WorkloadResults:
+    """Let the contenders take turns, so that a change of the machine's speed affects all of them.
 
-    A peer far behind the best one is stopped, and one that lost clearly in the first turn takes no
-    other. Ours gets no trainer that an earlier attempt has left.
+    A peer far behind the best one is stopped, and takes no more turns after a clear loss in the
+    first one. Ours gets no idle trainers of earlier attempts.
     """
-    with trainers.forked(at):
-        return _measured(at, workload, scale, contenders, repeats, say)
+    with trainers.forbid_kept_trainers(server):
+        return _measured(server, workload, scale, contenders, repeats, echo)
 
 
 def _measured(
-    at: Place,
+    server: BenchServer,
     workload: Workload,
     scale: str,
     contenders: Sequence[Contender],
     repeats: int,
-    say: Say,
-) -> Measured:
-    say(f"{workload.key}: {workload.title}")
-    job = ready(at, workload, scale)
-    done = Measured(
-        workload=workload, job=job, scale=scale, settings=tuned(at, job, contenders, say)
+    echo: Echo,
+) -> WorkloadResults:
+    echo(f"{workload.key}: {workload.title}")
+    job = prepare_job(server, workload, scale)
+    results = WorkloadResults(
+        workload=workload,
+        job=job,
+        scale=scale,
+        settings=tune_peers(server, job, contenders, echo),
     )
     for contender in (c for c in contenders if c.ours):
-        # As the peers are tuned beforehand, so ours may find out beforehand which form of a program
-        # is fastest.
-        first = attempt(at, job, contender, {})
-        say(f"  {contender.name}, first run, not counted: {_told(first)}")
+        # Ours times the forms of its programs beforehand, as the peers are tuned beforehand.
+        first = run_attempt(server, job, contender, {})
+        echo(f"  {contender.name}, first run, not counted: {_describe(first)}")
     for number in range(repeats):
-        done.packing[number] = _packing(at, job)
-        say(f"  packing: {done.packing[number].wall:.2f} s")
+        results.packing[number] = _measure_packing(server, job)
+        echo(f"  packing: {results.packing[number].wall:.2f} s")
         for contender in contenders:
-            _take_turn(at, done, contender, number, say)
-        _bare(at, job, done, number, [c.framework for c in contenders if c.ours], say)
-    return done
+            _take_turn(server, results, contender, number, echo)
+        _measure_bare_loops(
+            server, job, results, number, [c.framework for c in contenders if c.ours], echo
+        )
+    return results
 
 
-def _take_turn(at: Place, done: Measured, contender: Contender, number: int, say: Say) -> None:
-    peers = [name for name in done.attempts if not name.startswith(PRODUCT)]
-    fastest = min((wall for name in peers for wall in done.walls(name).values()), default=None)
-    first = done.attempts.get(contender.name, {}).get(0)
+def _take_turn(
+    server: BenchServer,
+    results: WorkloadResults,
+    contender: Contender,
+    number: int,
+    echo: Echo,
+) -> None:
+    peers = [name for name in results.attempts if not name.startswith(PRODUCT)]
+    fastest = min((wall for name in peers for wall in results.walls(name).values()), default=None)
+    first = results.attempts.get(contender.name, {}).get(0)
     if first is not None and not contender.ours and is_out(first, fastest):
         return
     limit = None if contender.ours or fastest is None else max(LEAST_LIMIT, HOPELESS * fastest)
-    # Ours needs no settings: it finds them by itself.
-    settings = {} if contender.ours else done.settings[contender.framework]
-    tried = attempt(at, done.job, contender, settings, limit)
-    done.attempts.setdefault(contender.name, {})[number] = tried
-    say(f"  {contender.name}: {_told(tried)}")
+    # Ours finds its settings by itself.
+    settings = {} if contender.ours else results.settings[contender.framework]
+    attempt = run_attempt(server, results.job, contender, settings, limit)
+    results.attempts.setdefault(contender.name, {})[number] = attempt
+    echo(f"  {contender.name}: {_describe(attempt)}")
 
 
 def is_out(first: Attempt, fastest: float | None) -> bool:
-    """Whether a peer takes no more turns after this first one, when the best peer took so many
-    seconds.
+    """Return whether a peer takes no more turns after its first one.
+
+    Args:
+        fastest: seconds of the best peer.
     """
     return first.result is None or (fastest is not None and first.usage.wall > CLEARLY * fastest)
 
 
-def _packing(at: Place, job: Job) -> Usage:
-    with at.session() as session, Watch([at.pid]) as watch:
-        place.pack(session, job)
+def _measure_packing(server: BenchServer, job: Job) -> Usage:
+    with server.session() as session, Watch([server.pid]) as watch:
+        bench_server.pack(session, job)
     return watch.usage()
 
 
-def _bare(
-    at: Place, job: Job, done: Measured, number: int, frameworks: Sequence[str], say: Say
+def _measure_bare_loops(
+    server: BenchServer,
+    job: Job,
+    results: WorkloadResults,
+    number: int,
+    frameworks: Sequence[str],
+    echo: Echo,
 ) -> None:
-    """The bare loops of the fastest framework of ours."""
+    """Measure the bare loops of our fastest framework."""
     for framework in frameworks:
-        loops, reason = bare_loops(at, job, framework)
+        loops, reason = run_bare_loops(server, job, framework)
         if loops is not None:
-            done.bare[number] = min(loops.seconds, done.bare.get(number, math.inf))
-        told = f"{loops.seconds:.2f} s" if loops else reason
-        say(f"  bare loops, {framework}: {told}")
+            results.bare[number] = min(loops.seconds, results.bare.get(number, math.inf))
+        text = f"{loops.seconds:.2f} s" if loops else reason
+        echo(f"  bare loops, {framework}: {text}")
 
 
-def _told(tried: Attempt) -> str:
-    text = f"{tried.usage.wall:.2f} s"
-    return text if tried.result is not None else f"failed after {text}: {tried.reason}"
+def _describe(attempt: Attempt) -> str:
+    text = f"{attempt.usage.wall:.2f} s"
+    return text if attempt.result is not None else f"failed after {text}: {attempt.reason}"
 
 
-def middle(attempts: Mapping[int, Attempt]) -> Attempt | None:
-    """The attempt with the middle wall time, of those that were broken down; None where none
-    was.
-    """
-    known = sorted(
+def find_middle_attempt(attempts: Mapping[int, Attempt]) -> Attempt | None:
+    """Return the attempt with the median time of those with a breakdown; None if none has one."""
+    measured = sorted(
         (a for a in attempts.values() if a.phases is not None), key=lambda a: a.usage.wall
     )
-    return known[len(known) // 2] if known else None
+    return measured[len(measured) // 2] if measured else None

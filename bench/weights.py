@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import place
+from bench import bench_server
 from bench.keras_config import flattened, prepare
 from bench.workloads import WEIGHT_SEED
 
@@ -22,7 +22,7 @@ def drawn(architectures: Sequence[str], folder: Path) -> list[bytes]:
     """Weights of each architecture, as flat float32."""
     (folder / "architectures.json").write_text(json.dumps(architectures))
     command = [sys.executable, "-m", "bench.weights", str(folder)]
-    subprocess.run(command, env=place.environment(), check=True, stderr=subprocess.DEVNULL)
+    subprocess.run(command, env=bench_server.environment(), check=True, stderr=subprocess.DEVNULL)
     return [(folder / f"weights-{number}").read_bytes() for number in range(len(architectures))]
 
 

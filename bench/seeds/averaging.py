@@ -15,14 +15,14 @@ from bench.job import Job, arguments, write_result
 from bench.keras_config import build, evaluate, prepare, read_architectures, unflattened
 from bench.keras_fit import core
 from bench.seeds import files, loopback, parts
-from bench.seeds.curves import AT_REST, Point, result
+from bench.seeds.curves import AT_REST, Point, make_result
 
 ADDRESS = (loopback.HOST, loopback.FIRST_PORT)
 
 
 def main() -> None:
-    """Do the job that the command line names."""
-    job, place = arguments()
+    """Do the job of the command line."""
+    job, result_path = arguments()
     loopback.opened()
     with Listener(ADDRESS) as listener:
         context = multiprocessing.get_context("fork")
@@ -36,7 +36,7 @@ def main() -> None:
     for link, worker in zip(links, workers, strict=True):
         link.close()
         worker.join()
-    write_result(result(found, loopback.sent(), **{AT_REST: files.size(job)}), place)
+    write_result(make_result(found, loopback.sent(), **{AT_REST: files.size(job)}), result_path)
 
 
 def _trained(job: Job, links: list[Connection[Any, Any]]) -> dict[int, list[Point]]:

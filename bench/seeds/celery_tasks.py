@@ -11,7 +11,7 @@ from celery import Celery
 
 from bench.job import Job, arguments, write_result
 from bench.seeds import copies, files, loopback
-from bench.seeds.curves import AT_REST, most_steps_first, result
+from bench.seeds.curves import AT_REST, make_result, most_steps_first
 
 WORKER = "worker"
 POLL_SECONDS = 0.05
@@ -19,7 +19,7 @@ POLL_SECONDS = 0.05
 
 def main() -> None:
     """Do the job that the command line names; as a worker, the tasks of it."""
-    job, place = arguments()
+    job, result_path = arguments()
     app, told = application(job), sys.argv[1]
     if sys.argv[3:] == [WORKER]:
         options = (
@@ -43,7 +43,7 @@ def main() -> None:
         for worker in workers:
             worker.kill()
             worker.wait()
-    write_result(result(found, loopback.sent(), **{AT_REST: files.size(job)}), place)
+    write_result(make_result(found, loopback.sent(), **{AT_REST: files.size(job)}), result_path)
 
 
 def application(job: Job) -> Celery:

@@ -1,5 +1,8 @@
-"""Who takes part in the table, and its turns: all in the first; ours and the fastest tasks once
-more for each further seed, so that it is seen what noise is."""
+"""Run the methods of model selection that are compared.
+
+All methods run in the first turn. Ours and the fastest tasks run again with further seeds, which
+show the noise.
+"""
 
 from __future__ import annotations
 
@@ -10,196 +13,207 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench import trainers, turns
-from bench.contenders import process
+from bench.bench_server import BenchServer
+from bench.contenders import run_module
 from bench.job import Job, Result
 from bench.measure import Usage
-from bench.place import Place
 from bench.ratios import best
 from bench.seeds import curves, environments
 from bench.seeds.scale import Visit
 from bench.seeds.workload import WORKLOAD
 from bench.workloads import RUN_SEED
 
-Say = Callable[[str], None]
+Echo = Callable[[str], None]
 OURS, WORKERS = "bench.seeds.hopping", 2
 VISITS = "visits"
 METRICS = {"metrics_compute_frequency": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
-    """A way to do the selection: a module, the name of its environment (none for ours), and what it
-    is told; and the published hours for each epoch, and GB of rows at rest, of the way that it
-    makes again."""
+class Method:
+    """A method of model selection."""
 
     name: str
     module: str
-    environment: str = ""
+    environment: str = ""  # the name of its virtual environment; none for ours
     settings: Mapping[str, Any] = field(default_factory=dict)
-    published: tuple[float, float] | None = None
+    published: tuple[float, float] | None = None  # hours for each epoch, GB of rows at rest
 
 
-MOP = Way(
+MOP = Method(
     name="model hopping, cerebro_db",
     module=OURS,
     settings={"strategy": "mop", **METRICS},
     published=(1.77, 250),
 )
-JAX = Way(
+JAX = Method(
     name="model hopping, cerebro_db, JAX", module=OURS, settings={**MOP.settings, "backend": "jax"}
 )
-AVERAGE = Way(
+AVERAGE = Method(
     name="averaging, cerebro_db", module=OURS, settings={"strategy": "average", **METRICS}
 )
-PLAIN = Way(
+PLAIN = Method(
     name="averaging, Keras",
     module="bench.seeds.averaging",
     environment="tensorflow",
     published=(1.97, 250),
 )
-SYNCHRONOUS = Way(
+SYNCHRONOUS = Method(
     name="synchronous, TensorFlow",
     module="bench.seeds.synchronous",
     environment="tensorflow",
     published=(5.42, 250),
 )
-SERVER = Way(
+SERVER = Method(
     name="parameter server, TensorFlow",
     module="bench.seeds.parameter_server",
     environment="tensorflow",
     published=(19.0, 250),
 )
 TASKS = (
-    Way(
+    Method(
         name="tasks, Celery",
         module="bench.seeds.celery_tasks",
         environment="celery",
         published=(1.72, 2000),
     ),
-    Way(name="tasks, Dask", module="bench.seeds.dask_tasks", environment="dask"),
-    Way(name="tasks, Ray", module="bench.seeds.ray_tasks", environment="ray"),
+    Method(name="tasks, Dask", module="bench.seeds.dask_tasks", environment="dask"),
+    Method(name="tasks, Ray", module="bench.seeds.ray_tasks", environment="ray"),
 )
-WAYS = (MOP, JAX, AVERAGE, PLAIN, *TASKS, SYNCHRONOUS, SERVER)
+METHODS = (MOP, JAX, AVERAGE, PLAIN, *TASKS, SYNCHRONOUS, SERVER)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
-    """An attempt: when it began, what it took, and its result or why there is none."""
+class WayAttempt:
+    """An attempt of a method."""
 
-    began: float
+    began: float  # seconds since the epoch
     usage: Usage
     result: Result | None
-    reason: str = ""
-    stopped: bool = False
-    """Whether that is because its time was over."""
+    reason: str = ""  # why there is no result
+    stopped: bool = False  # the attempt was stopped at its time limit
 
-    def told(self, name: str) -> Any:
-        """Something that only such a contender can tell."""
+    def get_extra(self, name: str) -> Any:
+        """Return an extra value of the result; None if there is no result."""
         return None if self.result is None else self.result.more.get(name)
 
     @property
     def curves(self) -> curves.Curves:
-        """Of an attempt with a result."""
+        """The learning curves of an attempt that has a result."""
         assert self.result is not None
-        return curves.told(self.result)
+        return curves.read_curves(self.result)
 
 
 @dataclass(kw_only=True)
 class Contest:
-    """All attempts, by the name of the way and the turn."""
+    """All attempts, by the name of the method and the turn."""
 
     job: Job
     scale: str
     settings: Mapping[str, Any]
-    tried: dict[str, dict[int, Tried]] = field(default_factory=dict)
+    attempts: dict[str, dict[int, WayAttempt]] = field(default_factory=dict)
 
-    def good(self, way: Way) -> dict[int, Tried]:
-        """The attempts that succeeded."""
+    def list_successful(self, method: Method) -> dict[int, WayAttempt]:
+        """Return the successful attempts of a method, by turn."""
         return {
-            turn: each
-            for turn, each in self.tried.get(way.name, {}).items()
-            if each.result is not None
+            turn: attempt
+            for turn, attempt in self.attempts.get(method.name, {}).items()
+            if attempt.result is not None
         }
 
-    def walls(self, way: Way) -> dict[int, float]:
-        """Their seconds."""
-        return {turn: each.usage.wall for turn, each in self.good(way).items()}
+    def walls(self, method: Method) -> dict[int, float]:
+        """Return the seconds of the successful attempts of a method, by turn."""
+        return {turn: attempt.usage.wall for turn, attempt in self.list_successful(method).items()}
 
-    def stopped(self, way: Way) -> float | None:
-        """After how many seconds a way was stopped that was too slow in its first turn."""
-        first = self.tried.get(way.name, {}).get(0)
+    def stopped(self, method: Method) -> float | None:
+        """Return the seconds after which a method was stopped in its first turn, if it was."""
+        first = self.attempts.get(method.name, {}).get(0)
         return first.usage.wall if first is not None and first.stopped else None
 
-    def reason(self, way: Way) -> str:
-        """Why there is no result of a way."""
+    def reason(self, method: Method) -> str:
+        """Return why a method has no result."""
         return next(
-            (each.reason for each in self.tried.get(way.name, {}).values()), "nobody tried it"
+            (attempt.reason for attempt in self.attempts.get(method.name, {}).values()),
+            "nobody tried it",
         )
 
     @property
     def visits(self) -> list[Visit]:
-        """What a visit of each configuration takes by model hopping; none where that failed."""
-        good = self.good(MOP)
-        return [Visit(*visit) for visit in good[min(good)].told(VISITS)] if good else []
+        """The costs of a visit of each configuration by model hopping; none if that failed."""
+        good = self.list_successful(MOP)
+        return [Visit(*visit) for visit in good[min(good)].get_extra(VISITS)] if good else []
 
     @property
-    def fastest(self) -> Way:
-        """Model hopping with the framework with which it is faster."""
-        return JAX if best({way.name: self.walls(way) for way in (MOP, JAX)}) == JAX.name else MOP
+    def fastest(self) -> Method:
+        """Model hopping with the faster framework."""
+        return (
+            JAX
+            if best({method.name: self.walls(method) for method in (MOP, JAX)}) == JAX.name
+            else MOP
+        )
 
     @property
-    def tasks(self) -> Way:
-        """The fastest of those with tasks; the first where none succeeded."""
-        name = best({way.name: self.walls(way) for way in TASKS})
-        return next((way for way in TASKS if way.name == name), TASKS[0])
+    def tasks(self) -> Method:
+        """The fastest method with tasks; the first one if none succeeded."""
+        name = best({method.name: self.walls(method) for method in TASKS})
+        return next((method for method in TASKS if method.name == name), TASKS[0])
 
 
-def measured(at: Place, scale: str, repeats: int, limit: float, say: Say) -> Contest:
-    """All ways in turn, each peer for at most so many seconds. Ours gets no trainer that an earlier
-    call has left.
+def measure_contest(
+    server: BenchServer, scale: str, repeats: int, limit: float, echo: Echo
+) -> Contest:
+    """Run all methods in turns; ours gets no idle trainers of earlier calls.
+
+    Args:
+        limit: seconds after which a peer is stopped.
     """
-    say(f"{WORKLOAD.key}: {WORKLOAD.title}")
-    job = replace(turns.ready(at, WORKLOAD, scale), processes=WORKERS)
-    _, tuned, reason = process(at, "bench.tuning", job)
-    done = Contest(job=job, scale=scale, settings=tuned.more["settings"] if tuned else {})
-    say(f"  tuned Keras: {done.settings or reason}")
-    with trainers.forked(at):
-        # Which form of a program is fastest is known before, as Keras is tuned before.
-        for way in (MOP, JAX):
-            say(f"  {way.name}, not counted: {_said(attempt(at, done, way, 0, None))}")
+    echo(f"{WORKLOAD.key}: {WORKLOAD.title}")
+    job = replace(turns.prepare_job(server, WORKLOAD, scale), processes=WORKERS)
+    _, tuning, reason = run_module(server, "bench.tuning", job)
+    contest = Contest(job=job, scale=scale, settings=tuning.more["settings"] if tuning else {})
+    echo(f"  tuned Keras: {contest.settings or reason}")
+    with trainers.forbid_kept_trainers(server):
+        # Ours times the forms of its programs beforehand, as Keras is tuned beforehand.
+        for method in (MOP, JAX):
+            attempt = run_attempt(server, contest, method, 0, None)
+            echo(f"  {method.name}, not counted: {_describe(attempt)}")
         for turn in range(repeats):
-            for way in WAYS if turn == 0 else (MOP, JAX, done.tasks):
-                tried = attempt(at, done, way, turn, limit if way.environment else None)
-                done.tried.setdefault(way.name, {})[turn] = tried
-                say(f"  {way.name}: {_said(tried)}")
-    return done
+            for method in METHODS if turn == 0 else (MOP, JAX, contest.tasks):
+                attempt = run_attempt(
+                    server, contest, method, turn, limit if method.environment else None
+                )
+                contest.attempts.setdefault(method.name, {})[turn] = attempt
+                echo(f"  {method.name}: {_describe(attempt)}")
+    return contest
 
 
-def attempt(at: Place, done: Contest, way: Way, turn: int, limit: float | None) -> Tried:
-    """Do the job by a way, with the seed of a turn."""
-    folder = at.folder / "attempt"
+def run_attempt(
+    server: BenchServer, contest: Contest, method: Method, turn: int, limit: float | None
+) -> WayAttempt:
+    """Run the job with a method and the seed of a turn."""
+    folder = server.folder / "attempt"
     folder.mkdir()
-    settings = dict(way.settings) if way.module == OURS else dict(done.settings)
-    job = replace(done.job, seed=RUN_SEED + turn, settings=settings, folder=str(folder))
+    settings = dict(method.settings) if method.module == OURS else dict(contest.settings)
+    job = replace(contest.job, seed=RUN_SEED + turn, settings=settings, folder=str(folder))
     began = time.time()
     try:
-        by = environments.interpreter(way.environment) if way.environment else None
+        by = environments.interpreter(method.environment) if method.environment else None
         began = time.time()
-        usage, result, reason = process(at, way.module, job, limit, by)
+        usage, result, reason = run_module(server, method.module, job, limit, by)
         stopped = result is None and limit is not None and usage.wall >= limit
-        return Tried(began=began, usage=usage, result=result, reason=reason, stopped=stopped)
+        return WayAttempt(began=began, usage=usage, result=result, reason=reason, stopped=stopped)
     except environments.NotInstalled as error:
         nothing = Usage(wall=0.0, cpu=0.0, memory=0, trainer=0)
-        return Tried(began=began, usage=nothing, result=None, reason=f"not installed: {error}")
+        return WayAttempt(began=began, usage=nothing, result=None, reason=f"not installed: {error}")
     finally:
         shutil.rmtree(folder)
 
 
-def _said(tried: Tried) -> str:
-    if tried.result is None:
-        return tried.reason
-    accuracy = curves.epochs(tried.curves)[-1]
+def _describe(attempt: WayAttempt) -> str:
+    if attempt.result is None:
+        return attempt.reason
+    accuracy = curves.average_epochs(attempt.curves)[-1]
     return (
-        f"{tried.usage.wall:.1f} s, mean accuracy {accuracy:.4f}, {tried.result.moved:,} bytes "
-        "moved"
+        f"{attempt.usage.wall:.1f} s, mean accuracy {accuracy:.4f}, "
+        f"{attempt.result.moved_bytes:,} bytes moved"
     )

@@ -1,4 +1,4 @@
-"""Learning curves: what a configuration came to after each epoch, and when."""
+"""Learning curves of configurations, with times."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from bench.job import Job, Result
 
 
 class Point(NamedTuple):
-    """An epoch's end: seconds since 1970, and loss and accuracy on the validation rows."""
+    """The end of an epoch, with the metrics on the validation rows."""
 
-    time: float
+    time: float  # seconds since 1970
     loss: float
     accuracy: float
 
@@ -22,54 +22,58 @@ Curves = Mapping[int, Sequence[Point]]
 CURVES, AT_REST = "curves", "rows_at_rest"
 
 
-def result(curves: Mapping[int, Iterable[Sequence[float]]], moved: int, **more: Any) -> Result:
-    """What a contender tells: its curves, and bytes that it moved to train, and what else it
-    knows.
-    """
+def make_result(
+    curves: Mapping[int, Iterable[Sequence[float]]], moved_bytes: int, **more: Any
+) -> Result:
+    """Return the result of a contender: its curves, the bytes that it moved, and extra values."""
     points = {number: [Point(*point) for point in curve] for number, curve in curves.items()}
     scores = {number: (curve[-1].loss, curve[-1].accuracy) for number, curve in points.items()}
-    return Result(scores=scores, moved=moved, more={CURVES: points, **more})
+    return Result(scores=scores, moved_bytes=moved_bytes, more={CURVES: points, **more})
 
 
-def told(found: Result) -> Curves:
-    """The curves that a contender has told."""
+def read_curves(contender_result: Result) -> Curves:
+    """Return the curves of a contender's result."""
     return {
         int(number): [Point(*point) for point in curve]
-        for number, curve in found.more[CURVES].items()
+        for number, curve in contender_result.more[CURVES].items()
     }
 
 
-def epochs(curves: Curves, of: Any = statistics.fmean) -> list[float]:
-    """The mean accuracy of all configurations after each epoch, or another measure `of` them.
+def average_epochs(curves: Curves, average: Any = statistics.fmean) -> list[float]:
+    """Return the mean accuracy of all configurations after each epoch, or another average.
 
-    >>> epochs({1: [Point(0, 0, 0.5), Point(1, 0, 0.6)], 2: [Point(0, 0, 0.7), Point(2, 0, 1.0)]})
+    >>> curves = {1: [Point(0, 0, 0.5), Point(1, 0, 0.6)], 2: [Point(0, 0, 0.7), Point(2, 0, 1.0)]}
+    >>> average_epochs(curves)
     [0.6, 0.8]
     """
     return [
-        of([point.accuracy for point in points]) for points in zip(*curves.values(), strict=True)
+        average([point.accuracy for point in points])
+        for points in zip(*curves.values(), strict=True)
     ]
 
 
-def ends(curves: Curves) -> list[float]:
-    """When all configurations had done each epoch, in seconds since 1970."""
-    return epochs(
+def list_ends(curves: Curves) -> list[float]:
+    """Return the time at which all configurations had ended each epoch, in seconds since 1970."""
+    return average_epochs(
         {key: [Point(0, 0, point.time) for point in curve] for key, curve in curves.items()}, max
     )
 
 
-def reached(curves: Curves, accuracy: float) -> float | None:
-    """When the mean accuracy of all configurations was as high; None where it never was.
+def find_time(curves: Curves, accuracy: float) -> float | None:
+    """Return the first time with a mean accuracy of at least `accuracy`; None if there is none.
 
-    >>> reached({1: [Point(5, 0, 0.5), Point(9, 0, 0.6)], 2: [Point(7, 0, 0.7), Point(8, 0, 0.8)]},
-    ...     0.61)
+    >>> curves = {1: [Point(5, 0, 0.5), Point(9, 0, 0.6)], 2: [Point(7, 0, 0.7), Point(8, 0, 0.8)]}
+    >>> find_time(curves, 0.61)
     9
     """
-    after = (
-        end for end, mean in zip(ends(curves), epochs(curves), strict=True) if mean >= accuracy
+    times = (
+        end
+        for end, mean in zip(list_ends(curves), average_epochs(curves), strict=True)
+        if mean >= accuracy
     )
-    return next(after, None)
+    return next(times, None)
 
 
 def most_steps_first(job: Job) -> list[int]:
-    """The configurations of a job, from 0, the longest first."""
+    """Return the configurations of a job, from 0, those with most steps first."""
     return sorted(range(len(job.configs)), key=lambda number: job.configs[number].batch_size)

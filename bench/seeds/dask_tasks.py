@@ -10,12 +10,12 @@ from distributed import Client, LocalCluster
 
 from bench.job import arguments, write_result
 from bench.seeds import copies, files, loopback
-from bench.seeds.curves import AT_REST, most_steps_first, result
+from bench.seeds.curves import AT_REST, make_result, most_steps_first
 
 
 def main() -> None:
-    """Do the job that the command line names."""
-    job, place = arguments()
+    """Do the job of the command line."""
+    job, result_path = arguments()
     loopback.opened()
     dask.config.set({"distributed.scheduler.worker-saturation": 1.0})
     options = {"host": loopback.HOST, "dashboard_address": None, "threads_per_worker": 1}
@@ -26,8 +26,8 @@ def main() -> None:
             for n in most_steps_first(job)
         }
         found = client.gather(asked)
-        moved = loopback.sent() - before
-    write_result(result(found, moved, **{AT_REST: files.size(job)}), place)
+        moved_bytes = loopback.sent() - before
+    write_result(make_result(found, moved_bytes, **{AT_REST: files.size(job)}), result_path)
 
 
 if __name__ == "__main__":

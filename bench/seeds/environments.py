@@ -12,7 +12,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from bench.contenders import Interpreter, blamed
+from bench.contenders import Interpreter, find_error
 
 CLONE = Path(__file__).parents[2]
 FOLDER = CLONE / ".peers"
@@ -63,4 +63,4 @@ def _run(command: list[str]) -> None:
     ended = subprocess.run(command, capture_output=True, text=True)
     if ended.returncode:
         lines = [line for line in (ended.stdout + ended.stderr).splitlines() if line.strip()]
-        raise NotInstalled(f"{command[3] if len(command) > 3 else command[0]}: {blamed(lines)}")
+        raise NotInstalled(f"{command[3] if len(command) > 3 else command[0]}: {find_error(lines)}")

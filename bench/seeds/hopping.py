@@ -10,7 +10,7 @@ from psycopg2.extensions import connection as Connection
 
 from bench import ours
 from bench.job import arguments, write_result
-from bench.seeds.curves import AT_REST, Point, result
+from bench.seeds.curves import AT_REST, Point, make_result
 
 CURVE = """
     SELECT loss.mst_key, extract(epoch FROM greatest(loss.time, other.time))::float8, loss.value,
@@ -35,20 +35,20 @@ STATES = """
 
 
 def main() -> None:
-    """Do the job that the command line names."""
-    job, place = arguments()
+    """Do the job of the command line."""
+    job, result_path = arguments()
     session = job.connect()
     run_id = ours.fit(session, job)
     curves: dict[int, list[Point]] = {}
     for key, *point in _rows(session, CURVE, (run_id,)):
         curves.setdefault(key, []).append(Point(*point))
-    ((moved,),) = _rows(session, MOVED, {"run": run_id})
+    ((moved_bytes,),) = _rows(session, MOVED, {"run": run_id})
     ((states,),) = _rows(session, STATES, (run_id,))
     ((packed,),) = _rows(session, "SELECT pg_table_size(%s)", (job.packed,))
     visits = _rows(session, VISITS, (run_id,))
     session.close()
     told = {AT_REST: int(packed), "states_at_rest": int(states), "visits": visits, "run_id": run_id}
-    write_result(result(curves, int(moved), **told), place)
+    write_result(make_result(curves, int(moved_bytes), **told), result_path)
 
 
 def _rows(session: Connection, query: str, values: Any) -> list[Any]:

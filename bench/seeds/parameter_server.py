@@ -18,14 +18,14 @@ from bench.job import Job, arguments, write_result
 from bench.keras_config import prepare
 from bench.keras_fit import core
 from bench.seeds import files, loopback, parts
-from bench.seeds.curves import AT_REST, Point, result
+from bench.seeds.curves import AT_REST, Point, make_result
 
 SERVER, WORKER = "ps", "worker"
 
 
 def main() -> None:
-    """Do the job that the command line names."""
-    job, place = arguments()
+    """Do the job of the command line."""
+    job, result_path = arguments()
     loopback.opened()
     read = [parts.Read(job, number, job.processes) for number in range(job.processes)]
     tasks = [(SERVER, 0), *((WORKER, number) for number in range(job.processes))]
@@ -39,7 +39,7 @@ def main() -> None:
         for server in servers:
             server.kill()
             server.join()
-    write_result(result(found, loopback.sent(), **{AT_REST: files.size(job)}), place)
+    write_result(make_result(found, loopback.sent(), **{AT_REST: files.size(job)}), result_path)
 
 
 def _server(job: Job, hosts: dict[str, list[str]], task: tuple[str, int]) -> BaseProcess:

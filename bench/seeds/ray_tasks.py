@@ -9,12 +9,12 @@ from ray.util import ActorPool
 
 from bench.job import arguments, write_result
 from bench.seeds import copies, files, loopback
-from bench.seeds.curves import AT_REST, most_steps_first, result
+from bench.seeds.curves import AT_REST, make_result, most_steps_first
 
 
 def main() -> None:
-    """Do the job that the command line names."""
-    job, place = arguments()
+    """Do the job of the command line."""
+    job, result_path = arguments()
     loopback.opened()
     ray.init(
         num_cpus=job.processes,
@@ -27,10 +27,10 @@ def main() -> None:
     pool = ActorPool([actor.remote(job, number) for number in range(job.processes)])
     order = most_steps_first(job)
     curves = list(pool.map(lambda worker, number: worker.curve.remote(number), order))
-    moved = loopback.sent() - before
+    moved_bytes = loopback.sent() - before
     ray.shutdown()
     found = {number + 1: curve for number, curve in zip(order, curves, strict=True)}
-    write_result(result(found, moved, **{AT_REST: files.size(job)}), place)
+    write_result(make_result(found, moved_bytes, **{AT_REST: files.size(job)}), result_path)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The table as text: what each way took, how it learned, and the ratios that are to be reached."""
+"""Report the comparison of methods: their costs, learning curves, and ratios with targets."""
 
 from __future__ import annotations
 
@@ -9,41 +9,51 @@ from collections.abc import Callable, Mapping, Sequence
 from bench import tables
 from bench.ratios import Span, ratios
 from bench.seeds import curves
-from bench.seeds.contest import AVERAGE, MOP, PLAIN, SERVER, SYNCHRONOUS, WAYS, Contest, Tried, Way
+from bench.seeds.contest import (
+    AVERAGE,
+    METHODS,
+    MOP,
+    PLAIN,
+    SERVER,
+    SYNCHRONOUS,
+    Contest,
+    Method,
+    WayAttempt,
+)
 from bench.seeds.curves import AT_REST
 from bench.seeds.workload import WORKLOAD
 from bench.tables import MB
 
-Seen = tuple[Span | None, str]
-"""What was seen, or why nothing was."""
+SpanOrReason = tuple[Span | None, str]
+"""The measured values, or the reason why there are none."""
 
 
-def report(done: Contest, limit: float) -> str:
-    """All tables, with what they are of."""
-    job, scale = done.job, done.scale
+def report(contest: Contest, limit: float) -> str:
+    """Return all tables with a summary."""
+    job, scale = contest.job, contest.scale
     rows = WORKLOAD.rows_at(scale)
     batches = statistics.fmean(rows / config.batch_size for config in job.configs)
-    what = (
+    summary = (
         f"{len(job.configs)} configurations, {job.epochs} epochs of {batches:,.0f} batches on "
         f"average, {rows:,} rows to train on, {WORKLOAD.validation_at(scale):,} to validate on, "
         f"{job.segments} parts of the rows, {job.processes} workers; each peer was given "
         f"{limit:.0f} s."
     )
-    told = ", ".join(f"{name}={value}" for name, value in done.settings.items()) or "defaults"
+    text = ", ".join(f"{name}={value}" for name, value in contest.settings.items()) or "defaults"
     parts = [
-        what,
-        costs(done),
-        "Mean accuracy of all configurations on the validation rows after each epoch, and when",
+        summary,
+        report_costs(contest),
+        "Mean accuracy of all configurations on the validation rows after each epoch, and when "
+        "all had come so far, in seconds from the beginning (best configuration after the last "
+        "epoch):",
     ]
-    parts[-1] += (
-        " all had come so far, in seconds from the beginning (best configuration after the last "
-        "epoch):"
+    return "\n\n".join(
+        [*parts, report_learning(contest), *_report_noise(contest), f"Settings of Keras: {text}."]
     )
-    return "\n\n".join([*parts, learning(done), *_noise(done), f"Settings of Keras: {told}."])
 
 
-def costs(done: Contest) -> str:
-    """A row for each way."""
+def report_costs(contest: Contest) -> str:
+    """Return a table with a row for each method."""
     headings = [
         "",
         "wall s",
@@ -53,122 +63,138 @@ def costs(done: Contest) -> str:
         "rows at rest MB",
     ]
     headings += ["states at rest MB", "published: h for each epoch", "published: rows at rest GB"]
-    return tables.table(headings, [_cost(done, way) for way in WAYS])
+    return tables.table(headings, [_report_cost(contest, method) for method in METHODS])
 
 
-def _cost(done: Contest, way: Way) -> list[str]:
-    published = [f"{number:,g}" for number in way.published] if way.published else ["", ""]
-    good = done.good(way)
+def _report_cost(contest: Contest, method: Method) -> list[str]:
+    published = [f"{number:,g}" for number in method.published] if method.published else ["", ""]
+    good = contest.list_successful(method)
     if not good:
-        return [way.name, tables.plain(done.reason(way)), *[""] * 5, *published]
-    one, against = good[min(good)], ratios(done.walls(MOP), done.walls(way))
+        return [method.name, tables.plain(contest.reason(method)), *[""] * 5, *published]
+    one, against = good[min(good)], ratios(contest.walls(MOP), contest.walls(method))
     return [
-        way.name,
-        Span.of([each.usage.wall for each in good.values()]).text(),
-        Span.of([each.usage.cpu for each in good.values()]).text(),
+        method.name,
+        Span.from_values([attempt.usage.wall for attempt in good.values()]).text(),
+        Span.from_values([attempt.usage.cpu for attempt in good.values()]).text(),
         against.text() if against else "",
-        f"{_moved(done, one) / MB:,.1f}",
-        f"{one.told(AT_REST) / MB:,.2f}",
-        f"{(one.told('states_at_rest') or 0) / MB:,.2f}",
+        f"{_measure_moved_bytes(contest, one) / MB:,.1f}",
+        f"{one.get_extra(AT_REST) / MB:,.2f}",
+        f"{(one.get_extra('states_at_rest') or 0) / MB:,.2f}",
         *published,
     ]
 
 
-def _moved(done: Contest, tried: Tried) -> float:
-    """Bytes for each epoch."""
-    assert tried.result is not None
-    return tried.result.moved / done.job.epochs
+def _measure_moved_bytes(contest: Contest, attempt: WayAttempt) -> float:
+    """Return the bytes moved in an epoch."""
+    assert attempt.result is not None
+    return attempt.result.moved_bytes / contest.job.epochs
 
 
-def learning(done: Contest) -> str:
-    """A row for each way, a column for each epoch."""
+def report_learning(contest: Contest) -> str:
+    """Return a table with a row for each method and a column for each epoch."""
     rows = []
-    for way in WAYS:
-        if good := done.good(way):
+    for method in METHODS:
+        if good := contest.list_successful(method):
             one = good[min(good)]
-            points = zip(curves.epochs(one.curves), curves.ends(one.curves), strict=True)
-            best = curves.epochs(one.curves, max)[-1]
+            points = zip(
+                curves.average_epochs(one.curves), curves.list_ends(one.curves), strict=True
+            )
+            best = curves.average_epochs(one.curves, max)[-1]
             rows.append(
-                [way.name, *(f"{mean:.4f}, {end - one.began:.1f} s" for mean, end in points)]
+                [method.name, *(f"{mean:.4f}, {end - one.began:.1f} s" for mean, end in points)]
             )
             rows[-1][-1] += f" ({best:.4f})"
-    return tables.table(["", *(f"epoch {number + 1}" for number in range(done.job.epochs))], rows)
+    return tables.table(
+        ["", *(f"epoch {number + 1}" for number in range(contest.job.epochs))], rows
+    )
 
 
-def _noise(done: Contest) -> list[str]:
-    """How accurate ours and the fastest tasks are by each seed."""
-    ours, its = (_accuracies(done, way) for way in (MOP, done.tasks))
-    if len(ours) < 2 or ours.keys() != its.keys():
+def _report_noise(contest: Contest) -> list[str]:
+    """Report the accuracies of ours and the fastest tasks over the seeds."""
+    our_values, peer_values = (_accuracies(contest, method) for method in (MOP, contest.tasks))
+    if len(our_values) < 2 or our_values.keys() != peer_values.keys():
         return []
-    told = (
-        f"{name} {statistics.fmean(found.values()):.4f} ± {statistics.stdev(found.values()):.4f}"
-        for name, found in ((MOP.name, ours), (done.tasks.name, its))
+    text = (
+        f"{name} {statistics.fmean(spans.values()):.4f} ± {statistics.stdev(spans.values()):.4f}"
+        for name, spans in ((MOP.name, our_values), (contest.tasks.name, peer_values))
     )
-    return [f"Mean accuracy after the last epoch, of {len(ours)} seeds: {', '.join(told)}."]
+    return [f"Mean accuracy after the last epoch, of {len(our_values)} seeds: {', '.join(text)}."]
 
 
-def _accuracies(done: Contest, way: Way) -> dict[int, float]:
-    """The mean accuracy after the last epoch, by turn."""
-    return {turn: curves.epochs(tried.curves)[-1] for turn, tried in done.good(way).items()}
+def _accuracies(contest: Contest, method: Method) -> dict[int, float]:
+    """Return the mean accuracy after the last epoch, by turn."""
+    return {
+        turn: curves.average_epochs(attempt.curves)[-1]
+        for turn, attempt in contest.list_successful(method).items()
+    }
 
 
-def _walls(way: Way) -> Callable[[Contest], Span | None]:
-    return lambda done: ratios(done.walls(done.fastest), done.walls(way))
+def _compare_walls(method: Method) -> Callable[[Contest], Span | None]:
+    return lambda contest: ratios(contest.walls(contest.fastest), contest.walls(method))
 
 
-def _catching_up(way: Way) -> Callable[[Contest], Span | None]:
-    """Seconds of model hopping until it is as accurate as another way is at last, against those of
-    that one.
-    """
+def _compare_catching_up(method: Method) -> Callable[[Contest], Span | None]:
+    """Compare the times until another method's final accuracy, of model hopping and the method."""
 
-    def seen(done: Contest) -> Span | None:
-        found = []
-        for turn, its in done.good(way).items():
-            ours = done.good(MOP).get(turn)
-            when = curves.reached(ours.curves, curves.epochs(its.curves)[-1]) if ours else None
-            if ours is not None and when is not None:
-                found.append((when - ours.began) / (curves.ends(its.curves)[-1] - its.began))
-        return Span.of(found) if found else None
+    def measure_all(contest: Contest) -> Span | None:
+        spans = []
+        for turn, peer_values in contest.list_successful(method).items():
+            our_values = contest.list_successful(MOP).get(turn)
+            when = (
+                curves.find_time(our_values.curves, curves.average_epochs(peer_values.curves)[-1])
+                if our_values
+                else None
+            )
+            if our_values is not None and when is not None:
+                spans.append(
+                    (when - our_values.began)
+                    / (curves.list_ends(peer_values.curves)[-1] - peer_values.began)
+                )
+        return Span.from_values(spans) if spans else None
 
-    return seen
+    return measure_all
 
 
-def _rows_at_rest(done: Contest) -> Span | None:
-    found = (
-        {turn: each.told(AT_REST) for turn, each in done.good(way).items()}
-        for way in (MOP, done.tasks)
+def _compare_rows_at_rest(contest: Contest) -> Span | None:
+    spans = (
+        {
+            turn: attempt.get_extra(AT_REST)
+            for turn, attempt in contest.list_successful(method).items()
+        }
+        for method in (MOP, contest.tasks)
     )
-    return ratios(*found)
+    return ratios(*spans)
 
 
-def _moved_against(done: Contest) -> Span | None:
+def _compare_moved_bytes(contest: Contest) -> Span | None:
     return ratios(
         *(
-            {t: _moved(done, each) for t, each in done.good(way).items()}
-            for way in (MOP, SYNCHRONOUS)
+            {
+                t: _measure_moved_bytes(contest, attempt)
+                for t, attempt in contest.list_successful(method).items()
+            }
+            for method in (MOP, SYNCHRONOUS)
         )
     )
 
 
-def _behind(done: Contest) -> Span | None:
-    """By how many standard errors of the differences the tasks are more accurate; nobody can say by
-    one seed.
-    """
-    ours, its = (_accuracies(done, way) for way in (MOP, done.tasks))
-    differences = [its[turn] - ours[turn] for turn in ours if turn in its]
-    return Span.of([standard_errors(differences)]) if len(differences) > 1 else None
+def _measure_noise(contest: Contest) -> Span | None:
+    """Return by how many standard errors the tasks are more accurate; None with a single seed."""
+    our_values, peer_values = (_accuracies(contest, method) for method in (MOP, contest.tasks))
+    differences = [
+        peer_values[turn] - our_values[turn] for turn in our_values if turn in peer_values
+    ]
+    return Span.from_values([standard_errors(differences)]) if len(differences) > 1 else None
 
 
 def standard_errors(differences: Sequence[float]) -> float:
-    """How many standard errors of their mean some differences lie above 0 on average.
+    """Return the mean of differences in units of its standard error.
 
     >>> round(standard_errors([1.0, 2.0, 3.0]), 2), standard_errors([0.0, 0.0])
     (3.46, 0.0)
     """
-    mean, error = (
-        statistics.fmean(differences),
-        statistics.stdev(differences) / len(differences) ** 0.5,
-    )
+    mean = statistics.fmean(differences)
+    error = statistics.stdev(differences) / len(differences) ** 0.5
     return mean / error if error else mean and math.copysign(math.inf, mean)
 
 
@@ -180,17 +206,17 @@ PLAIN_TIME = "the same against averaging by Keras"
 ROWS = "model hopping, bytes of rows at rest against tasks over full copies, two workers"
 MOVED = "model hopping, bytes moved for each epoch against synchronous data parallelism"
 NOISE = "model hopping, accuracy behind tasks over full copies, in standard errors of the seeds"
-_SEEN: Mapping[str, Callable[[Contest], Span | None]] = {
-    SERVER_WALL: _walls(SERVER),
-    SYNCHRONOUS_WALL: _walls(SYNCHRONOUS),
-    TASKS_WALL: lambda done: _walls(done.tasks)(done),
-    AVERAGE_TIME: _catching_up(AVERAGE),
-    PLAIN_TIME: _catching_up(PLAIN),
-    ROWS: _rows_at_rest,
-    MOVED: _moved_against,
-    NOISE: _behind,
+_MEASURES: Mapping[str, Callable[[Contest], Span | None]] = {
+    SERVER_WALL: _compare_walls(SERVER),
+    SYNCHRONOUS_WALL: _compare_walls(SYNCHRONOUS),
+    TASKS_WALL: lambda contest: _compare_walls(contest.tasks)(contest),
+    AVERAGE_TIME: _compare_catching_up(AVERAGE),
+    PLAIN_TIME: _compare_catching_up(PLAIN),
+    ROWS: _compare_rows_at_rest,
+    MOVED: _compare_moved_bytes,
+    NOISE: _measure_noise,
 }
-_OF = {
+_PEER_OF = {
     SERVER_WALL: SERVER,
     SYNCHRONOUS_WALL: SYNCHRONOUS,
     MOVED: SYNCHRONOUS,
@@ -199,23 +225,25 @@ _OF = {
 }
 
 
-def _why(done: Contest, way: Way) -> str:
-    """Why there is no result of a way; where it was stopped, what that says of its time."""
-    ours, stopped = done.walls(done.fastest).get(0), done.stopped(way)
-    if ours is None or stopped is None:
-        return done.reason(way)
-    return f"{done.reason(way)}, so its wall is at least {stopped / ours:.1f} times ours"
+def _explain(contest: Contest, method: Method) -> str:
+    """Return why a method has no result; for one that was stopped, with a bound for its time."""
+    our_values, stopped = contest.walls(contest.fastest).get(0), contest.stopped(method)
+    if our_values is None or stopped is None:
+        return contest.reason(method)
+    return (
+        f"{contest.reason(method)}, so its wall is at least {stopped / our_values:.1f} times ours"
+    )
 
 
-def seen(done: Contest) -> dict[str, Seen]:
-    """What is to be compared with targets, by name; or why it is not there."""
-    found = {}
-    for what, measure in _SEEN.items():
-        span, way = measure(done), _OF.get(what, done.tasks)
-        why = (
+def measure_all(contest: Contest) -> dict[str, SpanOrReason]:
+    """Return the values that are compared with targets, or the reasons, by name."""
+    spans = {}
+    for name, measure in _MEASURES.items():
+        span, method = measure(contest), _PEER_OF.get(name, contest.tasks)
+        reason = (
             "too few seeds, or never as accurate"
-            if done.good(way) and done.good(MOP)
-            else _why(done, way)
+            if contest.list_successful(method) and contest.list_successful(MOP)
+            else _explain(contest, method)
         )
-        found[what] = (span, "" if span else why)
-    return found
+        spans[name] = (span, "" if span else reason)
+    return spans

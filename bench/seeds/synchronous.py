@@ -17,14 +17,14 @@ from bench.job import Job, arguments, write_result
 from bench.keras_config import prepare
 from bench.keras_fit import core, forked
 from bench.seeds import files, loopback, parts
-from bench.seeds.curves import AT_REST, Point, result
+from bench.seeds.curves import AT_REST, Point, make_result
 
 PATIENCE_MILLISECONDS = 120_000
 
 
 def main() -> None:
-    """Do the job that the command line names."""
-    job, place = arguments()
+    """Do the job of the command line."""
+    job, result_path = arguments()
     loopback.opened()
     done = multiprocessing.get_context("fork").SimpleQueue()
 
@@ -34,7 +34,9 @@ def main() -> None:
             done.put(curves)
 
     forked(job, work)
-    write_result(result(done.get(), loopback.sent(), **{AT_REST: files.size(job)}), place)
+    write_result(
+        make_result(done.get(), loopback.sent(), **{AT_REST: files.size(job)}), result_path
+    )
 
 
 def trained(job: Job, number: int) -> dict[int, list[Point]]:

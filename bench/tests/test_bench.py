@@ -20,19 +20,19 @@ from hypothesis import strategies as st
 from trials import trials
 
 from bench import courses, limits, measure, must, searching, tables
-from bench.breakdown import PHASES, broken_down, cpu_broken_down, steps
+from bench.bench_server import BenchServer
+from bench.breakdown import PHASES, break_down, break_down_cpu, read_steps
 from bench.contenders import Attempt, Loops
 from bench.copying import SIGNATURE, decode, encode
-from bench.document import DOCUMENT, renewed, replaced
+from bench.document import DOCUMENT, merge_rows, replace_section
 from bench.job import Result, read_job, read_result, write_job, write_result
-from bench.madlib_hop import hops
+from bench.madlib_hop import list_hops
 from bench.must import Target
-from bench.place import Place
 from bench.pools import Curve, Pool
-from bench.quality import Asked, Outcome, report
+from bench.quality import Outcome, QualitySettings, report
 from bench.ratios import Span, ratios
 from bench.tests.bench_job import JOB
-from bench.turns import Measured, is_out
+from bench.turns import WorkloadResults, is_out
 from bench.workloads import REPORT, SMALL, WORKLOADS
 from cerebro_plpy.configs.search_space.distributions import Range
 from cerebro_plpy.scheduling.search.promotion_rules import Asha, Stepwise
@@ -96,7 +96,7 @@ def test_rows_of_unequal_shapes_are_refused() -> None:
 def test_every_configuration_visits_every_segment_once_an_epoch(
     configs: int, segments: int
 ) -> None:
-    epoch = hops(configs, segments)
+    epoch = list_hops(configs, segments)
     visits = [visit for hop in epoch for visit in hop]
     assert sorted(visits) == [
         (config, segment) for config in range(configs) for segment in range(segments)
@@ -142,11 +142,11 @@ def test_the_breakdown_of_a_log() -> None:
         + entry(8, 30, 29, "SELECT madlib_fit_multiple_model('a', 'b')")
     )
     began = BEGAN.timestamp()
-    found = broken_down(steps(log), began, began + 30)
+    found = break_down(read_steps(log), began, began + 30)
     expected = {"start-up": 2, "data": 1, "train": 6, "compile": 4, "hop": 6, "idle": 5, "end": 6}
     assert found == pytest.approx({phase: expected.get(phase, 0) for phase in PHASES}, abs=0.01)
 
-    known = broken_down(steps(log), began, began + 30, training=5.0)
+    known = break_down(read_steps(log), began, began + 30, training=5.0)
     assert (known["train"], known["hop"]) == pytest.approx((5, 7), abs=0.01)
 
 
@@ -164,7 +164,7 @@ def test_what_is_stored_beside_a_visit_is_no_hop() -> None:
         + entry(7, 21, 12, 'SELECT cerebro.job_series(\'{"jobs": [{"job": "train"}]}\')')
         + entry(7, 22, 1, "TRUNCATE s; INSERT INTO s SELECT cerebro.state_chunks(1)")
     )
-    found = broken_down(steps(log), BEGAN.timestamp(), BEGAN.timestamp() + 22)
+    found = break_down(read_steps(log), BEGAN.timestamp(), BEGAN.timestamp() + 22)
     expected = {"start-up": 1, "train": 18, "hop": 3}
     assert found == pytest.approx({phase: expected.get(phase, 0) for phase in PHASES}, abs=0.01)
 
@@ -179,7 +179,7 @@ def test_the_phases_add_up_to_the_time_of_the_call(lengths: list[int], workers: 
             at += length + 2 + pid
         longest = max(longest, at)
     began = BEGAN.timestamp()
-    assert sum(broken_down(steps(log), began, began + longest).values()) == pytest.approx(
+    assert sum(break_down(read_steps(log), began, began + longest).values()) == pytest.approx(
         longest, abs=0.01
     )
 
@@ -193,14 +193,14 @@ def test_what_is_behind_by_less_than_two_standard_errors_is_noise() -> None:
         outcome([0.8, 0.9], [0.84, 0.87]),
         outcome([0.80, 0.81, 0.79], [0.90, 0.92, 0.91]),
     )
-    assert (noisy.behind("boosting") > 0, noisy.worse("boosting")) == (True, False)
-    assert clear.worse("boosting") and not clear.worse("MLP")
-    assert not outcome([0.1], [0.9]).worse("boosting")
+    assert (noisy.behind("boosting") > 0, noisy.is_worse("boosting")) == (True, False)
+    assert clear.is_worse("boosting") and not clear.is_worse("MLP")
+    assert not outcome([0.1], [0.9]).is_worse("boosting")
 
 
 def test_wins_are_counted_by_means_and_squares_are_told_without_their_sign() -> None:
     found = [outcome([0.8, 0.9], [0.7, 0.8]), outcome([-2.0, -2.1], [-1.0, -1.1], "wages")]
-    text = report(found, Asked(["wine", "wages"], 2, 60))
+    text = report(found, QualitySettings(["wine", "wages"], 2, 60))
     assert (
         "| `wine` | 1,234 | accuracy | 0.85 ± 0.071 | 0.85 ± 0.071 | 0.75 ± 0.071 | yes | yes |"
         in text
@@ -215,7 +215,8 @@ def test_wins_are_counted_by_means_and_squares_are_told_without_their_sign() -> 
 def test_who_is_installed_beside_the_pipelines_has_columns_too() -> None:
     one = outcome([0.8], [0.7])
     text = report(
-        [Outcome(one.name, one.rows, {**one.scores, "AutoGluon": [0.9]})], Asked(["wine"], 1, 60)
+        [Outcome(one.name, one.rows, {**one.scores, "AutoGluon": [0.9]})],
+        QualitySettings(["wine"], 1, 60),
     )
     assert (
         "| boosting | AutoGluon | not below MLP | not below boosting | not below AutoGluon |"
@@ -230,7 +231,7 @@ def test_images_series_and_texts_have_a_table_of_their_own() -> None:
         outcome([0.8], [0.7]),
         Outcome("images", 1797, {"ours": [0.98], "support vectors": [0.99]}),
     ]
-    mixed, others = report(found, Asked(["wine", "images"], 1, 60)).split(
+    mixed, others = report(found, QualitySettings(["wine", "images"], 1, 60)).split(
         "| table | rows | measure | ours | pipeline"
     )
     assert "`wine`" in mixed and "`images`" not in mixed and "on 1 of 1 tables" in mixed
@@ -265,9 +266,9 @@ def test_searches_over_curves_see_what_they_have_trained_and_no_more(
     is not there.
     """
     pool = pool_of(curves)
-    grid = courses.by_rule(pool, courses.order(pool, pool.curves, number), Stepwise((27,)))
+    grid = courses.search_by_rule(pool, courses.shuffle(pool, pool.curves, number), Stepwise((27,)))
     assert (grid.visits, grid.best) == (pool.visits, pool.best)
-    found = courses.by_rule(pool, courses.order(pool, pool.curves, number), Asha(27))
+    found = courses.search_by_rule(pool, courses.shuffle(pool, pool.curves, number), Asha(27))
     peers = [peer(pool, found.visits, number) for peer in searching.PEERS.values()]
     for tally in (found, *peers):
         assert tally.visits <= pool.visits and tally.best >= pool.best
@@ -279,9 +280,12 @@ def test_searches_over_curves_see_what_they_have_trained_and_no_more(
 def test_asha_and_pasha_are_judged_over_the_same_curves() -> None:
     """Where curves never cross, `pasha` finds as much in fewer visits."""
     pool = pool_of([Curve("SGD", {"lr": rate / 20}, (rate / 10,) * 27) for rate in range(2, 20)])
-    found = searching.judged([pool])
-    assert found.gaps["pasha"] == found.gaps["asha"] == [0.0]
-    assert all(0 < less < more < 1 for less, more in zip(found.ceilings, found.wholes, strict=True))
+    judgement = searching.judge([pool])
+    assert judgement.gaps["pasha"] == judgement.gaps["asha"] == [0.0]
+    assert all(
+        0 < less < more < 1
+        for less, more in zip(judgement.pasha_visits, judgement.asha_visits, strict=True)
+    )
 
 
 def test_a_search_that_is_better_by_less_than_two_standard_errors_is_as_good() -> None:
@@ -291,8 +295,8 @@ def test_a_search_that_is_better_by_less_than_two_standard_errors_is_as_good() -
         "noisy": [0.2, 0.0, 0.0],
         "near": [0.0, 0.0, 0.0],
     }
-    found = searching.Judged("wine", "accuracy", [0.1, 0.2, float("inf")], [0.2] * 3, gaps)
-    assert [found.verdict(peer) for peer in ("clear", "noisy", "near")] == [
+    judgement = searching.Judgement("wine", "accuracy", [0.1, 0.2, float("inf")], [0.2] * 3, gaps)
+    assert [judgement.compare(peer) for peer in ("clear", "noisy", "near")] == [
         "better",
         "within noise",
         "within noise",
@@ -300,7 +304,7 @@ def test_a_search_that_is_better_by_less_than_two_standard_errors_is_as_good() -
     peers = dict.fromkeys(searching.PEERS, gaps["clear"])
     ours = {"asha": gaps["asha"], "pasha": gaps["near"]}
     text = searching.report(
-        {"networks": [replace(found, gaps={**ours, **peers}, ceilings=[0.1, 0.2])]}
+        {"networks": [replace(judgement, gaps={**ours, **peers}, pasha_visits=[0.1, 0.2])]}
     )
     assert (
         "| `wine` | accuracy | 3 | 0.20 | 0.20 | 67% | 3.33 % | 0.00 %, 0.15 | 53.33 % (better) |"
@@ -310,7 +314,7 @@ def test_a_search_that_is_better_by_less_than_two_standard_errors_is_as_good() -
 
 
 def test_without_statements_of_workers_nothing_is_known() -> None:
-    assert set(broken_down(steps("no log at all"), 0.0, 9.0).values()) == {0.0}
+    assert set(break_down(read_steps("no log at all"), 0.0, 9.0).values()) == {0.0}
 
 
 def test_a_statement_that_trains_several_visits_compiles_nothing_for_it() -> None:
@@ -320,7 +324,7 @@ def test_a_statement_that_trains_several_visits_compiles_nothing_for_it() -> Non
         entry(7, at, 1, f"SELECT cerebro.job_begin('{job}')") for at in (2, 4, 6)
     ) + entry(7, 9, 3, tour)
     began = BEGAN.timestamp()
-    found = broken_down(steps(log), began, began + 9)
+    found = break_down(read_steps(log), began, began + 9)
     assert (found["train"], found["compile"]) == pytest.approx((6, 0), abs=0.01)
 
 
@@ -346,7 +350,7 @@ def test_cpu_seconds_of_phases_are_those_of_the_course(
             ]
         )
         courses[pid] = [([began + at for at in times], used.tolist())]
-    found = cpu_broken_down(steps(log), began, began + 16, 6.0 * workers, courses)
+    found = break_down_cpu(read_steps(log), began, began + 16, 6.0 * workers, courses)
     assert (found["compile"], found["train"]) == pytest.approx(
         (4 * compiling * workers, 6 * training * workers), abs=0.01
     )
@@ -355,10 +359,10 @@ def test_cpu_seconds_of_phases_are_those_of_the_course(
 
 def test_a_family_is_all_that_comes_from_its_root() -> None:
     seen = [
-        measure.Seen(pid, 0, parent, 0.0)
+        measure.Process(pid, 0, parent, 0.0)
         for pid, parent in ((1, 0), (2, 1), (3, 2), (4, 1), (5, 4), (6, 9))
     ]
-    assert {process.pid for process in measure.descendants(seen, [2, 4, 8])} == {2, 3, 4, 5}
+    assert {process.pid for process in measure.find_descendants(seen, [2, 4, 8])} == {2, 3, 4, 5}
 
 
 def test_a_process_is_told_by_its_title() -> None:
@@ -379,7 +383,7 @@ def test_a_process_is_told_by_its_title() -> None:
         "/usr/lib/postgresql/15/bin/postgres\0-D\0data": measure.SERVER,
         "python\0-m\0bench.ours": measure.CLIENT,
     }
-    assert {title: measure.role(title) for title in titles} == titles
+    assert {title: measure.find_role(title) for title in titles} == titles
 
 
 def test_a_watch_tells_what_a_process_used() -> None:
@@ -397,17 +401,19 @@ def test_a_process_began_when_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: 5000.0)
     monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 2000.0}.__getitem__)
     with subprocess.Popen(["sleep", "60"]) as process:
-        (seen,) = measure.descendants(measure.everything(), [process.pid])
+        (seen,) = measure.find_descendants(measure.list_processes(), [process.pid])
         process.kill()
-    assert measure.began_at(seen) == 3000 + seen.started / measure.TICKS
-    own, *_ = measure.descendants(measure.everything(), [os.getpid()])
-    assert own.started <= seen.started
+    assert measure.find_start(seen) == 3000 + seen.start / measure.TICKS
+    own, *_ = measure.find_descendants(measure.list_processes(), [os.getpid()])
+    assert own.start <= seen.start
 
 
 def attempted(wall: float, succeeded: bool = True) -> Attempt:
     usage = measure.Usage(wall=wall, cpu=wall, memory=1, trainer=0)
     return Attempt(
-        usage=usage, result=Result(scores={}, moved=0) if succeeded else None, reason="no rows"
+        usage=usage,
+        result=Result(scores={}, moved_bytes=0) if succeeded else None,
+        reason="no rows",
     )
 
 
@@ -419,7 +425,7 @@ def test_a_peer_that_lost_clearly_or_failed_takes_no_other_turn() -> None:
 
 
 def test_a_contender_that_failed_is_shown_with_its_reason() -> None:
-    done = Measured(workload=WORKLOADS["F"], job=JOB, scale=SMALL, settings={})
+    done = WorkloadResults(workload=WORKLOADS["F"], job=JOB, scale=SMALL, settings={})
     done.packing[0] = attempted(1.0).usage
     done.attempts = {
         "cerebro_db, tensorflow": {0: attempted(2.0), 1: attempted(4.0)},
@@ -437,22 +443,22 @@ def test_a_contender_that_failed_is_shown_with_its_reason() -> None:
 
 def test_a_target_is_reached_where_the_median_reaches_it() -> None:
     seen = Span(2.0, 1.0, 3.0)
-    assert Target(what="w", bound=2, unit="x").row(seen) == [
+    assert Target(name="w", bound=2, unit="x").row(seen) == [
         "w",
         "≥ 2x",
         "2.00 (1.00 to 3.00)x",
         "yes",
     ]
-    assert Target(what="w", bound=1.9, unit="x", least=False).row(seen)[-1] == "no"
-    assert "because" in Target(what="w", bound=2, unit="x").row(None, "because")[2]
+    assert Target(name="w", bound=1.9, unit="x", least=False).row(seen)[-1] == "no"
+    assert "because" in Target(name="w", bound=2, unit="x").row(None, "because")[2]
 
 
 def test_bare_loops_are_shared_by_their_trainers() -> None:
     assert Loops([3.0, 1.0, 2.0], 2).seconds == 3.0
 
 
-def measured_workload(key: str, ours: float, **peers: float) -> Measured:
-    done = Measured(workload=WORKLOADS[key], job=JOB, scale=SMALL, settings={})
+def measured_workload(key: str, ours: float, **peers: float) -> WorkloadResults:
+    done = WorkloadResults(workload=WORKLOADS[key], job=JOB, scale=SMALL, settings={})
     done.attempts = {
         name: {0: attempted(wall)} for name, wall in {"cerebro_db, jax": ours, **peers}.items()
     }
@@ -473,12 +479,12 @@ def test_the_best_peer_counts_and_of_a_large_state_keras_alone() -> None:
 
 def bench() -> limits.Bench:
     url = str(FOLDER)
-    at = Place(url=url, superuser_url=url, pid=0, log=FOLDER, folder=FOLDER)
-    return limits.Bench(place=at, scale=SMALL, repeats=2, say=lambda line: None)
+    at = BenchServer(url=url, superuser_url=url, pid=0, log=FOLDER, folder=FOLDER)
+    return limits.Bench(server=at, scale=SMALL, repeats=2, echo=lambda line: None)
 
 
 def test_parts_that_are_measured_together_have_a_row_each() -> None:
-    targets = (must.most("a", 1.0, "x"), must.most("b", 1.0, "x"))
+    targets = (must.at_most("a", 1.0, "x"), must.at_most("b", 1.0, "x"))
     rows = must.rows(bench(), targets, lambda _: iter([(1.0, 2.0), (0.5, 4.0)]))
     assert [(row[0], row[2], row[3]) for row in rows] == [
         ("a", "0.75 (0.50 to 1.00)x", "yes"),
@@ -491,18 +497,18 @@ def test_a_part_that_fails_says_why_in_all_its_rows() -> None:
         yield (1.0,)
         raise RuntimeError("there is none")
 
-    rows = must.rows(bench(), (must.most("a", 1.0, "x"), must.most("b", 1.0, "x")), failing)
+    rows = must.rows(bench(), (must.at_most("a", 1.0, "x"), must.at_most("b", 1.0, "x")), failing)
     assert [row[2] for row in rows] == ["not measured: there is none"] * 2
 
 
 def test_without_greenplum_its_rows_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(greenplum.URL, raising=False)
-    (row,) = must.rows(bench(), (must.most("a", 1.0, "x"),), limits.beside_greenplum("C"))
+    (row,) = must.rows(bench(), (must.at_most("a", 1.0, "x"),), limits.beside_greenplum("C"))
     assert row[2].startswith("not measured: no Greenplum is given")
 
 
 def test_the_table_of_the_document_has_the_targets_and_says_rightly_which_are_reached() -> None:
-    rows = renewed(DOCUMENT.read_text(), "must reach", [])
+    rows = merge_rows(DOCUMENT.read_text(), "must reach", [])
     assert [row[:2] for row in rows] == [target.row(None)[:2] for target in must.TARGETS.values()]
     for what, _, seen, reached in rows:
         if not seen.startswith("not measured"):
@@ -520,11 +526,11 @@ def test_a_row_that_is_no_target_any_more_is_left_out() -> None:
 
 def test_text_outside_the_markers_stays() -> None:
     text = "before\n<!-- bench A: begin -->\nold\n<!-- bench A: end -->\nafter"
-    once = replaced(text, "A", "new")
+    once = replace_section(text, "A", "new")
     assert once == "before\n<!-- bench A: begin -->\nnew\n<!-- bench A: end -->\nafter"
-    assert replaced(once, "A", "old") == text
+    assert replace_section(once, "A", "old") == text
     with pytest.raises(ValueError, match="markers"):
-        replaced(text, "B", "new")
+        replace_section(text, "B", "new")
 
 
 def test_the_document_has_a_place_for_everything_measured() -> None:
@@ -540,14 +546,14 @@ def test_the_document_has_a_place_for_everything_measured() -> None:
         *WORKLOADS,
         *must.FASTER,
     ):
-        assert replaced(document, name, "content") != document
+        assert replace_section(document, name, "content") != document
 
 
 def test_what_contenders_are_told_and_tell_survives_the_way(tmp_path: Path) -> None:
     job = replace(JOB, settings={"a": 1})
     write_job(job, tmp_path / "job")
     assert read_job(tmp_path / "job") == job
-    result = Result(scores={1: (0.5, 0.75)}, moved=7, more={"form": "xla_loop"})
+    result = Result(scores={1: (0.5, 0.75)}, moved_bytes=7, more={"form": "xla_loop"})
     write_result(result, tmp_path / "result")
     assert read_result(tmp_path / "result") == result
 

@@ -18,11 +18,21 @@ from hypothesis import strategies as st
 from trials import trials
 
 from bench import must
+from bench.bench_server import BenchServer, environment
 from bench.job import read_result, write_result
 from bench.measure import Usage
-from bench.place import Place, environment
 from bench.seeds import contest, curves, environments, parts, report, scale, workload
-from bench.seeds.contest import AVERAGE, JAX, MOP, SERVER, SYNCHRONOUS, TASKS, WAYS, Contest, Tried
+from bench.seeds.contest import (
+    AVERAGE,
+    JAX,
+    METHODS,
+    MOP,
+    SERVER,
+    SYNCHRONOUS,
+    TASKS,
+    Contest,
+    WayAttempt,
+)
 from bench.seeds.curves import AT_REST, Point
 from bench.tests.bench_job import JOB as ANY_JOB
 from bench.workloads import REPORT, SMALL
@@ -58,12 +68,14 @@ def test_a_size_has_a_row_and_without_visits_there_is_none() -> None:
 
 
 def test_an_epoch_has_a_thousand_batches_on_average_and_no_rest() -> None:
-    of = workload.WORKLOAD
-    sizes = [config.batch_size for config in of.configs]
-    assert len(of.configs) == 16
-    assert np.mean([of.rows_at(REPORT) / size for size in sizes]) >= 1000
+    job_workload = workload.WORKLOAD
+    sizes = [config.batch_size for config in job_workload.configs]
+    assert len(job_workload.configs) == 16
+    assert np.mean([job_workload.rows_at(REPORT) / size for size in sizes]) >= 1000
     assert all(
-        of.rows_at(each) % (size * of.segments) == 0 for size in sizes for each in (SMALL, REPORT)
+        job_workload.rows_at(name) % (size * job_workload.segments) == 0
+        for size in sizes
+        for name in (SMALL, REPORT)
     )
 
 
@@ -82,11 +94,11 @@ def test_pictures_are_the_same_each_time_and_those_held_out_are_others(
     monkeypatch.setattr(
         workload, "digits", lambda: (pictures, np.arange(len(pictures), dtype=np.int32))
     )
-    train, held = (
+    train, held_out = (
         draw(np.random.default_rng(1), 4000)[1]
         for draw in (workload.to_train, workload.to_validate)
     )
-    assert not {*train} & {*held}
+    assert not {*train} & {*held_out}
 
 
 @given(st.integers(1, 200), st.integers(0, 15), st.integers(0, 3))
@@ -112,10 +124,10 @@ def test_a_step_of_data_parallelism_is_a_step_of_keras() -> None:
 
 def test_curves_survive_the_way(tmp_path: Path) -> None:
     found = {1: [Point(1.0, 0.5, 0.25), Point(2.0, 0.25, 0.5)]}
-    write_result(curves.result(found, 7, visits=[[1.0, 0.5]]), tmp_path / "result")
-    told = read_result(tmp_path / "result")
-    assert curves.told(told) == found
-    assert (told.scores, told.moved) == ({1: (0.25, 0.5)}, 7)
+    write_result(curves.make_result(found, 7, visits=[[1.0, 0.5]]), tmp_path / "result")
+    extra = read_result(tmp_path / "result")
+    assert curves.read_curves(extra) == found
+    assert (extra.scores, extra.moved_bytes) == ({1: (0.25, 0.5)}, 7)
 
 
 @given(
@@ -124,58 +136,64 @@ def test_curves_survive_the_way(tmp_path: Path) -> None:
 def test_an_accuracy_is_reached_at_the_end_of_the_first_epoch_that_has_it(
     pairs: list[Any], asked: float
 ) -> None:
-    both = {key: [Point(at + key, 0, pair[key]) for at, pair in enumerate(pairs)] for key in (0, 1)}
-    when = curves.reached(both, asked)
-    means = curves.epochs(both)
+    curve_pair = {
+        key: [Point(at + key, 0, pair[key]) for at, pair in enumerate(pairs)] for key in (0, 1)
+    }
+    when = curves.find_time(curve_pair, asked)
+    means = curves.average_epochs(curve_pair)
     assert (when is None) == (max(means) < asked)
     if when is not None:
-        at = curves.ends(both).index(when)
+        at = curves.list_ends(curve_pair).index(when)
         assert means[at] >= asked
         assert all(mean < asked for mean in means[:at])
 
 
-def tried(wall: float, accuracies: tuple[float, float] = (0.5, 0.8), **more: Any) -> Tried:
+def make_attempt(
+    wall: float, accuracies: tuple[float, float] = (0.5, 0.8), **more: Any
+) -> WayAttempt:
     """It began at 100 s, and its epochs ended one after another."""
     points = [
         Point(100 + wall * end, 0.1, one) for end, one in zip((0.5, 1.0), accuracies, strict=True)
     ]
     found = {1: points, 2: points}
-    told = {AT_REST: 1 << 20, **more}
-    moved = told.pop("moved", 2 << 20)
-    return Tried(began=100.0, usage=usage(wall), result=curves.result(found, moved, **told))
+    extra = {AT_REST: 1 << 20, **more}
+    moved_bytes = extra.pop("moved_bytes", 2 << 20)
+    return WayAttempt(
+        began=100.0, usage=usage(wall), result=curves.make_result(found, moved_bytes, **extra)
+    )
 
 
 def usage(wall: float) -> Usage:
     return Usage(wall=wall, cpu=wall, memory=1, trainer=0)
 
 
-def held() -> Contest:
-    done = Contest(job=JOB, scale=SMALL, settings={"jit_compile": True})
+def make_contest() -> Contest:
+    results = Contest(job=JOB, scale=SMALL, settings={"jit_compile": True})
     ours = {
-        turn: tried(10.0, (0.7, accuracy), moved=1 << 20)
+        turn: make_attempt(10.0, (0.7, accuracy), moved_bytes=1 << 20)
         for turn, accuracy in enumerate((0.8, 0.82, 0.81))
     }
     ray = {
-        turn: tried(20.0, (0.7, accuracy), rows_at_rest=4 << 20)
+        turn: make_attempt(20.0, (0.7, accuracy), rows_at_rest=4 << 20)
         for turn, accuracy in enumerate((0.81, 0.8, 0.82))
     }
-    done.tried = {
+    results.attempts = {
         MOP.name: ours,
-        AVERAGE.name: {0: tried(10.0, (0.3, 0.6))},
-        TASKS[0].name: {0: tried(30.0)},
+        AVERAGE.name: {0: make_attempt(10.0, (0.3, 0.6))},
+        TASKS[0].name: {0: make_attempt(30.0)},
         TASKS[2].name: ray,
-        SYNCHRONOUS.name: {0: tried(40.0, moved=100 << 20)},
+        SYNCHRONOUS.name: {0: make_attempt(40.0, moved_bytes=100 << 20)},
         SERVER.name: {
-            0: Tried(
+            0: WayAttempt(
                 began=100.0, usage=usage(60), result=None, reason="stopped after 60 s", stopped=True
             )
         },
     }
-    return done
+    return results
 
 
 def test_ratios_are_of_the_fastest_tasks_and_of_what_succeeded() -> None:
-    rows = {row[0]: row[2:] for row in must.seed_rows(held())}
+    rows = {row[0]: row[2:] for row in must.seed_rows(make_contest())}
     assert rows[report.TASKS_WALL] == ["0.50x", "yes"]
     assert rows[report.SYNCHRONOUS_WALL] == ["0.25x", "yes"]
     assert rows[report.SERVER_WALL] == [
@@ -190,9 +208,9 @@ def test_ratios_are_of_the_fastest_tasks_and_of_what_succeeded() -> None:
 
 
 def test_in_walls_alone_the_faster_framework_stands_for_hopping() -> None:
-    done, before = held(), {row[0]: row for row in must.seed_rows(held())}
-    done.tried[JAX.name] = {0: tried(8.0)}
-    after = {row[0]: row for row in must.seed_rows(done)}
+    results, before = make_contest(), {row[0]: row for row in must.seed_rows(make_contest())}
+    results.attempts[JAX.name] = {0: make_attempt(8.0)}
+    after = {row[0]: row for row in must.seed_rows(results)}
     walls = {report.SYNCHRONOUS_WALL: "0.20x", report.TASKS_WALL: "0.40x"}
     assert {what: after[what][2] for what in walls} == walls
     assert "7.5 times" in after[report.SERVER_WALL][2]
@@ -201,22 +219,27 @@ def test_in_walls_alone_the_faster_framework_stands_for_hopping() -> None:
 
 
 def test_by_one_seed_nobody_can_say_what_noise_is() -> None:
-    done = held()
-    done.tried[MOP.name] = {0: done.tried[MOP.name][0]}
-    assert report.seen(done)[report.NOISE] == (None, "too few seeds, or never as accurate")
-    assert "of 3 seeds" in report.report(held(), 60) and "seeds" not in report.report(done, 60)
+    results = make_contest()
+    results.attempts[MOP.name] = {0: results.attempts[MOP.name][0]}
+    assert report.measure_all(results)[report.NOISE] == (
+        None,
+        "too few seeds, or never as accurate",
+    )
+    assert "of 3 seeds" in report.report(make_contest(), 60) and "seeds" not in report.report(
+        results, 60
+    )
 
 
 def test_an_accuracy_that_hopping_never_has_is_said_so() -> None:
-    done = held()
-    done.tried[AVERAGE.name] = {0: tried(10.0, (0.3, 0.99))}
-    assert report.seen(done)[report.AVERAGE_TIME][0] is None
+    results = make_contest()
+    results.attempts[AVERAGE.name] = {0: make_attempt(10.0, (0.3, 0.99))}
+    assert report.measure_all(results)[report.AVERAGE_TIME][0] is None
 
 
 def test_the_table_has_all_ways_and_says_why_one_is_not_measured() -> None:
-    text = report.report(held(), 60)
+    text = report.report(make_contest(), 60)
     costs = text.partition("Mean accuracy")[0]
-    assert all(f"| {way.name} |" in costs for way in WAYS)
+    assert all(f"| {method.name} |" in costs for method in METHODS)
     assert "| parameter server, TensorFlow | stopped after 60 s |" in costs
     assert (
         "| model hopping, cerebro_db | 10.00 | 10.00 | 1.00 | 0.5 | 1.00 | 0.00 | 1.77 | 250 |"
@@ -226,10 +249,10 @@ def test_the_table_has_all_ways_and_says_why_one_is_not_measured() -> None:
 
 
 def test_each_way_is_a_module_and_has_requirements() -> None:
-    for way in WAYS:
-        assert importlib.util.find_spec(way.module) is not None
-        if way.environment:
-            files = environments._files(environments.REQUIREMENTS / f"{way.environment}.txt")
+    for method in METHODS:
+        assert importlib.util.find_spec(method.module) is not None
+        if method.environment:
+            files = environments._files(environments.REQUIREMENTS / f"{method.environment}.txt")
             assert any("tensorflow" in file.name for file in files)
 
 
@@ -243,7 +266,7 @@ def test_what_cannot_be_installed_is_not_measured_and_says_why(
         raise environments.NotInstalled(f"{peer} is not there")
 
     monkeypatch.setattr(environments, "interpreter", refused)
-    at = Place(url="u", superuser_url="u", pid=0, log=tmp_path, folder=tmp_path)
-    found = contest.attempt(at, Contest(job=JOB, scale=SMALL, settings={}), TASKS[0], 0, 60)
+    at = BenchServer(url="u", superuser_url="u", pid=0, log=tmp_path, folder=tmp_path)
+    found = contest.run_attempt(at, Contest(job=JOB, scale=SMALL, settings={}), TASKS[0], 0, 60)
     assert (found.result, found.reason) == (None, "not installed: celery is not there")
     assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,4 @@
-"""The PostgreSQL that the measurements run on: an embedded server of their own, with the workloads'
-tables.
-"""
+"""The embedded PostgreSQL server of the measurements, with the tables of the workloads."""
 
 from __future__ import annotations
 
@@ -26,8 +24,8 @@ from cerebro_db.server.embedded_server import EmbeddedServer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """A server that runs, and a folder for what contenders write."""
+class BenchServer:
+    """A running server, and a folder for the files of contenders."""
 
     url: str
     superuser_url: str
@@ -37,78 +35,83 @@ class Place:
 
     @contextmanager
     def session(self, superuser: bool = False) -> Iterator[Connection]:
-        """A session in which every statement commits."""
-        opened = psycopg2.connect(self.superuser_url if superuser else self.url)
-        opened.autocommit = True
-        yield opened
-        opened.close()
+        """Yield a session in which every statement commits."""
+        session = psycopg2.connect(self.superuser_url if superuser else self.url)
+        session.autocommit = True
+        yield session
+        session.close()
 
     def value(self, query: str, *values: object, superuser: bool = False) -> Any:
-        """The first column of the first row; None where there is no row."""
+        """Return the first column of the first row; None if there is no row."""
         with self.session(superuser) as session, session.cursor() as cursor:
             cursor.execute(query, values or None)
             row = cursor.fetchone() if cursor.description else None
         return row[0] if row else None
 
-    def logged(self) -> int:
-        """How long the server's log is now."""
+    def measure_log(self) -> int:
+        """Return the size of the server's log."""
         return self.log.stat().st_size
 
-    def log_since(self, position: int) -> str:
-        """What was logged since it was so long."""
+    def read_log(self, position: int) -> str:
+        """Return the log from a position on."""
         with self.log.open("rb") as file:
             file.seek(position)
             return file.read().decode(errors="replace")
 
 
 @contextmanager
-def started(say: Callable[[str], None]) -> Iterator[Place]:
-    """A server for the time of the block; nothing of it stays."""
+def start_server(echo: Callable[[str], None]) -> Iterator[BenchServer]:
+    """Yield a server, which is stopped and removed after the block."""
     folder = Path(tempfile.mkdtemp(prefix="cerebro-db-bench-", dir="/tmp"))
     folder.chmod(0o755)  # the server may run as another user
-    server = EmbeddedServer(folder / "server", report=say)
+    embedded_server = EmbeddedServer(folder / "server", report=echo)
     try:
-        url = server.start()
-        status = server.status()
+        url = embedded_server.start()
+        status = embedded_server.status()
         assert status.pid is not None
-        place = Place(
+        server = BenchServer(
             url=url,
             superuser_url=url.replace(f"//{provision.ROLE}@", "//postgres@", 1),
             pid=status.pid,
-            log=server.log,
+            log=embedded_server.log,
             folder=folder,
         )
-        log_durations(place, 0)
-        _keep_nurseries(place)
-        yield place
+        log_durations(server, 0)
+        _keep_fork_servers(server)
+        yield server
     finally:
-        server.stop()
+        embedded_server.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def log_durations(place: Place, least: int) -> None:
-    """Let the server log when each statement of so many ms ended and how long it took: the source
-    of the breakdowns.
+def log_durations(server: BenchServer, least: int) -> None:
+    """Let the server log the ends and the durations of statements, the source of breakdowns.
 
-    It logs none where `least` is -1.
+    Args:
+        least: shortest duration in ms that is logged; -1 for none.
     """
-    place.value("ALTER SYSTEM SET log_min_duration_statement = %s", least, superuser=True)
-    place.value("SELECT pg_reload_conf()", superuser=True)
+    server.value("ALTER SYSTEM SET log_min_duration_statement = %s", least, superuser=True)
+    server.value("SELECT pg_reload_conf()", superuser=True)
 
 
-def _keep_nurseries(place: Place) -> None:
-    """Let nurseries stay, however long others are measured between two calls of ours."""
-    place.value(
+def _keep_fork_servers(server: BenchServer) -> None:
+    """Keep fork servers alive, because the time between two calls of ours may be long."""
+    server.value(
         "INSERT INTO cerebro.setting VALUES ('trainer_nursery_seconds', '86400')", superuser=True
     )
 
 
-def load(place: Place, workload: Workload, scale: str, weights: Sequence[bytes | None]) -> Job:
-    """Make the tables of a workload; the job that contenders are told. `weights` are of its
-    architectures, None where each run draws some."""
+def load(
+    server: BenchServer, workload: Workload, scale: str, weights: Sequence[bytes | None]
+) -> Job:
+    """Create the tables of a workload; return its job.
+
+    Args:
+        weights: initial weights of the architectures; None if each run draws its own.
+    """
     name = workload.key.lower()
     job = Job(
-        url=place.url,
+        url=server.url,
         train=f"{name}_train",
         valid=f"{name}_valid",
         packed=f"{name}_packed",
@@ -122,11 +125,11 @@ def load(place: Place, workload: Workload, scale: str, weights: Sequence[bytes |
         seed=RUN_SEED,
         configs=workload.configs,
     )
-    with place.session() as session:
+    with server.session() as session:
         # Another part of the same call may have measured this workload.
-        made = (job.train, job.valid, job.models, job.selection, f"{job.selection}_summary")
+        tables = (job.train, job.valid, job.models, job.selection, f"{job.selection}_summary")
         with session.cursor() as cursor:
-            cursor.execute(f"DROP TABLE IF EXISTS {', '.join(made)}")
+            cursor.execute(f"DROP TABLE IF EXISTS {', '.join(tables)}")
         for table, examples in zip((job.train, job.valid), workload.examples(scale), strict=True):
             write_table(session, table, examples)
         _load_models(session, job, workload, weights)
@@ -160,7 +163,7 @@ def _load_configs(session: Connection, job: Job) -> None:
 
 
 def pack(session: Connection, job: Job) -> float:
-    """Make the packed tables, anew where there are any; seconds."""
+    """Create the packed tables, replacing existing ones; return the seconds."""
     with session.cursor() as cursor:
         for table in (job.packed, job.packed_valid):
             cursor.execute(f"DROP TABLE IF EXISTS {table}, {table}_summary")
@@ -177,5 +180,5 @@ def pack(session: Connection, job: Job) -> float:
 
 
 def environment() -> dict[str, str]:
-    """Of a contender: what this process has, and where the modules of these measurements lie."""
+    """Return the environment of a contender: that of this process, with the path of the modules."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
