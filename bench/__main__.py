@@ -34,15 +34,17 @@ from bench.turns import WorkloadResults, measure_workload
 from bench.workloads import REPORT, SMALL, WITH_TORCH, WORKLOADS, Workload
 
 SMALL_BATCH = 64
-MUST, QUALITY, SEARCHES, JOB, GROUPS, FEATURES = (
-    "must",
-    "quality",
-    "searches",
-    "search-job",
-    "groups",
-    "features",
-)
-SHARING, ESTIMATES, STRATEGIES, SEEDS, GPU = "sharing", "estimates", "strategies", "seeds", "gpu"
+MUST = "must"
+QUALITY = "quality"
+SEARCHES = "searches"
+JOB = "search-job"
+GROUPS = "groups"
+FEATURES = "features"
+SHARING = "sharing"
+ESTIMATES = "estimates"
+STRATEGIES = "strategies"
+SEEDS = "seeds"
+GPU = "gpu"
 PARTS = (
     *WORKLOADS,
     WITH_TORCH.key,
@@ -57,14 +59,13 @@ PARTS = (
     STRATEGIES,
     SEEDS,
 )
-PLANNED = 5
-"""Estimates of each workload."""
+ESTIMATES_PER_WORKLOAD = 5
 
 
 def main() -> None:
-    """Measure what was asked for."""
+    """Measure the parts of the command line."""
     args = _parse_arguments()
-    # As Ctrl-C does, so that the server is stopped and removed.
+    # SIGTERM stops and removes the server, as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     results: dict[str, WorkloadResults] = {}
     with bench_server.start_server(echo) as server:
@@ -90,7 +91,7 @@ def main() -> None:
             )
         if SEEDS in args.only:
             rows += _measure_seeds(server, args)
-        if args.scale == REPORT:  # what was not measured now stays as it was measured last
+        if args.scale == REPORT:  # rows that were not measured now are kept
             rows = document.merge_rows(document.DOCUMENT.read_text(), "must reach", rows)
         if rows:
             publish(args.scale, "must reach", must.table(rows))
@@ -122,7 +123,7 @@ def main() -> None:
             )
         if ESTIMATES in args.only:
             expected = estimates.measure_estimates(
-                server, [*WORKLOADS.values()], args.scale, PLANNED, echo
+                server, [*WORKLOADS.values()], args.scale, ESTIMATES_PER_WORKLOAD, echo
             )
             publish(
                 args.scale,
@@ -150,8 +151,9 @@ def main() -> None:
 def _measure_workload_parts(
     server: BenchServer, key: str, args: argparse.Namespace
 ) -> dict[str, WorkloadResults]:
-    """A workload with all contenders; and, where small batches have a target, with those and the
-    best peer.
+    """Measure a workload with all contenders.
+
+    If its small batches have a target, they are measured with ours and the best peer.
     """
     workload = WORKLOADS[key]
     # One configuration cannot be shared among processes or trials.
@@ -170,19 +172,17 @@ def _measure_contenders(
     contenders: Sequence[Contender],
     args: argparse.Namespace,
 ) -> WorkloadResults:
-    """A workload with these contenders."""
+    """Measure a workload with contenders, and publish the results."""
     results = measure_workload(server, workload, args.scale, contenders, args.repeats, echo)
     publish(args.scale, workload.key, document.describe_workload(results, args.repeats))
     return results
 
 
 def _measure_seeds(server: BenchServer, args: argparse.Namespace) -> list[list[str]]:
-    """The table of the seeds, and the schedule at the size of a cluster; the rows of "must reach"
-    that follow.
-    """
+    """Compare methods, and simulate the schedule of a cluster; return rows of "must reach"."""
     contest = seeds.measure_contest(server, args.scale, args.repeats, args.seconds, echo)
     echo("the schedule at the size of a cluster")
-    simulated = scale.simulated(contest.visits, scale.SIZES[args.scale])
+    simulated = scale.simulate(contest.visits, scale.SIZES[args.scale])
     publish(
         args.scale,
         SEEDS,
@@ -191,15 +191,15 @@ def _measure_seeds(server: BenchServer, args: argparse.Namespace) -> list[list[s
     return must.seed_rows(contest)
 
 
-def publish(scale: str, name: str, content: str, bench_server: Path = document.DOCUMENT) -> None:
-    """Print a part of the report, and write it into the document where it is the report."""
+def publish(scale: str, name: str, content: str, path: Path = document.DOCUMENT) -> None:
+    """Print a part of the report; at the scale of the report, write it into the document."""
     print(f"\n{content}\n", flush=True)
     if scale == REPORT:
-        document.write_section(name, content, bench_server)
+        document.write_section(name, content, path)
 
 
 def echo(line: str) -> None:
-    """Tell how far it is."""
+    """Print a line at once."""
     print(line, flush=True)
 
 

@@ -1,9 +1,9 @@
-"""Rows to and from PostgreSQL in COPY's binary format, as whole numpy arrays: the fastest way there
-is.
+"""Copy rows to and from PostgreSQL as numpy arrays, in COPY's binary format, the fastest one.
 
-Every row of these tables has the same length in that format, so one structured view reads or writes
-them all: a count of fields, and before each field its length; an array begins with its dimensions,
-and before each element stands its length (PostgreSQL's documentation, COPY, "Binary Format").
+Every row of these tables has the same length in that format, so that one structured view reads or
+writes all rows. A row has a count of fields, and the length before each field. An array begins with
+its dimensions, and the length precedes each element (PostgreSQL's documentation, COPY, "Binary
+Format").
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FLOAT4 = 700
 
 
 def row_type(shape: Sequence[int]) -> np.dtype[Any]:
-    """One row (id integer, x real[…], y integer) with an x of this shape."""
+    """Return the type of a row (id integer, x real[…], y integer), with the shape of x."""
     element = np.dtype([("length", ">i4"), ("value", ">f4")])
     return np.dtype(
         [
@@ -44,15 +44,19 @@ def row_type(shape: Sequence[int]) -> np.dtype[Any]:
 
 
 def encode(examples: Examples) -> bytes:
-    """Rows numbered from 1 as COPY wants them."""
+    """Return rows, numbered from 1, in the format of COPY."""
     x, y = examples
     shape = x.shape[1:]
     kind = row_type(shape)
     rows = np.zeros(len(x), kind)
-    rows["fields"], rows["id_length"], rows["y_length"] = 3, 4, 4
+    rows["fields"] = 3
+    rows["id_length"] = 4
+    rows["y_length"] = 4
     rows["id"] = np.arange(1, len(x) + 1)
-    rows["dimensions"], rows["oid"] = len(shape), FLOAT4
-    rows["sizes"]["size"], rows["sizes"]["lower"] = shape, 1
+    rows["dimensions"] = len(shape)
+    rows["oid"] = FLOAT4
+    rows["sizes"]["size"] = shape
+    rows["sizes"]["lower"] = 1
     rows["x_length"] = 12 + 8 * len(shape) + 8 * int(np.prod(shape))
     rows["x"]["length"] = 4
     rows["x"]["value"] = x.reshape(len(x), -1)
@@ -61,7 +65,7 @@ def encode(examples: Examples) -> bytes:
 
 
 def decode(data: bytes | memoryview) -> Examples:
-    """The rows in what COPY sent; all must have an x of one shape without NULLs."""
+    """Return the rows in the format of COPY; all x must have one shape and no NULLs."""
     view = memoryview(data)[len(SIGNATURE) : -len(TRAILER)]
     (dimensions,) = struct.unpack_from(">i", view, 14)
     shape = struct.unpack_from(">" + "ii" * dimensions, view, 26)[::2]
@@ -73,7 +77,7 @@ def decode(data: bytes | memoryview) -> Examples:
 
 
 def write_table(connection: Connection, table: str, examples: Examples) -> None:
-    """Make a table (id, x, y) of these rows."""
+    """Create a table (id, x, y) of rows."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"CREATE TABLE {table} (id integer PRIMARY KEY, x real[] NOT NULL, y integer NOT NULL)"
@@ -83,9 +87,7 @@ def write_table(connection: Connection, table: str, examples: Examples) -> None:
 
 
 def read_table(connection: Connection, table: str) -> tuple[Examples, int]:
-    """The rows of such a table in the order of their ids, and how many bytes came over the
-    connection.
-    """
+    """Return the rows of such a table in the order of their ids, and the bytes received."""
     received = io.BytesIO()
     with connection.cursor() as cursor:
         cursor.copy_expert(

@@ -1,8 +1,7 @@
-"""How long a rule takes to decide at a thousand configurations: after each result, its part alone.
+"""Time the decisions of search rules over a thousand configurations, after each result.
 
-Results come in the order in which their configurations began, at random, or the newest first; where
-the order is fixed the rule hears of them as it would in a run. Nothing is trained, and nothing is
-logged.
+Results arrive in the order in which their configurations started, at random, or the newest first.
+If the order is fixed, the rule receives them as in a run. Nothing is trained or logged.
 
     PYTHONPATH=plpy .venv/bin/python -m bench.deciding
 """
@@ -46,7 +45,7 @@ ORDERS: dict[str, Callable[[list[int]], int]] = {
 
 
 class DecisionTimes(NamedTuple):
-    """Seconds of a core, of all decisions."""
+    """CPU seconds of all decisions."""
 
     mean: float
     longest: float
@@ -54,7 +53,7 @@ class DecisionTimes(NamedTuple):
 
 
 def time_decisions(search: SearchState, pick: Callable[[list[int]], int]) -> Iterator[float]:
-    """The seconds that each decision takes of a core, until nothing is under way."""
+    """Yield the CPU seconds of each decision, until no configuration is running."""
     running, epochs_done = list[int](), dict[int, int]()
     while True:
         batches = search.decide()
@@ -78,7 +77,7 @@ def time_decisions(search: SearchState, pick: Callable[[list[int]], int]) -> Ite
 
 
 def measure_rule(rule: Rule, pick: Callable[[list[int]], int], *, fixed: bool) -> DecisionTimes:
-    """What all decisions of a search take."""
+    """Time all decisions of a search."""
     keys = rule.mst_keys if isinstance(rule, Diagonals) else range(CONFIGS)
     gc.collect()
     groups = (
@@ -91,7 +90,7 @@ def measure_rule(rule: Rule, pick: Callable[[list[int]], int], *, fixed: bool) -
 
 
 def main() -> None:
-    """Measure each rule, in each order."""
+    """Measure each rule in each order."""
     for name, rule in RULES.items():
         for fixed in (False, True):
             random.seed(SEED)

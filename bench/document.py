@@ -1,6 +1,4 @@
-"""The documents with figures: what is measured replaces what stood between two markers, and all
-other text stays.
-"""
+"""Write measurements into documents, between two markers."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ ON_A_GPU = DOCUMENT.with_name("gpu.md")
 
 
 def replace_section(document: str, name: str, content: str) -> str:
-    """The document with this content between the markers of that name.
+    """Return the document with new content between the markers of a name.
 
     >>> replace_section("a\\n<!-- bench F: begin -->\\nold\\n<!-- bench F: end -->\\nb", "F", "new")
     'a\\n<!-- bench F: begin -->\\nnew\\n<!-- bench F: end -->\\nb'
@@ -32,8 +30,9 @@ def replace_section(document: str, name: str, content: str) -> str:
 
 
 def merge_rows(document: str, name: str, rows: Sequence[list[str]]) -> list[list[str]]:
-    """The rows of the table between the markers of that name, these in place of those with the same
-    first cell.
+    """Return the rows of the table between the markers of a name, merged with new rows.
+
+    A new row replaces the one with the same first cell.
 
     >>> old = ("<!-- bench F: begin -->\\n| what | seen |\\n|---|---:|\\n"
     ...        "| a | 1 |\\n| b | 2 |\\n<!-- bench F: end -->")
@@ -52,12 +51,12 @@ def merge_rows(document: str, name: str, rows: Sequence[list[str]]) -> list[list
 
 
 def write_section(name: str, content: str, document: Path = DOCUMENT) -> None:
-    """Put it into the document."""
+    """Write content between the markers of a name."""
     document.write_text(replace_section(document.read_text(), name, content))
 
 
 def describe_workload(results: WorkloadResults, repeats: int) -> str:
-    """All that is told about a workload."""
+    """Return the report of a workload."""
     job, scale = results.job, results.scale
     summary = (
         f"{len(job.configs)} configurations, {job.epochs} epochs, "
@@ -71,7 +70,7 @@ def describe_workload(results: WorkloadResults, repeats: int) -> str:
 
 
 def describe_machine(postgresql: str) -> str:
-    """The machine and the versions."""
+    """Return the machine and the versions of the libraries."""
     names = ("tensorflow_cpu", "tensorflow", "jax", "torch", "keras", "numpy", "ray", "safetensors")
     versions = [
         f"{name.replace('_', '-')} {installed}" for name in names if (installed := _version(name))

@@ -1,5 +1,6 @@
-"""How far off estimates are: each workload is planned and run, again and again, each time in a
-session of its own.
+"""Compare the estimated with the measured duration of runs.
+
+Each workload is planned and run repeatedly, each time in a session of its own.
 """
 
 from __future__ import annotations
@@ -16,21 +17,19 @@ from bench.job import Job
 from bench.workloads import Workload
 
 MOST_OFF = 0.25
-"""Of what a run takes: what the median of the estimates may be off by."""
+"""Largest relative error that the median of the estimates may have."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What was expected by the plan of a call, by the run when its trainers had started, and what
-    the run took.
-    """
+    """Two estimates of a run's seconds, and its duration."""
 
-    planned: float | None
-    at_start: float | None
+    planned: float | None  # by the plan of the call
+    at_start: float | None  # by the run, after its trainers had started
     duration: float
 
     def relative_error(self, expected: float | None) -> float:
-        """How far an expectation lies from what the run took, as a part of that."""
+        """Return the relative error of an estimate; infinite without one."""
         return float("inf") if expected is None else abs(expected / self.duration - 1)
 
 
@@ -41,7 +40,7 @@ def measure_estimates(
     repeats: int,
     echo: Callable[[str], None],
 ) -> dict[str, list[Estimate]]:
-    """Estimates of each workload from its second run on."""
+    """Return the estimates of each workload from its second run on."""
     estimates_by_key = {}
     for workload in workloads:
         job = turns.prepare_job(server, workload, scale)
@@ -54,7 +53,7 @@ def measure_estimates(
 
 
 def measure_estimate(job: Job) -> Estimate:
-    """Plan a job, and do it."""
+    """Plan a job, and run it."""
     session = job.connect()
     try:
         planned = _plan(session, job)
@@ -86,7 +85,7 @@ def _plan(session: Any, job: Job) -> float | None:
 
 
 def report(estimates_by_key: dict[str, list[Estimate]], titles: dict[str, str]) -> str:
-    """A table of the medians."""
+    """Return a table of the medians."""
     lines = ["| workload | took | planned, off by | when it began, off by |", "|---|---|---|---|"]
     for key, estimates in estimates_by_key.items():
         duration = median(estimate.duration for estimate in estimates)

@@ -1,6 +1,4 @@
-"""Data for the workloads, drawn by seed: what they look like matters for speed, and that they can
-be learnt.
-"""
+"""Data for the workloads, drawn with a seed: shaped like real data, and learnable."""
 
 from __future__ import annotations
 
@@ -15,39 +13,44 @@ Examples: TypeAlias = tuple[Floats, Labels]
 
 
 def sparse(rng: np.random.Generator, rows: int) -> Examples:
-    """Rows of 1,024 zeros and ones, a twentieth of them ones, as one-hot encoded categories are;
-    two classes.
+    """Draw rows of 1,024 zeros and ones, like one-hot encoded categories; two classes.
+
+    A twentieth of the numbers are ones.
     """
     width = 1024
     x = (rng.random((rows, width), dtype=np.float32) < 0.05).astype(np.float32)
-    weights = _fixed(1).normal(size=(width, 24)) / np.sqrt(width * 0.05)
-    score = np.tanh(x @ weights) @ _fixed(2).normal(size=24)
+    weights = _make_fixed_generator(1).normal(size=(width, 24)) / np.sqrt(width * 0.05)
+    score = np.tanh(x @ weights) @ _make_fixed_generator(2).normal(size=24)
     return x, (score + rng.normal(scale=0.3, size=rows) > 0).astype(np.int32)
 
 
 def numeric(rng: np.random.Generator, rows: int) -> Examples:
-    """Rows of 20 numbers; three classes with curved borders."""
+    """Draw rows of 20 numbers; three classes with curved borders."""
     x = rng.normal(size=(rows, 20)).astype(np.float32)
-    hidden = np.tanh(x @ _fixed(3).normal(size=(20, 12)) * 0.6)
-    score = hidden @ _fixed(4).normal(size=(12, 3)) + rng.normal(scale=0.3, size=(rows, 3))
+    hidden = np.tanh(x @ _make_fixed_generator(3).normal(size=(20, 12)) * 0.6)
+    score = hidden @ _make_fixed_generator(4).normal(size=(12, 3)) + rng.normal(
+        scale=0.3, size=(rows, 3)
+    )
     return x, score.argmax(axis=1).astype(np.int32)
 
 
 def images(rng: np.random.Generator, rows: int) -> Examples:
-    """Pictures of 32 x 32 x 3 with values from 0 to 1: a pattern per class, moved and noisy; ten
-    classes.
+    """Draw pictures of 32 x 32 x 3 with values from 0 to 1; ten classes.
+
+    Each class has a pattern, which is shifted and noisy.
     """
     y = rng.integers(0, 10, size=rows)
-    patterns = np.kron(_fixed(5).random((10, 8, 8, 3)), np.ones((1, 4, 4, 1)))
-    moved = np.roll(patterns, 3, axis=1)
-    chosen = np.where(rng.random((rows, 1, 1, 1)) < 0.5, patterns[y], moved[y])
-    x = 0.6 * chosen + 0.4 * rng.random((rows, 32, 32, 3))
+    patterns = np.kron(_make_fixed_generator(5).random((10, 8, 8, 3)), np.ones((1, 4, 4, 1)))
+    shifted = np.roll(patterns, 3, axis=1)
+    row_patterns = np.where(rng.random((rows, 1, 1, 1)) < 0.5, patterns[y], shifted[y])
+    x = 0.6 * row_patterns + 0.4 * rng.random((rows, 32, 32, 3))
     return x.astype(np.float32), y.astype(np.int32)
 
 
 def series(rng: np.random.Generator, rows: int) -> Examples:
-    """Windows of 64 steps of a three-axis sensor; six kinds of movement that differ in frequency
-    and axis.
+    """Draw windows of 64 steps of a three-axis sensor; six classes of movement.
+
+    The movements differ in frequency and axis.
     """
     y = rng.integers(0, 6, size=rows)
     steps = np.arange(64)[None, :, None]
@@ -59,13 +62,13 @@ def series(rng: np.random.Generator, rows: int) -> Examples:
 
 
 def flowers(rng: np.random.Generator, rows: int) -> Examples:
-    """Rows of 4 measures; three classes."""
+    """Draw rows of 4 measures; three classes."""
     y = rng.integers(0, 3, size=rows)
     centres = np.array([[5.0, 3.4, 1.5, 0.2], [5.9, 2.8, 4.3, 1.3], [6.6, 3.0, 5.6, 2.0]])
     x = centres[y] + rng.normal(scale=0.35, size=(rows, 4))
     return x.astype(np.float32), y.astype(np.int32)
 
 
-def _fixed(seed: int) -> Any:
-    """Draws that are the same for training and validation rows: what there is to learn."""
+def _make_fixed_generator(seed: int) -> Any:
+    """Return a generator whose draws are the same for training and validation rows."""
     return np.random.default_rng(seed)

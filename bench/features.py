@@ -1,10 +1,10 @@
-"""Transfer learning with what frozen layers give computed once, beside the same run that computes
-it in each epoch.
+"""Compare transfer learning with stored activations of frozen layers and without them.
 
-Eight heads on a frozen network of convolutions, for ten epochs. Both runs have the same seed and as
-many workers, and take turns; what they come to is compared, too. And a head on each of five layers
-of that network as one run, beside a run for each, one after the other, that stores nothing. No run
-uses what another one has kept.
+Eight heads on a frozen network of convolutions train for ten epochs, with and without stored
+activations. Both runs have the same seed and the same number of workers, and take turns; their
+metrics are compared as well. Then one run trains a head on each of five layers of that network,
+and is compared with a run for each layer that stores nothing. No run uses the activations that
+another one has stored.
 """
 
 from __future__ import annotations
@@ -42,34 +42,37 @@ LAST = "SELECT max(run_id) FROM cerebro.run"
 Echo = Callable[[str], None]
 
 
-def front() -> Iterator[Json]:
-    """Six convolutions, each with a normalization, and three poolings: fifteen layers with the last
-    one.
-    """
+def make_frozen_layers() -> Iterator[Json]:
+    """Yield fifteen frozen layers: six convolutions with normalization, and four poolings."""
     for number, filters in enumerate(FILTERS):
-        how = {"kernel_size": [3, 3], "padding": "same", "activation": "relu", "trainable": False}
-        yield layer("Conv2D", f"convolution_{number}", filters=filters, **how)
+        options = {
+            "kernel_size": [3, 3],
+            "padding": "same",
+            "activation": "relu",
+            "trainable": False,
+        }
+        yield layer("Conv2D", f"convolution_{number}", filters=filters, **options)
         yield layer("BatchNormalization", f"normal_{number}", trainable=False)
         if number % 2:
             yield layer("MaxPooling2D", f"pool_{number}")
     yield layer("GlobalAveragePooling2D", "average")
 
 
-def network(units: int, rate: float) -> str:
-    """The frozen layers, and a head that is trained."""
+def make_network(units: int, rate: float) -> str:
+    """Return the frozen layers with a trained head."""
     head = [
         dense(units, "hidden"),
         layer("Dropout", "drop", rate=rate),
         dense(CLASSES, "classes", "softmax"),
     ]
-    return sequential(SHAPE, *front(), *head)
+    return sequential(SHAPE, *make_frozen_layers(), *head)
 
 
-def weights(units: int) -> bytes:
-    """Those of a network, of which those of the frozen layers are always the same."""
-    draw, parts, before = np.random.default_rng(WEIGHT_SEED), [], SHAPE[-1]
+def draw_weights(units: int) -> bytes:
+    """Return the weights of a network; the frozen layers always have the same ones."""
+    draw, parts, channels = np.random.default_rng(WEIGHT_SEED), [], SHAPE[-1]
     for filters in FILTERS:
-        kernel = draw.normal(scale=np.sqrt(2 / (9 * before)), size=9 * before * filters)
+        kernel = draw.normal(scale=np.sqrt(2 / (9 * channels)), size=9 * channels * filters)
         parts += [
             kernel,
             np.zeros(filters),
@@ -77,8 +80,8 @@ def weights(units: int) -> bytes:
             np.zeros(2 * filters),
             np.ones(filters),
         ]
-        before = filters
-    for inputs, outputs in ((before, units), (units, CLASSES)):
+        channels = filters
+    for inputs, outputs in ((channels, units), (units, CLASSES)):
         parts += [draw.normal(scale=np.sqrt(1 / inputs), size=inputs * outputs), np.zeros(outputs)]
     return np.concatenate(parts).astype("<f4").tobytes()
 
@@ -90,7 +93,7 @@ WORKLOAD = Workload(
     rows=1_000,
     validation=250,
     classes=CLASSES,
-    architectures=tuple(network(*head) for head in HEADS),
+    architectures=tuple(make_network(*head) for head in HEADS),
     configs=tuple(
         Config(model=n, optimizer="Adam", learning_rate=1e-3, batch_size=32) for n in range(1, 9)
     ),
@@ -101,41 +104,48 @@ WORKLOAD = Workload(
 
 
 def measure_features(server: BenchServer, scale: str, repeats: int, echo: Echo) -> str:
-    """What both comparisons have come to."""
-    return f"{heads(server, scale, repeats, echo)}\n\n{explored(server, repeats, echo)}"
+    """Return the results of both comparisons."""
+    heads = compare_heads(server, scale, repeats, echo)
+    exploration = compare_exploration(server, repeats, echo)
+    return f"{heads}\n\n{exploration}"
 
 
-def explored(server: BenchServer, repeats: int, echo: Echo) -> str:
-    """One run over heads on several layers, beside a run for each, over the tables of the other
-    comparison.
+def compare_exploration(server: BenchServer, repeats: int, echo: Echo) -> str:
+    """Compare one run over heads on several layers with a run for each layer.
+
+    The tables are those of the other comparison.
     """
-    one, each = dict[int, float](), dict[int, float]()
+    joint_seconds: dict[int, float] = {}
+    separate_seconds: dict[int, float] = {}
     with server.session() as session, session.cursor() as cursor:
         cursor.execute(EXPLORE, ([*LAYERS], "t_layers", CLASSES))
-        some = {
+        selections = {
             "t_explored": [*range(1, len(LAYERS) + 1)],
             **{f"t_layer_{n}": [n + 1] for n in range(len(LAYERS))},
         }
-        for name, models in some.items():
+        for name, models in selections.items():
             cursor.execute(COMBINE, ("t_layers", name, models, WORKLOAD.configs[0].compile_params))
 
-        def seconds(name: str, budget: int | None) -> float:
+        def time_fit(name: str, budget: int | None) -> float:
             cursor.execute(f"DROP TABLE IF EXISTS {name}_m, {name}_m_info, {name}_m_summary")
             cursor.execute(ANEW)
             began = time.perf_counter()
             cursor.execute(FIT, ("t_packed", f"{name}_m", name, EPOCHS, "t_packed_valid", budget))
             return time.perf_counter() - began
 
-        whole, *alone = some
+        joint_selection, *separate_selections = selections
         for number in range(repeats):
-            one[number] = seconds(whole, STORED)
-            each[number] = sum(seconds(name, PLAIN) for name in alone)
+            joint_seconds[number] = time_fit(joint_selection, STORED)
+            separate_seconds[number] = sum(time_fit(name, PLAIN) for name in separate_selections)
             echo(
-                f"  one run over {len(LAYERS)} layers: {one[number]:.1f} s, a run for each: "
-                f"{each[number]:.1f} s"
+                f"  one run over {len(LAYERS)} layers: {joint_seconds[number]:.1f} s, "
+                f"a run for each: {separate_seconds[number]:.1f} s"
             )
-    spans = [Span.from_values(list(found.values())).text(1) for found in (one, each)]
-    faster = ratios(each, one)
+    spans = [
+        Span.from_values(list(seconds_by_turn.values())).text(1)
+        for seconds_by_turn in (joint_seconds, separate_seconds)
+    ]
+    faster = ratios(separate_seconds, joint_seconds)
     assert faster is not None
     return (
         f"The same head on {len(LAYERS)} of these layers, {EPOCHS} epochs: one run took {spans[0]} "
@@ -144,17 +154,16 @@ def explored(server: BenchServer, repeats: int, echo: Echo) -> str:
     )
 
 
-def heads(server: BenchServer, scale: str, repeats: int, echo: Echo) -> str:
-    """What both ways took, and how far apart their metrics are."""
-    job = bench_server.load(server, WORKLOAD, scale, [weights(units) for units, _ in HEADS])
+def compare_heads(server: BenchServer, scale: str, repeats: int, echo: Echo) -> str:
+    """Compare the times and the metrics of runs with and without stored activations."""
+    job = bench_server.load(server, WORKLOAD, scale, [draw_weights(units) for units, _ in HEADS])
     seconds: dict[int | None, dict[int, float]] = {PLAIN: {}, STORED: {}}
     furthest = 0.0
     with server.session() as session, session.cursor() as cursor:
         bench_server.pack(session, job)
-        for number in range(
-            -1, repeats
-        ):  # one turn before, so that a nursery is there, and the machine is warm
-            found: list[npt.NDArray[np.float64]] = []
+        # An extra turn starts the fork server and warms up the machine.
+        for number in range(-1, repeats):
+            metrics: list[npt.NDArray[np.float64]] = []
             for way in (PLAIN, STORED):
                 cursor.execute(
                     f"DROP TABLE IF EXISTS {job.output}, {job.output}_info, {job.output}_summary"
@@ -164,24 +173,24 @@ def heads(server: BenchServer, scale: str, repeats: int, echo: Echo) -> str:
                 cursor.execute(
                     FIT, (job.packed, job.output, job.selection, job.epochs, job.packed_valid, way)
                 )
-                took = time.perf_counter() - began
-                seconds[way] |= {number: took} if number >= 0 else {}
+                duration = time.perf_counter() - began
+                seconds[way] |= {number: duration} if number >= 0 else {}
                 cursor.execute(LAST)
                 cursor.execute(METRICS, cursor.fetchone())
-                found.append(np.array([value for (value,) in cursor]))
-                echo(f"  {'plain' if way == PLAIN else 'stored'}: {took:.1f} s")
-            furthest = max(furthest, float(np.abs(found[0] - found[1]).max()))
+                metrics.append(np.array([value for (value,) in cursor]))
+                echo(f"  {'plain' if way == PLAIN else 'stored'}: {duration:.1f} s")
+            furthest = max(furthest, float(np.abs(metrics[0] - metrics[1]).max()))
     return report(seconds[PLAIN], seconds[STORED], furthest, job.epochs, scale)
 
 
 def report(
     plain: dict[int, float], stored: dict[int, float], furthest: float, epochs: int, scale: str
 ) -> str:
-    """A sentence."""
-    spans = [Span.from_values(list(each.values())).text(1) for each in (plain, stored)]
+    """Return the result as text."""
+    spans = [Span.from_values(list(seconds.values())).text(1) for seconds in (plain, stored)]
     faster = ratios(plain, stored)
     assert faster is not None
-    layers, rows = len([*front()]), f"{WORKLOAD.rows_at(scale):,}"
+    layers, rows = len([*make_frozen_layers()]), f"{WORKLOAD.rows_at(scale):,}"
     return (
         f"{len(HEADS)} heads on {layers} frozen layers, {epochs} epochs over {rows} rows: "
         f"{spans[0]} s where the layers are computed in each epoch, {spans[1]} s where that is "

@@ -1,9 +1,11 @@
-"""The whole product on a GPU: how busy the device is while rows come from tables, and what more
-trainers on it, numbers of half the size, and training states side by side gain there.
+"""Measure whole runs on a GPU.
 
-Whether the device is busy is what its driver says: the share of time in which it executed anything,
-looked at ten times a second. It counts from when each trainer has compiled until the first of them
-has no visit left.
+The measurements are the utilization of the device while rows come from tables, and the gains of
+more trainers, of numbers of half the size, and of training states side by side.
+
+The utilization is the share of time in which the device executed anything, as its driver reports
+it, sampled ten times a second. It counts from the time when each trainer has compiled, until the
+first of them has no visit left.
 """
 
 from __future__ import annotations
@@ -39,17 +41,18 @@ FRAMEWORKS = ("jax", "torch", "tensorflow")
 EVERY_MS = 100
 INPUTS, CLASSES = 20, 3
 PERCEPTRONS = (((64, 32), 32), ((256, 128), 64), ((1024, 512), 128))
-"""Hidden units, and rows of a batch, of networks whose states are trained side by side."""
+"""Hidden units, and rows of a batch, of networks whose states train side by side."""
 ALONE, SIDE_BY_SIDE = {"jax": "scan", "torch": "captured"}, ("fused_8", "fused_32")
 FORMS = ("eager", "graph", "captured")
-"""Those of PyTorch."""
+"""The forms of PyTorch."""
 FUSED_ROWS, FUSED_BUFFERS, FUSED_PASSES, TURNS = 8_192, 2, 2, 3
 NEW: Json = {"source": "new", "seed": 0}
 
 
-def normalised(width: int) -> str:
-    """Six convolutions with normalisation over pictures of 32 x 32 x 3, in three sizes, each twice
-    as wide.
+def make_convolutional(width: int) -> str:
+    """Return a network of six convolutions with normalisation, over pictures of 32 x 32 x 3.
+
+    Its three stages have two convolutions each, and each stage is twice as wide as the last one.
     """
     layers: list[Json] = []
     for stage in range(3):
@@ -71,7 +74,7 @@ PICTURES = Workload(
     rows=16_384,
     validation=1_024,
     classes=10,
-    architectures=(normalised(128),),
+    architectures=(make_convolutional(128),),
     configs=grid(1, ["Adam"], [3e-3, 1e-3, 3e-4, 1e-4], [256]),
     epochs=2,
     small_rows=512,
@@ -89,22 +92,22 @@ NUMBERS = Workload(
     small_rows=512,
 )
 PASSES = {PICTURES.key: 3, NUMBERS.key: 16}
-"""Over the rows of a segment in each visit."""
+"""Passes over the rows of a segment in each visit."""
 
 
 class Way(NamedTuple):
-    """A run: by which framework, how many trainers share the device, and the policy of its
-    numbers.
-    """
+    """The settings of a run."""
 
     framework: str
-    workers: int
-    policy: str | None = None
+    workers: int  # number of trainers that share the device
+    policy: str | None = None  # the dtype policy
 
 
 WAYS = {
     PICTURES.key: [
-        Way(name, *how) for name in FRAMEWORKS for how in ((1,), (2,), (2, "mixed_bfloat16"))
+        Way(name, *options)
+        for name in FRAMEWORKS
+        for options in ((1,), (2,), (2, "mixed_bfloat16"))
     ],
     NUMBERS.key: [Way(name, 1) for name in ALONE],
 }
@@ -112,22 +115,19 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to: seconds of all of it, and what is told of its visits when all was
-    compiled: the seconds until a trainer had no more of them, the share of that in which the device
-    was busy, seconds of one, rows a second. And the most memory of the device in MB, and the forms
-    of its loops."""
+    """The measurements of a run."""
 
     way: Way
-    wall: float
-    compiled: float
-    busy: float
-    visit: float
-    rate: float
-    memory: float
-    forms: str
+    wall: float  # seconds
+    compiled: float  # seconds from the end of compilation to the end of a trainer's last visit
+    busy: float  # share of this time in which the device was busy
+    visit: float  # median seconds of a visit after compilation
+    rate: float  # rows a second after compilation
+    memory: float  # peak memory of the device in MB
+    forms: str  # forms of the training loops
 
     def line(self) -> str:
-        """As a row of the table."""
+        """Return a row of the table."""
         way = self.way
         return (
             f"| {way.framework} | {way.workers} | {way.policy or 'float32'} | {self.wall:.1f} | "
@@ -137,46 +137,44 @@ class Outcome:
 
 
 class Sample(NamedTuple):
-    """What the driver said: the percentage of time in which the device was busy, and MB of its
-    memory in use.
-    """
+    """A sample of the driver."""
 
-    time: float
-    busy: float
-    memory: float
+    time: float  # seconds since the epoch
+    busy: float  # percentage of time in which the device was busy
+    memory: float  # used memory in MB
 
 
 def measure_gpu(server: BenchServer, scale: str, echo: Echo) -> str:
-    """All that was seen, as text."""
-    device = found()
+    """Return all measurements as text."""
+    device = find_device()
     if device is None:
         raise SystemExit("this machine has no GPU that nvidia-smi lists")
-    usable = [framework for framework in FRAMEWORKS if works(framework)]
+    usable = [framework for framework in FRAMEWORKS if has_device(framework)]
     echo(f"  {device}; {', '.join(usable)}")
     parts = [f"{device}."]
     for workload in (PICTURES, NUMBERS):
         parts += [
             f"{workload.title[0].upper()}{workload.title[1:]}:",
-            runs_of(server, scale, workload, usable, echo),
+            compare_ways(server, scale, workload, usable, echo),
         ]
-    together = [framework for framework in ALONE if framework in usable]
-    if together:
+    fusable = [framework for framework in ALONE if framework in usable]
+    if fusable:
         parts += [
             "Rows a second of a trainer alone, one state after another and several side by side:"
         ]
-        parts += [fusion(together, echo)]
+        parts += [compare_fusion(fusable, echo)]
     if "torch" in usable:
         parts += [
             "Rows a second of a trainer alone with PyTorch, by the form of its loop:",
-            forms(echo),
+            compare_forms(echo),
         ]
     return "\n\n".join(parts)
 
 
-def found() -> str | None:
-    """What the driver calls the device."""
+def find_device() -> str | None:
+    """Return the driver's name of the device; None without one."""
     try:
-        asked = [
+        command = [
             "nvidia-smi",
             "--query-gpu=name,driver_version",
             "--format=csv,noheader",
@@ -184,14 +182,15 @@ def found() -> str | None:
             DEVICE,
         ]
         return (
-            subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip() or None
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+            or None
         )
     except (OSError, subprocess.CalledProcessError):
         return None
 
 
-def works(framework: str) -> bool:
-    """Whether a trainer with this framework finds the device."""
+def has_device(framework: str) -> bool:
+    """Return whether a trainer with a framework finds the device."""
     try:
         with Peer(framework, gpu=DEVICE) as peer:
             return any(not name.startswith("CPU") for name in peer.hello["devices"])
@@ -199,16 +198,16 @@ def works(framework: str) -> bool:
         return False
 
 
-def runs_of(
+def compare_ways(
     server: BenchServer,
     scale: str,
     workload: Workload,
     usable: Sequence[str],
     echo: Echo,
 ) -> str:
-    """The same model selection in each way."""
+    """Run the same model selection in each way; return a table."""
     if scale != REPORT and workload is PICTURES:
-        workload = replace(workload, architectures=(normalised(4),))
+        workload = replace(workload, architectures=(make_convolutional(4),))
     job = load(server, workload, scale, [None])
     with server.session() as session, session.cursor() as cursor:
         pack(session, job)
@@ -224,7 +223,7 @@ def runs_of(
     for way in WAYS[workload.key]:
         if way.framework in usable:
             lines.append(
-                ran(server, job, workload.rows_at(scale) * PASSES[workload.key], way).line()
+                run_way(server, job, workload.rows_at(scale) * PASSES[workload.key], way).line()
             )
             echo(f"  {lines[-1]}")
     return "\n".join(lines)
@@ -240,20 +239,24 @@ VISITS = """
     FROM done d WHERE d.ended_at > (SELECT max(o.first) FROM done o)
         AND d.ended_at <= (SELECT min(o.last) FROM done o)
     ORDER BY d.ended_at"""
-"""Those that ended when each trainer had compiled the one program for its first one, and while all
-had some.
-"""
+"""The visits that ended after each trainer had compiled the program, and while all had visits."""
 
 
-def ran(server: BenchServer, job: Job, rows: int, how: Way) -> Outcome:
-    """A run of the job in this way, whose visits go through so many rows for each configuration and
-    iteration.
+def run_way(server: BenchServer, job: Job, rows: int, way: Way) -> Outcome:
+    """Run a job in a way.
+
+    Args:
+        rows: rows that the visits of a configuration read in an iteration.
     """
-    named: dict[str, Any] = {"use_gpus": True, "workers": how.workers, "dtype_policy": how.policy}
-    asked = replace(job, framework=how.framework, settings=named)
-    with server.session() as session, watched() as samples:
+    settings: dict[str, Any] = {
+        "use_gpus": True,
+        "workers": way.workers,
+        "dtype_policy": way.policy,
+    }
+    way_job = replace(job, framework=way.framework, settings=settings)
+    with server.session() as session, sample_device() as samples:
         began = time.perf_counter()
-        run_id = fit(session, asked)
+        run_id = fit(session, way_job)
         wall = time.perf_counter() - began
     with server.session() as session, session.cursor() as cursor:
         cursor.execute(VISITS, (run_id,))
@@ -261,7 +264,7 @@ def ran(server: BenchServer, job: Job, rows: int, how: Way) -> Outcome:
     begin, end = min(visit[0] for visit in visits), visits[-1][1]
     inside = [sample for sample in samples if begin <= sample.time <= end]
     return Outcome(
-        way=how,
+        way=way,
         wall=wall,
         compiled=end - begin,
         busy=statistics.fmean(sample.busy for sample in inside) / 100 if inside else float("nan"),
@@ -273,8 +276,8 @@ def ran(server: BenchServer, job: Job, rows: int, how: Way) -> Outcome:
 
 
 @contextmanager
-def watched() -> Iterator[list[Sample]]:
-    """What the driver says of the device, until the block ends."""
+def sample_device() -> Iterator[list[Sample]]:
+    """Yield a list that is filled with samples of the device until the block ends."""
     command = [
         "nvidia-smi",
         "--query-gpu=timestamp,utilization.gpu,memory.used",
@@ -285,7 +288,7 @@ def watched() -> Iterator[list[Sample]]:
         [*command, "-i", DEVICE, "-lms", str(EVERY_MS)], stdout=subprocess.PIPE, text=True
     ) as process:
         reader = threading.Thread(
-            target=lambda: samples.extend(map(sampled, csv.reader(process.stdout or ())))
+            target=lambda: samples.extend(map(read_sample, csv.reader(process.stdout or ())))
         )
         reader.start()
         try:
@@ -295,20 +298,18 @@ def watched() -> Iterator[list[Sample]]:
             reader.join()
 
 
-def sampled(fields: Sequence[str]) -> Sample:
-    """A line of nvidia-smi, whose times are local.
+def read_sample(fields: Sequence[str]) -> Sample:
+    """Return the sample in a line of nvidia-smi, whose times are local.
 
-    >>> sampled(["1970/01/01 00:00:01.500", " 97", " 1024"])._replace(time=0.0)
+    >>> read_sample(["1970/01/01 00:00:01.500", " 97", " 1024"])._replace(time=0.0)
     Sample(time=0.0, busy=97.0, memory=1024.0)
     """
     time_of_sample = datetime.strptime(fields[0], "%Y/%m/%d %H:%M:%S.%f").astimezone()
     return Sample(time_of_sample.timestamp(), float(fields[1]), float(fields[2]))
 
 
-def fusion(frameworks: Sequence[str], echo: Echo) -> str:
-    """Rows a second of states of one program, one after another and side by side, by a trainer
-    alone.
-    """
+def compare_fusion(frameworks: Sequence[str], echo: Echo) -> str:
+    """Compare the rows a second of states that train one after another and side by side."""
     lines = [
         "| framework | hidden units | rows of a batch | states | one after another | side by side "
         "| gain |",
@@ -317,73 +318,86 @@ def fusion(frameworks: Sequence[str], echo: Echo) -> str:
     for framework in frameworks:
         with Peer(framework, gpu=DEVICE) as peer:
             peer.socket.settimeout(None)
-            peer.load("d", buffers(), 1 << 30)
+            peer.load("d", make_buffers(), 1 << 30)
             for hidden, batch in PERCEPTRONS:
-                described = of_perceptron(hidden)
-                alone = statistics.median(rates(peer, described, batch, ALONE[framework], 1))
+                program_json = make_program(hidden)
+                single_rate = statistics.median(
+                    measure_rates(peer, program_json, batch, ALONE[framework], 1)
+                )
                 units = " and ".join(map(str, hidden))
                 for form in SIDE_BY_SIDE:
                     lanes = LANES[form]
-                    together = statistics.median(rates(peer, described, batch, form, lanes))
-                    gain = f"{alone:,.0f} | {together:,.0f} | {together / alone:.1f}"
+                    fused_rate = statistics.median(
+                        measure_rates(peer, program_json, batch, form, lanes)
+                    )
+                    gain = (
+                        f"{single_rate:,.0f} | {fused_rate:,.0f} | {fused_rate / single_rate:.1f}"
+                    )
                     lines.append(f"| {framework} | {units} | {batch} | {lanes} | {gain} |")
                     echo(f"  {lines[-1]}")
     return "\n".join(lines)
 
 
-def forms(echo: Echo) -> str:
-    """Rows a second of a state, by a trainer with PyTorch alone."""
+def compare_forms(echo: Echo) -> str:
+    """Compare the rows a second of PyTorch by the form of its training loop."""
     lines = [
         f"| hidden units | rows of a batch | {' | '.join(FORMS)} |",
         f"|---|---:|{'---:|' * len(FORMS)}",
     ]
     with Peer("torch", gpu=DEVICE) as peer:
         peer.socket.settimeout(None)
-        peer.load("d", buffers(), 1 << 30)
+        peer.load("d", make_buffers(), 1 << 30)
         for hidden, batch in PERCEPTRONS:
-            described = of_perceptron(hidden)
-            made = (statistics.median(rates(peer, described, batch, form, 1)) for form in FORMS)
+            program_json = make_program(hidden)
+            row_rates = (
+                statistics.median(measure_rates(peer, program_json, batch, form, 1))
+                for form in FORMS
+            )
             units = " and ".join(map(str, hidden))
-            lines.append(f"| {units} | {batch} | {' | '.join(f'{rate:,.0f}' for rate in made)} |")
+            lines.append(
+                f"| {units} | {batch} | {' | '.join(f'{rate:,.0f}' for rate in row_rates)} |"
+            )
             echo(f"  {lines[-1]}")
     return "\n".join(lines)
 
 
-def rates(peer: Peer, described: Json, batch: int, form: str, states: int) -> Iterator[float]:
-    """Rows a second of all states together, several times; what compiles is not counted."""
-    asked, passes = (
+def measure_rates(
+    peer: Peer, program_json: Json, batch: int, form: str, states: int
+) -> Iterator[float]:
+    """Yield the rows a second of all states together, several times, without compilation."""
+    forms, passes = (
         {"use": form, "remaining_rows": 0, "known": {}},
         trainer_peer.fit(batch, FUSED_PASSES),
     )
     for turn in range(TURNS + 1):
         if states == 1:
-            peer.begin("train", described, NEW, fit=passes, order=place(), forms=asked)
+            peer.begin("train", program_json, NEW, fit=passes, order=place(), forms=forms)
         else:
             visits = [{"dataset": "d", "order": place()}]
             for key in range(states):
                 more: dict[str, Any] = {
                     "fit": passes,
-                    "forms": asked,
+                    "forms": forms,
                     "visits": visits,
                     "result_key": f"state {key}",
                 }
-                peer.begin("fusion", described, {**NEW, "seed": key}, beside=bool(key), **more)
+                peer.begin("fusion", program_json, {**NEW, "seed": key}, beside=bool(key), **more)
         began = time.perf_counter()
         peer.ask({"do": "finish"})
         if turn:
             yield states * FUSED_ROWS * FUSED_BUFFERS * FUSED_PASSES / (time.perf_counter() - began)
 
 
-def of_perceptron(hidden: Sequence[int]) -> Json:
-    """The program of one with so many hidden units, as the wire has it."""
+def make_program(hidden: Sequence[int]) -> Json:
+    """Return the program of a perceptron in the wire protocol."""
     return program(
         json.loads(perceptron(INPUTS, hidden, CLASSES)),
         targets=[{"kind": "onehot", "classes": CLASSES}],
     )
 
 
-def buffers() -> list[list[tuple[str, np.ndarray]]]:
-    """Rows as the wire has them."""
+def make_buffers() -> list[list[tuple[str, np.ndarray]]]:
+    """Return rows in the wire protocol."""
     rng = np.random.default_rng(1)
-    drawn = [numeric(rng, FUSED_ROWS) for _ in range(FUSED_BUFFERS)]
-    return [[("x", x), ("y", np.eye(CLASSES, dtype=np.int16)[y])] for x, y in drawn]
+    batches = [numeric(rng, FUSED_ROWS) for _ in range(FUSED_BUFFERS)]
+    return [[("x", x), ("y", np.eye(CLASSES, dtype=np.int16)[y])] for x, y in batches]

@@ -1,9 +1,7 @@
-"""Greenplum beside PostgreSQL: three segments of either on this machine, the same rows, the same
-order of visits.
+"""Compare Greenplum with PostgreSQL: three segments on this machine, the same rows and visit order.
 
-It needs a Greenplum that somebody has started (see CONTRIBUTING.md for what the variable
-CEREBRO_TEST_GREENPLUM_URL names). Where there is one, the report has its ratios; this tells more of
-a single workload:
+It needs a running Greenplum; see CONTRIBUTING.md for the variable CEREBRO_TEST_GREENPLUM_URL. The
+report contains the ratios if there is one. This command prints more about a single workload:
 
     PYTHONPATH=tests/support .venv/bin/python -m bench.greenplum_beside B 3
 """
@@ -25,7 +23,7 @@ from psycopg2.extensions import connection as Connection
 from bench import bench_server, ours
 from bench.bench_server import BenchServer
 from bench.job import Job
-from bench.weights import drawn
+from bench.weights import draw_weights
 from bench.workloads import REPORT, WORKLOADS, Workload
 
 SEGMENTS = 3
@@ -35,7 +33,7 @@ SETTINGS: dict[str, Any] = {"schedule": "rotation", "workers": SEGMENTS}
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two servers, with the job as it stands there."""
+    """One of the two servers, with its job."""
 
     name: str
     server: BenchServer
@@ -44,53 +42,55 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """Both servers, PostgreSQL first, and the seconds of their calls, turn by turn."""
+class Comparison:
+    """Both servers, PostgreSQL first, and the seconds of their calls by turn."""
 
     sides: list[Side]
     turns: list[list[float]]
 
     @property
     def ratios(self) -> list[float]:
-        """How many times as long Greenplum takes, in each turn."""
+        """The time of Greenplum relative to that of PostgreSQL in each turn."""
         return [greenplum_time / postgresql_time for postgresql_time, greenplum_time in self.turns]
 
 
 def main() -> None:
-    """Measure the workload that the command line names, as often as it says."""
+    """Measure the workload of the command line, in the given number of turns."""
     workload = WORKLOADS[sys.argv[1]]
     with (
         bench_server.start_server(print) as server,
-        compare_servers(server, workload, REPORT, int(sys.argv[2])) as found,
+        compare_servers(server, workload, REPORT, int(sys.argv[2])) as comparison,
     ):
-        _tell(found, workload)
+        _print_comparison(comparison, workload)
 
 
 @contextmanager
 def compare_servers(
     server: BenchServer, workload: Workload, scale: str, repeats: int
-) -> Iterator[Beside]:
-    """A workload on both servers, whose tables are there within the block; an error where no
-    Greenplum is there.
+) -> Iterator[Comparison]:
+    """Yield the comparison of a workload on both servers, whose tables exist within the block.
+
+    Raises:
+        RuntimeError: there is no Greenplum.
     """
     if not greenplum.given():
         raise RuntimeError(greenplum.MISSING)
     workload = replace(workload, segments=SEGMENTS)
     with greenplum.database("cerebro_beside") as database:
-        there = replace(server, url=database.url, superuser_url=database.superuser_url)
-        weights = drawn(workload.architectures, server.folder)
+        greenplum_server = replace(server, url=database.url, superuser_url=database.superuser_url)
+        weights = draw_weights(workload.architectures, server.folder)
         sides = [
-            _loaded(name, where, workload, scale, weights)
-            for name, where in zip(NAMES, (server, there), strict=True)
+            _load_side(name, side_server, workload, scale, weights)
+            for name, side_server in zip(NAMES, (server, greenplum_server), strict=True)
         ]
-        _same_rows(sides)
+        _copy_rows(sides)
         for side in sides:  # not counted: it times the forms of the programs
             _fit(side)
-        _same_forms(sides)
-        yield Beside(sides, [[_fit(side)[0] for side in sides] for _ in range(repeats)])
+        _copy_form_timings(sides)
+        yield Comparison(sides, [[_fit(side)[0] for side in sides] for _ in range(repeats)])
 
 
-def _loaded(
+def _load_side(
     name: str, server: BenchServer, workload: Workload, scale: str, weights: list[bytes]
 ) -> Side:
     job = replace(bench_server.load(server, workload, scale, weights), settings=SETTINGS)
@@ -99,38 +99,40 @@ def _loaded(
         return Side(name, server, job, bench_server.pack(session, job))
 
 
-def _same_rows(sides: list[Side]) -> None:
-    """Give PostgreSQL the packed rows of Greenplum, keys of segments included."""
-    to, source = sides
+def _copy_rows(sides: list[Side]) -> None:
+    """Copy the packed rows of Greenplum to PostgreSQL, with the keys of segments."""
+    target, source = sides
     for table in (source.job.packed, source.job.packed_valid):
-        with to.server.session() as session, session.cursor() as cursor:
+        with target.server.session() as session, session.cursor() as cursor:
             cursor.execute(f"TRUNCATE {table}")
-        _copied(
+        _copy_table(
             source,
-            to,
+            target,
             f"COPY {table} TO STDOUT (FORMAT binary)",
             f"COPY {table} FROM STDIN (FORMAT binary)",
         )
 
 
-def _same_forms(sides: list[Side]) -> None:
-    """Give Greenplum the timings of forms that PostgreSQL has found: bits depend on the form."""
-    source, to = sides
-    with to.server.session(superuser=True) as session, session.cursor() as cursor:
+def _copy_form_timings(sides: list[Side]) -> None:
+    """Copy the form timings of PostgreSQL to Greenplum, because bits depend on the form."""
+    source, target = sides
+    with target.server.session(superuser=True) as session, session.cursor() as cursor:
         cursor.execute("DELETE FROM cerebro.form_timing")
-    _copied(source, to, "COPY cerebro.form_timing TO STDOUT", "COPY cerebro.form_timing FROM STDIN")
+    _copy_table(
+        source, target, "COPY cerebro.form_timing TO STDOUT", "COPY cerebro.form_timing FROM STDIN"
+    )
 
 
-def _copied(source: Side, to: Side, out: str, into: str) -> None:
+def _copy_table(source: Side, target: Side, out: str, into: str) -> None:
     with tempfile.TemporaryFile() as file:
-        for side, statement in ((source, out), (to, into)):
+        for side, statement in ((source, out), (target, into)):
             file.seek(0)
             with side.server.session(superuser=True) as session, session.cursor() as cursor:
                 cursor.copy_expert(statement, file)
 
 
 def _fit(side: Side) -> tuple[float, int]:
-    """Seconds of a call in a new session, its trainers' start included; the run."""
+    """Return the seconds of a call in a new session, with its trainers' start, and the run's id."""
     with side.server.session() as session:
         began = time.perf_counter()
         run_id = ours.fit(session, side.job)
@@ -143,9 +145,8 @@ def _weights(session: Connection, job: Job) -> list[tuple[int, bytes]]:
         return [(key, bytes(weights)) for key, weights in cursor.fetchall()]
 
 
-def _moved(session: Connection, job: Job) -> list[tuple[int, int, int]]:
-    """Per epoch: what the states of all visits came to in bytes, and what they should, the state of
-    one config after another taken from the log too."""
+def _sum_state_bytes(session: Connection, job: Job) -> list[tuple[int, int, int]]:
+    """Return the epochs with the bytes of all visits' states, as logged and as expected."""
     with session.cursor() as cursor:
         cursor.execute(
             "SELECT epoch, sum(state_bytes)::bigint, sum(largest * n)::bigint FROM ( SELECT "
@@ -161,7 +162,7 @@ def _moved(session: Connection, job: Job) -> list[tuple[int, int, int]]:
 
 
 def _forms(session: Connection, job: Job) -> list[tuple[str, int, int]]:
-    """Visits by the form of the training loop and its threads, on which bits depend."""
+    """Return the number of visits by form and threads, on which bits depend."""
     with session.cursor() as cursor:
         cursor.execute(
             "SELECT form, threads, count(*) FROM cerebro.visit"
@@ -171,7 +172,7 @@ def _forms(session: Connection, job: Job) -> list[tuple[str, int, int]]:
         return [(form, int(threads), int(visits)) for form, threads, visits in cursor.fetchall()]
 
 
-def _tell(measured: Beside, workload: Workload) -> None:
+def _print_comparison(measured: Comparison, workload: Workload) -> None:
     sides, ratios = measured.sides, measured.ratios
     print(
         f"\n{workload.key}: {workload.title}; {len(workload.configs)} configurations, {SEGMENTS} "
@@ -186,16 +187,16 @@ def _tell(measured: Beside, workload: Workload) -> None:
         f"  Greenplum / PostgreSQL: {statistics.median(ratios):.2f} ({min(ratios):.2f} to "
         f"{max(ratios):.2f})"
     )
-    found = []
+    weights = []
     for side in sides:
         with side.server.session() as session:
-            found.append(_weights(session, side.job))
+            weights.append(_weights(session, side.job))
             print(
                 f"  {side.name}, per epoch (epoch, bytes of states, configs x segments x state):"
-                f" {_moved(session, side.job)}"
+                f" {_sum_state_bytes(session, side.job)}"
             )
             print(f"  {side.name}, visits (form, threads, visits): {_forms(session, side.job)}")
-    print(f"  same weights, bit for bit: {found[0] == found[1]}")
+    print(f"  same weights, bit for bit: {weights[0] == weights[1]}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""A model selection for each of 50 groups in one run, beside one run for each group, one after the
-other; and one model for all rows beside one for each group, over real tables.
+"""Compare one run that selects models for 50 groups with a run for each group.
 
-Both runs try as many configurations of the same template for as many epochs. Of the runs by group
-some are made, before the one run and after it, and their median time counts for each of the others.
-The one run trains a model of all rows, too, which goes through as many rows as all groups together:
-so it stands beside the runs of groups alone, and beside these and one run over all rows.
+All runs try the same number of configurations of the same template for the same epochs. Only some
+of the runs of single groups are made, before and after the joint run; their median time stands for
+each of the others. The joint run trains a model of all rows as well, which reads as many rows as
+all groups together. Its time is therefore compared with the runs of groups, and with these and a
+run over all rows. One model for all rows is also compared with models for groups on real tables.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ TRAIN = """
         %s, 'y', %s, models => '{realmlp_simple}', columns => '* except g', configs => 2,
             epochs => 8, ensemble => 1,
         seed => 1, budget => '2 hours'"""
-SPLIT_SEED, HELD = 5, 0.25
+SPLIT_SEED, TEST_SHARE = 5, 0.25
 TABLES: Mapping[str, str] = {"chile": "region", "slid": "language", "computers": "ram"}
-"""Real tables, and what their rows are grouped by."""
+"""Real tables, and the columns that group their rows."""
 LEARN = """
     SELECT count(*) FROM cerebro.train(%s, %s, %s, split => %s, models => '{realmlp_simple}',
         configs => 3,
@@ -45,14 +45,12 @@ Echo = Callable[[str], None]
 
 
 def measure_groups(server: BenchServer, echo: Echo) -> str:
-    """What both comparisons have come to."""
-    return f"{timed(server, echo)}\n\n{compared(server, echo)}"
+    """Return the results of both comparisons."""
+    return f"{compare_times(server, echo)}\n\n{compare_metrics(server, echo)}"
 
 
-def compared(server: BenchServer, echo: Echo) -> str:
-    """How good one model and those of groups are, for rows of each group that neither was trained
-    on.
-    """
+def compare_metrics(server: BenchServer, echo: Echo) -> str:
+    """Compare the metrics of one model and of group models on the test rows of each group."""
     lines = [
         "| table | group | rows to train on | metric | one model | a model for each group |",
         "|---|---|---:|---|---:|---:|",
@@ -61,9 +59,9 @@ def compared(server: BenchServer, echo: Echo) -> str:
         for name, column in TABLES.items():
             table = TABLES_OF_PACKAGES[name]
             frame = table.frame()
-            held = np.random.default_rng(SPLIT_SEED).random(len(frame)) < HELD
-            write(session, name, frame[~held])
-            write(session, f"{name}_held", frame[held])
+            is_test_row = np.random.default_rng(SPLIT_SEED).random(len(frame)) < TEST_SHARE
+            write(session, name, frame[~is_test_row])
+            write(session, f"{name}_held", frame[is_test_row])
             for model, more in ((f"{name}_one", ""), (f"{name}_own", f", group_by => '{column}'")):
                 cursor.execute(f"{LEARN}{more})", (name, table.target, model, f"table {name}_held"))
                 echo(f"  {model} is trained")
@@ -71,7 +69,7 @@ def compared(server: BenchServer, echo: Echo) -> str:
                 SIDE_BY_SIDE,
                 (f"{name}_one", f"{name}_held", [column], f"{name}_own", f"{name}_held", [column]),
             )
-            found = {
+            metrics_by_group = {
                 str(group[column]): (metric, *values)
                 for group, metric, *values in cursor
                 if metric == COMPARED[table.task]
@@ -81,33 +79,34 @@ def compared(server: BenchServer, echo: Echo) -> str:
                 (f"{name}_own",),
             )
             for group, rows in sorted(cursor, key=lambda row: -row[1]):
-                metric, one, own = found[group]
+                metric, single_value, group_value = metrics_by_group[group]
                 lines.append(
-                    f"| `{name}` | {column} {group} | {rows} | {metric} | {one:.4g} | {own:.4g} |"
+                    f"| `{name}` | {column} {group} | {rows} | {metric} | {single_value:.4g} | "
+                    f"{group_value:.4g} |"
                 )
     return "\n".join(lines)
 
 
 class Turn(NamedTuple):
-    """Seconds of the one run, of runs of one group, and of a run over all rows."""
+    """Seconds of the runs of a turn."""
 
-    whole: float
-    each: Sequence[float]
-    rest: float
+    joint: float  # of the joint run
+    separate: Sequence[float]  # of runs of single groups
+    all_rows: float  # of a run over all rows
 
     @property
-    def others(self) -> float:
-        """What a run for each group takes; the first one compiles."""
-        return GROUPS * statistics.median(self.each)
+    def all_groups(self) -> float:
+        """The estimated seconds of a run for each group, of which the first one compiles."""
+        return GROUPS * statistics.median(self.separate)
 
     @property
     def ratios(self) -> tuple[float, float]:
-        """Of the one run to those of groups, and to these and one over all rows."""
-        return self.whole / self.others, self.whole / (self.others + self.rest)
+        """The joint run relative to those of groups, and to these and the one over all rows."""
+        return self.joint / self.all_groups, self.joint / (self.all_groups + self.all_rows)
 
 
-def timed(server: BenchServer, echo: Echo) -> str:
-    """Seconds of the one run, and of the runs by group, in turns."""
+def compare_times(server: BenchServer, echo: Echo) -> str:
+    """Compare the seconds of the joint run and of the runs of groups, in turns."""
     x, y = numeric(np.random.default_rng(DATA_SEED), GROUPS * ROWS)
     frame = pandas.DataFrame(x, columns=[f"x{number}" for number in range(x.shape[1])])
     frame = frame.assign(
@@ -117,35 +116,39 @@ def timed(server: BenchServer, echo: Echo) -> str:
         write(session, "grouped", frame)
         for number in range(SOME + 1):
             write(session, f"part_{number}", frame[frame.g == f"group {number}"])
-        turns = [_turn(session, echo) for _ in range(TURNS)]
-    alone, beside = (", ".join(f"{each.ratios[number]:.2f}" for each in turns) for number in (0, 1))
-    turn = sorted(turns, key=lambda each: each.ratios)[TURNS // 2]
+        turns = [_take_turn(session, echo) for _ in range(TURNS)]
+    separate_ratios, total_ratios = (
+        ", ".join(f"{turn.ratios[number]:.2f}" for turn in turns) for number in (0, 1)
+    )
+    turn = sorted(turns, key=lambda turn: turn.ratios)[TURNS // 2]
     return (
         f"{GROUPS} groups of {ROWS} rows, 2 configurations of 8 epochs for each: one run took "
-        f"{turn.whole:.1f} s, a run of one group {statistics.median(turn.each):.1f} s (median of "
-        f"{len(turn.each)}, {min(turn.each):.1f} to {max(turn.each):.1f} s), and so {GROUPS} of "
-        f"them about {turn.others:.0f} s: {turn.ratios[0]:.2f} of their time (in {TURNS} turns "
-        f"{alone}). With a run over all rows, whose model the one run has trained as well "
-        f"({turn.rest:.1f} s): {turn.ratios[1]:.2f} ({beside})."
+        f"{turn.joint:.1f} s, a run of one group {statistics.median(turn.separate):.1f} s (median "
+        f"of {len(turn.separate)}, {min(turn.separate):.1f} to {max(turn.separate):.1f} s), and so "
+        f"{GROUPS} of them about {turn.all_groups:.0f} s: {turn.ratios[0]:.2f} of their time (in "
+        f"{TURNS} turns {separate_ratios}). With a run over all rows, whose model the one run has "
+        f"trained as well ({turn.all_rows:.1f} s): {turn.ratios[1]:.2f} ({total_ratios})."
     )
 
 
-def _turn(session: Connection, echo: Echo) -> Turn:
-    _seconds(
-        session, f"{TRAIN})", f"part_{SOME}"
-    )  # so that a nursery is there, and the machine is warm
-    each = [_seconds(session, f"{TRAIN})", f"part_{number}") for number in range(SOME)]
-    whole = _seconds(session, f"{TRAIN}, group_by => 'g')", "grouped")
-    echo(f"  one run over {GROUPS} groups: {whole:.1f} s")
-    each += [_seconds(session, f"{TRAIN})", f"part_{number}") for number in range(SOME)]
-    echo(f"  a run of one group: {', '.join(f'{seconds:.1f}' for seconds in each)} s")
-    rest = _seconds(session, f"{TRAIN})", "grouped")
-    echo(f"  a run over all rows: {rest:.1f} s")
-    return Turn(whole, each, rest)
+def _take_turn(session: Connection, echo: Echo) -> Turn:
+    # The first call starts the fork server and warms up the machine.
+    _time_call(session, f"{TRAIN})", f"part_{SOME}")
+    separate = [_time_call(session, f"{TRAIN})", f"part_{number}") for number in range(SOME)]
+    joint = _time_call(session, f"{TRAIN}, group_by => 'g')", "grouped")
+    echo(f"  one run over {GROUPS} groups: {joint:.1f} s")
+    separate += [_time_call(session, f"{TRAIN})", f"part_{number}") for number in range(SOME)]
+    echo(f"  a run of one group: {', '.join(f'{seconds:.1f}' for seconds in separate)} s")
+    all_rows = _time_call(session, f"{TRAIN})", "grouped")
+    echo(f"  a run over all rows: {all_rows:.1f} s")
+    return Turn(joint, separate, all_rows)
 
 
-def _seconds(session: Connection, call: str, table: str) -> float:
-    """Of a call that trains a model, which is dropped: with another version there is more to do."""
+def _time_call(session: Connection, call: str, table: str) -> float:
+    """Return the seconds of a call that trains a model.
+
+    The model is dropped, because a second version would make the next call slower.
+    """
     model = f"model_{table}"
     with session.cursor() as cursor:
         began = time.perf_counter()

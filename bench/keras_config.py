@@ -1,4 +1,4 @@
-"""One configuration by plain Keras, as a user would write it: build, compile, fit, evaluate."""
+"""Build, train and evaluate one configuration with plain Keras, as a user would."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ Architectures = list[tuple[str, bytes]]
 
 
 def prepare(framework: str, cores: list[int] | None = None) -> Any:
-    """Import Keras on this framework, with as many threads as there are cores; `cores` ties the
-    process to some.
+    """Import Keras with a framework, with as many threads as cores.
+
+    Args:
+        cores: bind the process to these cores.
     """
     if cores is not None:
         os.sched_setaffinity(0, cores)
@@ -39,9 +41,7 @@ def prepare(framework: str, cores: list[int] | None = None) -> Any:
 
 
 def read(job: Job) -> tuple[tuple[Examples, Examples], Architectures, int]:
-    """Training and validation rows, architectures with initial weights, and how many bytes were
-    read.
-    """
+    """Return the training and validation rows, the architectures, and the number of bytes read."""
     session = job.connect()
     train, train_bytes = read_table(session, job.train)
     valid, valid_bytes = read_table(session, job.valid)
@@ -51,14 +51,14 @@ def read(job: Job) -> tuple[tuple[Examples, Examples], Architectures, int]:
 
 
 def read_architectures(session: Connection, table: str) -> Architectures:
-    """JSON and flat float32 weights, in the order of their numbers."""
+    """Return JSON and flat float32 weights of the architectures, in order."""
     with session.cursor() as cursor:
         cursor.execute(f"SELECT model_arch::text, model_weights FROM {table} ORDER BY model_id")
         return [(text, bytes(flat)) for text, flat in cursor.fetchall()]
 
 
 def one_hot(examples: Examples, classes: int) -> tuple[Any, Any]:
-    """Inputs and targets as a model takes them."""
+    """Return inputs and one-hot targets."""
     x, y = examples
     return x, np.eye(classes, dtype=np.float32)[y]
 
@@ -66,9 +66,9 @@ def one_hot(examples: Examples, classes: int) -> tuple[Any, Any]:
 def build(
     keras: Any, architecture: tuple[str, bytes], config: Config, settings: Mapping[str, Any]
 ) -> Any:
-    """A compiled model with its initial weights."""
+    """Return a compiled model with its initial weights."""
     model = keras.models.model_from_json(architecture[0])
-    model.set_weights(unflattened(architecture[1], [weight.shape for weight in model.weights]))
+    model.set_weights(unflatten(architecture[1], [weight.shape for weight in model.weights]))
     optimizer = {"class_name": config.optimizer, "config": {"learning_rate": config.learning_rate}}
     model.compile(
         optimizer=keras.optimizers.get(optimizer),
@@ -79,22 +79,24 @@ def build(
     return model
 
 
-def unflattened(flat: bytes, shapes: list[Any]) -> list[Any]:
-    """Arrays of these shapes from their elements one after another."""
-    values, arrays, at = np.frombuffer(flat, "<f4"), [], 0
+def unflatten(flat: bytes, shapes: list[Any]) -> list[Any]:
+    """Return arrays of shapes from their concatenated elements."""
+    values = np.frombuffer(flat, "<f4")
+    arrays = []
+    begin = 0
     for shape in shapes:
         size = int(np.prod(shape))
-        arrays.append(values[at : at + size].reshape(shape))
-        at += size
+        arrays.append(values[begin : begin + size].reshape(shape))
+        begin += size
     return arrays
 
 
-def flattened(arrays: list[Any]) -> bytes:
-    """Their elements one after another."""
+def flatten(arrays: list[Any]) -> bytes:
+    """Return the concatenated elements of arrays."""
     return b"".join(np.asarray(array, "<f4").tobytes() for array in arrays)
 
 
 def evaluate(model: Any, valid: tuple[Any, Any]) -> tuple[float, float]:
-    """Loss and accuracy."""
+    """Return loss and accuracy."""
     loss, accuracy = model.evaluate(*valid, batch_size=EVALUATION_BATCH, verbose=0)
     return float(loss), float(accuracy)

@@ -1,8 +1,8 @@
-"""A peer: plain Keras. The rows are read once, then one process, or several that share the
-configurations, train one configuration after another with `fit`.
+"""A peer: plain Keras. The rows are read once, and configurations are trained with `fit`.
 
-With several processes each is tied to a core of its own and takes the next configuration, those
-with most steps first, when it has done one: no core waits while there is work.
+One process trains one configuration after another, or several processes share them. Each of
+several processes is bound to a core of its own, and takes the next configuration, those with most
+steps first. No core waits while there are configurations.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ def main() -> None:
     order = sorted(range(len(job.configs)), key=lambda number: job.configs[number].batch_size)
     if job.processes == 1:
         keras = prepare(job.framework)
-        scores = [(n, *fitted(keras, job, n, architectures, train, valid)) for n in order]
+        scores = [(n, *fit_config(keras, job, n, architectures, train, valid)) for n in order]
     else:
-        scores = _in_processes(job, order, architectures, train, valid)
+        scores = _fit_in_processes(job, order, architectures, train, valid)
     result = Result(
         scores={n + 1: (loss, accuracy) for n, loss, accuracy in scores}, moved_bytes=received
     )
     write_result(result, result_path)
 
 
-def fitted(
+def fit_config(
     keras: Any,
     job: Job,
     number: int,
@@ -41,13 +41,13 @@ def fitted(
     train: tuple[Any, Any],
     valid: tuple[Any, Any],
 ) -> tuple[float, float]:
-    """Train one configuration; its loss and accuracy on the validation rows."""
-    config, model = job.configs[number], _model(keras, job, number, architectures)
-    model.fit(*train, batch_size=config.batch_size, epochs=job.epochs, verbose=0)
+    """Train one configuration; return its loss and accuracy on the validation rows."""
+    config, model = job.configs[number], _build_model(keras, job, number, architectures)
+    model.fit(*train, batch_size=config.batch_size, fit_epochs=job.epochs, verbose=0)
     return evaluate(model, valid)
 
 
-def epochs(
+def fit_epochs(
     keras: Any,
     job: Job,
     number: int,
@@ -55,21 +55,21 @@ def epochs(
     train: tuple[Any, Any],
     valid: tuple[Any, Any],
 ) -> Iterator[tuple[float, float]]:
-    """Train one configuration as long as somebody asks; its loss and accuracy after each epoch."""
-    config, model = job.configs[number], _model(keras, job, number, architectures)
+    """Train one configuration; yield its loss and accuracy after each epoch."""
+    config, model = job.configs[number], _build_model(keras, job, number, architectures)
     for _ in range(job.epochs):
         model.fit(*train, batch_size=config.batch_size, verbose=0)
         yield evaluate(model, valid)
 
 
-def _model(keras: Any, job: Job, number: int, architectures: Architectures) -> Any:
+def _build_model(keras: Any, job: Job, number: int, architectures: Architectures) -> Any:
     config = job.configs[number]
     keras.backend.clear_session()
     keras.utils.set_random_seed(job.seed + number)
     return build(keras, architectures[config.model - 1], config, job.settings)
 
 
-def _in_processes(
+def _fit_in_processes(
     job: Job,
     order: list[int],
     architectures: Architectures,
@@ -77,34 +77,32 @@ def _in_processes(
     valid: tuple[Any, Any],
 ) -> list[tuple[int, float, float]]:
     context = multiprocessing.get_context("fork")
-    waiting, done = context.SimpleQueue(), context.SimpleQueue()
+    pending, results = context.SimpleQueue(), context.SimpleQueue()
     for number in [*order, *[None] * job.processes]:
-        waiting.put(number)
+        pending.put(number)
 
     def work(process: int) -> None:
-        keras = prepare(job.framework, [core(process)])
-        while (number := waiting.get()) is not None:
-            done.put((number, *fitted(keras, job, number, architectures, train, valid)))
+        keras = prepare(job.framework, [choose_core(process)])
+        while (number := pending.get()) is not None:
+            results.put((number, *fit_config(keras, job, number, architectures, train, valid)))
 
-    forked(job, work)
-    found: list[tuple[int, float, float]] = []
-    while not done.empty():
-        found.append(done.get())
-    return found
+    run_processes(job, work)
+    scores: list[tuple[int, float, float]] = []
+    while not results.empty():
+        scores.append(results.get())
+    return scores
 
 
-def core(number: int) -> int:
-    """The core of this process' ones that the process of this number has for itself, where there
-    are as many.
-    """
+def choose_core(number: int) -> int:
+    """Return the core of the process with a number, its own one if there are enough."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[number % len(cores)]
 
 
-def forked(job: Job, work: Callable[[int], None]) -> None:
-    """Have each process of a job work, which is told its number, until all of them are done.
+def run_processes(job: Job, work: Callable[[int], None]) -> None:
+    """Run a function with its number in each process of a job, and wait for all of them.
 
-    Forked before any framework is imported, so that the rows are shared and not copied.
+    The processes are forked before any framework is imported, so that they share the rows.
     """
     context = multiprocessing.get_context("fork")
     workers = [context.Process(target=work, args=(number,)) for number in range(job.processes)]

@@ -1,6 +1,6 @@
-"""Measurements of single parts, each beside what it is compared with, and in turns with it.
+"""Measure single parts of the product, in turns with their references.
 
-Every function gives, for each repetition, the numbers of its rows of the table "must reach", in
+Every function yields, for each repetition, the numbers of its rows of the table "must reach", in
 their units.
 """
 
@@ -32,9 +32,11 @@ from bench.turns import prepare_job
 from bench.workloads import REPORT, WORKLOADS, Workload, grid, perceptron
 
 LONGEST_MILLISECONDS = 120_000
-"""After this a statement that is timed is given up."""
-SHORTEST_VISIT, LARGEST_STATE = 0.05, 1_000_000
-"""Of visits that are to keep all workers busy: seconds of training, and bytes."""
+"""Time limit of a timed statement."""
+MIN_VISIT_SECONDS = 0.05
+MAX_STATE_BYTES = 1_000_000
+"""Visits keep all workers busy if they take at least this time, with states of at most this size.
+"""
 PREDICTED_ROWS = 100
 MB = 1_000_000
 Numbers = Iterator[Sequence[float]]
@@ -69,12 +71,12 @@ LARGE = Workload(
 TINY = replace(
     WORKLOADS["F"], key="G", title="a trainer with a tiny model", epochs=60, small_epochs=60
 )
-"""For long enough that its memory is looked at."""
+"""A job that is long enough for a sample of the trainer's memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Where, how large and how often; and what becomes of messages."""
+    """The server, the scale, the number of repetitions and the output of the measurements."""
 
     server: BenchServer
     scale: str
@@ -82,52 +84,52 @@ class Bench:
     echo: Callable[[str], None]
 
     def rows(self, count: int) -> int:
-        """So many in the report, a twentieth of it for trying."""
+        """Return the number of rows at the scale: a twentieth at the small one."""
         return count if self.scale == REPORT else count // 20
 
-    def prepare_job(self, workload: Workload) -> Job:
-        """The tables of a workload."""
+    def prepare(self, workload: Workload) -> Job:
+        """Create the tables of a workload; return its job."""
         self.echo(f"  {workload.title}")
         return prepare_job(self.server, workload, self.scale)
 
-    def trained(self, job: Job, contender: Contender = OURS[0]) -> Attempt:
-        """One attempt of ours."""
+    def train(self, job: Job, contender: Contender = OURS[0]) -> Attempt:
+        """Return a successful attempt of ours."""
         attempt = run_attempt(self.server, job, contender, job.settings)
         if attempt.result is None:
             raise RuntimeError(f"the run failed: {attempt.reason}")
         return attempt
 
-    def bare(self, job: Job, framework: str) -> Loops:
-        """The bare loops of a job."""
+    def run_bare_loops(self, job: Job, framework: str) -> Loops:
+        """Return the times of the bare loops of a job."""
         loops, reason = run_bare_loops(self.server, job, framework)
         if loops is None:
             raise RuntimeError(f"the bare loops failed: {reason}")
         return loops
 
     def fastest(self, job: Job) -> Contender:
-        """Ours with the framework whose bare loops are the fastest, after a run in which the forms
-        were timed.
-        """
-        loops = {framework: self.bare(job, framework).seconds for framework in FRAMEWORKS}
+        """Return ours with the framework of the fastest bare loops; a run of it times the forms."""
+        loops = {framework: self.run_bare_loops(job, framework).seconds for framework in FRAMEWORKS}
         best = min(loops, key=lambda framework: loops[framework])
         contender = next(contender for contender in OURS if contender.framework == best)
-        self.trained(job, contender)
+        self.train(job, contender)
         return contender
 
 
-def whole_job(key: str, times: int, *ways: TrainerKind) -> Callable[[Bench], Numbers]:
-    """Time of a run of so many times the epochs of a workload, against the bare loops on the same
-    cores.
+def compare_job(key: str, times: int, *ways: TrainerKind) -> Callable[[Bench], Numbers]:
+    """Return a measurement of a run's time relative to the bare loops on the same cores.
+
+    Args:
+        times: factor for the epochs of the workload.
     """
 
     def measure_job(bench: Bench) -> Numbers:
         workload = WORKLOADS[key].longer(times)
-        job = bench.prepare_job(workload)
+        job = bench.prepare(workload)
         contender = bench.fastest(job)
         for _ in range(bench.repeats):
-            bare = bench.bare(job, contender.framework).seconds
+            bare = bench.run_bare_loops(job, contender.framework).seconds
             walls = [
-                way(bench.server, lambda: bench.trained(job, contender).usage.wall) for way in ways
+                way(bench.server, lambda: bench.train(job, contender).usage.wall) for way in ways
             ]
             bench.echo(
                 f"    {contender.name}: {', '.join(f'{wall:.2f}' for wall in walls)} s; bare "
@@ -138,28 +140,34 @@ def whole_job(key: str, times: int, *ways: TrainerKind) -> Callable[[Bench], Num
     return measure_job
 
 
-def fullness(bench: Bench) -> Numbers:
-    """What part of the workers' time, from the first visit of epoch 2 on, the bare loops take for
-    the same visits.
+def measure_fullness(bench: Bench) -> Numbers:
+    """Measure the time of the bare loops relative to the workers' time for the same visits.
+
+    It counts from the first visit of epoch 2 on.
     """
-    job = bench.prepare_job(FULL)
+    job = bench.prepare(FULL)
     contender = bench.fastest(job)
     for _ in range(bench.repeats):
-        first, *later = bench.bare(job, contender.framework).epochs
-        attempt = bench.trained(job, contender)
+        first, *later_epochs = bench.run_bare_loops(job, contender.framework).epochs
+        attempt = bench.train(job, contender)
         assert attempt.result is not None
         run_id = attempt.result.more["run_id"]
-        spent, seconds = (
-            _later_epochs(bench, run_id),
-            sum(later) + first * _late_part(bench, run_id),
+        worker_seconds, seconds = (
+            _measure_later_epochs(bench, run_id),
+            sum(later_epochs) + first * _measure_late_share(bench, run_id),
         )
-        bench.echo(f"    {contender.name}: {spent:.2f} s of all workers; bare {seconds:.2f} s")
-        yield [seconds / spent]
+        bench.echo(
+            f"    {contender.name}: {worker_seconds:.2f} s of all workers; bare {seconds:.2f} s"
+        )
+        yield [seconds / worker_seconds]
 
 
-def _later_epochs(bench: Bench, run_id: int) -> float:
-    """Seconds of all workers together, from the first visit of epoch 2 to the end of the last
-    visit; an error where visits are not as they should be."""
+def _measure_later_epochs(bench: Bench, run_id: int) -> float:
+    """Return the seconds of all workers from the first visit of epoch 2 to the end of the last one.
+
+    Raises:
+        RuntimeError: visits are too short, or states too large.
+    """
     with bench.server.session() as session, session.cursor() as cursor:
         cursor.execute(
             "SELECT count(DISTINCT worker_pid) * extract(epoch FROM max(ended_at) - "
@@ -167,7 +175,7 @@ def _later_epochs(bench: Bench, run_id: int) -> float:
             "epoch > 1 AND status = 'completed'",
             (run_id,),
         )
-        spent, state = cursor.fetchone()  # type: ignore[misc]
+        worker_seconds, state = cursor.fetchone()  # type: ignore[misc]
         cursor.execute(
             "SELECT min(seconds) FROM (SELECT avg(training_seconds) AS seconds FROM cerebro.visit"
             " WHERE run_id = %s AND epoch > 1 AND status = 'completed' GROUP BY mst_key) c",
@@ -175,17 +183,19 @@ def _later_epochs(bench: Bench, run_id: int) -> float:
         )
         (shortest,) = cursor.fetchone()  # type: ignore[misc]
     bench.echo(f"    visits from {1000 * shortest:.0f} ms on, states of {state:,} bytes")
-    if shortest < SHORTEST_VISIT or state > LARGEST_STATE:
+    if shortest < MIN_VISIT_SECONDS or state > MAX_STATE_BYTES:
         raise RuntimeError(
             f"visits took {1000 * shortest:.0f} ms with states of {state} bytes;"
-            f" expected at least {1000 * SHORTEST_VISIT:.0f} ms and at most {LARGEST_STATE} bytes"
+            f" expected at least {1000 * MIN_VISIT_SECONDS:.0f} ms and at most {MAX_STATE_BYTES}"
+            " bytes"
         )
-    return float(spent)
+    return float(worker_seconds)
 
 
-def _late_part(bench: Bench, run_id: int) -> float:
-    """What part of epoch 1 is made once epoch 2 of any configuration has begun, by what visits take
-    later on.
+def _measure_late_share(bench: Bench, run_id: int) -> float:
+    """Return the share of epoch 1 that is trained after the first visit of epoch 2.
+
+    Visits count with their mean times in later epochs.
     """
     with bench.server.session() as session, session.cursor() as cursor:
         cursor.execute(
@@ -204,11 +214,12 @@ def _late_part(bench: Bench, run_id: int) -> float:
     return float(part)
 
 
-def first_fit(bench: Bench) -> Numbers:
-    """Seconds of a fit in a new session beyond what the bare loops take: by kept trainers, and by
-    forks.
+def measure_first_fit(bench: Bench) -> Numbers:
+    """Measure the seconds of a fit in a new session beyond those of the bare loops.
+
+    The first number is for idle trainers, the second one for new trainers.
     """
-    job = bench.prepare_job(replace(WORKLOADS["F"], key="N"))
+    job = bench.prepare(replace(WORKLOADS["F"], key="N"))
     job = replace(job, framework=bench.fastest(job).framework)
 
     def fit() -> float:
@@ -218,7 +229,7 @@ def first_fit(bench: Bench) -> Numbers:
             return time.perf_counter() - began
 
     for _ in range(bench.repeats):
-        bare = bench.bare(job, job.framework).seconds
+        bare = bench.run_bare_loops(job, job.framework).seconds
         walls = [way(bench.server, fit) for way in (with_kept_trainers, with_new_trainers)]
         bench.echo(
             f"    {job.framework}: {', '.join(f'{wall:.2f}' for wall in walls)} s; bare {bare:.2f} "
@@ -227,17 +238,18 @@ def first_fit(bench: Bench) -> Numbers:
         yield [wall - bare for wall in walls]
 
 
-def predicting(bench: Bench) -> Numbers:
-    """Seconds from connecting to the end of a prediction of a hundred rows: by kept trainers, and
-    by forks.
+def measure_predicting(bench: Bench) -> Numbers:
+    """Measure the seconds from connecting to the end of a prediction of a hundred rows.
+
+    The first number is for idle trainers, the second one for new trainers.
     """
     workload = WORKLOADS["B"]
-    job = bench.prepare_job(
+    job = bench.prepare(
         replace(
             workload, key="P", rows=2000, small_rows=2000, epochs=1, configs=workload.configs[:1]
         )
     )
-    bench.trained(job)
+    bench.train(job)
     with bench.server.session() as session:
         write_table(session, "predict_rows", numeric(np.random.default_rng(2), PREDICTED_ROWS))
     call = (
@@ -247,52 +259,54 @@ def predicting(bench: Bench) -> Numbers:
     for _ in range(bench.repeats):
         ways = (with_kept_trainers, with_new_trainers)
         yield [
-            way(bench.server, lambda: timed(bench.server, call, "predicted", connecting=True))
+            way(
+                bench.server,
+                lambda: time_statement(bench.server, call, "predicted", connecting=True),
+            )
             for way in ways
         ]
     bench.server.value("DROP TABLE predict_rows")
 
 
-def further_trainer(bench: Bench) -> Numbers:
-    """MB that a second trainer shares with no other process before it has data; of the framework
-    where it is more.
-    """
+def measure_further_trainer(bench: Bench) -> Numbers:
+    """Measure the private MB of a second trainer without data, with the worse framework."""
     bench.echo("  a further trainer without data")
     with trainers.forbid_kept_trainers(bench.server):
         for _ in range(bench.repeats):
-            own = {framework: _own_megabytes(bench, framework) for framework in FRAMEWORKS}
-            bench.echo(
-                f"    MB: {', '.join(f'{framework} {size:.1f}' for framework, size in own.items())}"
-            )
-            yield [max(own.values())]
+            private = {
+                framework: _measure_private_megabytes(bench, framework) for framework in FRAMEWORKS
+            }
+            sizes = [f"{framework} {size:.1f}" for framework, size in private.items()]
+            bench.echo(f"    MB: {', '.join(sizes)}")
+            yield [max(private.values())]
 
 
-def _own_megabytes(bench: Bench, framework: str) -> float:
+def _measure_private_megabytes(bench: Bench, framework: str) -> float:
     request = json.dumps({"framework": framework, "trainers": 2})
     with bench.server.session() as first, bench.server.session() as second:
         for session in (first, second):
             with session.cursor() as cursor:
                 cursor.execute("SELECT cerebro.trainer_start(%s)", (request,))
         backend = second.info.backend_pid
-        own = [
+        private = [
             measure.measure_private_memory(process.pid)
             for process in trainers.list_trainers(bench.server)
             if process.parent == backend
         ]
-    if len(own) != 1 or not own[0]:
+    if len(private) != 1 or not private[0]:
         raise RuntimeError(
-            f"the private pages of a trainer cannot be read: {own} bytes; root can read them"
+            f"the private pages of a trainer cannot be read: {private} bytes; root can read them"
         )
-    return own[0] / MB
+    return private[0] / MB
 
 
-def memory_in_states(bench: Bench) -> Numbers:
-    """Memory of a trainer beyond that of one with a tiny model, in units of a large state."""
-    tiny, large = bench.prepare_job(TINY), bench.prepare_job(LARGE)
+def measure_memory(bench: Bench) -> Numbers:
+    """Measure the memory of a trainer beyond that with a tiny model, in units of a state."""
+    tiny, large = bench.prepare(TINY), bench.prepare(LARGE)
     with trainers.forbid_kept_trainers(bench.server):  # what another session took does not count
-        framework = bench.trained(tiny).usage.trainer
+        framework = bench.train(tiny).usage.trainer
         for _ in range(bench.repeats):
-            attempt = bench.trained(large)
+            attempt = bench.train(large)
             assert attempt.result is not None
             state = attempt.result.more["largest_state"]
             bench.echo(
@@ -302,8 +316,8 @@ def memory_in_states(bench: Bench) -> Numbers:
             yield [(attempt.usage.trainer - framework) / state]
 
 
-def packing(bench: Bench) -> Numbers:
-    """Time of packing 1,000,000 x 64 numbers against that of CREATE TABLE AS."""
+def measure_packing(bench: Bench) -> Numbers:
+    """Measure the time of packing 1,000,000 x 64 numbers relative to CREATE TABLE AS."""
     rows, rng = bench.rows(1_000_000), np.random.default_rng(1)
     bench.echo(f"  packing {rows:,} x 64")
     with bench.server.session() as session:
@@ -313,39 +327,44 @@ def packing(bench: Bench) -> Numbers:
             (rng.random((rows, 64), dtype=np.float32), np.arange(rows, dtype=np.int32) % 3),
         )
     for _ in range(bench.repeats):
-        copied = timed(
+        copied = time_statement(
             bench.server, "CREATE TABLE pack_copy AS SELECT * FROM pack_rows", "pack_copy"
         )
         call = (
             "SELECT training_preprocessor_dl('pack_rows', 'pack_out', 'y', 'x', n_segments => 2, "
             "seed => 1)"
         )
-        yield [timed(bench.server, call, "pack_out, pack_out_summary") / copied]
+        yield [time_statement(bench.server, call, "pack_out, pack_out_summary") / copied]
     bench.server.value("DROP TABLE pack_rows")
 
 
-def timed(server: BenchServer, statement: str, made: str, connecting: bool = False) -> float:
-    """Seconds of a statement in a new session, and of opening it where that counts; the tables that
-    it makes are dropped."""
+def time_statement(
+    server: BenchServer, statement: str, tables: str, connecting: bool = False
+) -> float:
+    """Return the seconds of a statement in a new session; drop the tables that it creates.
+
+    Args:
+        connecting: include the time of opening the session.
+    """
     connects = time.perf_counter()
     with server.session() as session, session.cursor() as cursor:
         cursor.execute("SET statement_timeout = %s", (LONGEST_MILLISECONDS,))
         began = connects if connecting else time.perf_counter()
         cursor.execute(statement)
         seconds = time.perf_counter() - began
-        cursor.execute(f"DROP TABLE {made}")
+        cursor.execute(f"DROP TABLE {tables}")
     return seconds
 
 
-def beside_greenplum(key: str) -> Callable[[Bench], Numbers]:
-    """Time of a whole job on Greenplum against that on PostgreSQL."""
+def compare_greenplum(key: str) -> Callable[[Bench], Numbers]:
+    """Return a measurement of a job's time on Greenplum relative to PostgreSQL."""
 
     def measure_job(bench: Bench) -> Numbers:
         workload = replace(WORKLOADS[key], key=f"{key}G")
         bench.echo(f"  {workload.title}, on Greenplum")
         with greenplum_beside.compare_servers(
             bench.server, workload, bench.scale, bench.repeats
-        ) as found:
-            yield from ([ratio] for ratio in found.ratios)
+        ) as comparison:
+            yield from ([ratio] for ratio in comparison.ratios)
 
     return measure_job

@@ -1,10 +1,10 @@
-"""A peer: MADlib's way to hop, made again from its description, without its SQL.
+"""A peer: MADlib's model hopping, reimplemented from its description, without its SQL.
 
-Two processes hold a segment each. An epoch has as many hops as there are configurations (or
-segments, where these are more); in a hop each segment trains another configuration: the model is
-rebuilt from its JSON and compiled, gets its weights, and is fitted buffer by buffer. Only weights
-go on, through a table, the optimizer begins anew; and all segments wait for the slowest before the
-next hop. At the end each model is rebuilt once more and evaluated.
+Two processes have a segment each. An epoch has as many hops as configurations, or as segments if
+these are more. In a hop each segment trains another configuration: the model is rebuilt from its
+JSON and compiled, gets its weights, and is fitted buffer by buffer. Only weights are passed on,
+through a table; the optimizer starts anew. All segments wait for the slowest one before the next
+hop. At the end each model is rebuilt once more and evaluated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bench.keras_config import (
     Architectures,
     build,
     evaluate,
-    flattened,
+    flatten,
     one_hot,
     prepare,
     read_architectures,
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 class _Segment:
-    """A process that holds one segment's rows."""
+    """A process with one segment's rows."""
 
     def __init__(self, job: Job, architectures: Architectures, number: int) -> None:
         context = multiprocessing.get_context("fork")
@@ -57,12 +57,12 @@ class _Segment:
         self._process.start()
         theirs.close()
 
-    def ask(self, *request: object) -> None:
-        """Begin a piece of work."""
+    def send(self, *request: object) -> None:
+        """Send a request."""
         self._pipe.send(request)
 
-    def answer(self) -> Any:
-        """Wait for its end; what came of it."""
+    def receive(self) -> Any:
+        """Wait for the result of the request; return it."""
         return self._pipe.recv()
 
     def end(self) -> None:
@@ -91,11 +91,11 @@ def _serve(pipe: Pipe, job: Job, architectures: Architectures, number: int) -> N
             continue
         for x, y in segment_buffers:
             model.fit(x, y, batch_size=config.batch_size, epochs=1, verbose=0)
-        pipe.send(flattened(model.get_weights()))
+        pipe.send(flatten(model.get_weights()))
 
 
 def list_hops(configs: int, segments: int) -> list[list[tuple[int, int]]]:
-    """The hops of an epoch: pairs of a configuration and the segment that it visits.
+    """Return the hops of an epoch, as pairs of a configuration and the segment that it visits.
 
     >>> list_hops(3, 2)
     [[(0, 0), (1, 1)], [(1, 0), (2, 1)], [(2, 0), (0, 1)]]
@@ -109,7 +109,7 @@ def list_hops(configs: int, segments: int) -> list[list[tuple[int, int]]]:
 
 
 def _train(session: Any, job: Job, architectures: Architectures, segments: list[_Segment]) -> int:
-    """All epochs; bytes that moved through the table of weights."""
+    """Train all epochs; return the bytes that moved through the table of weights."""
     moved_bytes = 0
     with session.cursor() as cursor:
         cursor.execute(
@@ -121,9 +121,9 @@ def _train(session: Any, job: Job, architectures: Architectures, segments: list[
             cursor.execute("INSERT INTO madlib_weights VALUES (%s, %s)", (number, first))
         for hop in list_hops(len(job.configs), len(segments)) * job.epochs:
             for config_number, segment in hop:
-                segments[segment].ask("train", config_number, _weights(cursor, config_number))
+                segments[segment].send("train", config_number, _weights(cursor, config_number))
             for config_number, segment in hop:
-                weights = segments[segment].answer()
+                weights = segments[segment].receive()
                 moved_bytes += 2 * len(weights)
                 cursor.execute(
                     "UPDATE madlib_weights SET weights = %s WHERE config = %s",
@@ -143,9 +143,9 @@ def _evaluate(session: Any, job: Job, segments: list[_Segment]) -> dict[int, tup
         for first in range(0, len(job.configs), len(segments)):
             now = range(first, min(first + len(segments), len(job.configs)))
             for number, segment in zip(now, segments, strict=False):
-                segment.ask("evaluate", number, _weights(cursor, number))
+                segment.send("evaluate", number, _weights(cursor, number))
             for number, segment in zip(now, segments, strict=False):
-                scores[number + 1] = segment.answer()
+                scores[number + 1] = segment.receive()
         cursor.execute("DROP TABLE madlib_weights")
     return scores
 

@@ -72,33 +72,33 @@ FAILURES = (RuntimeError, OSError, psycopg2.Error)
 PARTS: tuple[tuple[tuple[Target, ...], Callable[[Bench], limits.Numbers]], ...] = (
     (
         (at_most("A, whole job against the bare loops", 1.5, "x"),),
-        limits.whole_job("A", 1, with_new_trainers),
+        limits.compare_job("A", 1, with_new_trainers),
     ),
     (
         (at_most("A with 3 times the epochs, against the bare loops", 1.3, "x"),),
-        limits.whole_job("A", 3, with_new_trainers),
+        limits.compare_job("A", 3, with_new_trainers),
     ),
     (
         (at_most("B, whole job against the bare loops", 5, "x"),),
-        limits.whole_job("B", 1, with_new_trainers),
+        limits.compare_job("B", 1, with_new_trainers),
     ),
     (
         (at_most("B with 8 times the epochs, against the bare loops", 3, "x"),),
-        limits.whole_job("B", 8, with_new_trainers),
+        limits.compare_job("B", 8, with_new_trainers),
     ),
     (
         (
             at_most("C, whole job against the bare loops: fork", 1.6, "x"),
             at_most("C, whole job against the bare loops: kept", 1.35, "x"),
         ),
-        limits.whole_job("C", 1, with_new_trainers, with_kept_trainers),
+        limits.compare_job("C", 1, with_new_trainers, with_kept_trainers),
     ),
     (
         (
             at_most("D, whole job against the bare loops: fork", 1.6, "x"),
             at_most("D, whole job against the bare loops: kept", 1.35, "x"),
         ),
-        limits.whole_job("D", 1, with_new_trainers, with_kept_trainers),
+        limits.compare_job("D", 1, with_new_trainers, with_kept_trainers),
     ),
     (
         (
@@ -108,7 +108,7 @@ PARTS: tuple[tuple[tuple[Target, ...], Callable[[Bench], limits.Numbers]], ...] 
                 unit="",
             ),
         ),
-        limits.fullness,
+        limits.measure_fullness,
     ),
     (
         (
@@ -125,35 +125,35 @@ PARTS: tuple[tuple[tuple[Target, ...], Callable[[Bench], limits.Numbers]], ...] 
                 " s",
             ),
         ),
-        limits.first_fit,
+        limits.measure_first_fit,
     ),
     (
         (
             at_most("predict of 100 rows from a new connection: kept", 0.4, " s"),
             at_most("predict of 100 rows from a new connection: fork", 1, " s"),
         ),
-        limits.predicting,
+        limits.measure_predicting,
     ),
     (
         (at_most("memory of its own of a further trainer before it has data", 150, " MB"),),
-        limits.further_trainer,
+        limits.measure_further_trainer,
     ),
     (
         (at_most("memory of a trainer beyond framework and rows, in states", 6, ""),),
-        limits.memory_in_states,
+        limits.measure_memory,
     ),
-    ((at_most("packing 1,000,000 x 64 against CREATE TABLE AS", 3, "x"),), limits.packing),
+    ((at_most("packing 1,000,000 x 64 against CREATE TABLE AS", 3, "x"),), limits.measure_packing),
     (
         (at_most("A, whole job, Greenplum against PostgreSQL", 1.25, "x"),),
-        limits.beside_greenplum("A"),
+        limits.compare_greenplum("A"),
     ),
     (
         (at_most("C, whole job, Greenplum against PostgreSQL", 1.25, "x"),),
-        limits.beside_greenplum("C"),
+        limits.compare_greenplum("C"),
     ),
     (
         (at_most("B, whole job, Greenplum against PostgreSQL", 1.4, "x"),),
-        limits.beside_greenplum("B"),
+        limits.compare_greenplum("B"),
     ),
 )
 SEEDS = (

@@ -1,5 +1,8 @@
-"""A peer: Optuna over plain Keras, with its successive halving. Two processes, each tied to a core,
-share one study through a file, as its documentation advises; the rows are read once, and shared."""
+"""A peer: Optuna over plain Keras, with its successive halving.
+
+Two processes, each bound to a core, share a study through a file, as Optuna's documentation
+advises. The rows are read once and shared.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +14,30 @@ from optuna.storages.journal import JournalFileBackend
 
 from bench.job import Job, Result, arguments, write_result
 from bench.keras_config import one_hot, prepare, read
-from bench.keras_fit import core, epochs, forked
+from bench.keras_fit import choose_core, fit_epochs, run_processes
 
 ETA = 3
 NAME = "search"
 
 
 def main() -> None:
-    """Do the job that the command line names: each of its configurations is a trial."""
+    """Do the job of the command line, with a trial for each configuration."""
     job, result_path = arguments()
     rows, architectures, received = read(job)
     train, valid = (one_hot(examples, job.classes) for examples in rows)
     file = Path(job.folder) / "optuna.log"
     file.unlink(missing_ok=True)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    optuna.create_study(storage=_storage(file), study_name=NAME)
+    optuna.create_study(storage=_open_storage(file), study_name=NAME)
 
     def work(process: int) -> None:
-        keras = prepare(job.framework, [core(process)])
+        keras = prepare(job.framework, [choose_core(process)])
 
         def objective(trial: optuna.Trial) -> float:
-            number, loss = trial.suggest_int("number", 0, len(job.configs) - 1), float("inf")
+            number = trial.suggest_int("number", 0, len(job.configs) - 1)
+            loss = float("inf")
             for epoch, (loss, accuracy) in enumerate(
-                epochs(keras, job, number, architectures, train, valid), 1
+                fit_epochs(keras, job, number, architectures, train, valid), 1
             ):
                 trial.report(loss, epoch)
                 trial.set_user_attr("accuracy", accuracy)
@@ -41,26 +45,28 @@ def main() -> None:
                     raise optuna.TrialPruned
             return loss
 
-        _study(job, file).optimize(objective)
+        _load_study(job, file).optimize(objective)
 
-    forked(job, work)
-    write_result(Result(scores=_scores(_study(job, file)), moved_bytes=received), result_path)
-
-
-def _storage(file: Path) -> JournalStorage:
-    return JournalStorage(JournalFileBackend(str(file)))
-
-
-def _study(job: Job, file: Path) -> optuna.Study:
-    sampler = optuna.samplers.GridSampler({"number": list(range(len(job.configs)))}, seed=job.seed)
-    pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=ETA)
-    return optuna.load_study(
-        storage=_storage(file), study_name=NAME, sampler=sampler, pruner=pruner
+    run_processes(job, work)
+    write_result(
+        Result(scores=_read_scores(_load_study(job, file)), moved_bytes=received), result_path
     )
 
 
-def _scores(study: optuna.Study) -> dict[int, tuple[float, float]]:
-    """The loss of each configuration after its last epoch, and its accuracy."""
+def _open_storage(file: Path) -> JournalStorage:
+    return JournalStorage(JournalFileBackend(str(file)))
+
+
+def _load_study(job: Job, file: Path) -> optuna.Study:
+    sampler = optuna.samplers.GridSampler({"number": list(range(len(job.configs)))}, seed=job.seed)
+    pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=ETA)
+    return optuna.load_study(
+        storage=_open_storage(file), study_name=NAME, sampler=sampler, pruner=pruner
+    )
+
+
+def _read_scores(study: optuna.Study) -> dict[int, tuple[float, float]]:
+    """Return the last loss and accuracy of each configuration, by its number from 1."""
     return {
         trial.params["number"] + 1: (
             trial.intermediate_values[trial.last_step],

@@ -1,6 +1,4 @@
-"""cerebro_db itself: one SQL call over the packed tables, and the reading of the metrics that it
-left.
-"""
+"""cerebro_db itself: one SQL call over the packed tables, whose metrics are read afterwards."""
 
 from __future__ import annotations
 
@@ -22,13 +20,13 @@ def main() -> None:
             f"{job.output}_info WHERE validation_loss_final IS NOT NULL"
         )
         scores = {key: (float(loss), float(metric)) for key, loss, metric in cursor.fetchall()}
-    told = _logged(session, run_id)
-    moved_bytes = told["state_bytes"] * 2 + told["packed_bytes"]
+    log_values = _read_log(session, run_id)
+    moved_bytes = log_values["state_bytes"] * 2 + log_values["packed_bytes"]
     write_result(
         Result(
             scores=scores,
             moved_bytes=moved_bytes,
-            more={"run_id": run_id, "forms": _forms(session, run_id), **told},
+            more={"run_id": run_id, "forms": _count_forms(session, run_id), **log_values},
         ),
         result_path,
     )
@@ -36,25 +34,31 @@ def main() -> None:
 
 
 def fit(session: Connection, job: Job) -> int:
-    """Train; the id of the run."""
-    named: dict[str, Any] = {"seed": job.seed, "training_metrics": False, **job.settings}
+    """Train; return the id of the run."""
+    options: dict[str, Any] = {"seed": job.seed, "training_metrics": False, **job.settings}
     if job.framework != "tensorflow":
-        named["backend"] = job.framework
-    text = "".join(f", {name} => %s" for name in named)
+        options["backend"] = job.framework
+    text = "".join(f", {name} => %s" for name in options)
     with session.cursor() as cursor:
         for suffix in ("", "_info", "_summary"):
             cursor.execute(f"DROP TABLE IF EXISTS {job.output}{suffix}")
         cursor.execute(
             f"SELECT madlib_fit_multiple_model(%s, %s, %s, %s, validation_table => %s{text})",
-            (job.packed, job.output, job.selection, job.epochs, job.packed_valid, *named.values()),
+            (
+                job.packed,
+                job.output,
+                job.selection,
+                job.epochs,
+                job.packed_valid,
+                *options.values(),
+            ),
         )
         cursor.execute(f"SELECT run_id FROM {job.output}_summary")
         return int(cursor.fetchone()[0])  # type: ignore[index]
 
 
-def _logged(session: Connection, run_id: int) -> dict[str, Any]:
-    """Bytes of the states that the visits wrote, and of the largest; of the packed rows that the
-    trainers were given once; seconds of training."""
+def _read_log(session: Connection, run_id: int) -> dict[str, Any]:
+    """Return bytes of states and packed rows, the number of visits, and the training seconds."""
     with session.cursor() as cursor:
         cursor.execute(
             "SELECT coalesce(sum(state_bytes), 0), max(state_bytes), count(*), "
@@ -72,8 +76,8 @@ def _logged(session: Connection, run_id: int) -> dict[str, Any]:
     return {**logged, "packed_bytes": int(packed or 0), "training_seconds": training}
 
 
-def _forms(session: Connection, run_id: int) -> dict[str, int]:
-    """How many visits were trained in which form."""
+def _count_forms(session: Connection, run_id: int) -> dict[str, int]:
+    """Return the number of visits by form."""
     with session.cursor() as cursor:
         cursor.execute(
             "SELECT form, count(*) FROM cerebro.visit WHERE run_id = %s GROUP BY 1 ORDER BY 2 DESC",

@@ -1,9 +1,8 @@
-"""What the dashboard costs, and how soon it shows what is committed: a run of 200 configurations
-that has trained half of its 50 epochs, in a log of twenty other runs, to which visits with their
-metrics are added ten times a second.
+"""Measure the cost of the dashboard, and its delay after a commit.
 
-The rows are written into the log, nothing is trained. On a server whose superuser is named, with
-chromium:
+The log has twenty completed runs, and a run of 200 configurations that has trained half of its 50
+epochs. Visits with metrics are added to this run ten times a second. The rows are written into the
+log, nothing is trained. The command needs chromium, and the URL of a server's superuser:
 
     PYTHONPATH=plpy:tests/support .venv/bin/python -m bench.pages postgresql://postgres@/database
 """
@@ -52,19 +51,19 @@ FROM generate_series(%(first)s, %(last)s) e, unnest(%(keys)s) k,
 
 
 class Log:
-    """A run in the log, as its orchestrator and its workers write it."""
+    """A run in the log, written as by its orchestrator and workers."""
 
     def __init__(self, session: Any, status: str, configs: int, epochs: int) -> None:
         self._session = session
         self._facts = {"status": status, "configs": configs, "epochs": epochs, "segments": SEGMENTS}
         self.run = self._ask(RUN)[0][0]
         self._facts["run"] = self.run
-        if status == "running":  # what says that it is alive
+        if status == "running":  # the sign of a live run
             self._ask("SELECT pg_advisory_lock((1667590770::bigint << 32) # %(run)s)")
         self._ask(CONFIG)
 
     def train(self, first: int, last: int, keys: list[int]) -> None:
-        """These epochs of these configurations."""
+        """Log some epochs of configurations."""
         with self._session.cursor() as cursor:
             cursor.execute("BEGIN")
             for text in (VISIT, METRIC):
@@ -77,8 +76,8 @@ class Log:
             return list(cursor.fetchall()) if cursor.description else []
 
 
-def cpu_seconds(session: Any) -> float:
-    """What the dashboard's sessions have taken of the processor."""
+def read_cpu_seconds(session: Any) -> float:
+    """Return the CPU seconds of the dashboard's sessions."""
     with session.cursor() as cursor:
         cursor.execute(
             "SELECT pid FROM pg_stat_activity WHERE application_name = 'cerebro-db-dashboard'"
@@ -90,8 +89,8 @@ def cpu_seconds(session: Any) -> float:
     return sum(int(stat[11]) + int(stat[12]) for stat in stats) / TICK
 
 
-def painted(page: Browser, address: str) -> float:
-    """Seconds until curves and lanes are there."""
+def time_painting(page: Browser, address: str) -> float:
+    """Return the seconds until curves and lanes are painted."""
     page.driver.get("about:blank")
     began = time.monotonic()
     page.driver.get(address)
@@ -103,30 +102,32 @@ def main(url: str) -> None:
     session = psycopg2.connect(url)
     session.autocommit = True
     for _ in range(20):
-        other = Log(session, "completed", 30, 20)
-        other.train(1, 20, list(range(1, 31)))
+        completed_log = Log(session, "completed", 30, 20)
+        completed_log.train(1, 20, list(range(1, 31)))
     log = Log(session, "running", CONFIGS, EPOCHS)
     log.train(1, EPOCHS // 2, list(range(1, CONFIGS + 1)))
     session.cursor().execute("ANALYZE")
     with dashboard(url) as site, browser() as page:
         page.driver.get(site.entrance)
         address = f"{site.root}/runs/{log.run}"
-        first = [painted(page, address) for _ in range(5)]
+        first = [time_painting(page, address) for _ in range(5)]
         page.driver.execute_script(
             "window.seen = {}; document.body.addEventListener('curves', ({detail}) => {"
             "for (const [key] of detail) seen[key] = Date.now() / 1000})"
         )
         time.sleep(3)
-        before, began, committed = cpu_seconds(session), time.monotonic(), dict[str, float]()
+        cpu_before = read_cpu_seconds(session)
+        began = time.monotonic()
+        committed: dict[str, float] = {}
         for number, key in enumerate([*range(1, CONFIGS + 1)] * 2):
             epoch = EPOCHS // 2 + 1 + number // CONFIGS
             log.train(epoch, epoch, [key])
             committed[str(key)] = time.time()
             time.sleep(max(0.0, began + number / 10 - time.monotonic()))
-        share = (cpu_seconds(session) - before) / (time.monotonic() - began)
+        share = (read_cpu_seconds(session) - cpu_before) / (time.monotonic() - began)
         time.sleep(2)
-        seen = page.driver.execute_script("return seen")
-    delays = sorted(seen[key] - at for key, at in committed.items())
+        shown_at = page.driver.execute_script("return seen")
+    delays = sorted(shown_at[key] - at for key, at in committed.items())
     print(
         f"rendered in {statistics.median(first):.2f} s (median of 5, the longest {max(first):.2f} "
         "s)"

@@ -1,11 +1,10 @@
-"""Learning curves of whole grids: each configuration is trained to its end once, and then any
-search can be judged.
+"""Train whole grids, and record the learning curves with which searches are simulated.
 
-What a rule, a sampler or a pruner would have seen of a configuration is a piece of its curve. So
-searches are compared over the same values to the bit, as often as one likes, and nothing is trained
-again. There are two kinds of grids: what `cerebro.train` draws of its templates, all of which do
-well and whose learning rates rise and fall; and plain networks over wide ranges, with learning
-rates that stay, of which many are of no use.
+A rule, a sampler or a pruner sees a part of a configuration's curve. Searches are therefore
+compared over the same values, to the bit, without training again. There are two kinds of grids.
+The first one is drawn by `cerebro.train` from its templates, which all perform well, and whose
+learning rates rise and fall. The second one has plain networks over wide ranges, with constant
+learning rates, many of which are useless.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from psycopg2.extensions import connection as Connection
 
 from bench.examples import numeric
 from bench.real_tables import TABLES, write
-from bench.rivals import CLASSIFICATION, encoded
+from bench.rivals import CLASSIFICATION, encode
 from cerebro_plpy.configs.search_space.distributions import Choices, Distribution, Range
 from cerebro_plpy.configs.templates.registry import TEMPLATES
 
@@ -55,7 +54,7 @@ CONFIGURE = """
         mst_key integer PRIMARY KEY, model_id integer, compile_params varchar, fit_params varchar);
     CREATE TABLE pool_configs_summary AS
     SELECT 'pool_models'::varchar AS model_arch_table, NULL::varchar AS object_table"""
-MEASURED = """
+METRICS = """
     SELECT m.mst_key, CASE WHEN (r.spec ->> 'rank_descending')::boolean THEN -m.value ELSE m.value
         END
     FROM cerebro.metric m JOIN cerebro.run r USING (run_id)
@@ -66,13 +65,15 @@ SEGMENTS = (
     "SELECT jsonb_array_length(spec -> 'segments'), spec ->> 'rank_metric' FROM cerebro.run WHERE "
     "run_id = %s"
 )
-TRIED = (
+CONFIG_ROWS = (
     "SELECT mst_key, template, params, epochs, status FROM cerebro.config WHERE run_id = %s ORDER "
     "BY mst_key"
 )
 
 TEMPLATE_RANGES: Mapping[tuple[str, str], Distribution] = {
-    (each.name, field.name): field.distribution for each in TEMPLATES for field in each.fields
+    (template.name, field.name): field.distribution
+    for template in TEMPLATES
+    for field in template.fields
 }
 OPTIMIZERS = {"Adam": "", "RMSprop": "", "SGD": ",momentum=0.9"}
 LAYERS = ((16,), (64, 32), (256, 128))
@@ -85,55 +86,51 @@ RANGES: Mapping[str, Distribution] = {
 
 
 class Curve(NamedTuple):
-    """A configuration and its values after each epoch until it got no better, over rows that are
-    held back; smaller is better, and what is no number is the worst. Its family is its template, or
-    its optimizer."""
+    """A configuration with its learning curve."""
 
-    family: str
+    family: str  # its template or optimizer
     params: Mapping[str, Any]
+    # Values on the held-out rows after each epoch; smaller is better, infinity is the worst.
     values: tuple[float, ...]
 
 
 class Pool(NamedTuple):
-    """All configurations of a grid over a table, each with its curve; an epoch makes so many
-    visits.
-    """
+    """The configurations of a grid over a table, with their curves."""
 
     table: str
     seed: int
     metric: str
-    segments: int
+    segments: int  # visits of an epoch
     curves: tuple[Curve, ...]
-    ranges: Mapping[tuple[str, str], Distribution]
-    """What was drawn from, by family and field."""
-    searched: tuple[Curve, ...]
-    """The same where a search with rungs trains them."""
+    ranges: Mapping[tuple[str, str], Distribution]  # the distributions, by family and field
+    searched: tuple[Curve, ...]  # the curves if a search with rungs trains the configurations
 
     @property
     def best(self) -> float:
-        """The best value that any configuration has at any epoch."""
+        """The best value of any configuration at any epoch."""
         return min(min(curve.values) for curve in self.curves)
 
     @property
     def visits(self) -> int:
-        """What the whole grid takes."""
+        """The visits of the whole grid."""
         return self.segments * sum(len(curve.values) for curve in self.curves)
 
 
-def templates(session: Connection, table: str, seed: int) -> Pool:
-    """What `cerebro.train` draws by a seed, with nothing else chosen but how much, each until it
-    gets no better; and each to its end as `asha` trains it, whose learning rates have fallen at the
-    end of each rung, too."""
-    frame, target = rows(table)
+def train_templates(session: Connection, table: str, seed: int) -> Pool:
+    """Train the configurations that `cerebro.train` draws with a seed, as a grid and with `asha`.
+
+    With `asha`, learning rates fall towards the end of each rung.
+    """
+    frame, target = read_rows(table)
     write(session, table, frame)
     grid, searched = (
-        _trained(session, (table, target), seed, search) for search in ("grid", "asha")
+        _train_grid(session, (table, target), seed, search) for search in ("grid", "asha")
     )
     return grid._replace(searched=searched.curves)
 
 
-def _trained(session: Connection, goal: tuple[str, str], seed: int, search: str) -> Pool:
-    """All configurations of a table, with no regard to what a rule says of them."""
+def _train_grid(session: Connection, goal: tuple[str, str], seed: int, search: str) -> Pool:
+    """Train all configurations of a table, regardless of a rule's decisions."""
     table, target = goal
     model = f"{table}_{seed}_{search}"
     with session.cursor() as cursor:
@@ -142,39 +139,39 @@ def _trained(session: Connection, goal: tuple[str, str], seed: int, search: str)
         if search != "grid":
             cursor.execute(LET_ALL_GO_ON, (EPOCHS, run))
         cursor.execute(WAIT, (run,))
-        pool = _pool(session, table, seed, run, TEMPLATE_RANGES)
+        pool = _read_pool(session, table, seed, run, TEMPLATE_RANGES)
         cursor.execute("SELECT cerebro.drop_model(%s)", (model,))
     return pool
 
 
-def networks(session: Connection, table: str, seed: int) -> Pool:
-    """Dense networks by three optimizers, with learning rates from 0.00001 to 1, each for all
-    epochs.
-    """
-    frame, target = rows(table)
+def train_networks(session: Connection, table: str, seed: int) -> Pool:
+    """Train dense networks with three optimizers and learning rates from 0.00001 to 1."""
+    frame, target = read_rows(table)
     classes = table == GENERATED or TABLES[table].task == CLASSIFICATION
-    kinds = _written(session, frame, (target, classes), seed)
-    drawn = _configured(session, kinds, seed)
+    shape = _write_tables(session, frame, (target, classes), seed)
+    drawn_configs = _write_configs(session, shape, seed)
     with session.cursor() as cursor:
-        cursor.execute(PACK, ("class" if kinds.classes else "float", seed))
+        cursor.execute(PACK, ("class" if shape.classes else "float", seed))
         cursor.execute(FIT, (EPOCHS, seed))
         cursor.execute("SELECT run_id FROM pool_model_summary")
         (run,) = cursor.fetchone() or (None,)
     ranges = {(family, field): draw for family in OPTIMIZERS for field, draw in RANGES.items()}
-    pool = _pool(session, table, seed, run, ranges)
-    both = zip(pool.curves, drawn, strict=True)
-    curves = tuple(each._replace(family=family, params=params) for each, (family, params) in both)
+    pool = _read_pool(session, table, seed, run, ranges)
+    pairs = zip(pool.curves, drawn_configs, strict=True)
+    curves = tuple(
+        curve._replace(family=family, params=params) for curve, (family, params) in pairs
+    )
     return pool._replace(curves=curves, searched=curves)
 
 
 KINDS: Mapping[str, Callable[[Connection, str, int], Pool]] = {
-    "templates": templates,
-    "networks": networks,
+    "templates": train_templates,
+    "networks": train_networks,
 }
 
 
-def rows(table: str) -> tuple[pandas.DataFrame, str]:
-    """The rows of a table, and the column that is predicted of it."""
+def read_rows(table: str) -> tuple[pandas.DataFrame, str]:
+    """Return the rows of a table, and the name of its target column."""
     if table != GENERATED:
         return TABLES[table].frame(), TABLES[table].target
     x, y = numeric(np.random.default_rng(DATA_SEED), ROWS)
@@ -182,64 +179,68 @@ def rows(table: str) -> tuple[pandas.DataFrame, str]:
     return frame.assign(y=[f"class {label}" for label in y]), "y"
 
 
-class _Kinds(NamedTuple):
-    """How many numbers go in, and how many classes there are; none where a number is predicted."""
+class _Shape(NamedTuple):
+    """The shape of a network."""
 
     inputs: int
-    classes: int
+    classes: int  # 0 for a regression
 
 
-def _written(
+def _write_tables(
     session: Connection, frame: pandas.DataFrame, goal: tuple[str, bool], seed: int
-) -> _Kinds:
-    """Tables of rows to train on and of rows that are held back, as numbers; a goal is a column, of
-    classes or not.
+) -> _Shape:
+    """Write tables of training rows and held-out rows as numbers.
+
+    Args:
+        goal: the target column, and if it contains classes.
     """
     target, classes = goal
-    held = np.random.RandomState(seed).rand(len(frame)) < HELD_OUT
-    x = encoded(frame.drop(columns=[target]), ~held).astype(np.float32)
-    known = frame[target][~held]
+    is_held_out = np.random.RandomState(seed).rand(len(frame)) < HELD_OUT
+    x = encode(frame.drop(columns=[target]), ~is_held_out).astype(np.float32)
+    training_targets = frame[target][~is_held_out]
     y = (
         pandas.factorize(frame[target], sort=True)[0]
         if classes
-        else (frame[target] - known.mean()) / known.std()
+        else (frame[target] - training_targets.mean()) / training_targets.std()
     )
     with session.cursor() as cursor:
         cursor.execute(CLEAR)
-    for name, part in (("pool_rows", ~held), ("pool_test", held)):
+    for name, part in (("pool_rows", ~is_held_out), ("pool_test", is_held_out)):
         write(session, name, pandas.DataFrame({"x": list(x[part]), "y": np.asarray(y)[part]}))
-    return _Kinds(x.shape[1], known.nunique() if classes else 0)
+    return _Shape(x.shape[1], training_targets.nunique() if classes else 0)
 
 
-def _configured(
-    session: Connection, kinds: _Kinds, seed: int
+def _write_configs(
+    session: Connection, shape: _Shape, seed: int
 ) -> list[tuple[str, Mapping[str, Any]]]:
-    """Make a model selection table; the configurations in it."""
+    """Create a model selection table; return its configurations."""
     draw = random.Random(seed)
-    loss = "categorical_crossentropy" if kinds.classes else "mse"
-    drawn = list[tuple[str, Mapping[str, Any]]]()
+    loss = "categorical_crossentropy" if shape.classes else "mse"
+    drawn_configs = list[tuple[str, Mapping[str, Any]]]()
     with session.cursor() as cursor:
         for hidden in LAYERS:
             layers = [dense(units, f"hidden_{number}") for number, units in enumerate(hidden)]
-            last = dense(kinds.classes or 1, "output", "softmax" if kinds.classes else "linear")
+            last = dense(shape.classes or 1, "output", "softmax" if shape.classes else "linear")
             cursor.execute(
                 "SELECT load_keras_model('pool_models', %s::json)",
-                (sequential([kinds.inputs], *layers, last),),
+                (sequential([shape.inputs], *layers, last),),
             )
         cursor.execute(CONFIGURE)
         for key in range(1, CONFIGS + 1):
             family = draw.choice(sorted(OPTIMIZERS))
-            params: dict[str, Any] = {name: each.draw(draw) for name, each in RANGES.items()}
+            params: dict[str, Any] = {
+                name: distribution.draw(draw) for name, distribution in RANGES.items()
+            }
             optimizer = f"{family}(learning_rate={params['lr']!r}{OPTIMIZERS[family]})"
-            metric = "accuracy" if kinds.classes else "mae"
-            told = f"optimizer='{optimizer}',loss='{loss}',metrics=['{metric}']"
-            values = (key, params["model"], told, f"batch_size={params['batch_size']}")
+            metric = "accuracy" if shape.classes else "mae"
+            compile_params = f"optimizer='{optimizer}',loss='{loss}',metrics=['{metric}']"
+            values = (key, params["model"], compile_params, f"batch_size={params['batch_size']}")
             cursor.execute("INSERT INTO pool_configs VALUES (%s, %s, %s, %s)", values)
-            drawn.append((family, params))
-    return drawn
+            drawn_configs.append((family, params))
+    return drawn_configs
 
 
-def _pool(
+def _read_pool(
     session: Connection,
     table: str,
     seed: int,
@@ -249,23 +250,23 @@ def _pool(
     with session.cursor() as cursor:
         cursor.execute(SEGMENTS, (run,))
         segments, metric = cursor.fetchone() or (0, "")
-        cursor.execute(MEASURED, (run,))
+        cursor.execute(METRICS, (run,))
         values: dict[int, list[float]] = {}
         for key, value in cursor.fetchall():
             values.setdefault(key, []).append(
                 value if value is not None and math.isfinite(value) else math.inf
             )
-        cursor.execute(TRIED, (run,))
-        tried = cursor.fetchall()
+        cursor.execute(CONFIG_ROWS, (run,))
+        config_rows = cursor.fetchall()
     curves = tuple(
-        Curve(family or "", params, _curve(values.get(key, []), *end))
-        for key, family, params, *end in tried
+        Curve(family or "", params, _make_curve(values.get(key, []), *end))
+        for key, family, params, *end in config_rows
     )
     return Pool(table, seed, metric, segments, curves, ranges, curves)
 
 
-def _curve(values: Sequence[float], epochs: int, status: str) -> tuple[float, ...]:
-    """The values of all epochs that were trained; one that failed was of no use in the next."""
+def _make_curve(values: Sequence[float], epochs: int, status: str) -> tuple[float, ...]:
+    """Return the values of all trained epochs; those of a failed one end with infinity."""
     if status == "failed":
         return (*values, math.inf)
     if len(values) != epochs:

@@ -20,7 +20,7 @@ from psycopg2.extensions import connection as Connection
 from bench import automl, real_tables, tables
 from bench.bench_server import BenchServer
 from bench.real_tables import TABLES, RealTable
-from bench.rivals import CLASSIFICATION, RIVALS, numeric, score, tuned
+from bench.rivals import CLASSIFICATION, RIVALS, convert_dates, score, tune
 
 TEST_SHARE = 0.25
 OURS = "ours"
@@ -192,9 +192,9 @@ def _measure_seed(
         echo(f"quality: no model, so the best constant is scored: {error}")
         predicted = np.full(len(truth), statistics.mode(targets) if texts else targets.mean())
     scores_by_name = {OURS: score(table.task, truth, predicted)}
-    inputs = [numeric(frame.drop(columns=[table.target])) for frame in frames]
+    inputs = [convert_dates(frame.drop(columns=[table.target])) for frame in frames]
     for rival, make in table.rivals.items():
-        pipeline = tuned(make, inputs[0], targets, table.task, seconds, seed)
+        pipeline = tune(make, inputs[0], targets, table.task, seconds, seed)
         scores_by_name[rival] = score(table.task, truth, pipeline.predict(inputs[1]))
     if automl.is_installed() and table.rivals is RIVALS:
         predicted = automl.predict(

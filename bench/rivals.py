@@ -1,6 +1,4 @@
-"""scikit-learn over a table, as somebody would who knows it: a pipeline, tuned at random, fitted
-once more.
-"""
+"""Run scikit-learn on a table as an expert would: a pipeline, tuned by random search."""
 
 from __future__ import annotations
 
@@ -30,17 +28,19 @@ Make = Callable[[pandas.DataFrame, str, np.random.RandomState], Any]
 
 
 def score(task: str, truth: Values, predicted: Values) -> float:
-    """Accuracy; or RMSE with its sign turned, so that more is better."""
+    """Return the accuracy or the negative RMSE, so that more is better."""
     if task == CLASSIFICATION:
         return float(accuracy_score(truth, predicted))
     return -float(root_mean_squared_error(truth, predicted))
 
 
-def tuned(
+def tune(
     make: Make, rows: pandas.DataFrame, targets: Values, task: str, seconds: float, seed: int
 ) -> Any:
-    """The best pipeline of those drawn within so many seconds, fitted to all rows; at least one is
-    drawn.
+    """Return the best random pipeline, fitted to all rows.
+
+    Args:
+        seconds: time to draw pipelines; at least one is drawn.
     """
     random, began = np.random.RandomState(seed), time.monotonic()
     stratify = (
@@ -51,24 +51,22 @@ def tuned(
     parts = train_test_split(
         rows, targets, test_size=HELD_OUT, random_state=seed, stratify=stratify
     )
-    learned, held, learned_targets, held_targets = parts
+    train, test, train_targets, test_targets = parts
     best: tuple[float, Any] | None = None
     while best is None or time.monotonic() - began < seconds:
-        drawn = make(rows, task, random)
+        pipeline = make(rows, task, random)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # networks that have not converged
-            found = score(task, held_targets, drawn.fit(learned, learned_targets).predict(held))
-        if best is None or found > best[0]:
-            best = (found, drawn)
+            value = score(task, test_targets, pipeline.fit(train, train_targets).predict(test))
+        if best is None or value > best[0]:
+            best = (value, pipeline)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return best[1].fit(rows, targets)
 
 
-def mlp(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
-    """Numbers with means for what is missing, standardised; categories as columns of zeros and
-    ones.
-    """
+def make_mlp(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
+    """Draw an MLP over standardised numbers and one-hot categories, with imputed means."""
     settings = {
         "hidden_layer_sizes": LAYERS[random.randint(len(LAYERS))],
         "alpha": 10 ** random.uniform(-6, 0),
@@ -79,20 +77,18 @@ def mlp(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any
     }
     regressor = TransformedTargetRegressor(MLPRegressor(**settings), transformer=StandardScaler())
     model = MLPClassifier(**settings) if task == CLASSIFICATION else regressor
-    return make_pipeline(_as_numbers(rows), model)
+    return make_pipeline(_make_number_encoder(rows), model)
 
 
-def encoded(rows: pandas.DataFrame, learned: Values) -> Values:
-    """Rows as the numbers that such a network is given; what is learned of them is of those that
-    are `learned`.
-    """
-    inputs = numeric(rows)
-    found = _as_numbers(inputs).fit(inputs[learned]).transform(inputs)
-    return np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+def encode(rows: pandas.DataFrame, is_train_row: Values) -> Values:
+    """Return the inputs of such an MLP; statistics are those of the training rows."""
+    inputs = convert_dates(rows)
+    encoded = _make_number_encoder(inputs).fit(inputs[is_train_row]).transform(inputs)
+    return np.asarray(encoded.toarray() if hasattr(encoded, "toarray") else encoded)
 
 
-def boosting(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
-    """Numbers as they are; categories as numbers."""
+def make_boosting(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
+    """Draw boosted trees over numbers and category codes."""
     codes = {
         "handle_unknown": "use_encoded_value",
         "unknown_value": -1,
@@ -102,13 +98,15 @@ def boosting(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -
         HistGradientBoostingClassifier if task == CLASSIFICATION else HistGradientBoostingRegressor
     )
     return make_pipeline(
-        _prepared(rows, "passthrough", OrdinalEncoder(**codes, max_categories=MOST_ORDINAL)),
-        kind(**boosted(random)),
+        _make_column_transformer(
+            rows, "passthrough", OrdinalEncoder(**codes, max_categories=MOST_ORDINAL)
+        ),
+        kind(**draw_boosting_settings(random)),
     )
 
 
-def boosted(random: np.random.RandomState) -> dict[str, Any]:
-    """Settings of boosted trees."""
+def draw_boosting_settings(random: np.random.RandomState) -> dict[str, Any]:
+    """Draw settings of boosted trees."""
     return {
         "learning_rate": 10 ** random.uniform(-2, -0.3),
         "max_leaf_nodes": random.randint(7, 64),
@@ -119,26 +117,26 @@ def boosted(random: np.random.RandomState) -> dict[str, Any]:
     }
 
 
-RIVALS: Mapping[str, Make] = {"MLP": mlp, "boosting": boosting}
+RIVALS: Mapping[str, Make] = {"MLP": make_mlp, "boosting": make_boosting}
 
 
-def numeric(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """Rows whose dates are seconds, as scikit-learn takes them."""
+def convert_dates(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """Return rows with dates as seconds, which scikit-learn accepts."""
     dates = [name for name in rows if pandas.api.types.is_datetime64_any_dtype(rows[name])]
     return rows.assign(
         **{str(name): rows[name].astype("datetime64[s]").astype("int64") for name in dates}
     )
 
 
-def _as_numbers(rows: pandas.DataFrame) -> Any:
+def _make_number_encoder(rows: pandas.DataFrame) -> Any:
     numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
     encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MOST_ONE_HOT)
-    return _prepared(
+    return _make_column_transformer(
         rows, numbers, make_pipeline(SimpleImputer(strategy="constant", fill_value="?"), encoder)
     )
 
 
-def _prepared(rows: pandas.DataFrame, numbers: Any, categories: Any) -> Any:
+def _make_column_transformer(rows: pandas.DataFrame, numbers: Any, categories: Any) -> Any:
     texts = [name for name in rows if not pandas.api.types.is_numeric_dtype(rows[name])]
     return make_column_transformer(
         (numbers, [name for name in rows if name not in texts]), (categories, texts)

@@ -1,5 +1,6 @@
-"""A whole search beside Optuna and Ray Tune: the same configurations and rows, successive halving
-by each, in turns.
+"""Compare a whole search with Optuna and Ray Tune.
+
+All have the same configurations and rows, use successive halving, and take turns.
 """
 
 from __future__ import annotations
@@ -21,9 +22,7 @@ SEARCH: Mapping[str, Any] = {
     "search_params": '{"eta": 3}',
     "metrics_compute_frequency": 1,
 }
-"""What ours is told; the peers have the same first rung, of one epoch, and the same share that goes
-on.
-"""
+"""Arguments of ours; the peers have the same first rung of one epoch and the same eta."""
 PEERS = tuple(
     Contender(
         name=f"{name}, {framework}", module=f"bench.{module}", framework=framework, processes=2
@@ -35,60 +34,63 @@ PEERS = tuple(
     for framework in FRAMEWORKS
 )
 TIMES = 9
-"""Of the epochs of workload B, two: 18."""
+"""Factor for the two epochs of workload B."""
 Echo = Callable[[str], None]
 Attempts = Mapping[str, Mapping[int, Attempt]]
 
 
-def workload() -> Workload:
-    """Small networks over 20 numbers, with more epochs."""
+def make_workload() -> Workload:
+    """Return small networks over 20 numbers, with more epochs."""
     return replace(
         WORKLOADS["B"], key="Bsearch", epochs=TIMES * WORKLOADS["B"].epochs, small_epochs=TIMES
     )
 
 
 def measure_search_job(server: BenchServer, scale: str, repeats: int, echo: Echo) -> Attempts:
-    """Let all take turns; before the first, ours and its peers find out what is fastest, which does
-    not count.
-    """
-    job = prepare_job(server, workload(), scale)
+    """Let all contenders take turns, after they have been tuned, which does not count."""
+    job = prepare_job(server, make_workload(), scale)
     settings = tune_peers(server, job, PEERS, echo)
     for contender in OURS:
         run_attempt(server, job, contender, SEARCH)
-    found: dict[str, dict[int, Attempt]] = {}
+    attempts: dict[str, dict[int, Attempt]] = {}
     for number in range(repeats):
         for contender in (*OURS, *PEERS):
-            chosen = SEARCH if contender.ours else settings[contender.framework]
-            attempt = run_attempt(server, job, contender, chosen)
-            found.setdefault(contender.name, {})[number] = attempt
+            contender_settings = SEARCH if contender.ours else settings[contender.framework]
+            attempt = run_attempt(server, job, contender, contender_settings)
+            attempts.setdefault(contender.name, {})[number] = attempt
             echo(f"  {contender.name}: {attempt.usage.wall:.2f} s {attempt.reason}")
-    return found
+    return attempts
 
 
-def report(found: Attempts, scale: str) -> str:
-    """A row for each contender, and our time against that of each; the best loss of any
-    configuration beside it.
-    """
-    ours = min((each.name for each in OURS), key=lambda name: _middle(found[name]))
-    rows = [_row(name, attempts, found[ours]) for name, attempts in found.items()]
-    work = workload()
-    what = (
+def report(attempts: Attempts, scale: str) -> str:
+    """Return a table of the contenders' times, relative times and best losses."""
+    ours = min(
+        (contender.name for contender in OURS), key=lambda name: _find_median(attempts[name])
+    )
+    rows = [
+        _make_row(name, contender_attempts, attempts[ours])
+        for name, contender_attempts in attempts.items()
+    ]
+    work = make_workload()
+    summary = (
         f"{len(work.configs)} configurations, {work.epochs_at(scale)} epochs, "
         f"{work.rows_at(scale):,} rows."
     )
     headings = ["", "wall s", f"time of {ours} / its", "best validation loss"]
-    return "\n\n".join([what, tables.table(headings, rows)])
+    return "\n\n".join([summary, tables.table(headings, rows)])
 
 
-def _row(name: str, attempts: Mapping[int, Attempt], ours: Mapping[int, Attempt]) -> Sequence[str]:
-    walls = _walls(attempts)
+def _make_row(
+    name: str, attempts: Mapping[int, Attempt], ours: Mapping[int, Attempt]
+) -> Sequence[str]:
+    walls = _list_walls(attempts)
     if not walls:
         return [name, f"failed: {tables.plain(next(iter(attempts.values())).reason)}", "", ""]
-    against = ratios(_walls(ours), walls)
+    against = ratios(_list_walls(ours), walls)
     best = [
-        min(loss for loss, _ in each.result.scores.values())
-        for each in attempts.values()
-        if each.result
+        min(loss for loss, _ in attempt.result.scores.values())
+        for attempt in attempts.values()
+        if attempt.result
     ]
     return [
         name,
@@ -98,10 +100,14 @@ def _row(name: str, attempts: Mapping[int, Attempt], ours: Mapping[int, Attempt]
     ]
 
 
-def _walls(attempts: Mapping[int, Attempt]) -> dict[int, float]:
-    return {number: each.usage.wall for number, each in attempts.items() if each.result is not None}
+def _list_walls(attempts: Mapping[int, Attempt]) -> dict[int, float]:
+    return {
+        number: attempt.usage.wall
+        for number, attempt in attempts.items()
+        if attempt.result is not None
+    }
 
 
-def _middle(attempts: Mapping[int, Attempt]) -> float:
-    walls = list(_walls(attempts).values())
+def _find_median(attempts: Mapping[int, Attempt]) -> float:
+    walls = list(_list_walls(attempts).values())
     return Span.from_values(walls).middle if walls else math.inf

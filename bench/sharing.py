@@ -1,10 +1,11 @@
-"""Many users at once on one small machine: whether all of them get on alike, whether others are
-answered meanwhile, and whether a crowd that submits at the same moment is refused anything.
+"""Measure many users at once on one small machine.
 
-Each user is a role, and submits the same run. What that took from the call to its end, for each
-visit, is compared among them; and what the slowest twentieth and hundredth of pgbench's
-transactions took beside them, with what they take alone, and beside processes that only compute
-where the trainers would: less than that no run can come to here.
+The measurements are the fairness among the users, the latency of other sessions meanwhile, and the
+number of completed runs of a crowd that submits at the same moment.
+
+Each user is a role, and submits the same run; the seconds for each visit are compared. The slowest
+twentieth and hundredth of pgbench's transactions are compared with those on an idle server, and
+with those beside processes that only compute on the trainers' cores, the least that is possible.
 """
 
 from __future__ import annotations
@@ -28,13 +29,11 @@ from psycopg2.extensions import cursor as Cursor
 
 from bench.bench_server import BenchServer, load, log_durations, pack
 from bench.examples import numeric
-from bench.weights import drawn
+from bench.weights import draw_weights
 from bench.workloads import SMALL, Workload, grid, perceptron
 
 USERS, CROWD, CLIENTS, RATE = 8, 30, 2, 100
-"""So many users at once, so many that submit at the same moment, sessions of pgbench, and its
-transactions a second.
-"""
+"""Users, users of a crowd, sessions of pgbench, and its transactions a second."""
 TRAINERS, SPARE = 8, 1
 """Trainers at a time in `cerebro.quota`, and cores left to others by `spare_cores`."""
 ALONE_SECONDS, FLOOR_SECONDS, EVERY_SECONDS = 15, 30, 0.5
@@ -60,7 +59,7 @@ process_isolation.set_cpu_affinity(shared(int(sys.argv[1])))
 process_isolation.lower_cpu_priority(use_thread=False)
 while True:
     pass"""
-"""What a process does that gives way as a trainer does, and never asks the server for anything."""
+"""A program that computes with the priority of a trainer, and sends nothing to the server."""
 PGBENCH = Path(shutil.which("pgbench") or "/usr/lib/postgresql/15/bin/pgbench")
 SET_SPARE = """
     INSERT INTO cerebro.setting VALUES ('spare_cores', %s)
@@ -82,61 +81,63 @@ T = TypeVar("T")
 
 
 class Latencies(NamedTuple):
-    """Milliseconds that all but a twentieth, and all but a hundredth, of transactions took at
-    most.
-    """
+    """Percentiles of the latency of transactions in milliseconds."""
 
     p95: float
     p99: float
 
 
-class Shared(NamedTuple):
-    """What became of runs that users submitted together: their seconds by visit, how many were
-    completed, the most trainers at work at a time, and the seconds until all had ended."""
+class JointRuns(NamedTuple):
+    """The runs that users submitted together."""
 
-    seconds: Sequence[float]
+    seconds: Sequence[float]  # seconds for each visit, by run
     completed: int
-    trainers: int
-    wall: float
+    trainers: int  # largest number of trainers at work at a time
+    wall: float  # seconds until all runs had ended
 
     @property
     def ratio(self) -> float:
-        """How much longer the slowest user waited for the same work."""
+        """The time of the slowest user relative to the fastest one."""
         return max(self.seconds) / min(self.seconds)
 
 
 def measure_sharing(server: BenchServer, echo: Echo) -> str:
-    """All that was seen, as text."""
-    users = _prepared(server)
-    log_durations(server, -1)  # to write them takes time, too
-    alone, _ = _latencies(server, partial(time.sleep, ALONE_SECONDS))
-    echo(f"  pgbench alone: {alone.p95:.1f} ms, {alone.p99:.1f} ms")
-    with _computing(TRAINERS, SPARE):
-        floor, _ = _latencies(server, partial(time.sleep, FLOOR_SECONDS))
-    echo(f"  beside {TRAINERS} processes that compute: {floor.p95:.1f} ms, {floor.p99:.1f} ms")
+    """Return all measurements as text."""
+    users = _prepare(server)
+    log_durations(server, -1)  # writing them takes time
+    idle_latencies, _ = _measure_latencies(server, partial(time.sleep, ALONE_SECONDS))
+    echo(f"  pgbench alone: {idle_latencies.p95:.1f} ms, {idle_latencies.p99:.1f} ms")
+    with _run_computations(TRAINERS, SPARE):
+        compute_latencies, _ = _measure_latencies(server, partial(time.sleep, FLOOR_SECONDS))
+    echo(
+        f"  beside {TRAINERS} processes that compute: {compute_latencies.p95:.1f} ms, "
+        f"{compute_latencies.p99:.1f} ms"
+    )
     lines = [
         "| users | `spare_cores` | completed | trainers at once | slowest user / fastest | "
         "seconds in all | p95 of pgbench | p99 |",
         "|---:|---:|---:|---:|---:|---:|---:|---:|",
-        f"| 0 | | | | | | {alone.p95:.1f} ms | {alone.p99:.1f} ms |",
-        f"| 0, {TRAINERS} processes compute | {SPARE} | | | | | {floor.p95:.1f} ms | "
-        f"{floor.p99:.1f} ms |",
+        f"| 0 | | | | | | {idle_latencies.p95:.1f} ms | {idle_latencies.p99:.1f} ms |",
+        f"| 0, {TRAINERS} processes compute | {SPARE} | | | | | {compute_latencies.p95:.1f} ms | "
+        f"{compute_latencies.p99:.1f} ms |",
     ]
     server.value("INSERT INTO cerebro.quota (trainers) VALUES (%s)", TRAINERS, superuser=True)
     for count, spare in ((USERS, 0), (USERS, SPARE), (CROWD, SPARE)):
-        beside, one = _latencies(server, partial(_shared, server, users[:count], spare))
+        latencies, runs = _measure_latencies(
+            server, partial(_submit_together, server, users[:count], spare)
+        )
         lines.append(
-            f"| {count} | {spare} | {one.completed} | {one.trainers} | {one.ratio:.2f} | "
-            f"{one.wall:.0f} | {beside.p95:.1f} ms | {beside.p99:.1f} ms |"
+            f"| {count} | {spare} | {runs.completed} | {runs.trainers} | {runs.ratio:.2f} | "
+            f"{runs.wall:.0f} | {latencies.p95:.1f} ms | {latencies.p99:.1f} ms |"
         )
         echo(f"  {lines[-1]}")
     log_durations(server, 0)
     return "\n".join(lines)
 
 
-def _prepared(server: BenchServer) -> list[str]:
-    """A packed table that all may read, and roles, each with a schema of its own."""
-    job = load(server, WORK, SMALL, drawn(WORK.architectures, server.folder))
+def _prepare(server: BenchServer) -> list[str]:
+    """Create a packed table that all may read, and roles with schemas; return the roles."""
+    job = load(server, WORK, SMALL, draw_weights(WORK.architectures, server.folder))
     users = [f"user_{number}" for number in range(CROWD)]
     with server.session() as session:
         pack(session, job)
@@ -152,10 +153,8 @@ def _prepared(server: BenchServer) -> list[str]:
     return users
 
 
-def _shared(server: BenchServer, users: Sequence[str], spare: int) -> Shared:
-    """Let all submit at the same moment, and wait until their runs have ended; others can connect
-    all the time.
-    """
+def _submit_together(server: BenchServer, users: Sequence[str], spare: int) -> JointRuns:
+    """Let all users submit at the same moment, and wait until their runs have ended."""
     server.value(SET_SPARE, str(spare), superuser=True)
     began, gate = time.perf_counter(), threading.Barrier(len(users))
 
@@ -175,18 +174,18 @@ def _shared(server: BenchServer, users: Sequence[str], spare: int) -> Shared:
     with ThreadPoolExecutor(len(users)) as pool:
         runs = list(pool.map(submit, users))
     with server.session(superuser=True) as session, session.cursor() as cursor:
-        while _alive(cursor, runs):
+        while _has_running(cursor, runs):
             time.sleep(EVERY_SECONDS)
         wall = time.perf_counter() - began
         cursor.execute(RUNS, (runs,))
         rows = cursor.fetchall()
     most = int(server.value(MOST, runs, superuser=True))
     completed = [seconds for seconds, status in rows if status == "completed"]
-    return Shared(completed, len(completed), most, wall)
+    return JointRuns(completed, len(completed), most, wall)
 
 
-def _alive(cursor: Cursor, runs: Sequence[int]) -> bool:
-    """Whether some of them have not ended."""
+def _has_running(cursor: Cursor, runs: Sequence[int]) -> bool:
+    """Return whether some runs have not ended."""
     cursor.execute(
         "SELECT true FROM cerebro.run WHERE run_id = ANY (%s) AND status IN ('running', 'queued') "
         "LIMIT 1",
@@ -195,21 +194,23 @@ def _alive(cursor: Cursor, runs: Sequence[int]) -> bool:
     return cursor.fetchone() is not None
 
 
-def _latencies(server: BenchServer, meanwhile: Callable[[], T]) -> tuple[Latencies, T]:
-    """What pgbench's transactions took while something else goes on, and what that came to."""
-    with tempfile.TemporaryDirectory() as folder, _pgbench(server, folder):
-        found = meanwhile()
-        taken = sorted(
+def _measure_latencies(server: BenchServer, meanwhile: Callable[[], T]) -> tuple[Latencies, T]:
+    """Return the latencies of pgbench during a call, and the result of the call."""
+    with tempfile.TemporaryDirectory() as folder, _run_pgbench(server, folder):
+        result = meanwhile()
+        durations = sorted(
             int(line.split()[2])
             for file in Path(folder).iterdir()
             for line in file.read_text().splitlines()[:-1]
         )
-    return Latencies(*(taken[int(share * len(taken))] / 1000 for share in (0.95, 0.99))), found
+    return Latencies(
+        *(durations[int(share * len(durations))] / 1000 for share in (0.95, 0.99))
+    ), result
 
 
 @contextmanager
-def _computing(processes: int, spare: int) -> Iterator[None]:
-    """So many compute until the block ends, on the cores that trainers would have."""
+def _run_computations(processes: int, spare: int) -> Iterator[None]:
+    """Run processes that compute on the trainers' cores until the block ends."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", COMPUTE, str(spare)]
     started = [
@@ -224,8 +225,8 @@ def _computing(processes: int, spare: int) -> Iterator[None]:
 
 
 @contextmanager
-def _pgbench(server: BenchServer, folder: str) -> Iterator[None]:
-    """It writes a line for each transaction, until the block ends."""
+def _run_pgbench(server: BenchServer, folder: str) -> Iterator[None]:
+    """Run pgbench, which logs a line for each transaction, until the block ends."""
     command = [
         str(PGBENCH),
         "-n",

@@ -1,6 +1,4 @@
-"""The strategy that a run chooses against all that there are: each workload is trained by each of
-them, in turns.
-"""
+"""Compare the strategy that a run chooses with all strategies, in turns, on each workload."""
 
 from __future__ import annotations
 
@@ -22,34 +20,31 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "task": {"strategy": "task"},
     "wide": {"workers": 1},
 }
-"""With the arguments by which each is asked for: one wide trainer has all cores where there is no
-other.
-"""
-MOST = 1.1
-"""Of what the best way takes: what the chosen one may take."""
-LEARNING = 2
-"""So often each way is tried before, so that the log knows what it takes."""
-SHORT_SECONDS, OFTENER = 10.0, 5
-"""Where all ways together take less, the median is that of so many times more turns: single runs
-tell nothing there.
-"""
+"""The arguments of each strategy; a single wide trainer has all cores."""
+MAX_RATIO = 1.1
+"""Largest time of the chosen strategy relative to the best one."""
+WARM_UP_TURNS = 2
+"""Turns before the measurement, after which the log contains the cost of each strategy."""
+SHORT_SECONDS = 10.0
+SHORT_FACTOR = 5
+"""If a turn takes less than SHORT_SECONDS, this many times more turns are measured."""
 
 
 @dataclass(frozen=True)
 class StrategyRuns:
-    """Seconds of runs by each way, as the log has them, and which strategies were chosen."""
+    """Logged seconds of the runs by strategy, and the strategies that runs chose."""
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: {way: [] for way in WAYS})
     chosen_strategies: list[str] = field(default_factory=list)
 
     @property
     def medians(self) -> dict[str, float]:
-        """What each way took."""
+        """The median seconds of each strategy."""
         return {way: median(results) for way, results in self.seconds.items()}
 
     @property
     def ratio(self) -> float:
-        """What was chosen against the best of all."""
+        """The chosen strategy relative to the best one."""
         results = self.medians
         return results[AUTO] / min(results.values())
 
@@ -61,36 +56,35 @@ def measure_strategies(
     repeats: int,
     echo: Callable[[str], None],
 ) -> dict[str, StrategyRuns]:
-    """What each way takes in each workload."""
+    """Measure each strategy on each workload."""
     results = {}
     for workload in workloads:
         job, strategy_runs = turns.prepare_job(server, workload, scale), StrategyRuns()
-        number, most = 0, LEARNING + repeats
+        number, most = 0, WARM_UP_TURNS + repeats
         while number < most:
             began = time.perf_counter()
             for way, settings in _in_turn(number):
                 seconds, strategy = run(replace(job, settings={**job.settings, **settings}))
                 echo(f"  {workload.key}, {way}, {number + 1}: {seconds:.2f} s ({strategy})")
-                if number >= LEARNING:
+                if number >= WARM_UP_TURNS:
                     strategy_runs.seconds[way].append(seconds)
                     strategy_runs.chosen_strategies.extend([strategy] if way == AUTO else [])
             number += 1
-            if number == LEARNING and time.perf_counter() - began < SHORT_SECONDS:
-                most = LEARNING + OFTENER * repeats
+            if number == WARM_UP_TURNS and time.perf_counter() - began < SHORT_SECONDS:
+                most = WARM_UP_TURNS + SHORT_FACTOR * repeats
         results[workload.key] = strategy_runs
     return results
 
 
 def _in_turn(number: int) -> Sequence[tuple[str, Mapping[str, object]]]:
-    """The ways, of which another one is the first in each turn."""
-    ways, first = [*WAYS.items()], number % len(WAYS)
+    """Return the strategies, starting with another one in each turn."""
+    ways = [*WAYS.items()]
+    first = number % len(WAYS)
     return [*ways[first:], *ways[:first]]
 
 
 def run(job: Job) -> tuple[float, str]:
-    """Do a job in a session of its own: its seconds, and the strategy that it has followed at
-    last.
-    """
+    """Run a job in a session of its own; return its seconds and its last strategy."""
     session = job.connect()
     try:
         run_id = ours.fit(session, job)
@@ -109,7 +103,7 @@ def run(job: Job) -> tuple[float, str]:
 
 
 def report(results: Mapping[str, StrategyRuns], titles: Mapping[str, str]) -> str:
-    """A table of the medians."""
+    """Return a table of the medians."""
     lines = [
         f"| workload | chosen | {' | '.join(WAYS)} | chosen against the best |",
         "|---|---|---|---|---|---|---|",
@@ -118,7 +112,7 @@ def report(results: Mapping[str, StrategyRuns], titles: Mapping[str, str]) -> st
         strategy = ", ".join(sorted({*strategy_runs.chosen_strategies}))
         times = " | ".join(f"{seconds:.1f} s" for seconds in strategy_runs.medians.values())
         ratio_text = (
-            f"{strategy_runs.ratio:.2f}{'' if strategy_runs.ratio <= MOST else ' (too much)'}"
+            f"{strategy_runs.ratio:.2f}{'' if strategy_runs.ratio <= MAX_RATIO else ' (too much)'}"
         )
         lines.append(f"| {key}: {titles[key]} | {strategy} | {times} | {ratio_text} |")
     return "\n".join(lines)

@@ -1,8 +1,7 @@
-"""Finds the best compile settings of plain Keras for a workload, by timing some steps of each
-candidate.
+"""Find the best compile settings of plain Keras for a workload by timing some steps.
 
-What counts is the time that a whole configuration would take: that of the first steps, which
-compile, and that of all others at the speed then seen. Finding out is not charged to the contender.
+The measure is the estimated time of a whole configuration: the first steps, which compile, and all
+others at the measured speed. The search is not charged to the contender.
 """
 
 from __future__ import annotations
@@ -18,41 +17,43 @@ from bench.keras_config import Architectures, build, one_hot, prepare, read
 
 STEPS = 48
 EXECUTIONS = {"tensorflow": (1, 24), "jax": (1, 24), "torch": (1,)}
-# Keras compiles on JAX always; its setting for "not" runs without compiling anything. With PyTorch
-# it would need a compiler of C++, which a server rarely has.
-COMPILED = {"tensorflow": (False, True), "jax": (True,), "torch": (False,)}
+# On JAX, Keras always compiles; its setting for "not" would compile nothing at all. With PyTorch,
+# it would need a C++ compiler, which a server rarely has.
+COMPILE_CHOICES = {"tensorflow": (False, True), "jax": (True,), "torch": (False,)}
 ENOUGH_SECONDS = 10.0
-"""A candidate whose first steps take longer is not run again."""
+"""A candidate with longer first steps is not run again."""
 
 
 def main() -> None:
-    """Time all candidates; the best settings are in the result."""
+    """Time all candidates, and write the best settings into the result."""
     job, result_path = arguments()
     rows, architectures, _ = read(job)
     cores = sorted(os.sched_getaffinity(0))
-    keras = prepare(job.framework, [cores[list(COMPILED).index(job.framework) % len(cores)]])
+    keras = prepare(job.framework, [cores[list(COMPILE_CHOICES).index(job.framework) % len(cores)]])
     train = one_hot(rows[0], job.classes)
-    found = []
-    for steps, compiled in itertools.product(EXECUTIONS[job.framework], COMPILED[job.framework]):
-        settings = {"steps_per_execution": steps, "jit_compile": compiled}
+    candidates = []
+    for steps, is_compiled in itertools.product(
+        EXECUTIONS[job.framework], COMPILE_CHOICES[job.framework]
+    ):
+        settings = {"steps_per_execution": steps, "jit_compile": is_compiled}
         began = time.perf_counter()
-        found.append((predicted(keras, job, architectures, train, settings), settings))
+        candidates.append((estimate_seconds(keras, job, architectures, train, settings), settings))
         if time.perf_counter() - began > 2 * ENOUGH_SECONDS:
             break
-    found.sort(key=lambda pair: pair[0])
-    best = found[0][1]
-    more = {"settings": best, "seconds": [[seconds, settings] for seconds, settings in found]}
+    candidates.sort(key=lambda pair: pair[0])
+    best = candidates[0][1]
+    more = {"settings": best, "seconds": [[seconds, settings] for seconds, settings in candidates]}
     write_result(Result(scores={}, moved_bytes=0, more=more), result_path)
 
 
-def predicted(
+def estimate_seconds(
     keras: Any,
     job: Job,
     architectures: Architectures,
     train: tuple[Any, Any],
     settings: dict[str, Any],
 ) -> float:
-    """Seconds that the configuration with the smallest batch would take with these settings."""
+    """Return the estimated seconds of the configuration with the smallest batch."""
     config = min(job.configs, key=lambda config: config.batch_size)
     rows = min(len(train[0]), STEPS * config.batch_size)
     part = [array[:rows] for array in train]

@@ -13,7 +13,7 @@ from bench.bench_server import BenchServer
 from bench.contenders import Attempt, Contender, run_attempt, run_bare_loops, run_module
 from bench.job import Job
 from bench.measure import Usage, Watch
-from bench.weights import drawn
+from bench.weights import draw_weights
 from bench.workloads import Workload
 
 Echo = Callable[[str], None]
@@ -49,7 +49,9 @@ class WorkloadResults:
 
 def prepare_job(server: BenchServer, workload: Workload, scale: str) -> Job:
     """Create and pack the tables of a workload; return its job."""
-    job = bench_server.load(server, workload, scale, drawn(workload.architectures, server.folder))
+    job = bench_server.load(
+        server, workload, scale, draw_weights(workload.architectures, server.folder)
+    )
     with server.session() as session:
         bench_server.pack(session, job)
     return job

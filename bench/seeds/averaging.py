@@ -1,6 +1,8 @@
-"""A peer: model averaging. Two workers have a part of the rows each. In an epoch each trains every
-configuration on its part by Keras, from the same weights; then these are averaged. What an
-optimizer knows stays with its worker."""
+"""A peer: model averaging. Two workers have a part of the rows each.
+
+In an epoch, each worker trains every configuration on its part with Keras, from the same weights;
+then the weights are averaged. The variables of optimizers stay with their workers.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from bench.job import Job, arguments, write_result
-from bench.keras_config import build, evaluate, prepare, read_architectures, unflattened
-from bench.keras_fit import core
+from bench.keras_config import build, evaluate, prepare, read_architectures, unflatten
+from bench.keras_fit import choose_core
 from bench.seeds import files, loopback, parts
 from bench.seeds.curves import AT_REST, Point, make_result
 
@@ -23,7 +25,7 @@ ADDRESS = (loopback.HOST, loopback.FIRST_PORT)
 def main() -> None:
     """Do the job of the command line."""
     job, result_path = arguments()
-    loopback.opened()
+    loopback.enable()
     with Listener(ADDRESS) as listener:
         context = multiprocessing.get_context("fork")
         workers = [
@@ -31,15 +33,18 @@ def main() -> None:
         ]
         for worker in workers:
             worker.start()
-        links = [listener.accept() for _ in workers]
-        found = _trained(job, links)
-    for link, worker in zip(links, workers, strict=True):
-        link.close()
+        connections = [listener.accept() for _ in workers]
+        curves = _train(job, connections)
+    for connection, worker in zip(connections, workers, strict=True):
+        connection.close()
         worker.join()
-    write_result(make_result(found, loopback.sent(), **{AT_REST: files.size(job)}), result_path)
+    write_result(
+        make_result(curves, loopback.count_sent_bytes(), **{AT_REST: files.measure_files(job)}),
+        result_path,
+    )
 
 
-def _trained(job: Job, links: list[Connection[Any, Any]]) -> dict[int, list[Point]]:
+def _train(job: Job, connections: list[Connection[Any, Any]]) -> dict[int, list[Point]]:
     session = job.connect()
     flat = [np.frombuffer(weights, "<f4") for _, weights in read_architectures(session, job.models)]
     session.close()
@@ -49,50 +54,53 @@ def _trained(job: Job, links: list[Connection[Any, Any]]) -> dict[int, list[Poin
     curves: dict[int, list[Point]] = {number + 1: [] for number in means}
     for _ in range(job.epochs):
         for number, mean in means.items():
-            left = _asked(links, (number, mean, True))
-            means[number] = np.mean(left, axis=0, dtype=np.float32)
-        for first in range(0, len(means), len(links)):
-            numbers = range(first, min(first + len(links), len(means)))
-            for number, link in zip(numbers, links, strict=False):
-                link.send((number, means[number], False))
-            for number, link in zip(numbers, links, strict=False):
-                curves[number + 1].append(Point(time.time(), *link.recv()))
+            worker_weights = _ask_all(connections, (number, mean, True))
+            means[number] = np.mean(worker_weights, axis=0, dtype=np.float32)
+        for first in range(0, len(means), len(connections)):
+            numbers = range(first, min(first + len(connections), len(means)))
+            for number, connection in zip(numbers, connections, strict=False):
+                connection.send((number, means[number], False))
+            for number, connection in zip(numbers, connections, strict=False):
+                curves[number + 1].append(Point(time.time(), *connection.recv()))
     return curves
 
 
-def _asked(links: list[Connection[Any, Any]], request: tuple[int, Any, bool]) -> list[Any]:
-    for link in links:
-        link.send(request)
-    return [link.recv() for link in links]
+def _ask_all(connections: list[Connection[Any, Any]], request: tuple[int, Any, bool]) -> list[Any]:
+    for connection in connections:
+        connection.send(request)
+    return [connection.recv() for connection in connections]
 
 
 def _serve(job: Job, number: int) -> None:
-    """Train or evaluate one configuration from given weights, as often as it is asked for; its
-    model stays.
-    """
-    link = Client(ADDRESS)
-    read = parts.Read(job, number, job.processes)
-    keras = prepare(job.framework, [core(number)])
+    """Train or evaluate configurations from received weights; their models are kept."""
+    connection = Client(ADDRESS)
+    worker_data = parts.WorkerData(job, number, job.processes)
+    keras = prepare(job.framework, [choose_core(number)])
     keras.utils.set_random_seed(job.seed + number)
     models = {
-        at: build(keras, read.architectures[config.model - 1], config, job.settings)
-        for at, config in enumerate(job.configs)
+        config_number: build(
+            keras, worker_data.architectures[config.model - 1], config, job.settings
+        )
+        for config_number, config in enumerate(job.configs)
     }
-    shapes = {at: [weight.shape for weight in model.weights] for at, model in models.items()}
-    while (request := _next(link)) is not None:
-        at, weights, training = request
-        model = models[at]
-        model.set_weights(unflattened(weights.tobytes(), shapes[at]))
+    shapes = {
+        config_number: [weight.shape for weight in model.weights]
+        for config_number, model in models.items()
+    }
+    while (request := _receive(connection)) is not None:
+        config_number, weights, training = request
+        model = models[config_number]
+        model.set_weights(unflatten(weights.tobytes(), shapes[config_number]))
         if not training:
-            link.send(evaluate(model, read.valid))
+            connection.send(evaluate(model, worker_data.valid))
             continue
-        model.fit(*read.train, batch_size=job.configs[at].batch_size, verbose=0)
-        link.send(np.concatenate([array.ravel() for array in model.get_weights()]))
+        model.fit(*worker_data.train, batch_size=job.configs[config_number].batch_size, verbose=0)
+        connection.send(np.concatenate([array.ravel() for array in model.get_weights()]))
 
 
-def _next(link: Connection[Any, Any]) -> Any:
+def _receive(connection: Connection[Any, Any]) -> Any:
     try:
-        return link.recv()
+        return connection.recv()
     except EOFError:
         return None
 

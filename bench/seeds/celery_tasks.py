@@ -1,5 +1,4 @@
-"""A peer: Celery, whose broker is a folder. Its workers are processes of this module; each takes
-the next task when it has done one."""
+"""A peer: Celery, whose broker is a folder, and whose workers are processes of this module."""
 
 from __future__ import annotations
 
@@ -18,9 +17,10 @@ POLL_SECONDS = 0.05
 
 
 def main() -> None:
-    """Do the job that the command line names; as a worker, the tasks of it."""
+    """Do the job of the command line; as a worker, its tasks."""
     job, result_path = arguments()
-    app, told = application(job), sys.argv[1]
+    app = make_application(job)
+    job_path = sys.argv[1]
     if sys.argv[3:] == [WORKER]:
         options = (
             "--pool=solo",
@@ -31,23 +31,27 @@ def main() -> None:
         )
         app.worker_main([WORKER, *options])
         return
-    loopback.opened()
+    loopback.enable()
     command = [sys.executable, "-m", "bench.seeds.celery_tasks", *sys.argv[1:], WORKER]
     workers = [subprocess.Popen(command) for _ in range(job.processes)]
     try:
-        asked = {
-            number + 1: app.send_task("curve", (told, number)) for number in most_steps_first(job)
+        tasks = {
+            number + 1: app.send_task("curve", (job_path, number))
+            for number in most_steps_first(job)
         }
-        found = {number: task.get(interval=POLL_SECONDS) for number, task in asked.items()}
+        curves = {number: task.get(interval=POLL_SECONDS) for number, task in tasks.items()}
     finally:
         for worker in workers:
             worker.kill()
             worker.wait()
-    write_result(make_result(found, loopback.sent(), **{AT_REST: files.size(job)}), result_path)
+    write_result(
+        make_result(curves, loopback.count_sent_bytes(), **{AT_REST: files.measure_files(job)}),
+        result_path,
+    )
 
 
-def application(job: Job) -> Celery:
-    """Tasks and results as files in the folder of a job."""
+def make_application(job: Job) -> Celery:
+    """Return an application with tasks and results as files in the folder of a job."""
     folders = {name: Path(job.folder) / name for name in ("messages", "control", "results")}
     for folder in folders.values():
         folder.mkdir(exist_ok=True)
@@ -63,7 +67,7 @@ def application(job: Job) -> Celery:
         task_acks_late=True,
         worker_prefetch_multiplier=1,
     )
-    app.task(name="curve")(copies.curve)
+    app.task(name="curve")(copies.train_curve)
     return app
 
 

@@ -197,7 +197,7 @@ def run_attempt(
     job = replace(contest.job, seed=RUN_SEED + turn, settings=settings, folder=str(folder))
     began = time.time()
     try:
-        by = environments.interpreter(method.environment) if method.environment else None
+        by = environments.find_interpreter(method.environment) if method.environment else None
         began = time.time()
         usage, result, reason = run_module(server, method.module, job, limit, by)
         stopped = result is None and limit is not None and usage.wall >= limit

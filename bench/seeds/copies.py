@@ -1,6 +1,8 @@
-"""Task parallelism: each worker has a full copy of the rows in a folder of its own, as if it were a
-machine of its own, and trains whole configurations by Keras, one after another, on a core of its
-own."""
+"""Task parallelism: workers with full copies of the rows train whole configurations with Keras.
+
+Each worker has its copy in a folder of its own, as if it were a machine of its own, and its own
+core.
+"""
 
 from __future__ import annotations
 
@@ -10,48 +12,52 @@ from typing import Any
 
 from bench.job import Job, read_job
 from bench.keras_config import one_hot, prepare, read
-from bench.keras_fit import core, epochs
+from bench.keras_fit import choose_core, fit_epochs
 from bench.seeds import files
 from bench.seeds.curves import Point
 
 
 class Worker:
-    """A process that has a copy, and the framework."""
+    """A process with a copy of the rows, and the framework."""
 
     def __init__(self, job: Job, number: int) -> None:
-        self._job, own = job, core(number)
+        self._job = job
+        own_core = choose_core(number)
         (train, valid), self._architectures, _ = read(job)
-        self._train = files.stored(job, number, train)
+        self._train = files.store_rows(job, number, train)
         self._valid = one_hot(valid, job.classes)
-        self._keras = prepare(job.framework, [own])
+        self._keras = prepare(job.framework, [own_core])
 
-    def curve(self, number: int) -> list[Point]:
-        """What a configuration, from 0, comes to after each epoch."""
-        of = epochs(self._keras, self._job, number, self._architectures, self._train, self._valid)
-        return [Point(time.time(), *scores) for scores in of]
+    def train_curve(self, number: int) -> list[Point]:
+        """Train a configuration, counted from 0; return its learning curve."""
+        scores_by_epoch = fit_epochs(
+            self._keras, self._job, number, self._architectures, self._train, self._valid
+        )
+        return [Point(time.time(), *scores) for scores in scores_by_epoch]
 
 
-_here: dict[str, Any] = {}
+_process: dict[str, Any] = {}
 
 
-def curve(told: str, number: int) -> list[Point]:
-    """What a configuration comes to in a worker process, which gets its copy when it is asked for
-    the first time.
+def train_curve(job_path: str, number: int) -> list[Point]:
+    """Train a configuration in a worker process, which reads its copy at the first call.
 
-    `told` is the file that names the job. Processes take the numbers of workers by making a folder,
-    which only one can.
+    Processes take the numbers of workers by creating a folder, which only one process can.
+
+    Args:
+        job_path: the file of the job.
     """
-    if not _here:
-        job = read_job(Path(told))
-        _here["worker"] = Worker(job, _number(job))
-    return list(_here["worker"].curve(number))
+    if not _process:
+        job = read_job(Path(job_path))
+        _process["worker"] = Worker(job, _take_number(job))
+    return list(_process["worker"].train_curve(number))
 
 
-def _number(job: Job) -> int:
-    """A number that no other process has taken."""
+def _take_number(job: Job) -> int:
+    """Return a number that no other process has taken."""
     for number in range(job.processes):
         try:
-            files.folder(job, number).mkdir(parents=True)
+            files.find_folder(job, number).mkdir(parents=True)
         except FileExistsError:
             continue
         return number

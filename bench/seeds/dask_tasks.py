@@ -1,5 +1,4 @@
-"""A peer: Dask, by its scheduler and worker processes on this machine. A worker gets the next task
-when it has done one."""
+"""A peer: Dask, with its scheduler and worker processes on this machine."""
 
 from __future__ import annotations
 
@@ -16,18 +15,20 @@ from bench.seeds.curves import AT_REST, make_result, most_steps_first
 def main() -> None:
     """Do the job of the command line."""
     job, result_path = arguments()
-    loopback.opened()
+    loopback.enable()
     dask.config.set({"distributed.scheduler.worker-saturation": 1.0})
     options = {"host": loopback.HOST, "dashboard_address": None, "threads_per_worker": 1}
     with LocalCluster(n_workers=job.processes, **options) as cluster, Client(cluster) as client:
-        before = loopback.sent()
-        asked = {
-            n + 1: client.submit(copies.curve, sys.argv[1], n, pure=False)
+        bytes_before = loopback.count_sent_bytes()
+        tasks = {
+            n + 1: client.submit(copies.train_curve, sys.argv[1], n, pure=False)
             for n in most_steps_first(job)
         }
-        found = client.gather(asked)
-        moved_bytes = loopback.sent() - before
-    write_result(make_result(found, moved_bytes, **{AT_REST: files.size(job)}), result_path)
+        curves = client.gather(tasks)
+        moved_bytes = loopback.count_sent_bytes() - bytes_before
+    write_result(
+        make_result(curves, moved_bytes, **{AT_REST: files.measure_files(job)}), result_path
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""A virtual environment for each peer: what one wants installed, another one must not have.
+"""Virtual environments of peers, whose requirements exclude each other.
 
-They lie in `.peers` in the clone, and stay; what one has is named in `bench/peers`.
+The environments are in the folder `.peers` of the clone, and are kept. `bench/peers` has their
+requirements.
 """
 
 from __future__ import annotations
@@ -18,49 +19,52 @@ CLONE = Path(__file__).parents[2]
 FOLDER = CLONE / ".peers"
 REQUIREMENTS = CLONE / "bench" / "peers"
 MODULES = (CLONE, CLONE / "tests" / "support")
-ALONE = ("unshare", "--net", *(["--map-root-user"] if os.geteuid() else []))
-"""What a peer sends over the loopback interface is counted: none but it may use that one. Who is
-not root has the rights for that in a namespace of users only; root would lose there what it may
-read of others."""
+ISOLATION = ("unshare", "--net", *(["--map-root-user"] if os.geteuid() else []))
+"""Command that gives a peer a loopback interface of its own, on which its bytes are counted.
+
+Without root's rights this needs a user namespace, in which root would lose rights to read files.
+"""
 
 
 class NotInstalled(Exception):
-    """Why a peer has no environment."""
+    """The reason why a peer has no environment."""
 
 
 @cache
-def interpreter(peer: str) -> Interpreter:
-    """How a module is run in the environment of a peer, which is made where it is not there as it
-    should be.
-    """
+def find_interpreter(peer: str) -> Interpreter:
+    """Return the interpreter of a peer's environment, which is created if it is not up to date."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, MODULES))}
-    return Interpreter((*ALONE, str(_made(peer))), environment)
+    return Interpreter((*ISOLATION, str(_create(peer))), environment)
 
 
-def _made(peer: str) -> Path:
-    """The interpreter of the environment of a peer."""
+def _create(peer: str) -> Path:
+    """Create the environment of a peer if needed; return the path of its interpreter."""
     folder = FOLDER / peer
-    wanted = (
-        "".join(file.read_text() for file in _files(REQUIREMENTS / f"{peer}.txt")) + sys.version
+    expected_stamp = (
+        "".join(file.read_text() for file in _list_files(REQUIREMENTS / f"{peer}.txt"))
+        + sys.version
     )
-    python, stamp = folder / "bin" / "python", folder / "made"
-    if not stamp.exists() or stamp.read_text() != wanted:
+    python = folder / "bin" / "python"
+    stamp = folder / "made"
+    if not stamp.exists() or stamp.read_text() != expected_stamp:
         shutil.rmtree(folder, ignore_errors=True)
         _run([sys.executable, "-m", "venv", str(folder)])
         pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
         _run([*pip, "install", "-r", str(REQUIREMENTS / f"{peer}.txt")])
-        stamp.write_text(wanted)
+        stamp.write_text(expected_stamp)
     return python
 
 
-def _files(first: Path) -> list[Path]:
-    """A file of requirements, and those that it refers to."""
-    named = [line.split()[1] for line in first.read_text().splitlines() if line.startswith("-r ")]
-    return [first, *(found for name in named for found in _files(first.parent / name))]
+def _list_files(first: Path) -> list[Path]:
+    """Return a file of requirements with the files that it includes."""
+    included = [
+        line.split()[1] for line in first.read_text().splitlines() if line.startswith("-r ")
+    ]
+    return [first, *(file for name in included for file in _list_files(first.parent / name))]
 
 
 def _run(command: list[str]) -> None:
-    ended = subprocess.run(command, capture_output=True, text=True)
-    if ended.returncode:
-        lines = [line for line in (ended.stdout + ended.stderr).splitlines() if line.strip()]
+    process = subprocess.run(command, capture_output=True, text=True)
+    if process.returncode:
+        lines = [line for line in (process.stdout + process.stderr).splitlines() if line.strip()]
         raise NotInstalled(f"{command[3] if len(command) > 3 else command[0]}: {find_error(lines)}")

@@ -1,6 +1,4 @@
-"""Rows to train on as files in a folder for each worker, as a machine of its own would have
-them.
-"""
+"""Training rows as files in a folder for each worker, as on a machine of its own."""
 
 from __future__ import annotations
 
@@ -16,20 +14,20 @@ from bench.keras_config import one_hot
 ROWS = "rows"
 
 
-def folder(job: Job, number: int) -> Path:
-    """Where those of a worker lie."""
+def find_folder(job: Job, number: int) -> Path:
+    """Return the folder of a worker's files."""
     return Path(job.folder) / ROWS / str(number)
 
 
-def stored(job: Job, number: int, rows: Examples) -> tuple[Any, Any]:
-    """Write those of a worker, with a target column for each class, and read them back."""
-    own = folder(job, number)
-    own.mkdir(parents=True, exist_ok=True)
+def store_rows(job: Job, number: int, rows: Examples) -> tuple[Any, Any]:
+    """Write the rows of a worker, with one-hot targets, and read them back."""
+    worker_folder = find_folder(job, number)
+    worker_folder.mkdir(parents=True, exist_ok=True)
     for name, array in zip(("x", "y"), one_hot(rows, job.classes), strict=True):
-        np.save(own / f"{name}.npy", array)
-    return np.load(own / "x.npy"), np.load(own / "y.npy")
+        np.save(worker_folder / f"{name}.npy", array)
+    return np.load(worker_folder / "x.npy"), np.load(worker_folder / "y.npy")
 
 
-def size(job: Job) -> int:
-    """Bytes of all workers' files."""
+def measure_files(job: Job) -> int:
+    """Return the bytes of all workers' files."""
     return sum(file.stat().st_size for file in (Path(job.folder) / ROWS).glob("*/*.npy"))

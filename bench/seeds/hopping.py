@@ -1,6 +1,4 @@
-"""cerebro_db in the table: a call as in all measurements, with metrics after each epoch, and what
-its log tells.
-"""
+"""cerebro_db in the comparison of methods: a call, with curves and costs from its log."""
 
 from __future__ import annotations
 
@@ -40,18 +38,23 @@ def main() -> None:
     session = job.connect()
     run_id = ours.fit(session, job)
     curves: dict[int, list[Point]] = {}
-    for key, *point in _rows(session, CURVE, (run_id,)):
+    for key, *point in _select(session, CURVE, (run_id,)):
         curves.setdefault(key, []).append(Point(*point))
-    ((moved_bytes,),) = _rows(session, MOVED, {"run": run_id})
-    ((states,),) = _rows(session, STATES, (run_id,))
-    ((packed,),) = _rows(session, "SELECT pg_table_size(%s)", (job.packed,))
-    visits = _rows(session, VISITS, (run_id,))
+    ((moved_bytes,),) = _select(session, MOVED, {"run": run_id})
+    ((states,),) = _select(session, STATES, (run_id,))
+    ((packed,),) = _select(session, "SELECT pg_table_size(%s)", (job.packed,))
+    visits = _select(session, VISITS, (run_id,))
     session.close()
-    told = {AT_REST: int(packed), "states_at_rest": int(states), "visits": visits, "run_id": run_id}
-    write_result(make_result(curves, int(moved_bytes), **told), result_path)
+    extra = {
+        AT_REST: int(packed),
+        "states_at_rest": int(states),
+        "visits": visits,
+        "run_id": run_id,
+    }
+    write_result(make_result(curves, int(moved_bytes), **extra), result_path)
 
 
-def _rows(session: Connection, query: str, values: Any) -> list[Any]:
+def _select(session: Connection, query: str, values: Any) -> list[Any]:
     with session.cursor() as cursor:
         cursor.execute(query, values)
         return list(cursor.fetchall())

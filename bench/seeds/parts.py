@@ -1,6 +1,8 @@
-"""What data parallelism has in common: each worker has a part of the rows, and a model is a
-function of variables of TensorFlow that the loops of these peers hold, since Keras' own `fit` does
-not train on several machines."""
+"""Common parts of the peers with data parallelism, whose workers have a part of the rows each.
+
+A model is a function of variables of TensorFlow that the loops of these peers own, because Keras'
+own `fit` does not train on several machines.
+"""
 
 from __future__ import annotations
 
@@ -12,64 +14,61 @@ import numpy as np
 
 from bench.copying import read_table
 from bench.job import Job
-from bench.keras_config import Architectures, one_hot, read_architectures, unflattened
+from bench.keras_config import Architectures, one_hot, read_architectures, unflatten
 from bench.seeds import files
 from bench.seeds.curves import Point
 from bench.workloads import Config
 
 BETAS, EPSILON = (0.9, 0.999), 1e-7
-"""Of Adam, as Keras has them."""
+"""The constants of Adam in Keras."""
 Arrays = tuple[Any, Any]
 
 
-class Read:
-    """A worker's part of the rows, every n-th one, in a file of its own; the validation rows; the
-    architectures.
+class WorkerData:
+    """A worker's part of the training rows, the validation rows, and the architectures.
+
+    The part consists of every n-th row, and is stored in a file of its own.
     """
 
-    def __init__(self, job: Job, number: int, of: int) -> None:
+    def __init__(self, job: Job, number: int, workers: int) -> None:
         session = job.connect()
-        part = f"(SELECT id, x, y FROM {job.train} WHERE id % {of} = {number}) part"
+        part = f"(SELECT id, x, y FROM {job.train} WHERE id % {workers} = {number}) part"
         train, valid = (read_table(session, table)[0] for table in (part, job.valid))
         self.architectures: Architectures = read_architectures(session, job.models)
         session.close()
-        self.train, self.valid = files.stored(job, number, train), one_hot(valid, job.classes)
+        self.train, self.valid = files.store_rows(job, number, train), one_hot(valid, job.classes)
 
 
-def batches(job: Job, number: int, epoch: int, rows: int) -> Any:
-    """The rows of each batch of an epoch of a configuration, drawn by seed: (batches, rows of a
-    batch) int32.
-    """
-    wide = job.configs[number].batch_size
+def draw_batches(job: Job, number: int, epoch: int, rows: int) -> Any:
+    """Return the rows of each batch of an epoch, drawn with a seed, shape (batches, batch size)."""
+    batch_size = job.configs[number].batch_size
     order = np.random.default_rng((job.seed, number, epoch)).permutation(rows)[
-        : rows // wide * wide
+        : rows // batch_size * batch_size
     ]
-    return order.astype(np.int32).reshape(-1, wide)
+    return order.astype(np.int32).reshape(-1, batch_size)
 
 
 class Network:
-    """A configuration's model and optimizer. Its variables lie where the block is in which it is
-    made.
-    """
+    """A configuration's model and optimizer; its variables are on the current device."""
 
     def __init__(self, keras: Any, architecture: tuple[str, bytes], config: Config) -> None:
         import tensorflow as tf
 
         self._tf, self._keras, self._rate = tf, keras, config.learning_rate
         self._model = keras.models.model_from_json(architecture[0])
-        first = unflattened(architecture[1], [weight.shape for weight in self._model.weights])
+        first = unflatten(architecture[1], [weight.shape for weight in self._model.weights])
         self.variables = [tf.Variable(array) for array in first]
         self._slots = [[tf.Variable(tf.zeros_like(array)) for array in first] for _ in BETAS]
         self._powers = [tf.Variable(1.0) for _ in BETAS]
 
     def gradients(self, x: Any, y: Any) -> list[Any]:
-        """Of the loss of a batch, the penalties among it."""
+        """Return the gradients of a batch's loss with penalties."""
         with self._tf.GradientTape() as tape:
             loss = self._loss(x, y)[0]
         return list(tape.gradient(loss, self.variables))
 
     def apply(self, gradients: Sequence[Any]) -> None:
-        """A step of Adam (Kingma and Ba, 2015)."""
+        """Apply gradients with a step of Adam (Kingma and Ba, 2015)."""
         for power, beta in zip(self._powers, BETAS, strict=True):
             power.assign(power * beta)
         powers = [power.read_value() for power in self._powers]
@@ -88,7 +87,7 @@ class Network:
             )
 
     def point(self, valid: Arrays) -> Point:
-        """The loss and the accuracy, now."""
+        """Return the current loss and accuracy."""
         loss, predicted = self._loss(*valid)
         right = np.argmax(predicted, axis=1) == np.argmax(valid[1], axis=1)
         return Point(time.time(), float(loss), float(right.mean()))

@@ -15,22 +15,25 @@ from bench.seeds.curves import AT_REST, make_result, most_steps_first
 def main() -> None:
     """Do the job of the command line."""
     job, result_path = arguments()
-    loopback.opened()
+    loopback.enable()
     ray.init(
         num_cpus=job.processes,
         include_dashboard=False,
         log_to_driver=False,
         _node_ip_address=loopback.HOST,
     )
-    before = loopback.sent()
+    bytes_before = loopback.count_sent_bytes()
     actor = ray.remote(num_cpus=1)(copies.Worker)
     pool = ActorPool([actor.remote(job, number) for number in range(job.processes)])
     order = most_steps_first(job)
-    curves = list(pool.map(lambda worker, number: worker.curve.remote(number), order))
-    moved_bytes = loopback.sent() - before
+    curves = list(pool.map(lambda worker, number: worker.train_curve.remote(number), order))
+    moved_bytes = loopback.count_sent_bytes() - bytes_before
     ray.shutdown()
-    found = {number + 1: curve for number, curve in zip(order, curves, strict=True)}
-    write_result(make_result(found, moved_bytes, **{AT_REST: files.size(job)}), result_path)
+    curves_by_number = {number + 1: curve for number, curve in zip(order, curves, strict=True)}
+    write_result(
+        make_result(curves_by_number, moved_bytes, **{AT_REST: files.measure_files(job)}),
+        result_path,
+    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""The schedule at the size of a cluster, in simulation: nobody waits for a visit, but who goes next
-is chosen as in a run, by the rule `longest`, with what visits and hops took in the measured run.
+"""Simulate the schedule at the size of a cluster, with the costs of the measured run.
 
-`hopping.simulation` asks the schedule anew for each visit, which looks at all configurations; ten
-million visits of ten thousand configurations would take days. Here the same rule keeps what it
-knows in arrays, and looks only at what has changed: when a visit ends, no other configuration can
-begin than that one, and no other worker take one than that one. A test compares both. How long the
-schedule itself takes for a decision at that size is measured with it, not with this.
+The next visits are chosen as in a run, by the rule `longest`, but nothing is trained.
+
+The product's own simulation calls the schedule for each visit, which reads all configurations; ten
+million visits of ten thousand configurations would take days. Here the same rule keeps its state in
+arrays, and updates only the changes: when a visit ends, only its configuration can start another
+visit, and only its worker can take another configuration. A test compares both simulations. The
+time of a decision at that size is measured with the product's schedule.
 """
 
 from __future__ import annotations
@@ -30,84 +31,85 @@ SIZES = {
     REPORT: ((8, 16), (8, 80), (64, 128), (64, 640), (1000, 2000), (1000, 10_000)),
     SMALL: ((4, 8), (8, 80), (64, 128)),
 }
-"""Segments, and configurations."""
-DECISIONS, SETS, SEED = 5, 50, 1
-"""So many decisions are measured, between configurations that have one of so many sets of segments
-before them.
-"""
+"""Numbers of segments and configurations, by scale."""
+DECISIONS = 5
+"""Number of measured decisions."""
+SETS = 50
+"""Number of different sets of segments that configurations have still to visit."""
+SEED = 1
 
 
 class Visit(NamedTuple):
-    """Mean seconds of a visit of a configuration, with the reading of its state, and of the storing
-    that follows.
-    """
+    """Mean seconds of a visit of a configuration."""
 
-    train: float
-    store: float
+    train: float  # with reading the state
+    store: float  # of storing the state afterwards
 
 
 @dataclass(frozen=True)
-class Simulated:
-    """An epoch of so many configurations on so many segments, each with a worker: its seconds, the
-    least that it could take, and those of a decision of the schedule in the midst of it."""
+class Simulation:
+    """A simulated epoch."""
 
     segments: int
     configs: int
-    makespan: float
-    bound: float
-    decision: float
+    makespan: float  # seconds of the epoch
+    bound: float  # the least possible seconds
+    decision: float  # CPU seconds of a decision of the schedule within the epoch
 
 
-def simulated(visits: Sequence[Visit], sizes: Sequence[tuple[int, int]]) -> list[Simulated]:
-    """Epochs of configurations whose visits are these in turn; as if nothing of the storing hid
-    behind the next one. None where no visits were measured."""
-    found = []
+def simulate(visits: Sequence[Visit], sizes: Sequence[tuple[int, int]]) -> list[Simulation]:
+    """Simulate epochs of configurations with the costs of measured visits.
+
+    The time to store a state is not hidden behind the next visit. Without visits there are no
+    results.
+    """
+    results = []
     for segments, configs in sizes if visits else ():
         costs = [sum(visits[number % len(visits)]) for number in range(configs)]
-        found.append(
-            Simulated(
+        results.append(
+            Simulation(
                 segments,
                 configs,
-                makespan(costs, segments),
-                bound(costs, segments),
-                decision(costs, segments),
+                simulate_makespan(costs, segments),
+                find_bound(costs, segments),
+                time_decision(costs, segments),
             )
         )
-    return found
+    return results
 
 
-def bound(costs: Sequence[float], segments: int) -> float:
-    """No schedule of an epoch is done sooner: a worker and a configuration do one visit at a time.
+def find_bound(costs: Sequence[float], segments: int) -> float:
+    """Return the least possible seconds: workers and configurations do one visit at a time.
 
-    >>> bound([3.0, 1.0], 2), bound([1.0, 1.0, 1.0], 2)
+    >>> find_bound([3.0, 1.0], 2), find_bound([1.0, 1.0, 1.0], 2)
     (6.0, 3.0)
     """
     return max(sum(costs), segments * max(costs))
 
 
-def makespan(costs: Sequence[float], segments: int) -> float:
-    """When the last visit of an epoch ends, where configurations go by what remains of them."""
+def simulate_makespan(costs: Sequence[float], segments: int) -> float:
+    """Return the end of an epoch whose configurations are ordered by their remaining time."""
     return _Epoch(costs, segments).end()
 
 
 class _Epoch:
-    """An epoch under way: which configuration has still to visit which segment, and who is idle."""
+    """A running epoch: the pending visits, and the idle workers."""
 
     def __init__(self, costs: Sequence[float], segments: int) -> None:
-        self._costs, self._segments = np.array(costs), segments
-        self._ahead = np.ones((segments, len(costs)))
-        # Of as much to do the first key goes first, as in the schedule.
+        self._costs = np.array(costs)
+        self._segments = segments
+        self._pending = np.ones((segments, len(costs)))
+        # The first of configurations with the same remaining time goes first, as in the schedule.
         self._remaining = np.full(len(costs), segments)
         self._rank = self._remaining * self._costs
-        # The same of those that are free, and 0 of the others; and room for the products with what
-        # is ahead.
-        self._free, self._able = self._rank.copy(), np.empty(len(costs))
+        self._free = self._rank.copy()  # 0 for configurations that are not free
+        self._products = np.empty(len(costs))  # a buffer for products with the pending visits
         self._idle = set(range(segments))
         self._events: list[tuple[float, int, int, int]] = []
-        self._begun = 0
+        self._started = 0
 
     def end(self) -> float:
-        """Go on to the end."""
+        """Simulate the epoch; return its end."""
         now = 0.0
         for config in np.lexsort((np.arange(len(self._costs)), -self._rank)):
             if not self._idle:
@@ -118,52 +120,57 @@ class _Epoch:
             self._remaining[config] -= 1
             self._free[config] = self._rank[config] = self._remaining[config] * self._costs[config]
             self._idle.add(segment)
-            self._after(config, segment, now)
+            self._assign_after(config, segment, now)
         return now
 
-    def _after(self, config: int, segment: int, now: float) -> None:
-        """One configuration and one worker are there again: the best of all may take the worker,
-        and the configuration may take any worker."""
-        other = self._best(segment)
-        if other is not None and other != config and self._before(other, config):
-            self._begin(other, segment, now)
-        self._try(config, now)
-        if segment in self._idle and (again := self._best(segment)) is not None:
-            self._begin(again, segment, now)
+    def _assign_after(self, config: int, segment: int, now: float) -> None:
+        """Assign a worker and a configuration that have become free.
 
-    def _before(self, one: int, other: int) -> bool:
-        return (-self._rank[one], one) < (-self._rank[other], other)
+        The best of all configurations may take the worker, and the configuration any worker.
+        """
+        second = self._best(segment)
+        if second is not None and second != config and self._precedes(second, config):
+            self._start(second, segment, now)
+        self._try(config, now)
+        if segment in self._idle and (next_config := self._best(segment)) is not None:
+            self._start(next_config, segment, now)
+
+    def _precedes(self, first: int, second: int) -> bool:
+        return (-self._rank[first], first) < (-self._rank[second], second)
 
     def _best(self, segment: int) -> int | None:
-        np.multiply(self._free, self._ahead[segment], out=self._able)
-        best = int(self._able.argmax())
-        return best if self._able[best] > 0 else None
+        np.multiply(self._free, self._pending[segment], out=self._products)
+        best = int(self._products.argmax())
+        return best if self._products[best] > 0 else None
 
     def _try(self, config: int, now: float) -> None:
-        """Let a configuration take the next idle worker on the ring from its own place among those
-        not yet done.
+        """Let a configuration take the next idle worker on the ring.
+
+        The ring starts at the position of the configuration among those that have pending visits.
         """
-        able = [segment for segment in self._idle if self._ahead[segment, config]]
-        if able:
+        open_segments = [segment for segment in self._idle if self._pending[segment, config]]
+        if open_segments:
             place = int(np.count_nonzero(self._remaining[:config]))
-            self._begin(
-                config, min(able, key=lambda segment: (segment - place) % self._segments), now
+            self._start(
+                config,
+                min(open_segments, key=lambda segment: (segment - place) % self._segments),
+                now,
             )
 
-    def _begin(self, config: int, segment: int, now: float) -> None:
+    def _start(self, config: int, segment: int, now: float) -> None:
         self._idle.remove(segment)
-        self._free[config] = self._ahead[segment, config] = 0.0
-        self._begun += 1
+        self._free[config] = self._pending[segment, config] = 0.0
+        self._started += 1
         heapq.heappush(
-            self._events, (now + float(self._costs[config]), self._begun, config, segment)
+            self._events, (now + float(self._costs[config]), self._started, config, segment)
         )
 
 
-def decision(costs: Sequence[float], segments: int) -> float:
-    """Seconds of a core for a decision of the schedule, in the midst of an epoch, when one worker
-    is idle; the median.
+def time_decision(costs: Sequence[float], segments: int) -> float:
+    """Return the median CPU seconds of a decision of the schedule for a single idle worker.
 
-    All other workers have a configuration; the others have visited about half of the segments.
+    All other workers have a configuration. The other configurations have visited about half of the
+    segments.
     """
     rng = random.Random(SEED)
     everywhere = tuple(range(segments))
@@ -175,16 +182,16 @@ def decision(costs: Sequence[float], segments: int) -> float:
         running = frozenset({key}) if 0 < key < segments else frozenset()
         progress[key] = ConfigProgress(key, 1, "train", waiting - running, running)
     policy = LongestFirst.of_training(dict(enumerate(costs)), {})
-    taken = []
+    durations = []
     for _ in range(DECISIONS):
         began = time.thread_time()
         choose_batches(plan, progress, {0}, policy, lambda _: BatchLimit(1))
-        taken.append(time.thread_time() - began)
-    return statistics.median(taken)
+        durations.append(time.thread_time() - began)
+    return statistics.median(durations)
 
 
-def report(found: Sequence[Simulated]) -> str:
-    """A row for each size."""
+def report(results: Sequence[Simulation]) -> str:
+    """Return a table with a row for each size."""
     headings = [
         "segments",
         "configurations",
@@ -195,13 +202,13 @@ def report(found: Sequence[Simulated]) -> str:
     ]
     rows = [
         [
-            f"{each.segments:,}",
-            f"{each.configs:,}",
-            f"{each.segments * each.configs:,}",
-            f"{each.makespan / each.bound:.4f}",
-            f"{1000 * each.decision:.2f}",
-            f"{1000 * each.makespan / (each.segments * each.configs):.2f}",
+            f"{result.segments:,}",
+            f"{result.configs:,}",
+            f"{result.segments * result.configs:,}",
+            f"{result.makespan / result.bound:.4f}",
+            f"{1000 * result.decision:.2f}",
+            f"{1000 * result.makespan / (result.segments * result.configs):.2f}",
         ]
-        for each in found
+        for result in results
     ]
     return tables.table(headings, rows)

@@ -1,8 +1,9 @@
-"""A peer: synchronous data parallelism. Two workers of TensorFlow have a part of the rows each; at
-each step each trains on a batch, and the mean of their gradients, which goes round in one piece, is
-applied by all.
+"""A peer: synchronous data parallelism of TensorFlow.
 
-All steps of an epoch are one graph, as it suits this peer best. The configurations are trained one
+Two workers have a part of the rows each. At each step, each worker trains on a batch, and all
+workers apply the mean of the gradients, which are reduced in one piece.
+
+All steps of an epoch are one graph, which suits this peer best. The configurations are trained one
 after another.
 """
 
@@ -15,57 +16,59 @@ from typing import Any
 
 from bench.job import Job, arguments, write_result
 from bench.keras_config import prepare
-from bench.keras_fit import core, forked
+from bench.keras_fit import choose_core, run_processes
 from bench.seeds import files, loopback, parts
 from bench.seeds.curves import AT_REST, Point, make_result
 
-PATIENCE_MILLISECONDS = 120_000
+HEARTBEAT_TIMEOUT_MILLISECONDS = 120_000
 
 
 def main() -> None:
     """Do the job of the command line."""
     job, result_path = arguments()
-    loopback.opened()
-    done = multiprocessing.get_context("fork").SimpleQueue()
+    loopback.enable()
+    results = multiprocessing.get_context("fork").SimpleQueue()
 
     def work(number: int) -> None:
-        curves = trained(job, number)
+        curves = train(job, number)
         if number == 0:
-            done.put(curves)
+            results.put(curves)
 
-    forked(job, work)
+    run_processes(job, work)
     write_result(
-        make_result(done.get(), loopback.sent(), **{AT_REST: files.size(job)}), result_path
+        make_result(
+            results.get(), loopback.count_sent_bytes(), **{AT_REST: files.measure_files(job)}
+        ),
+        result_path,
     )
 
 
-def trained(job: Job, number: int) -> dict[int, list[Point]]:
-    """The curves of all configurations, in the worker of this number."""
+def train(job: Job, number: int) -> dict[int, list[Point]]:
+    """Train all configurations as the worker with a number; return their curves."""
     hosts = [f"{loopback.HOST}:{loopback.FIRST_PORT + worker}" for worker in range(job.processes)]
     task = {"type": "worker", "index": number}
     os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": hosts}, "task": task})
-    read = parts.Read(job, number, job.processes)
-    keras = prepare(job.framework, [core(number)])
+    worker_data = parts.WorkerData(job, number, job.processes)
+    keras = prepare(job.framework, [choose_core(number)])
     import tensorflow as tf
 
-    _be_patient(job.processes)
+    _extend_heartbeat_timeout(job.processes)
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=tf.distribute.experimental.CommunicationImplementation.RING
     )
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
-    rows = tuple(tf.constant(array) for array in read.train)
+    rows = tuple(tf.constant(array) for array in worker_data.train)
     return {
-        config + 1: _curve(tf, strategy, (keras, job, config), read, rows)
+        config + 1: _train_curve(tf, strategy, (keras, job, config), worker_data, rows)
         for config in range(len(job.configs))
     }
 
 
-def _be_patient(workers: int) -> None:
-    """Let a worker not be given up that has not been heard of for ten seconds: on a busy machine
-    that happens.
+def _extend_heartbeat_timeout(workers: int) -> None:
+    """Extend the timeout of ten seconds after which a silent worker is lost, for busy machines.
 
-    TensorFlow has no public way to say so. What the strategy would configure by itself it leaves as
-    it is here.
+    TensorFlow has no public function for this. The strategy keeps these settings instead of its
+    own.
     """
     from tensorflow.python.distribute.collective_all_reduce_strategy import coordination_config_pb2
     from tensorflow.python.eager import context
@@ -73,17 +76,17 @@ def _be_patient(workers: int) -> None:
     context.context().configure_coordination_service(
         "standalone",
         "/job:worker/replica:0/task:0",
-        heartbeat_timeout_in_ms=PATIENCE_MILLISECONDS,
+        heartbeat_timeout_in_ms=HEARTBEAT_TIMEOUT_MILLISECONDS,
         coordinated_jobs=[coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=workers)],
     )
 
 
-def _curve(
-    tf: Any, strategy: Any, what: tuple[Any, Job, int], read: parts.Read, rows: Any
+def _train_curve(
+    tf: Any, strategy: Any, training: tuple[Any, Job, int], worker_data: parts.WorkerData, rows: Any
 ) -> list[Point]:
-    keras, job, config = what
+    keras, job, config = training
     network = parts.Network(
-        keras, read.architectures[job.configs[config].model - 1], job.configs[config]
+        keras, worker_data.architectures[job.configs[config].model - 1], job.configs[config]
     )
     shapes = [variable.shape for variable in network.variables]
     sizes = [shape.num_elements() for shape in shapes]
@@ -103,8 +106,8 @@ def _curve(
 
     points = []
     for number in range(job.epochs):
-        epoch(tf.constant(parts.batches(job, config, number, len(rows[0]))))
-        points.append(network.point(read.valid))
+        epoch(tf.constant(parts.draw_batches(job, config, number, len(rows[0]))))
+        points.append(network.point(worker_data.valid))
     return points
 
 

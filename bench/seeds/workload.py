@@ -1,9 +1,8 @@
-"""The selection of the table: sixteen configurations over pictures that ship in a package, made
-more by augmentation.
+"""The workload of the comparison of methods: sixteen configurations over augmented pictures.
 
-Two architectures, two learning rates, two L2 penalties and two sizes of batches, as in the
-experiments that are published, with networks that two cores can train; so many pictures that an
-epoch has a thousand batches on average.
+The pictures are those of a package. There are two architectures, two learning rates, two L2
+penalties and two batch sizes, as in the published experiments, with networks that two cores can
+train. An epoch has a thousand batches on average.
 """
 
 from __future__ import annotations
@@ -18,62 +17,60 @@ from bench.examples import Examples
 from bench.workloads import Workload, grid, penalty
 
 SPLIT_SEED, HELD_OUT = 3, 0.2
-TURNED, SCALED, MOVED, NOISE = np.pi / 9, 0.15, 1.0, 0.08
-"""Radians, parts of the size, and pixels, by which a picture is changed at most; and the deviation
-of a pixel, where values go from 0 to 1."""
+MAX_ROTATION, MAX_SCALING, MAX_SHIFT, NOISE = np.pi / 9, 0.15, 1.0, 0.08
+"""Largest rotation in radians, scaling and shift in pixels; deviation of pixels from 0 to 1."""
 
 
-def digits() -> Examples:
-    """The 1,797 pictures of scikit-learn, (n, 8, 8) float32 from 0 to 1, and which digit each
-    shows.
-    """
+def load_pictures() -> Examples:
+    """Return the 1,797 pictures of scikit-learn and their digits, (n, 8, 8) from 0 to 1."""
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    return (found.images / 16).astype(np.float32), found.target.astype(np.int32)
+    dataset = load_digits()
+    return (dataset.images / 16).astype(np.float32), dataset.target.astype(np.int32)
 
 
-def to_train(rng: np.random.Generator, rows: int) -> Examples:
-    """So many pictures made of those that are not held out."""
-    return _part(rng, rows, held=False)
+def draw_training(rng: np.random.Generator, rows: int) -> Examples:
+    """Draw augmented training pictures."""
+    return _draw_part(rng, rows, is_held_out=False)
 
 
-def to_validate(rng: np.random.Generator, rows: int) -> Examples:
-    """So many made of the others."""
-    return _part(rng, rows, held=True)
+def draw_validation(rng: np.random.Generator, rows: int) -> Examples:
+    """Draw augmented pictures of those that are held out."""
+    return _draw_part(rng, rows, is_held_out=True)
 
 
-def _part(rng: np.random.Generator, rows: int, *, held: bool) -> Examples:
-    pictures, labels = digits()
-    part = (np.random.default_rng(SPLIT_SEED).random(len(pictures)) < HELD_OUT) == held
-    return augmented(rng, (pictures[part], labels[part]), rows)
+def _draw_part(rng: np.random.Generator, rows: int, *, is_held_out: bool) -> Examples:
+    pictures, labels = load_pictures()
+    part = (np.random.default_rng(SPLIT_SEED).random(len(pictures)) < HELD_OUT) == is_held_out
+    return augment(rng, (pictures[part], labels[part]), rows)
 
 
-def augmented(rng: np.random.Generator, examples: Examples, rows: int) -> Examples:
-    """So many pictures (rows, 8, 8, 1), each one of these, turned, scaled, moved, and with
-    noise.
-    """
+def augment(rng: np.random.Generator, examples: Examples, rows: int) -> Examples:
+    """Draw pictures, rotate, scale and shift them, and add noise; shape (rows, 8, 8, 1)."""
     from scipy.ndimage import map_coordinates
 
     pictures, labels = examples
-    chosen = rng.integers(0, len(pictures), size=rows)
-    places = np.broadcast_to(chosen[:, None, None].astype(float), (rows, *pictures.shape[1:]))
-    moved = map_coordinates(
-        pictures, np.stack([places, *_sources(rng, rows, pictures.shape[1])]), order=1
+    picture_numbers = rng.integers(0, len(pictures), size=rows)
+    places = np.broadcast_to(
+        picture_numbers[:, None, None].astype(float), (rows, *pictures.shape[1:])
     )
-    x = moved + rng.normal(scale=NOISE, size=moved.shape)
-    return np.clip(x, 0, 1).astype(np.float32)[..., None], labels[chosen]
+    shifted = map_coordinates(
+        pictures, np.stack([places, *_find_sources(rng, rows, pictures.shape[1])]), order=1
+    )
+    x = shifted + rng.normal(scale=NOISE, size=shifted.shape)
+    return np.clip(x, 0, 1).astype(np.float32)[..., None], labels[picture_numbers]
 
 
-def _sources(
+def _find_sources(
     rng: np.random.Generator, rows: int, size: int
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Where in a picture each pixel of the changed one comes from: its lines and columns, (rows,
-    size, size).
+    """Return the source lines and columns of each pixel of the changed pictures.
+
+    Both have the shape (rows, size, size).
     """
-    angle = rng.uniform(-TURNED, TURNED, size=(rows, 1, 1))
-    scale = rng.uniform(1 - SCALED, 1 + SCALED, size=(rows, 1, 1))
-    down, right = rng.uniform(-MOVED, MOVED, size=(2, rows, 1, 1))
+    angle = rng.uniform(-MAX_ROTATION, MAX_ROTATION, size=(rows, 1, 1))
+    scale = rng.uniform(1 - MAX_SCALING, 1 + MAX_SCALING, size=(rows, 1, 1))
+    down, right = rng.uniform(-MAX_SHIFT, MAX_SHIFT, size=(2, rows, 1, 1))
     middle = (size - 1) / 2
     lines, columns = (grid[None] - middle for grid in np.mgrid[0:size, 0:size])
     return (
@@ -83,7 +80,7 @@ def _sources(
 
 
 def perceptron(l2: float) -> str:
-    """51,000 weights in dense layers."""
+    """Return a network of 51,000 weights in dense layers."""
     return sequential(
         [8, 8, 1],
         layer("Flatten", "flat"),
@@ -94,7 +91,7 @@ def perceptron(l2: float) -> str:
 
 
 def convolutional(l2: float) -> str:
-    """6,000 weights: two convolutions, each followed by a pooling."""
+    """Return a network of 6,000 weights: two convolutions, each followed by a pooling."""
     same = {"kernel_size": [3, 3], "activation": "relu", "padding": "same", **penalty(l2)}
     return sequential(
         [8, 8, 1],
@@ -111,8 +108,8 @@ def convolutional(l2: float) -> str:
 WORKLOAD = Workload(
     key="T",
     title="pictures of digits, two architectures, learning rates, penalties and sizes of batches",
-    draw=to_train,
-    draw_held=to_validate,
+    draw=draw_training,
+    draw_held=draw_validation,
     rows=25_600,
     validation=2_048,
     classes=10,

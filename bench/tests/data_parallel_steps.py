@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.keras_config import build, flattened, one_hot, prepare
+from bench.keras_config import build, flatten, one_hot, prepare
 from bench.seeds import parts, workload
 
 
@@ -20,12 +20,12 @@ def compare_with_keras(keras: Any, number: int) -> None:
     """
     config = workload.WORKLOAD.configs[number]
     text = workload.WORKLOAD.architectures[config.model - 1]
-    first = flattened(keras.models.model_from_json(text).get_weights())
+    first = flatten(keras.models.model_from_json(text).get_weights())
     model, network = (
         build(keras, (text, first), config, {}),
         parts.Network(keras, (text, first), config),
     )
-    x, y = one_hot(workload.to_train(np.random.default_rng(5), 64), 10)
+    x, y = one_hot(workload.draw_training(np.random.default_rng(5), 64), 10)
     for _ in range(3):
         model.train_on_batch(x, y)
         network.apply(network.gradients(x, y))
@@ -38,6 +38,6 @@ def compare_with_keras(keras: Any, number: int) -> None:
 
 
 if __name__ == "__main__":
-    chosen = prepare("tensorflow")
-    for each in sys.argv[1:]:
-        compare_with_keras(chosen, int(each))
+    keras_module = prepare("tensorflow")
+    for argument in sys.argv[1:]:
+        compare_with_keras(keras_module, int(argument))

@@ -503,7 +503,7 @@ def test_a_part_that_fails_says_why_in_all_its_rows() -> None:
 
 def test_without_greenplum_its_rows_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(greenplum.URL, raising=False)
-    (row,) = must.rows(bench(), (must.at_most("a", 1.0, "x"),), limits.beside_greenplum("C"))
+    (row,) = must.rows(bench(), (must.at_most("a", 1.0, "x"),), limits.compare_greenplum("C"))
     assert row[2].startswith("not measured: no Greenplum is given")
 
 

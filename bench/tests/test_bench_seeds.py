@@ -53,18 +53,18 @@ def test_the_schedule_in_arrays_takes_as_long_as_the_schedule(
     case = simulation.Case(
         plan, {key: simulation.ConfigCost("a", cost) for key, cost in enumerate(costs)}
     )
-    found = scale.makespan(costs, segments)
+    found = scale.simulate_makespan(costs, segments)
     assert found == simulation.simulate(case).seconds
-    assert scale.bound(costs, segments) == pytest.approx(run_duration.lower_bound(case))
-    assert found >= scale.bound(costs, segments) * (1 - 1e-9)
+    assert scale.find_bound(costs, segments) == pytest.approx(run_duration.lower_bound(case))
+    assert found >= scale.find_bound(costs, segments) * (1 - 1e-9)
 
 
 def test_a_size_has_a_row_and_without_visits_there_is_none() -> None:
-    (found,) = scale.simulated([scale.Visit(1.0, 0.5), scale.Visit(0.5, 0.0)], [(2, 4)])
+    (found,) = scale.simulate([scale.Visit(1.0, 0.5), scale.Visit(0.5, 0.0)], [(2, 4)])
     assert (found.bound, found.makespan) == (4.0, 4.0)
     assert found.decision > 0
     assert "| 2 | 4 | 8 | 1.0000 |" in scale.report([found])
-    assert scale.simulated([], [(2, 4)]) == []
+    assert scale.simulate([], [(2, 4)]) == []
 
 
 def test_an_epoch_has_a_thousand_batches_on_average_and_no_rest() -> None:
@@ -90,13 +90,13 @@ def test_pictures_are_the_same_each_time_and_those_held_out_are_others(
     )
     assert first[0][0].shape == (1280, 8, 8, 1)
     assert {*first[0][1]} <= set(range(10))
-    pictures = workload.digits()[0]
+    pictures = workload.load_pictures()[0]
     monkeypatch.setattr(
-        workload, "digits", lambda: (pictures, np.arange(len(pictures), dtype=np.int32))
+        workload, "load_pictures", lambda: (pictures, np.arange(len(pictures), dtype=np.int32))
     )
     train, held_out = (
         draw(np.random.default_rng(1), 4000)[1]
-        for draw in (workload.to_train, workload.to_validate)
+        for draw in (workload.draw_training, workload.draw_validation)
     )
     assert not {*train} & {*held_out}
 
@@ -105,12 +105,12 @@ def test_pictures_are_the_same_each_time_and_those_held_out_are_others(
 def test_batches_have_each_row_at_most_once_and_are_the_same_each_time(
     rows: int, number: int, epoch: int
 ) -> None:
-    found = parts.batches(JOB, number, epoch, rows)
+    found = parts.draw_batches(JOB, number, epoch, rows)
     wide = JOB.configs[number].batch_size
     assert found.shape == (rows // wide, wide)
     assert len(np.unique(found)) == found.size
     assert found.size == 0 or found.max() < rows
-    assert (found == parts.batches(JOB, number, epoch, rows)).all()
+    assert (found == parts.draw_batches(JOB, number, epoch, rows)).all()
 
 
 def test_a_step_of_data_parallelism_is_a_step_of_keras() -> None:
@@ -252,7 +252,9 @@ def test_each_way_is_a_module_and_has_requirements() -> None:
     for method in METHODS:
         assert importlib.util.find_spec(method.module) is not None
         if method.environment:
-            files = environments._files(environments.REQUIREMENTS / f"{method.environment}.txt")
+            files = environments._list_files(
+                environments.REQUIREMENTS / f"{method.environment}.txt"
+            )
             assert any("tensorflow" in file.name for file in files)
 
 
@@ -265,7 +267,7 @@ def test_what_cannot_be_installed_is_not_measured_and_says_why(
     def refused(peer: str) -> None:
         raise environments.NotInstalled(f"{peer} is not there")
 
-    monkeypatch.setattr(environments, "interpreter", refused)
+    monkeypatch.setattr(environments, "find_interpreter", refused)
     at = BenchServer(url="u", superuser_url="u", pid=0, log=tmp_path, folder=tmp_path)
     found = contest.run_attempt(at, Contest(job=JOB, scale=SMALL, settings={}), TASKS[0], 0, 60)
     assert (found.result, found.reason) == (None, "not installed: celery is not there")
