@@ -101,7 +101,8 @@ def run_attempt(
     end = time.time()
     phases = cpu = None
     if contender.ours and result is not None:
-        steps, training = read_steps(server.read_log(log_position)), result.more["training_seconds"]
+        steps = read_steps(server.read_log(log_position))
+        training = result.more["training_seconds"]
         phases = break_down(steps, start, end, training)
         cpu = break_down_cpu(steps, start, end, training, usage.histories)
     stored_bytes = measure_database(server) - bytes_before
@@ -153,7 +154,8 @@ def run_module(
     """
     interpreter = interpreter or Interpreter([sys.executable], bench_server.environment())
     numbered = f"{module}-{job.framework}"
-    job_path, result_path = server.folder / f"{numbered}.job", server.folder / f"{numbered}.result"
+    job_path = server.folder / f"{numbered}.job"
+    result_path = server.folder / f"{numbered}.result"
     result_path.unlink(missing_ok=True)
     write_job(job, job_path)
     command = [*interpreter.command, "-m", module, str(job_path), str(result_path)]

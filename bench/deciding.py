@@ -22,8 +22,12 @@ from cerebro_plpy.scheduling.search.promotion_rules import Asha, Median, Rule, S
 from cerebro_plpy.scheduling.search.search_state import Groups, SearchState
 from cerebro_plpy.scheduling.search.successive_halving import make_halving, make_hyperband
 
-CONFIGS, WIDTH, EPOCHS, SEED = 1000, 9, 81, 1
-GROUPS, IN_GROUPS = 50, "asha in 50 groups"
+CONFIGS = 1000
+WIDTH = 9
+EPOCHS = 81
+SEED = 1
+GROUPS = 50
+IN_GROUPS = "asha in 50 groups"
 RULES: dict[str, Callable[[], Rule]] = {
     "asha": lambda: Asha(EPOCHS),
     "halving": lambda: make_halving(range(CONFIGS), EPOCHS, 3, 1),
@@ -54,7 +58,8 @@ class DecisionTimes(NamedTuple):
 
 def time_decisions(search: SearchState, pick: Callable[[list[int]], int]) -> Iterator[float]:
     """Yield the CPU seconds of each decision, until no configuration is running."""
-    running, epochs_done = list[int](), dict[int, int]()
+    running = list[int]()
+    epochs_done = dict[int, int]()
     while True:
         batches = search.decide()
         while True:

@@ -22,7 +22,8 @@ def replace_section(document: str, name: str, content: str) -> str:
     >>> replace_section("a\\n<!-- bench F: begin -->\\nold\\n<!-- bench F: end -->\\nb", "F", "new")
     'a\\n<!-- bench F: begin -->\\nnew\\n<!-- bench F: end -->\\nb'
     """
-    begin, end = f"<!-- bench {name}: begin -->", f"<!-- bench {name}: end -->"
+    begin = f"<!-- bench {name}: begin -->"
+    end = f"<!-- bench {name}: end -->"
     if begin not in document or end not in document:
         raise ValueError(f"the document has no markers {begin!r} and {end!r}")
     head, _, tail = document.partition(begin)
@@ -57,7 +58,8 @@ def write_section(name: str, content: str, document: Path = DOCUMENT) -> None:
 
 def describe_workload(results: WorkloadResults, repeats: int) -> str:
     """Return the report of a workload."""
-    job, scale = results.job, results.scale
+    job = results.job
+    scale = results.scale
     summary = (
         f"{len(job.configs)} configurations, {job.epochs} epochs, "
         f"{results.workload.rows_at(scale):,} rows to train on, "

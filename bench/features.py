@@ -22,10 +22,15 @@ from bench.examples import images
 from bench.ratios import Span, ratios
 from bench.workloads import Config, Workload
 
-SHAPE, FILTERS, CLASSES, EPOCHS, WEIGHT_SEED = [32, 32, 3], (16, 16, 32, 32, 64, 64), 10, 10, 8
+SHAPE = [32, 32, 3]
+FILTERS = (16, 16, 32, 32, 64, 64)
+CLASSES = 10
+EPOCHS = 10
+WEIGHT_SEED = 8
 HEADS = tuple((units, rate) for units in (16, 32, 64, 128) for rate in (0.0, 0.3))
 LAYERS = ("pool_1", "normal_2", "pool_3", "normal_4", "average")
-PLAIN, STORED = 0, None
+PLAIN = 0
+STORED = None
 FIT = """
     SELECT madlib_fit_multiple_model(%s, %s, %s, %s, validation_table => %s,
         metrics_compute_frequency => 1, seed => 1,
@@ -70,7 +75,9 @@ def make_network(units: int, rate: float) -> str:
 
 def draw_weights(units: int) -> bytes:
     """Return the weights of a network; the frozen layers always have the same ones."""
-    draw, parts, channels = np.random.default_rng(WEIGHT_SEED), [], SHAPE[-1]
+    draw = np.random.default_rng(WEIGHT_SEED)
+    parts = []
+    channels = SHAPE[-1]
     for filters in FILTERS:
         kernel = draw.normal(scale=np.sqrt(2 / (9 * channels)), size=9 * channels * filters)
         parts += [
@@ -190,7 +197,8 @@ def report(
     spans = [Span.from_values(list(seconds.values())).text(1) for seconds in (plain, stored)]
     faster = ratios(plain, stored)
     assert faster is not None
-    layers, rows = len([*make_frozen_layers()]), f"{WORKLOAD.rows_at(scale):,}"
+    layers = len([*make_frozen_layers()])
+    rows = f"{WORKLOAD.rows_at(scale):,}"
     return (
         f"{len(HEADS)} heads on {layers} frozen layers, {epochs} epochs over {rows} rows: "
         f"{spans[0]} s where the layers are computed in each epoch, {spans[1]} s where that is "

@@ -39,13 +39,18 @@ Echo = Callable[[str], None]
 DEVICE = "0"
 FRAMEWORKS = ("jax", "torch", "tensorflow")
 EVERY_MS = 100
-INPUTS, CLASSES = 20, 3
+INPUTS = 20
+CLASSES = 3
 PERCEPTRONS = (((64, 32), 32), ((256, 128), 64), ((1024, 512), 128))
 """Hidden units, and rows of a batch, of networks whose states train side by side."""
-ALONE, SIDE_BY_SIDE = {"jax": "scan", "torch": "captured"}, ("fused_8", "fused_32")
+ALONE = {"jax": "scan", "torch": "captured"}
+SIDE_BY_SIDE = ("fused_8", "fused_32")
 FORMS = ("eager", "graph", "captured")
 """The forms of PyTorch."""
-FUSED_ROWS, FUSED_BUFFERS, FUSED_PASSES, TURNS = 8_192, 2, 2, 3
+FUSED_ROWS = 8_192
+FUSED_BUFFERS = 2
+FUSED_PASSES = 2
+TURNS = 3
 NEW: Json = {"source": "new", "seed": 0}
 
 
@@ -261,7 +266,8 @@ def run_way(server: BenchServer, job: Job, rows: int, way: Way) -> Outcome:
     with server.session() as session, session.cursor() as cursor:
         cursor.execute(VISITS, (run_id,))
         visits = cursor.fetchall()
-    begin, end = min(visit[0] for visit in visits), visits[-1][1]
+    begin = min(visit[0] for visit in visits)
+    end = visits[-1][1]
     inside = [sample for sample in samples if begin <= sample.time <= end]
     return Outcome(
         way=way,
@@ -365,10 +371,8 @@ def measure_rates(
     peer: Peer, program_json: Json, batch: int, form: str, states: int
 ) -> Iterator[float]:
     """Yield the rows a second of all states together, several times, without compilation."""
-    forms, passes = (
-        {"use": form, "remaining_rows": 0, "known": {}},
-        trainer_peer.fit(batch, FUSED_PASSES),
-    )
+    forms = {"use": form, "remaining_rows": 0, "known": {}}
+    passes = trainer_peer.fit(batch, FUSED_PASSES)
     for turn in range(TURNS + 1):
         if states == 1:
             peer.begin("train", program_json, NEW, fit=passes, order=place(), forms=forms)

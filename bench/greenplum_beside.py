@@ -173,7 +173,8 @@ def _forms(session: Connection, job: Job) -> list[tuple[str, int, int]]:
 
 
 def _print_comparison(measured: Comparison, workload: Workload) -> None:
-    sides, ratios = measured.sides, measured.ratios
+    sides = measured.sides
+    ratios = measured.ratios
     print(
         f"\n{workload.key}: {workload.title}; {len(workload.configs)} configurations, {SEGMENTS} "
         "segments"

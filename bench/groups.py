@@ -23,13 +23,18 @@ from bench.examples import numeric
 from bench.real_tables import TABLES as TABLES_OF_PACKAGES
 from bench.real_tables import write
 
-GROUPS, ROWS, DATA_SEED, SOME, TURNS = 50, 200, 21, 5, 3
+GROUPS = 50
+ROWS = 200
+DATA_SEED = 21
+SOME = 5
+TURNS = 3
 TRAIN = """
     SELECT count(*) FROM cerebro.train(
         %s, 'y', %s, models => '{realmlp_simple}', columns => '* except g', configs => 2,
             epochs => 8, ensemble => 1,
         seed => 1, budget => '2 hours'"""
-SPLIT_SEED, TEST_SHARE = 5, 0.25
+SPLIT_SEED = 5
+TEST_SHARE = 0.25
 TABLES: Mapping[str, str] = {"chile": "region", "slid": "language", "computers": "ram"}
 """Real tables, and the columns that group their rows."""
 LEARN = """

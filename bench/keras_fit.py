@@ -42,7 +42,8 @@ def fit_config(
     valid: tuple[Any, Any],
 ) -> tuple[float, float]:
     """Train one configuration; return its loss and accuracy on the validation rows."""
-    config, model = job.configs[number], _build_model(keras, job, number, architectures)
+    config = job.configs[number]
+    model = _build_model(keras, job, number, architectures)
     model.fit(*train, batch_size=config.batch_size, fit_epochs=job.epochs, verbose=0)
     return evaluate(model, valid)
 
@@ -56,7 +57,8 @@ def fit_epochs(
     valid: tuple[Any, Any],
 ) -> Iterator[tuple[float, float]]:
     """Train one configuration; yield its loss and accuracy after each epoch."""
-    config, model = job.configs[number], _build_model(keras, job, number, architectures)
+    config = job.configs[number]
+    model = _build_model(keras, job, number, architectures)
     for _ in range(job.epochs):
         model.fit(*train, batch_size=config.batch_size, verbose=0)
         yield evaluate(model, valid)
@@ -77,7 +79,8 @@ def _fit_in_processes(
     valid: tuple[Any, Any],
 ) -> list[tuple[int, float, float]]:
     context = multiprocessing.get_context("fork")
-    pending, results = context.SimpleQueue(), context.SimpleQueue()
+    pending = context.SimpleQueue()
+    results = context.SimpleQueue()
     for number in [*order, *[None] * job.processes]:
         pending.put(number)
 

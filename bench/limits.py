@@ -152,10 +152,8 @@ def measure_fullness(bench: Bench) -> Numbers:
         attempt = bench.train(job, contender)
         assert attempt.result is not None
         run_id = attempt.result.more["run_id"]
-        worker_seconds, seconds = (
-            _measure_later_epochs(bench, run_id),
-            sum(later_epochs) + first * _measure_late_share(bench, run_id),
-        )
+        worker_seconds = _measure_later_epochs(bench, run_id)
+        seconds = sum(later_epochs) + first * _measure_late_share(bench, run_id)
         bench.echo(
             f"    {contender.name}: {worker_seconds:.2f} s of all workers; bare {seconds:.2f} s"
         )
@@ -302,7 +300,8 @@ def _measure_private_megabytes(bench: Bench, framework: str) -> float:
 
 def measure_memory(bench: Bench) -> Numbers:
     """Measure the memory of a trainer beyond that with a tiny model, in units of a state."""
-    tiny, large = bench.prepare(TINY), bench.prepare(LARGE)
+    tiny = bench.prepare(TINY)
+    large = bench.prepare(LARGE)
     with trainers.forbid_kept_trainers(bench.server):  # what another session took does not count
         framework = bench.train(tiny).usage.trainer
         for _ in range(bench.repeats):
@@ -318,7 +317,8 @@ def measure_memory(bench: Bench) -> Numbers:
 
 def measure_packing(bench: Bench) -> Numbers:
     """Measure the time of packing 1,000,000 x 64 numbers relative to CREATE TABLE AS."""
-    rows, rng = bench.rows(1_000_000), np.random.default_rng(1)
+    rows = bench.rows(1_000_000)
+    rng = np.random.default_rng(1)
     bench.echo(f"  packing {rows:,} x 64")
     with bench.server.session() as session:
         write_table(

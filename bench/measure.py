@@ -26,7 +26,10 @@ MAX_SHARE = 0.01  # of a core, so that measuring does not delay the work
 TICKS = os.sysconf("SC_CLK_TCK")
 SERVED = re.compile(r"cerebro_(?:trainer|keeper): .* (?:backend|server) (\d+)")
 """Title of a process that works for another one than its parent, which may be a fork server."""
-TRAINERS, BACKENDS, SERVER, CLIENT = "trainers", "backends", "rest of the server", "client"
+TRAINERS = "trainers"
+BACKENDS = "backends"
+SERVER = "rest of the server"
+CLIENT = "client"
 OURS = re.compile(r"\((cerebro_|postgres)")
 TITLES = (
     (re.compile(r"cerebro_trainer: "), TRAINERS),
@@ -126,7 +129,8 @@ class Watch:
         self._sample()
 
     def _sample(self) -> None:
-        now, family = time.time(), self._family()
+        now = time.time()
+        family = self._family()
         for process in family:
             if process.role == TRAINERS:
                 self._extend_history(process, now)
@@ -170,7 +174,8 @@ class Watch:
         for identity, previous in self._last.items():
             if previous.role not in (TRAINERS, BACKENDS):
                 continue
-            now, process = time.time(), _read_process(identity[0])
+            now = time.time()
+            process = _read_process(identity[0])
             if (
                 process is not None
                 and process.start == identity[1]
@@ -218,7 +223,8 @@ def run(
         ) as child,
     ):
         watch.add(child.pid)
-        status, output = None, ""
+        status = None
+        output = ""
         try:
             output, _ = child.communicate(timeout=limit)
             status = child.returncode

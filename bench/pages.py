@@ -18,7 +18,9 @@ from typing import Any
 import psycopg2
 from dashboards import Browser, browser, dashboard
 
-CONFIGS, EPOCHS, SEGMENTS = 200, 50, 2
+CONFIGS = 200
+EPOCHS = 50
+SEGMENTS = 2
 TICK = 100  # of /proc/*/stat, a second
 RUN = """
 INSERT INTO cerebro.run_log (name, status, spec, epochs, segments, pid)

@@ -26,8 +26,11 @@ from cerebro_plpy.configs.search_space.distributions import Choices, Distributio
 from cerebro_plpy.configs.templates.registry import TEMPLATES
 
 GENERATED = "generated"
-ROWS, DATA_SEED, HELD_OUT = 8000, 20, 0.2
-CONFIGS, EPOCHS = 54, 27
+ROWS = 8000
+DATA_SEED = 20
+HELD_OUT = 0.2
+CONFIGS = 54
+EPOCHS = 27
 TRAIN = """
     SELECT DISTINCT run_id FROM cerebro.train(
         %s, %s, %s, configs => %s, epochs => %s, seed => %s, search => %s, ensemble => 1,

@@ -22,10 +22,8 @@ class Steps(Trial):
         self._begin()
 
     def _begin(self) -> None:
-        self.remaining_epochs, self.epochs_done = (
-            fit_epochs(self.keras, self.job, self.number, *self.shared),
-            0,
-        )
+        self.remaining_epochs = fit_epochs(self.keras, self.job, self.number, *self.shared)
+        self.epochs_done = 0
 
     def step(self) -> dict[str, Any]:
         """Train an epoch; return the loss and accuracy."""

@@ -19,9 +19,11 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-CLASSIFICATION, REGRESSION = "classification", "regression"
+CLASSIFICATION = "classification"
+REGRESSION = "regression"
 HELD_OUT = 0.2
-MOST_ONE_HOT, MOST_ORDINAL = 100, 200
+MOST_ONE_HOT = 100
+MOST_ORDINAL = 200
 LAYERS = ((64,), (128,), (128, 64), (256, 128), (256, 256))
 Values = npt.NDArray[Any]
 Make = Callable[[pandas.DataFrame, str, np.random.RandomState], Any]
@@ -42,7 +44,8 @@ def tune(
     Args:
         seconds: time to draw pipelines; at least one is drawn.
     """
-    random, began = np.random.RandomState(seed), time.monotonic()
+    random = np.random.RandomState(seed)
+    began = time.monotonic()
     stratify = (
         targets
         if task == CLASSIFICATION and np.unique(targets, return_counts=True)[1].min() > 1

@@ -32,11 +32,17 @@ from bench.examples import numeric
 from bench.weights import draw_weights
 from bench.workloads import SMALL, Workload, grid, perceptron
 
-USERS, CROWD, CLIENTS, RATE = 8, 30, 2, 100
-"""Users, users of a crowd, sessions of pgbench, and its transactions a second."""
-TRAINERS, SPARE = 8, 1
-"""Trainers at a time in `cerebro.quota`, and cores left to others by `spare_cores`."""
-ALONE_SECONDS, FLOOR_SECONDS, EVERY_SECONDS = 15, 30, 0.5
+# Users, users of a crowd, sessions of pgbench, and its transactions a second.
+USERS = 8
+CROWD = 30
+CLIENTS = 2
+RATE = 100
+# Trainers at a time in `cerebro.quota`, and cores left to others by `spare_cores`.
+TRAINERS = 8
+SPARE = 1
+ALONE_SECONDS = 15
+FLOOR_SECONDS = 30
+EVERY_SECONDS = 0.5
 WORK = Workload(
     key="S",
     title="the same run for each of many users",
@@ -156,7 +162,8 @@ def _prepare(server: BenchServer) -> list[str]:
 def _submit_together(server: BenchServer, users: Sequence[str], spare: int) -> JointRuns:
     """Let all users submit at the same moment, and wait until their runs have ended."""
     server.value(SET_SPARE, str(spare), superuser=True)
-    began, gate = time.perf_counter(), threading.Barrier(len(users))
+    began = time.perf_counter()
+    gate = threading.Barrier(len(users))
 
     def submit(user: str) -> int:
         session = psycopg2.connect(server.url.replace("//cerebro@", f"//{user}@", 1))

@@ -59,8 +59,10 @@ def measure_strategies(
     """Measure each strategy on each workload."""
     results = {}
     for workload in workloads:
-        job, strategy_runs = turns.prepare_job(server, workload, scale), StrategyRuns()
-        number, most = 0, WARM_UP_TURNS + repeats
+        job = turns.prepare_job(server, workload, scale)
+        strategy_runs = StrategyRuns()
+        number = 0
+        most = WARM_UP_TURNS + repeats
         while number < most:
             began = time.perf_counter()
             for way, settings in _in_turn(number):

@@ -134,7 +134,8 @@ def breakdown(results: WorkloadResults) -> str:
 
 
 def _cpu(attempt: Attempt) -> list[float]:
-    parts, roles = attempt.cpu or {}, attempt.usage.cpu_of
+    parts = attempt.cpu or {}
+    roles = attempt.usage.cpu_of
     return [
         *(parts.get(part, 0.0) for part in CPU_PHASES),
         *(roles.get(r, 0.0) for r in (TRAINERS, BACKENDS, SERVER, CLIENT)),

@@ -11,7 +11,8 @@ from models import Json, dense, layer, sequential
 
 from bench.examples import Examples, flowers, images, numeric, series, sparse
 
-SMALL, REPORT = "small", "report"
+SMALL = "small"
+REPORT = "report"
 DATA_SEED = 20
 WEIGHT_SEED = 7
 RUN_SEED = 11
@@ -69,7 +70,8 @@ class Workload:
     def longer(self, times: int) -> Workload:
         """Return the workload with more epochs."""
         title = f"{self.title}, {times} times the epochs"
-        epochs, small = times * self.epochs, times * self.small_epochs
+        epochs = times * self.epochs
+        small = times * self.small_epochs
         return replace(
             self, key=f"{self.key}x{times}", title=title, epochs=epochs, small_epochs=small
         )

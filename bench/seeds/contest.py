@@ -24,7 +24,8 @@ from bench.seeds.workload import WORKLOAD
 from bench.workloads import RUN_SEED
 
 Echo = Callable[[str], None]
-OURS, WORKERS = "bench.seeds.hopping", 2
+OURS = "bench.seeds.hopping"
+WORKERS = 2
 VISITS = "visits"
 METRICS = {"metrics_compute_frequency": 1}
 

@@ -19,7 +19,8 @@ class Point(NamedTuple):
 
 Curves = Mapping[int, Sequence[Point]]
 """By configuration, counted from 1."""
-CURVES, AT_REST = "curves", "rows_at_rest"
+CURVES = "curves"
+AT_REST = "rows_at_rest"
 
 
 def make_result(

@@ -7,8 +7,9 @@ import socket
 import struct
 from pathlib import Path
 
-SIOCSIFFLAGS, IFF_UP = 0x8914, 0x1
-"""Constants of linux/sockios.h and linux/if.h."""
+# Constants of linux/sockios.h and linux/if.h.
+SIOCSIFFLAGS = 0x8914
+IFF_UP = 0x1
 HOST = "127.0.0.1"
 FIRST_PORT = 20_000
 """All ports of a private network are free."""

@@ -21,7 +21,8 @@ from bench.keras_fit import choose_core
 from bench.seeds import files, loopback, parts
 from bench.seeds.curves import AT_REST, Point, make_result
 
-SERVER, WORKER = "ps", "worker"
+SERVER = "ps"
+WORKER = "worker"
 
 
 def main() -> None:

@@ -19,8 +19,9 @@ from bench.seeds import files
 from bench.seeds.curves import Point
 from bench.workloads import Config
 
-BETAS, EPSILON = (0.9, 0.999), 1e-7
-"""The constants of Adam in Keras."""
+# The constants of Adam in Keras.
+BETAS = (0.9, 0.999)
+EPSILON = 1e-7
 Arrays = tuple[Any, Any]
 
 
@@ -36,7 +37,8 @@ class WorkerData:
         train, valid = (read_table(session, table)[0] for table in (part, job.valid))
         self.architectures: Architectures = read_architectures(session, job.models)
         session.close()
-        self.train, self.valid = files.store_rows(job, number, train), one_hot(valid, job.classes)
+        self.train = files.store_rows(job, number, train)
+        self.valid = one_hot(valid, job.classes)
 
 
 def draw_batches(job: Job, number: int, epoch: int, rows: int) -> Any:
@@ -54,7 +56,9 @@ class Network:
     def __init__(self, keras: Any, architecture: tuple[str, bytes], config: Config) -> None:
         import tensorflow as tf
 
-        self._tf, self._keras, self._rate = tf, keras, config.learning_rate
+        self._tf = tf
+        self._keras = keras
+        self._rate = config.learning_rate
         self._model = keras.models.model_from_json(architecture[0])
         first = unflatten(architecture[1], [weight.shape for weight in self._model.weights])
         self.variables = [tf.Variable(array) for array in first]

@@ -30,7 +30,8 @@ SpanOrReason = tuple[Span | None, str]
 
 def report(contest: Contest, limit: float) -> str:
     """Return all tables with a summary."""
-    job, scale = contest.job, contest.scale
+    job = contest.job
+    scale = contest.scale
     rows = WORKLOAD.rows_at(scale)
     batches = statistics.fmean(rows / config.batch_size for config in job.configs)
     summary = (
@@ -71,7 +72,8 @@ def _report_cost(contest: Contest, method: Method) -> list[str]:
     good = contest.list_successful(method)
     if not good:
         return [method.name, tables.plain(contest.reason(method)), *[""] * 5, *published]
-    one, against = good[min(good)], ratios(contest.walls(MOP), contest.walls(method))
+    one = good[min(good)]
+    against = ratios(contest.walls(MOP), contest.walls(method))
     return [
         method.name,
         Span.from_values([attempt.usage.wall for attempt in good.values()]).text(),
@@ -227,11 +229,12 @@ _PEER_OF = {
 
 def _explain(contest: Contest, method: Method) -> str:
     """Return why a method has no result; for one that was stopped, with a bound for its time."""
-    our_values, stopped = contest.walls(contest.fastest).get(0), contest.stopped(method)
-    if our_values is None or stopped is None:
+    our_seconds = contest.walls(contest.fastest).get(0)
+    stopped = contest.stopped(method)
+    if our_seconds is None or stopped is None:
         return contest.reason(method)
     return (
-        f"{contest.reason(method)}, so its wall is at least {stopped / our_values:.1f} times ours"
+        f"{contest.reason(method)}, so its wall is at least {stopped / our_seconds:.1f} times ours"
     )
 
 
@@ -239,7 +242,8 @@ def measure_all(contest: Contest) -> dict[str, SpanOrReason]:
     """Return the values that are compared with targets, or the reasons, by name."""
     spans = {}
     for name, measure in _MEASURES.items():
-        span, method = measure(contest), _PEER_OF.get(name, contest.tasks)
+        span = measure(contest)
+        method = _PEER_OF.get(name, contest.tasks)
         reason = (
             "too few seeds, or never as accurate"
             if contest.list_successful(method) and contest.list_successful(MOP)

@@ -16,9 +16,13 @@ from models import dense, layer, sequential
 from bench.examples import Examples
 from bench.workloads import Workload, grid, penalty
 
-SPLIT_SEED, HELD_OUT = 3, 0.2
-MAX_ROTATION, MAX_SCALING, MAX_SHIFT, NOISE = np.pi / 9, 0.15, 1.0, 0.08
-"""Largest rotation in radians, scaling and shift in pixels; deviation of pixels from 0 to 1."""
+SPLIT_SEED = 3
+HELD_OUT = 0.2
+# Largest rotation in radians, scaling and shift in pixels; deviation of pixels from 0 to 1.
+MAX_ROTATION = np.pi / 9
+MAX_SCALING = 0.15
+MAX_SHIFT = 1.0
+NOISE = 0.08
 
 
 def load_pictures() -> Examples:

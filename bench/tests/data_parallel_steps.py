@@ -21,10 +21,8 @@ def compare_with_keras(keras: Any, number: int) -> None:
     config = workload.WORKLOAD.configs[number]
     text = workload.WORKLOAD.architectures[config.model - 1]
     first = flatten(keras.models.model_from_json(text).get_weights())
-    model, network = (
-        build(keras, (text, first), config, {}),
-        parts.Network(keras, (text, first), config),
-    )
+    model = build(keras, (text, first), config, {})
+    network = parts.Network(keras, (text, first), config)
     x, y = one_hot(workload.draw_training(np.random.default_rng(5), 64), 10)
     for _ in range(3):
         model.train_on_batch(x, y)

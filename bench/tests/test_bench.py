@@ -74,10 +74,8 @@ def test_repetitions_without_a_partner_give_no_ratio() -> None:
 )
 def test_rows_survive_the_binary_format(rows: int, shape: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
-    x, y = (
-        rng.normal(size=(rows, *shape)).astype(np.float32),
-        rng.integers(0, 9, size=rows).astype(np.int32),
-    )
+    x = rng.normal(size=(rows, *shape)).astype(np.float32)
+    y = rng.integers(0, 9, size=rows).astype(np.int32)
     again = decode(encode((x, y)))
     assert again[0].tobytes() == x.tobytes() and again[0].shape == x.shape
     assert again[1].tobytes() == y.tobytes()
@@ -171,7 +169,8 @@ def test_what_is_stored_beside_a_visit_is_no_hop() -> None:
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=6), st.integers(1, 3))
 def test_the_phases_add_up_to_the_time_of_the_call(lengths: list[int], workers: int) -> None:
-    log, longest = "", 0
+    log = ""
+    longest = 0
     for pid in range(workers):
         at = 5
         for length in lengths:
@@ -189,10 +188,8 @@ def outcome(ours: list[float], boosting: list[float], table: str = "wine") -> Ou
 
 
 def test_what_is_behind_by_less_than_two_standard_errors_is_noise() -> None:
-    noisy, clear = (
-        outcome([0.8, 0.9], [0.84, 0.87]),
-        outcome([0.80, 0.81, 0.79], [0.90, 0.92, 0.91]),
-    )
+    noisy = outcome([0.8, 0.9], [0.84, 0.87])
+    clear = outcome([0.80, 0.81, 0.79], [0.90, 0.92, 0.91])
     assert (noisy.behind("boosting") > 0, noisy.is_worse("boosting")) == (True, False)
     assert clear.is_worse("boosting") and not clear.is_worse("MLP")
     assert not outcome([0.1], [0.9]).is_worse("boosting")
@@ -335,7 +332,9 @@ def test_cpu_seconds_of_phases_are_those_of_the_course(
     """A trainer that uses a part of a core while it compiles, and another while it trains, and
     nothing else.
     """
-    log, began, courses = "", BEGAN.timestamp(), {}
+    log = ""
+    began = BEGAN.timestamp()
+    courses = {}
     for pid in range(workers):
         log += visit(pid, 0, 6) + visit(pid, 8, 2) + visit(pid, 12, 2)
         times = [0.0, 1, 5, 7, 9, 11, 13, 15, 16]

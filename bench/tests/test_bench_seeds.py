@@ -208,7 +208,8 @@ def test_ratios_are_of_the_fastest_tasks_and_of_what_succeeded() -> None:
 
 
 def test_in_walls_alone_the_faster_framework_stands_for_hopping() -> None:
-    results, before = make_contest(), {row[0]: row for row in must.seed_rows(make_contest())}
+    results = make_contest()
+    before = {row[0]: row for row in must.seed_rows(make_contest())}
     results.attempts[JAX.name] = {0: make_attempt(8.0)}
     after = {row[0]: row for row in must.seed_rows(results)}
     walls = {report.SYNCHRONOUS_WALL: "0.20x", report.TASKS_WALL: "0.40x"}
