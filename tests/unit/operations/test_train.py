@@ -22,7 +22,7 @@ WHOLE = {
     "recipe": Recipe(()),
     "giveaways": (),
 }
-GROUPS = SimpleNamespace(small=2, column="zone", least=50)
+GROUPS = SimpleNamespace(small_values=2, column="zone", least=50)
 NOTICES: dict[str, tuple[dict[str, Any], str]] = {
     "all of it": ({}, ""),
     "rows without a target": ({"missing": 3}, "3 rows have no late, and are left out"),

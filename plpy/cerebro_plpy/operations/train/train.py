@@ -97,7 +97,7 @@ def train(
         run_id = reserve_run(db, workplace)
 
         def look(rows: SourceRows) -> RawTable:
-            table = read_table(rows, catalog.module, source, aim.wishes, kept=True)
+            table = read_table(rows, catalog.module, source, aim.wishes, may_sample=True)
             return fitting(aim, db, rows.session, table, wanted.budget - (time.monotonic() - began))
 
         of = Preparation(source, db.reading, limit, aim.model)

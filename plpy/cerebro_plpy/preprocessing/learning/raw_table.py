@@ -1,8 +1,7 @@
-"""What is to be learned from which rows of a raw table: its target, the sides of its rows, and
-their recipe.
+"""A raw table as it is trained on: its target, the sides of its rows, and their recipe.
 
-All of it is read in one transaction of one session, so that it is of one snapshot; `plan` and
-`train` both ask it.
+All of it is read in one transaction of one session, and so from one snapshot. `plan` and `train`
+share it.
 """
 
 from __future__ import annotations
@@ -74,22 +73,19 @@ from cerebro_plpy.preprocessing.values.families import BYTES, NUMBERS, TEXT
 from cerebro_plpy.records import dataclass, replace
 
 SETTINGS = {**TEXTS, "enable_sort": "on", "enable_hashagg": "on", "jit": "off"}
-"""Settings under which a table is looked at: columns are sorted one after another, and statements
-are not compiled.
-"""
+"""Settings for reading a table: columns are sorted one after another, without compilation."""
 NO_HEAD = Floats((Measure(0.0, 1.0, 0.0, 0.0),))
-"""Of a table that no network is made for."""
+"""The head of a table that no network is built for."""
 SEEDS = 20
-"""Hashes that are tried for one that leaves every class on the training side, and its share of it.
-"""
+"""Seeds that are tried for a split with every class in training."""
 PLACES = 1 << 20
-"""Of hashes, by which rows are drawn."""
+"""Values of the hash that rows are drawn by."""
 FEW = 10_000
-"""Of more rows each class has its share, or nearly, whatever the hash; but for the rarest."""
+"""In more rows, each class but the rarest has about its share whatever the seed is."""
 
 
 class Newer(NamedTuple):
-    """Rows beyond a value of a column, as text; all where there is none."""
+    """Rows beyond a value of a column, as text; all rows if there is no value."""
 
     column: str
     value: str | None
@@ -97,123 +93,167 @@ class Newer(NamedTuple):
 
 @dataclass(frozen=True)
 class RawTable:
-    """A raw table as it is trained on: `parts` are the rows to train on and those that are held
-    back.
-
-    Of both the target can be used; in `missing` rows it is NULL, and `unused` are others that are
-    in neither part. `share` is how much of the former was drawn; `source` are all of them. `newest`
-    has the largest values of columns that grow, as texts. Its `groups` have models of their own,
-    too. The values of `identity` name a row.
-    """
+    """A raw table as it is trained on."""
 
     relation: Table
     columns: tuple[RawColumn, ...]
     target: Target
     split: Split
     split_seed: int
-    bound: str | None
-    source: Source
-    parts: tuple[RowSubset, RowSubset]
+    bound: str | None  # where the last rows begin, of a split by `last`
+    source: Source  # all training rows
+    parts: tuple[RowSubset, RowSubset]  # training and validation rows whose target can be used
     recipe: Recipe
     validation_rows: int
-    missing: int
+    missing: int  # rows without a target
     giveaways: tuple[Giveaway, ...]
-    newest: Mapping[str, str | None]
-    identity: tuple[str, ...]
-    share: float = 1.0
-    unused: int = 0
-    groups: Groups | None = None
+    newest: Mapping[str, str | None]  # the largest values of columns that grow, as texts
+    identity: tuple[str, ...]  # the columns whose values name a row
+    share: float = 1.0  # of the training rows that the training part has
+    unused: int = 0  # rows with a target that are in neither part
+    groups: Groups | None = None  # groups with models of their own
 
     @property
     def rows(self) -> int:
-        """Rows that are trained on."""
+        """The number of training rows."""
         return self.target.rows
 
     @property
     def weight(self) -> Expression | None:
-        """How much a training row counts, where a column says it."""
+        """The weight of a training row, if a column has it."""
         return self.parts[0].weight
 
 
-class _Divided(NamedTuple):
-    """How rows are divided, but for the seed; the tables, and the first of them."""
+class _DividedTable(NamedTuple):
+    """A table and its split, for any seed."""
 
     split: Split
     opened: OpenedSource
     bound: str | None
-    places: SideTables
+    tables: SideTables
 
     def sides(self, seed: int) -> Sides:
-        """The sides of a row."""
+        """Return the sides of a row."""
         return sides(self.split, self.opened.columns, seed, self.bound, self.opened.identity)
 
 
-def read_table(
-    rows: SourceRows, module: str, relation: Table, wishes: TableOptions, kept: bool = False
-) -> RawTable:
-    """Look at all rows of a table; raises where nothing can be learned from it.
+class _Holdout(NamedTuple):
+    """The validation rows: of this table, or of another one."""
 
-    Where a sample may be `kept` until the transaction ends, those after the first look at it are
-    quicker.
+    side: Expression
+    relation: Table | None  # the other table
+    opened: OpenedSource | None  # its rows
+    seed: int
+
+
+def read_table(
+    rows: SourceRows, module: str, relation: Table, wishes: TableOptions, may_sample: bool = False
+) -> RawTable:
+    """Read what is learned from all rows of a table; raises if nothing can be learned.
+
+    Args:
+        may_sample: a sample may be stored until the transaction ends, which makes this faster.
     """
-    reader, columns = rows.session, raw.read_columns(rows.session, relation.oid)
+    reader = rows.session
+    columns = raw.read_columns(reader, relation.oid)
     target = find_column(module, columns, wishes.target, "target")
     check_target(module, target)
     opened = open_source(rows, module, (relation, columns), wishes)
     count = count_targets(reader, opened.table, target, opened.growing)
     check_any(module, target, count)
-    split = _split(reader, module, opened, wishes, count)
-    lines = numbered(opened.table, opened.columns, split, opened.identity)
     weight = find_weight_column(module, columns, wishes.weight)
     type_inference.check_types(module, opened.learned, wishes.types)
-    held = open_holdout(rows, module, wishes, [each.name for each in opened.learned])
-    places = SideTables(lines, held.table if held else lines)
-    divided = _Divided(split, opened, _bound(reader, opened, split, wishes), places)
-    seed, known = _divide(reader, wishes, divided, target)
-    if not known.training:
-        check_rows(module, 0, 0, split)
-    halves = divided.sides(seed)
-    source = Source(lines, halves.training, _order(opened.columns, split, seed, opened.identity))
-    aim = read_target(reader, module, source, target, known, wishes.task)
-    source = source._replace(
-        side=both_hold(halves.training, is_usable(target, aim.task)), rows=aim.rows
+    holdout = open_holdout(rows, module, wishes, [each.name for each in opened.learned])
+    divided = _divide_table(reader, module, opened, wishes, count, holdout)
+    seed, classes = _choose_seed(reader, wishes, divided, target)
+    if not classes.training:
+        check_rows(module, 0, 0, divided.split)
+
+    source = _training_source(divided, seed)
+    goal = read_target(reader, module, source, target, classes, wishes.task)
+    source, recipe, leaks = _learn(rows, module, opened, wishes, source, goal, may_sample)
+    training = RowSubset(
+        table=source.table,
+        side=source.side,
+        recipe=recipe,
+        label=label_expression(target, goal.task),
+        order=source.hash,
+        columns=opened.columns,
+        weight=weight and weight_of_row(reader, module, source, weight),
     )
-    if kept:
-        source = keep_sample(
-            rows, source, [target, *(c for c in opened.learned if c.family not in (None, BYTES))]
-        )
-    recipe = fit_recipe(reader, source, opened.learned, wishes.types)
+    validation_side = divided.sides(seed).validation
+    held = _Holdout(validation_side, wishes.held, holdout, seed)
+    validation = _validation_part(module, training, goal, held)
+    if goal.task == CLASSIFICATION:
+        validation_rows = classes.comparable_rows
+    else:
+        validation_rows = count_rows(reader, validation)
+    check_rows(module, goal.rows, validation_rows, divided.split)
+    in_parts = goal.rows + (validation_rows if wishes.held is None else 0)
+    return RawTable(
+        relation=relation,
+        columns=columns,
+        target=goal,
+        split=divided.split,
+        split_seed=seed,
+        bound=divided.bound,
+        source=source,
+        parts=(training, validation),
+        recipe=recipe,
+        validation_rows=validation_rows,
+        missing=count.rows - count.present,
+        giveaways=leaks,
+        newest=count.newest,
+        identity=opened.identity,
+        unused=count.present - in_parts,
+    )
+
+
+def _learn(
+    rows: SourceRows,
+    module: str,
+    opened: OpenedSource,
+    wishes: TableOptions,
+    source: Source,
+    goal: Target,
+    may_sample: bool,
+) -> tuple[Source, Recipe, tuple[Giveaway, ...]]:
+    """Return the rows that are learned from, their recipe, and columns that give the target
+    away.
+    """
+    side = both_hold(source.side, is_usable(goal.column, goal.task))
+    source = source._replace(side=side, rows=goal.rows)
+    if may_sample:
+        readable = [each for each in opened.learned if each.family not in (None, BYTES)]
+        source = keep_sample(rows, source, [goal.column, *readable])
+    recipe = fit_recipe(rows.session, source, opened.learned, wishes.types)
     source = _with_files(source, recipe)
     check_inputs(module, recipe)
-    given_away = giveaways(
-        reader,
-        source,
-        recipe,
-        aim.rows,
-        label_expression(target, aim.task),
-        aim.task == CLASSIFICATION,
-    )
-    weighed = weight and weight_of_row(reader, module, source, weight)
-    training = RowSubset(
-        source.table,
-        source.side,
-        recipe,
-        label_expression(target, aim.task),
-        source.hash,
-        opened.columns,
-        weighed,
-    )
-    validation = _held_part(module, training, halves.validation, (wishes, held, aim, seed))
-    held_rows = (
-        known.comparable_rows if aim.task == CLASSIFICATION else count_rows(reader, validation)
-    )
-    check_rows(module, aim.rows, held_rows, split)
-    parts = training, validation
-    unused = count.present - aim.rows - (held_rows if wishes.held is None else 0)
-    rest = count.rows - count.present, given_away, count.newest, opened.identity, 1.0, unused
-    return RawTable(
-        relation, columns, aim, split, seed, divided.bound, source, parts, recipe, held_rows, *rest
-    )
+    label = label_expression(goal.column, goal.task)
+    leaks = giveaways(rows.session, source, recipe, goal.rows, label, goal.task == CLASSIFICATION)
+    return source, recipe, leaks
+
+
+def _divide_table(
+    reader: Reader,
+    module: str,
+    opened: OpenedSource,
+    wishes: TableOptions,
+    count: TargetCounts,
+    holdout: OpenedSource | None,
+) -> _DividedTable:
+    """Return a table with its split."""
+    split = _choose_split(reader, module, opened, wishes, count)
+    table = numbered(opened.table, opened.columns, split, opened.identity)
+    tables = SideTables(table, holdout.table if holdout else table)
+    return _DividedTable(split, opened, _bound(reader, opened, split, wishes), tables)
+
+
+def _training_source(divided: _DividedTable, seed: int) -> Source:
+    """Return the training rows, whatever their target is."""
+    opened = divided.opened
+    order = _order(opened.columns, divided.split, seed, opened.identity)
+    return Source(divided.tables.training, divided.sides(seed).training, order)
 
 
 def _with_files(source: Source, recipe: Recipe) -> Source:
@@ -228,41 +268,37 @@ def _with_files(source: Source, recipe: Recipe) -> Source:
 def _order(
     columns: Sequence[RawColumn], split: Split, seed: int, identity: Sequence[str] = ()
 ) -> Expression:
-    """A bigint by which rows are put into an order of their own."""
+    """Return a bigint that orders rows by a hash of the values that name them."""
     return row_hash(naming(columns, ALIKE._replace(copies=split.copies), identity), seed + 1)
 
 
-def _held_part(
-    module: str,
-    training: RowSubset,
-    side: Expression,
-    of: tuple[TableOptions, OpenedSource | None, Target, int],
+def _validation_part(
+    module: str, training: RowSubset, target: Target, holdout: _Holdout
 ) -> RowSubset:
-    """The rows that are held back, of this table or of another one, in which columns are found by
-    name.
-    """
-    wishes, held, aim, seed = of
-    if wishes.held is None or held is None:
-        return training._replace(
-            side=both_hold(side, is_known(aim.column, aim.task, aim.values)), weight=None
-        )
-    target = _held_target(module, held.columns, aim, wishes.held)
+    """Return the validation rows; columns of another table are found by name."""
+    if holdout.relation is None or holdout.opened is None:
+        known = is_known(target.column, target.task, target.values)
+        return training._replace(side=both_hold(holdout.side, known), weight=None)
+    columns = holdout.opened.columns
+    column = _holdout_target(module, columns, target, holdout.relation)
     return RowSubset(
-        held.table,
-        both_hold(side, is_known(target, aim.task, aim.values)),
-        match_recipe(module, training.recipe, held.columns, wishes.held.spelling),
-        label_expression(target, aim.task),
-        _order(held.columns, ALIKE, seed),
-        held.columns,
+        table=holdout.opened.table,
+        side=both_hold(holdout.side, is_known(column, target.task, target.values)),
+        recipe=match_recipe(module, training.recipe, columns, holdout.relation.spelling),
+        label=label_expression(column, target.task),
+        order=_order(columns, ALIKE, holdout.seed),
+        columns=columns,
     )
 
 
-def _held_target(module: str, columns: Sequence[RawColumn], aim: Target, table: Table) -> RawColumn:
-    column = find_column(module, columns, aim.column.name, "target")
-    if aim.task != CLASSIFICATION and column.family not in NUMBERS:
+def _holdout_target(
+    module: str, columns: Sequence[RawColumn], target: Target, table: Table
+) -> RawColumn:
+    column = find_column(module, columns, target.column.name, "target")
+    if target.task != CLASSIFICATION and column.family not in NUMBERS:
         raise DatatypeMismatch(
             f"{module} error: column {column.name!r} of {table.spelling}, whose rows are held "
-            f"back, has type {column.type}; expected a number, as {aim.column.type} is.",
+            f"back, has type {column.type}; expected a number, as {target.column.type} is.",
             hint="Cast it in a view, and name that.",
         )
     return column
@@ -276,156 +312,168 @@ def known_table(
     held: Table | None,
     newer: Newer | None = None,
 ) -> RawTable:
-    """A table as a run learned of it before, with the rows that it has now; `held` is the table
-    that its split names.
+    """Return a table as an earlier run learned from it, with the rows that it has now.
 
-    Neither its recipe nor the sides of its rows are looked for again. Where rows are to be `newer`
-    than a value, nobody counts them.
+    The recipe and the sides of its rows stay. Rows newer than a value are not counted.
+
+    Args:
+        held: the table that the split names.
     """
-    reader, columns = rows.session, raw.read_columns(rows.session, relation.oid)
-    target, split = (
-        find_column(module, columns, spec.target, "target"),
-        read_split(module, spec.split),
-    )
+    reader = rows.session
+    columns = raw.read_columns(reader, relation.oid)
+    target = find_column(module, columns, spec.target, "target")
+    split = read_split(module, spec.split)
     check_target(module, target)
     learned = Recipe.from_json(spec.recipe)
-    asked = (
-        spec.target,
-        spec.task,
-        spec.columns,
-        spec.types,
-        spec.split,
-        spec.weight,
-        spec.split_seed,
-    )
-    before = spec.bound, held, spec.group_by, spec.identity
-    wishes = TableOptions(*asked, True, *before, growing=(newer.column,) if newer else ())
+    wishes = _recorded_options(spec, held, newer)
     opened = open_source(rows, module, (relation, columns), wishes)
     count = count_targets(reader, opened.table, target, opened.growing)
     check_any(module, target, count)
-    there = open_holdout(rows, module, wishes, [each.column for each in learned.inputs])
-    few = newer is not None and newer.value is not None
-    halves = _known_sides(module, opened, spec, newer if few else None)
+    holdout = open_holdout(rows, module, wishes, [each.column for each in learned.inputs])
+    is_part = newer is not None and newer.value is not None
+    known_sides = _known_sides(module, opened, spec, newer if is_part else None)
+
     order = _order(opened.columns, split, spec.split_seed, opened.identity)
-    side = both_hold(halves.training, is_known(target, spec.task, spec.classes))
+    side = both_hold(known_sides.training, is_known(target, spec.task, spec.classes))
     source = Source(numbered(opened.table, opened.columns, split, opened.identity), side, order)
     weight = find_weight_column(module, columns, spec.weight)
-    weighed = weight and weight_of_row(reader, module, source, weight)
     recipe = match_recipe(module, learned, columns, relation.spelling)
     training = RowSubset(
-        source.table,
-        side,
-        recipe,
-        label_expression(target, spec.task),
-        order,
-        opened.columns,
-        weighed,
+        table=source.table,
+        side=side,
+        recipe=recipe,
+        label=label_expression(target, spec.task),
+        order=order,
+        columns=opened.columns,
+        weight=weight and weight_of_row(reader, module, source, weight),
     )
-    trained = 0 if few else count_rows(reader, training)
-    aim = Target(target, spec.task, NO_HEAD, spec.classes, trained)
-    validation = _held_part(
-        module, training, halves.validation, (wishes, there, aim, spec.split_seed)
-    )
-    kept = 0 if few else count_rows(reader, validation)
-    if not few:
-        check_rows(module, trained, kept, split)
-    divided, source = (split, spec.split_seed, spec.bound), source._replace(rows=trained)
-    missing, parts = count.rows - count.present, (training, validation)
-    grown, identity = count.newest, opened.identity
+    training_rows = 0 if is_part else count_rows(reader, training)
+    known_target = Target(target, spec.task, NO_HEAD, spec.classes, training_rows)
+    held_back = _Holdout(known_sides.validation, held, holdout, spec.split_seed)
+    validation = _validation_part(module, training, known_target, held_back)
+    validation_rows = 0 if is_part else count_rows(reader, validation)
+    if not is_part:
+        check_rows(module, training_rows, validation_rows, split)
     table = RawTable(
-        relation, columns, aim, *divided, source, parts, recipe, kept, missing, (), grown, identity
+        relation=relation,
+        columns=columns,
+        target=known_target,
+        split=split,
+        split_seed=spec.split_seed,
+        bound=spec.bound,
+        source=source._replace(rows=training_rows),
+        parts=(training, validation),
+        recipe=recipe,
+        validation_rows=validation_rows,
+        missing=count.rows - count.present,
+        giveaways=(),
+        newest=count.newest,
+        identity=opened.identity,
     )
     return table if spec.share == 1 else drawn(reader, table, spec.share)
 
 
+def _recorded_options(spec: TrainSpec, held: Table | None, newer: Newer | None) -> TableOptions:
+    """Return what an earlier run was asked about its table."""
+    return TableOptions(
+        target=spec.target,
+        task=spec.task,
+        columns=spec.columns,
+        types=spec.types,
+        split=spec.split,
+        weight=spec.weight,
+        split_seed=spec.split_seed,
+        settled=True,
+        bound=spec.bound,
+        held=held,
+        group_by=spec.group_by,
+        identity=spec.identity,
+        growing=(newer.column,) if newer else (),
+    )
+
+
 def _known_sides(module: str, opened: OpenedSource, spec: TrainSpec, newer: Newer | None) -> Sides:
-    """The sides of the rows of a table as a run divided them before, of all or of those that are
-    newer than a value.
-    """
+    """Return the sides of rows as an earlier run divided them, of all or of newer rows."""
     split = read_split(module, spec.split)
-    halves = sides(split, opened.columns, spec.split_seed, spec.bound, opened.identity)
+    known = sides(split, opened.columns, spec.split_seed, spec.bound, opened.identity)
     if newer is None:
-        return halves
+        return known
     later = compare(find_column(module, opened.columns, newer.column, "since"), ">", newer.value)
-    return Sides(both_hold(later, halves.training), both_hold(later, halves.validation))
+    return Sides(both_hold(later, known.training), both_hold(later, known.validation))
 
 
 def drawn(reader: Reader, table: RawTable, share: float) -> RawTable:
-    """The table with such a share of its training rows; a class that would have none keeps all that
-    it has.
+    """Return the table with a share of its training rows.
 
-    They are drawn by the hash that puts them in order: the same rows whenever it is asked, as far
-    as they are there.
+    Rows are chosen by the hash that orders them, so that they are the same each time. A class that
+    would have no rows keeps all of them.
     """
     training, validation = table.parts
-    some = Expression(
+    chosen = Expression(
         f"(({training.order.text}) & {PLACES - 1}::bigint) < %s::bigint",
         (*training.order.values, round(share * PLACES)),
     )
-    side = both_hold(training.side, some)
+    side = both_hold(training.side, chosen)
     if table.target.task == CLASSIFICATION:
-        lost = sorted({*table.target.values} - read_labels(reader, training._replace(side=side)))
-        rare = Expression(
-            f"{training.label.text} = ANY (%s::text[])", (*training.label.values, lost)
+        labels = read_labels(reader, training._replace(side=side))
+        missing = sorted({*table.target.values} - labels)
+        rare = f"{training.label.text} = ANY (%s::text[])"
+        chosen_or_rare = Expression(
+            f"({chosen.text}) OR {rare}", (*chosen.values, *training.label.values, missing)
         )
-        side = both_hold(
-            training.side, Expression(f"({some.text}) OR {rare.text}", (*some.values, *rare.values))
-        )
+        side = both_hold(training.side, chosen_or_rare)
     part = training._replace(side=side)
     target = table.target._replace(rows=count_rows(reader, part))
     return replace(table, parts=(part, validation), target=target, share=share)
 
 
-def _split(
+def _choose_split(
     reader: Reader, module: str, opened: OpenedSource, wishes: TableOptions, rows: TargetCounts
 ) -> Split:
-    """As it is wanted, or usual; where many rows are equal and no key tells them apart, their
-    copies are divided.
+    """Return the split that a call names, or the usual one.
 
-    Else all that have some values may be held back, where few combinations of values are there at
-    all.
+    If many rows are equal and no key tells them apart, their copies are divided: else all rows with
+    some values might be held back.
     """
     split = usual_split(rows.present) if wishes.split is None else read_split(module, wishes.split)
     if split.kind != "random" or wishes.settled or any(each.key for each in opened.columns):
         return split
-    return split._replace(
-        copies=split.copies or has_copies(reader, opened.table, opened.identity, rows.rows)
-    )
+    copies = split.copies or has_copies(reader, opened.table, opened.identity, rows.rows)
+    return split._replace(copies=copies)
 
 
 def _bound(reader: Reader, opened: OpenedSource, split: Split, wishes: TableOptions) -> str | None:
-    """Where rows are held back from: where it was in earlier versions, so that no row changes its
-    side.
-    """
+    """Return where the last rows begin: as in earlier versions, so that no row changes its side."""
     if split.kind != "last" or wishes.bound is not None:
         return wishes.bound
     usable = f"t.{quote_identifier(wishes.target)} IS NOT NULL"
     return find_bound(reader, opened.table, split, opened.columns, usable)
 
 
-def _divide(
-    reader: Reader, wishes: TableOptions, divided: _Divided, target: RawColumn
+def _choose_seed(
+    reader: Reader, wishes: TableOptions, divided: _DividedTable, target: RawColumn
 ) -> tuple[int, ClassCounts]:
-    """The seed of a hash by which each class is on the training side, where one of several does it;
-    and its counts.
+    """Return the seed of a split that has every class in training, and the counts by class.
 
-    Of few rows it is that of the evenest.
+    Of small tables all seeds are tried, and the one with the most even sides is taken.
     """
-    many = has_many_values(reader, divided.places.training, target)
-    first = count_classes(reader, divided.places, divided.sides(wishes.split_seed), target, many)
+    many = has_many_values(reader, divided.tables.training, target)
+
+    def count(seed: int) -> ClassCounts:
+        return count_classes(reader, divided.tables, divided.sides(seed), target, many)
+
+    first = count(wishes.split_seed)
     if wishes.settled or divided.split.kind not in ("random", "group"):
         return wishes.split_seed, first
+    has_classes = target.family in (TEXT, "integer")
     best: tuple[float, int, ClassCounts] | None = None
     for seed in range(wishes.split_seed, wishes.split_seed + SEEDS):
-        known = (
-            first
-            if best is None
-            else count_classes(reader, divided.places, divided.sides(seed), target, many)
-        )
-        classes = known if target.family in (TEXT, "integer") else known.without_values()
-        uneven = classes.unevenness(divided.split.share)
-        best = min(best or (uneven, seed, known), (uneven, seed, known), key=lambda each: each[:2])
-        if uneven < 1 and known.rows > FEW:
-            return seed, known
+        counts = first if best is None else count(seed)
+        classes = counts if has_classes else counts.without_values()
+        unevenness = classes.unevenness(divided.split.share)
+        if best is None or unevenness < best[0]:
+            best = unevenness, seed, counts
+        if unevenness < 1 and counts.rows > FEW:
+            return seed, counts
     assert best is not None
     return best[1:]

@@ -91,7 +91,7 @@ def category(column: RawColumn, values: tuple[str, ...], rows: int, present: int
 def text(column: RawColumn, wording: WordStatistics) -> Text:
     """Free text, by the words of training rows.
 
-    >>> found = text(RawColumn("note", "text", "text", False), Wording(50, 700))
+    >>> found = text(RawColumn("note", "text", "text", False), WordStatistics(50, 700))
     >>> found.words, found.buckets, len(found.rarities)
     (56, 8192, 8192)
     """
@@ -213,9 +213,9 @@ def scale_of(spread: NumberStatistics) -> Scale | None:
 
     Edges are the quantiles and the ends of the range, as far as they differ.
 
-    >>> scale_of(Spread(9, 0.0, 8.0, (2.0, 4.0, 6.0), 9, 9))
+    >>> scale_of(NumberStatistics(9, 0.0, 8.0, (2.0, 4.0, 6.0), 9, 9))
     Scale(center=4.0, width=4.0, edges=(0.0, 2.0, 4.0, 6.0, 8.0))
-    >>> scale_of(Spread(9, 0.0, 8.0, (4.0, 4.0, 4.0), 9, 3))
+    >>> scale_of(NumberStatistics(9, 0.0, 8.0, (4.0, 4.0, 4.0), 9, 3))
     Scale(center=4.0, width=4.0, edges=(0.0, 4.0, 8.0))
     """
     if spread.low is None or spread.high is None or spread.low == spread.high:
