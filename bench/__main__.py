@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench import (
@@ -60,6 +60,7 @@ PARTS = (
     SEEDS,
 )
 ESTIMATES_PER_WORKLOAD = 5
+TITLES = {key: workload.title for key, workload in WORKLOADS.items()}
 
 
 def main() -> None:
@@ -82,12 +83,7 @@ def main() -> None:
         if MUST in args.only:
             echo("must reach: single parts")
             rows += must.part_rows(
-                Bench(
-                    server=server,
-                    scale=args.scale,
-                    repeats=args.repeats,
-                    echo=echo,
-                )
+                Bench(server=server, scale=args.scale, repeats=args.repeats, echo=echo)
             )
         if SEEDS in args.only:
             rows += _measure_seeds(server, args)
@@ -95,57 +91,10 @@ def main() -> None:
             rows = document.merge_rows(document.DOCUMENT.read_text(), "must reach", rows)
         if rows:
             publish(args.scale, "must reach", must.table(rows))
-        if QUALITY in args.only:
-            settings = QualitySettings(args.tables, args.seeds, args.seconds)
-            publish(
-                args.scale,
-                QUALITY,
-                quality.report(quality.measure_quality(server, settings, echo), settings),
-            )
-        if SEARCHES in args.only:
-            publish(
-                args.scale,
-                SEARCHES,
-                searching.report(searching.measure_searches(server, args.seeds, echo)),
-            )
-        if JOB in args.only:
-            attempts = search_job.measure_search_job(server, args.scale, args.repeats, echo)
-            publish(args.scale, JOB, search_job.report(attempts, args.scale))
-        if GROUPS in args.only:
-            publish(args.scale, GROUPS, groups.measure_groups(server, echo))
-        if SHARING in args.only:
-            publish(args.scale, SHARING, sharing.measure_sharing(server, echo))
-        if FEATURES in args.only:
-            publish(
-                args.scale,
-                FEATURES,
-                features.measure_features(server, args.scale, args.repeats, echo),
-            )
-        if ESTIMATES in args.only:
-            expected = estimates.measure_estimates(
-                server, [*WORKLOADS.values()], args.scale, ESTIMATES_PER_WORKLOAD, echo
-            )
-            publish(
-                args.scale,
-                ESTIMATES,
-                estimates.report(expected, {key: w.title for key, w in WORKLOADS.items()}),
-            )
-        if GPU in args.only:
-            publish(
-                args.scale,
-                GPU,
-                gpu.measure_gpu(server, args.scale, echo),
-                document.ON_A_GPU,
-            )
-        if STRATEGIES in args.only:
-            strategy_runs = strategies.measure_strategies(
-                server, [*WORKLOADS.values()], args.scale, args.repeats, echo
-            )
-            publish(
-                args.scale,
-                STRATEGIES,
-                strategies.report(strategy_runs, {key: w.title for key, w in WORKLOADS.items()}),
-            )
+        for name, measure in REPORTS.items():
+            if name in args.only:
+                path = document.ON_A_GPU if name == GPU else document.DOCUMENT
+                publish(args.scale, name, measure(server, args), path)
 
 
 def _measure_workload_parts(
@@ -201,6 +150,50 @@ def publish(scale: str, name: str, content: str, path: Path = document.DOCUMENT)
 def echo(line: str) -> None:
     """Print a line at once."""
     print(line, flush=True)
+
+
+def _report_quality(server: BenchServer, args: argparse.Namespace) -> str:
+    settings = QualitySettings(args.tables, args.seeds, args.seconds)
+    return quality.report(quality.measure_quality(server, settings, echo), settings)
+
+
+def _report_searches(server: BenchServer, args: argparse.Namespace) -> str:
+    return searching.report(searching.measure_searches(server, args.seeds, echo))
+
+
+def _report_search_job(server: BenchServer, args: argparse.Namespace) -> str:
+    attempts = search_job.measure_search_job(server, args.scale, args.repeats, echo)
+    return search_job.report(attempts, args.scale)
+
+
+def _report_estimates(server: BenchServer, args: argparse.Namespace) -> str:
+    expected = estimates.measure_estimates(
+        server, [*WORKLOADS.values()], args.scale, ESTIMATES_PER_WORKLOAD, echo
+    )
+    return estimates.report(expected, TITLES)
+
+
+def _report_strategies(server: BenchServer, args: argparse.Namespace) -> str:
+    strategy_runs = strategies.measure_strategies(
+        server, [*WORKLOADS.values()], args.scale, args.repeats, echo
+    )
+    return strategies.report(strategy_runs, TITLES)
+
+
+REPORTS: Mapping[str, Callable[[BenchServer, argparse.Namespace], str]] = {
+    QUALITY: _report_quality,
+    SEARCHES: _report_searches,
+    JOB: _report_search_job,
+    GROUPS: lambda server, args: groups.measure_groups(server, echo),
+    SHARING: lambda server, args: sharing.measure_sharing(server, echo),
+    FEATURES: lambda server, args: features.measure_features(
+        server, args.scale, args.repeats, echo
+    ),
+    ESTIMATES: _report_estimates,
+    GPU: lambda server, args: gpu.measure_gpu(server, args.scale, echo),
+    STRATEGIES: _report_strategies,
+}
+"""The functions that measure a part and return its report, in the order of their execution."""
 
 
 def _parse_arguments() -> argparse.Namespace:

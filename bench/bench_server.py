@@ -22,6 +22,8 @@ from bench.workloads import RUN_SEED, Workload
 from cerebro_db.server import provision
 from cerebro_db.server.embedded_server import EmbeddedServer
 
+Echo = Callable[[str], None]  # prints a line of progress
+
 
 @dataclass(frozen=True, kw_only=True)
 class BenchServer:
@@ -60,7 +62,7 @@ class BenchServer:
 
 
 @contextmanager
-def start_server(echo: Callable[[str], None]) -> Iterator[BenchServer]:
+def start_server(echo: Echo) -> Iterator[BenchServer]:
     """Yield a server, which is stopped and removed after the block."""
     folder = Path(tempfile.mkdtemp(prefix="cerebro-db-bench-", dir="/tmp"))
     folder.chmod(0o755)  # the server may run as another user

@@ -6,13 +6,13 @@ Each workload is planned and run repeatedly, each time in a session of its own.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from bench import ours, turns
-from bench.bench_server import BenchServer
+from bench.bench_server import BenchServer, Echo
 from bench.job import Job
 from bench.workloads import Workload
 
@@ -38,7 +38,7 @@ def measure_estimates(
     workloads: Sequence[Workload],
     scale: str,
     repeats: int,
-    echo: Callable[[str], None],
+    echo: Echo,
 ) -> dict[str, list[Estimate]]:
     """Return the estimates of each workload from its second run on."""
     estimates_by_key = {}

@@ -10,14 +10,14 @@ another one has stored.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 from models import Json, dense, layer, sequential
 
 from bench import bench_server
-from bench.bench_server import BenchServer
+from bench.bench_server import BenchServer, Echo
 from bench.examples import images
 from bench.ratios import Span, ratios
 from bench.workloads import Config, Workload
@@ -44,7 +44,6 @@ EXPLORE = (
 COMBINE = "SELECT load_model_selection_table(%s, %s, %s, ARRAY[%s], ARRAY['batch_size=32'])"
 ANEW = "SELECT cerebro.drop_features()"
 LAST = "SELECT max(run_id) FROM cerebro.run"
-Echo = Callable[[str], None]
 
 
 def make_frozen_layers() -> Iterator[Json]:

@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -28,14 +28,13 @@ from models import Json, dense, layer, sequential
 from trainer_peer import Peer, place
 from trainer_programs import program
 
-from bench.bench_server import BenchServer, load, pack
+from bench.bench_server import BenchServer, Echo, load, pack
 from bench.examples import images, numeric
 from bench.job import Job
 from bench.ours import fit
 from bench.workloads import REPORT, Workload, grid, perceptron
 from cerebro_plpy.run.log.form_timings import LANES
 
-Echo = Callable[[str], None]
 DEVICE = "0"
 FRAMEWORKS = ("jax", "torch", "tensorflow")
 EVERY_MS = 100

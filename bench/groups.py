@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas
 from psycopg2.extensions import connection as Connection
 
-from bench.bench_server import BenchServer
+from bench.bench_server import BenchServer, Echo
 from bench.examples import numeric
 from bench.real_tables import TABLES as TABLES_OF_PACKAGES
 from bench.real_tables import write
@@ -46,7 +46,6 @@ SIDE_BY_SIDE = """
     JOIN cerebro.evaluate(%s, %s, %s) own USING ("group", metric)
     WHERE one.class IS NULL AND own.class IS NULL AND "group" IS NOT NULL"""
 COMPARED = {"classification": "accuracy", "regression": "rmse"}
-Echo = Callable[[str], None]
 
 
 def measure_groups(server: BenchServer, echo: Echo) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench import greenplum_beside, measure, ours, trainers
-from bench.bench_server import BenchServer
+from bench.bench_server import BenchServer, Echo
 from bench.contenders import (
     FRAMEWORKS,
     OURS,
@@ -81,7 +81,7 @@ class Bench:
     server: BenchServer
     scale: str
     repeats: int
-    echo: Callable[[str], None]
+    echo: Echo
 
     def rows(self, count: int) -> int:
         """Return the number of rows at the scale: a twentieth at the small one."""

@@ -86,19 +86,15 @@ PARTS: tuple[tuple[tuple[Target, ...], Callable[[Bench], limits.Numbers]], ...] 
         (at_most("B with 8 times the epochs, against the bare loops", 3, "x"),),
         limits.compare_job("B", 8, with_new_trainers),
     ),
-    (
+    *(
         (
-            at_most("C, whole job against the bare loops: fork", 1.6, "x"),
-            at_most("C, whole job against the bare loops: kept", 1.35, "x"),
-        ),
-        limits.compare_job("C", 1, with_new_trainers, with_kept_trainers),
-    ),
-    (
-        (
-            at_most("D, whole job against the bare loops: fork", 1.6, "x"),
-            at_most("D, whole job against the bare loops: kept", 1.35, "x"),
-        ),
-        limits.compare_job("D", 1, with_new_trainers, with_kept_trainers),
+            (
+                at_most(f"{key}, whole job against the bare loops: fork", 1.6, "x"),
+                at_most(f"{key}, whole job against the bare loops: kept", 1.35, "x"),
+            ),
+            limits.compare_job(key, 1, with_new_trainers, with_kept_trainers),
+        )
+        for key in ("C", "D")
     ),
     (
         (
@@ -143,17 +139,12 @@ PARTS: tuple[tuple[tuple[Target, ...], Callable[[Bench], limits.Numbers]], ...] 
         limits.measure_memory,
     ),
     ((at_most("packing 1,000,000 x 64 against CREATE TABLE AS", 3, "x"),), limits.measure_packing),
-    (
-        (at_most("A, whole job, Greenplum against PostgreSQL", 1.25, "x"),),
-        limits.compare_greenplum("A"),
-    ),
-    (
-        (at_most("C, whole job, Greenplum against PostgreSQL", 1.25, "x"),),
-        limits.compare_greenplum("C"),
-    ),
-    (
-        (at_most("B, whole job, Greenplum against PostgreSQL", 1.4, "x"),),
-        limits.compare_greenplum("B"),
+    *(
+        (
+            (at_most(f"{key}, whole job, Greenplum against PostgreSQL", bound, "x"),),
+            limits.compare_greenplum(key),
+        )
+        for key, bound in (("A", 1.25), ("C", 1.25), ("B", 1.4))
     ),
 )
 SEEDS = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 
 from bench import automl, real_tables, tables
-from bench.bench_server import BenchServer
+from bench.bench_server import BenchServer, Echo
 from bench.real_tables import TABLES, RealTable
 from bench.rivals import CLASSIFICATION, RIVALS, convert_dates, score, tune
 
@@ -27,7 +27,6 @@ OURS = "ours"
 ROW = "bench_row"
 ERRORS = 2
 """A mean difference of more than this many standard errors is not noise."""
-Echo = Callable[[str], None]
 Scores = Mapping[str, Sequence[float]]
 """Scores by contender, one for each seed; more is better."""
 Frames = tuple[pandas.DataFrame, pandas.DataFrame]

@@ -6,12 +6,12 @@ All have the same configurations and rows, use successive halving, and take turn
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from bench import tables
-from bench.bench_server import BenchServer
+from bench.bench_server import BenchServer, Echo
 from bench.contenders import FRAMEWORKS, OURS, Attempt, Contender, run_attempt
 from bench.ratios import Span, ratios
 from bench.turns import prepare_job, tune_peers
@@ -35,7 +35,6 @@ PEERS = tuple(
 )
 TIMES = 9
 """Factor for the two epochs of workload B."""
-Echo = Callable[[str], None]
 Attempts = Mapping[str, Mapping[int, Attempt]]
 
 

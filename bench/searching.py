@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import optuna
 
 from bench import tables
-from bench.bench_server import BenchServer
+from bench.bench_server import BenchServer, Echo
 from bench.courses import (
     Tally,
     search_by_optuna,
@@ -39,7 +39,6 @@ PART = 1 / 3
 OURS = "asha"
 PASHA = "pasha"
 RANDOM = "random"
-Echo = Callable[[str], None]
 Peer = Callable[[Pool, int, int], Tally]
 """A search over a pool: takes the pool, the number of visits, and the number of the order."""
 

@@ -27,7 +27,7 @@ from typing import NamedTuple, TypeVar
 import psycopg2
 from psycopg2.extensions import cursor as Cursor
 
-from bench.bench_server import BenchServer, load, log_durations, pack
+from bench.bench_server import BenchServer, Echo, load, log_durations, pack
 from bench.examples import numeric
 from bench.weights import draw_weights
 from bench.workloads import SMALL, Workload, grid, perceptron
@@ -82,7 +82,6 @@ MOST = """
     SELECT max(n.together)
     FROM (SELECT sum(e.change) OVER (ORDER BY e.at, e.change) AS together FROM edge e
         WHERE e.run_id = ANY (%s)) n"""
-Echo = Callable[[str], None]
 T = TypeVar("T")
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
 from bench import ours, turns
-from bench.bench_server import BenchServer
+from bench.bench_server import BenchServer, Echo
 from bench.job import Job
 from bench.workloads import Workload
 
@@ -54,7 +54,7 @@ def measure_strategies(
     workloads: Sequence[Workload],
     scale: str,
     repeats: int,
-    echo: Callable[[str], None],
+    echo: Echo,
 ) -> dict[str, StrategyRuns]:
     """Measure each strategy on each workload."""
     results = {}

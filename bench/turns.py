@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench import bench_server, trainers
-from bench.bench_server import BenchServer
+from bench.bench_server import BenchServer, Echo
 from bench.contenders import Attempt, Contender, run_attempt, run_bare_loops, run_module
 from bench.job import Job
 from bench.measure import Usage, Watch
 from bench.weights import draw_weights
 from bench.workloads import Workload
 
-Echo = Callable[[str], None]
 Settings = dict[str, dict[str, Any]]
 PRODUCT = "cerebro_db"
 CLEARLY = 1.5

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench import trainers, turns
-from bench.bench_server import BenchServer
+from bench.bench_server import BenchServer, Echo
 from bench.contenders import run_module
 from bench.job import Job, Result
 from bench.measure import Usage
@@ -23,7 +23,6 @@ from bench.seeds.scale import Visit
 from bench.seeds.workload import WORKLOAD
 from bench.workloads import RUN_SEED
 
-Echo = Callable[[str], None]
 OURS = "bench.seeds.hopping"
 WORKERS = 2
 VISITS = "visits"

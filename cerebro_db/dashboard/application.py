@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,14 +15,14 @@ from cerebro_db.dashboard.model_pages import ModelPages
 from cerebro_db.dashboard.queries import make_engine
 from cerebro_db.dashboard.run_pages import RunPages
 from cerebro_db.dashboard.train_pages import TrainPages
-from cerebro_db.dashboard.web_server import Pages
+from cerebro_db.dashboard.web_server import Echo, Pages
 from cerebro_db.dashboard.web_server import serve as serve_pages
 from cerebro_db.errors import CerebroError
 
 STATIC = Path(__file__).parent / "static"
 
 
-def serve(url: str, port: int, echo: Callable[[str], None], browser: bool) -> None:
+def serve(url: str, port: int, echo: Echo, browser: bool) -> None:
     """Serve the pages of a database on this machine until Ctrl-C; see `web_server.serve`."""
     serve_pages(lambda: make_pages(url), port, echo, browser)
 

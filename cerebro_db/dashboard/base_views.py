@@ -28,6 +28,8 @@ from cerebro_db.session import Session, connect
 
 FOLDER = Path(__file__).parent
 T = TypeVar("T")
+Variables = dict[str, Any]
+"""The variables of a template."""
 STATUS = {UndefinedObject: 404, InsufficientPrivilege: 403, ConnectionFailure: 503, ServerGone: 503}
 
 

@@ -28,12 +28,12 @@ MAX_DELAY_SECONDS = 5.0
 """Longest time between two polls."""
 KEEPALIVE_SECONDS = 15.0
 """Time after which a silent connection gets a comment, so that a closed one is noticed."""
+# Shares of a core of the database for polling the metrics and the lanes of a run, for polling the
+# list of runs, and for reading parts of open pages again.
 METRICS_SHARE = 0.01
-"""Share of a core of the database for polling the metrics of a run."""
 LANES_SHARE = 0.004
 LIST_SHARE = 0.004
 PAGES_SHARE = 0.008
-"""Share for reading parts of open pages again."""
 
 Queue: TypeAlias = asyncio.Queue[list[Message]]
 Poll: TypeAlias = Callable[[], list[Message]]

@@ -6,7 +6,7 @@ Wrong input raises an error of cerebro_db.errors, which the page shows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -97,12 +97,9 @@ def measure_depth(value: object) -> int:
     depth = 0
     while level := [item for item in level if isinstance(item, (dict, list))]:
         depth += 1
-        level = [child for item in level for child in _list_children(item)]
+        lists = [item.values() if isinstance(item, dict) else item for item in level]
+        level = [child for children in lists for child in children]
     return depth
-
-
-def _list_children(item: dict[Any, Any] | list[Any]) -> Iterable[object]:
-    return item.values() if isinstance(item, dict) else item
 
 
 def _is_storable(value: object) -> bool:

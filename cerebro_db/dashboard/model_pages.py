@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from cerebro_db.dashboard.base_views import Site
+from cerebro_db.dashboard.base_views import Site, Variables
 from cerebro_db.dashboard.forms import read_form, read_json, read_text
 from cerebro_db.dashboard.queries import Row
 from cerebro_db.errors import InvalidParameter
@@ -59,7 +59,7 @@ class ModelPages:
     async def show_models(self, request: Request) -> Response:
         """Show the list of models."""
 
-        def read_variables() -> dict[str, Any]:
+        def read_variables() -> Variables:
             return {"role": self._reader.read_role(), "models": self._reader.read_models()}
 
         variables = await run_in_threadpool(read_variables)
@@ -70,7 +70,7 @@ class ModelPages:
         variables = await run_in_threadpool(self._describe_model, *_read_model_key(request))
         return self._site.render("model.html", **variables)
 
-    def _describe_model(self, owner: str, name: str) -> dict[str, Any]:
+    def _describe_model(self, owner: str, name: str) -> Variables:
         reader = self._reader
         model = reader.read_model(owner, name)
         tables = reader.read_tables()
@@ -101,7 +101,7 @@ class ModelPages:
         )
         return self._site.render("features.html", **columns)
 
-    def _describe_columns(self, model: Row) -> dict[str, Any]:
+    def _describe_columns(self, model: Row) -> Variables:
         """Return the features of the deployed version; their importances may be stored later."""
         owner = model["owner"]
         name = model["model"]
@@ -225,7 +225,7 @@ def _read_value(form: Mapping[str, str], column: str) -> object:
         ) from None
 
 
-def _describe_evaluation(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _describe_evaluation(rows: Sequence[Mapping[str, Any]]) -> Variables:
     """Return the metrics of all rows, and the confusion matrix unless it has too many classes."""
     all_rows = [row for row in rows if row["group"] is None]
     confusion = {

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from optuna.storages import RDBStorage
 
-    from cerebro_db.dashboard.web_server import Pages
+    from cerebro_db.dashboard.web_server import Echo, Pages
 
 OPTIONS = "-c search_path=cerebro_optuna -c default_transaction_read_only=on"
 # Optuna's dashboard draws charts with compiled programs, and has its styles in the page.
@@ -42,7 +42,7 @@ QUERY = re.compile(
 )
 
 
-def serve(url: str, port: int, echo: Callable[[str], None], browser: bool) -> None:
+def serve(url: str, port: int, echo: Echo, browser: bool) -> None:
     """Serve the dashboard on this machine until Ctrl-C, behind the gate of cerebro_db's pages."""
     web_server = import_library("cerebro_db.dashboard.web_server", "dashboard")
     web_server.serve(lambda: make_pages(url), port, echo, browser)

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from cerebro_db.dashboard.base_views import Site
+from cerebro_db.dashboard.base_views import Site, Variables
 from cerebro_db.dashboard.forms import read_form, read_integer, read_json
 from cerebro_db.dashboard.model_pages import make_address
 from cerebro_db.dashboard.queries import Reader, Row
@@ -144,7 +144,7 @@ class RunPages:
         """Show one run; its curves and lanes follow as events."""
         run = request.path_params["run"]
 
-        def read_variables() -> dict[str, Any]:
+        def read_variables() -> Variables:
             return {
                 "role": self._reader.read_role(),
                 **describe_progress(self._reader, run),
@@ -213,14 +213,14 @@ class RunPages:
         )
 
     async def _render_part(
-        self, template: str, describe: Callable[..., dict[str, Any]], **arguments: Any
+        self, template: str, describe: Callable[..., Variables], **arguments: Any
     ) -> Response:
         """Return a part of a page that the page reads again by itself."""
         variables = await run_in_threadpool(describe, self._refresh_reader, **arguments)
         return self._site.render(template, **variables)
 
 
-def describe_config(reader: Reader, run: int, key: int) -> dict[str, Any]:
+def describe_config(reader: Reader, run: int, key: int) -> Variables:
     """Return the template variables for one configuration."""
     config = reader.read_config(run, key)
     if config is None:
@@ -229,7 +229,7 @@ def describe_config(reader: Reader, run: int, key: int) -> dict[str, Any]:
     return {"run": run, "config": config, "is_live": is_live}
 
 
-def describe_progress(reader: Reader, run: int) -> dict[str, Any]:
+def describe_progress(reader: Reader, run: int) -> Variables:
     """Return the template variables for the progress of a run."""
     progress = reader.read_progress(run)
     return {
@@ -240,7 +240,7 @@ def describe_progress(reader: Reader, run: int) -> dict[str, Any]:
     }
 
 
-def describe_board(reader: Reader, run: int, lines: int | None) -> dict[str, Any]:
+def describe_board(reader: Reader, run: int, lines: int | None) -> Variables:
     """Return the template variables for the leaderboard of a run.
 
     Args:
@@ -256,7 +256,7 @@ def describe_board(reader: Reader, run: int, lines: int | None) -> dict[str, Any
     return {"board": rows[:lines], "count": len(rows), "run_id": run, "shows_all": lines is None}
 
 
-def describe_log(reader: Reader, run: int) -> dict[str, Any]:
+def describe_log(reader: Reader, run: int) -> Variables:
     """Return the template variables for the commands and decisions of a run."""
     reader.read_run(run)  # raises UndefinedObject if the run does not exist
     return {

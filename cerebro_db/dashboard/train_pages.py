@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from cerebro_db.dashboard.base_views import Site
+from cerebro_db.dashboard.base_views import Site, Variables
 from cerebro_db.dashboard.forms import read_form, read_integer, read_text
 
 BUDGETS = ((1, "a minute"), (5, "5 minutes"), (15, "15 minutes"), (60, "an hour"), (480, "8 hours"))
@@ -47,7 +47,7 @@ class TrainPages:
         source = request.query_params.get("source", "")
         reader = self._site.reader
 
-        def read_variables() -> dict[str, Any]:
+        def read_variables() -> Variables:
             return {
                 "role": reader.read_role(),
                 "tables": reader.read_tables(),

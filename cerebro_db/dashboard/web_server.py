@@ -24,6 +24,7 @@ from cerebro_db.dashboard.auth import CODE, POLICY, Gate
 from cerebro_db.dashboard.entrance import CODE_SECONDS, Entrance
 from cerebro_db.errors import ObjectInUse
 
+Echo = Callable[[str], None]  # prints a line
 HOST = "127.0.0.1"
 SHUTDOWN_SECONDS = 1
 """Time that open pages get for their last events."""
@@ -46,9 +47,7 @@ class Pages:
     end: Callable[[], None] = lambda: None
 
 
-def serve(
-    make_pages: Callable[[], Pages], port: int, echo: Callable[[str], None], browser: bool
-) -> None:
+def serve(make_pages: Callable[[], Pages], port: int, echo: Echo, browser: bool) -> None:
     """Serve pages on this machine until Ctrl-C.
 
     Args:

@@ -36,6 +36,7 @@ MAX_LEGEND_CONFIGS = 16
 """Largest number of configs for which a legend is readable; above, it has the best one only."""
 EVALUATION_ALPHA = 0.35
 LEGEND_WIDTH = 44
+ConfigTexts = Mapping[int, str]  # the parameters of configs, by mst_key
 
 
 class Curve(NamedTuple):
@@ -78,7 +79,7 @@ def draw_learning_curves(
     path: Path,
     *,
     best: int | None = None,
-    params: Mapping[int, str] | None = None,
+    params: ConfigTexts | None = None,
     title: str = "",
 ) -> Path:
     """Draw a panel for each metric and data set, with a line for each config; return the path.
@@ -129,7 +130,7 @@ def draw_learning_curves(
 
 
 def draw_gantt_chart(
-    spans: Sequence[Span], path: Path, *, params: Mapping[int, str] | None = None, title: str = ""
+    spans: Sequence[Span], path: Path, *, params: ConfigTexts | None = None, title: str = ""
 ) -> Path:
     """Draw the spans of each worker in a row, in the colours of configs; return the path.
 
@@ -166,7 +167,7 @@ def draw_gantt_chart(
     return save_figure(figure, path, title, _make_gantt_legend(chart, params or {}))
 
 
-def _make_gantt_legend(chart: GanttChart, params: Mapping[int, str]) -> list[Artist]:
+def _make_gantt_legend(chart: GanttChart, params: ConfigTexts) -> list[Artist]:
     mst_keys = sorted({bar.mst_key for bar in chart.bars})
     handles: list[Artist] = []
     if len(mst_keys) <= MAX_LEGEND_CONFIGS:
@@ -218,7 +219,7 @@ def _describe_outliers(mst_keys: Sequence[int], configs: int) -> str:
     return f"; {len(mst_keys)} of {configs} configs leave the frame: {names}"
 
 
-def _make_legend_label(mst_key: int, best: int | None, params: Mapping[int, str]) -> str:
+def _make_legend_label(mst_key: int, best: int | None, params: ConfigTexts) -> str:
     name = f"config {mst_key}{' (best)' if mst_key == best else ''}"
     if not params.get(mst_key):
         return name

@@ -102,6 +102,7 @@ class ScaleNodes:
         self.name = name
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self._onnx = import_library("onnx", "export")
 
     def scale(self, raw: RawInput, shape: list[int]) -> None:
         """Add the nodes for the operations of `RawInput.scale`."""
@@ -128,23 +129,22 @@ class ScaleNodes:
             ]
             marks = [self._add("ReduceMin", group, axes=[1], keepdims=1) for group in groups]
             result = self._add("Concat", result, *marks, axis=1)
-        helper = import_library("onnx", "export").helper
-        self.nodes.append(helper.make_node("Identity", [result], [self.name]))
+        self.nodes.append(self._onnx.helper.make_node("Identity", [result], [self.name]))
 
     def _add_cast(self, tensor: str) -> str:
-        return self._add("Cast", tensor, to=import_library("onnx", "export").TensorProto.FLOAT)
+        return self._add("Cast", tensor, to=self._onnx.TensorProto.FLOAT)
 
     def _add(self, operator: str, *inputs: str, **attributes: object) -> str:
         """Add a node; return the name of its output."""
         output = f"{self.name}/{len(self.nodes)}"
-        helper = import_library("onnx", "export").helper
-        self.nodes.append(helper.make_node(operator, list(inputs), [output], **attributes))
+        node = self._onnx.helper.make_node(operator, list(inputs), [output], **attributes)
+        self.nodes.append(node)
         return output
 
     def _add_constant(self, value: Any) -> str:
         """Add a constant; return its name."""
         name = f"{self.name}/constant_{len(self.constants)}"
-        self.constants.append(import_library("onnx", "export").numpy_helper.from_array(value, name))
+        self.constants.append(self._onnx.numpy_helper.from_array(value, name))
         return name
 
 

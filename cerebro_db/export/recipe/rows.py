@@ -246,14 +246,9 @@ def _read_wide(feature: Json, cells: Sequence[Any]) -> Array:
 
 def _encode(feature: Json, cells: Sequence[Any]) -> list[int]:
     """Return the codes of a category, from 1; 0 for missing and unknown values."""
-    codes_by_value = {value: code for code, value in enumerate(feature["values"], 1)}
-    codes = []
-    for value in cells:
-        text = values.format_text(value)
-        if text is None:
-            codes.append(0)
-        elif text in codes_by_value:
-            codes.append(codes_by_value[text])
-        else:
-            codes.append(codes_by_value.get(text.removesuffix(MIDNIGHT), 0))
-    return codes
+    codes = {value: code for code, value in enumerate(feature["values"], 1)}
+    texts = [values.format_text(value) for value in cells]
+    return [
+        0 if text is None else codes.get(text) or codes.get(text.removesuffix(MIDNIGHT), 0)
+        for text in texts
+    ]
