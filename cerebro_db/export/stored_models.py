@@ -185,7 +185,9 @@ def _find_relation(connection: sa.Connection, name: str) -> tuple[str, str] | No
         row = connection.execute(query).first()
     except sa.exc.DBAPIError:
         return None  # such as a name with too many dots, which is no table's
-    return None if row is None else (row.nspname, row.relname)
+    if row is None:
+        return None
+    return (row.nspname, row.relname)
 
 
 def _read_table_model(
