@@ -59,7 +59,7 @@ WORK = Workload(
 )
 COMPUTE = """
 import sys
-from cerebro_plpy.trainer_client.process.host_resources import shared
+from cerebro_plpy.trainer_client.process.host_resources import trainer_cores
 from cerebro_trainer import process_isolation
 process_isolation.set_cpu_affinity(shared(int(sys.argv[1])))
 process_isolation.lower_cpu_priority(use_thread=False)

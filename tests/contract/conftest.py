@@ -83,10 +83,10 @@ def own_nurseries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A test has nurseries of its own, as if another server asked for them, and forgets those that
     failed.
     """
-    parts = fork_server_client._installed
-    monkeypatch.setattr(fork_server_client, "_barren", set())
+    parts = fork_server_client._installation_times
+    monkeypatch.setattr(fork_server_client, "_excluded", set())
     monkeypatch.setattr(
-        fork_server_client, "_installed", lambda python: [*parts(python), str(tmp_path)]
+        fork_server_client, "_installation_times", lambda python: [*parts(python), str(tmp_path)]
     )
 
 

@@ -20,12 +20,12 @@ from trainer_peer import PLPY
 
 from cerebro_plpy.errors import ObjectNotReady, QueryCanceled, TrainerFailure
 from cerebro_plpy.records import replace
-from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.connection import TrainerConnection
 from cerebro_plpy.trainer_client.process import fork_server_client, standstill
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
-from cerebro_plpy.trainer_client.process.trainer_process import Executed, Forked
+from cerebro_plpy.trainer_client.process.trainer_process import ExecutedTrainer, ForkedTrainer
 
-Opened = Callable[..., Link]
+Opened = Callable[..., TrainerConnection]
 SPEC = TrainerSpec(python=sys.executable, framework="none", nursery_seconds=60)
 
 
@@ -35,15 +35,17 @@ pytestmark = pytest.mark.usefixtures("own_nurseries")
 @pytest.fixture
 def opened() -> Iterator[Opened]:
     """Opens links, and closes them, and ends the nurseries."""
-    links: list[Link] = []
+    links: list[TrainerConnection] = []
 
-    def link(spec: TrainerSpec = SPEC, **settings: Any) -> Link:
-        links.append(Link(spec, lambda: None, **settings))
+    def link(spec: TrainerSpec = SPEC, **settings: Any) -> TrainerConnection:
+        links.append(TrainerConnection(spec, lambda: None, **settings))
         return links[-1]
 
     yield link
     found = {
-        nursery_of(each) for each in links if isinstance(each._child, Forked) and alive({each.pid})
+        nursery_of(each)
+        for each in links
+        if isinstance(each._process, ForkedTrainer) and alive({each.pid})
     }
     for each in links:
         each.close()
@@ -52,13 +54,13 @@ def opened() -> Iterator[Opened]:
             os.kill(pid, signal.SIGKILL)
 
 
-def nursery_of(link: Link) -> int:
+def nursery_of(link: TrainerConnection) -> int:
     return parent(link.pid)
 
 
 def test_all_of_a_framework_come_from_one_nursery(opened: Opened) -> None:
     first, second = opened(), opened(replace(SPEC, threads=2))
-    assert isinstance(first._child, Forked)
+    assert isinstance(first._process, ForkedTrainer)
     assert nursery_of(first) == nursery_of(second) != os.getpid()
     assert command_line(nursery_of(first))[0] == "cerebro_nursery: none"
     keeper = parent(nursery_of(first))
@@ -73,10 +75,10 @@ def test_all_of_a_framework_come_from_one_nursery(opened: Opened) -> None:
 def test_of_two_that_are_started_at_once_one_serves(opened: Opened) -> None:
     """The other finds its address taken, and ends as one that has done what it should."""
     first = opened()
-    second = fork_server_client._start(SPEC, fork_server_client.address(SPEC))
+    second = fork_server_client._start(SPEC, fork_server_client.server_address(SPEC))
     assert second.wait(60) == 0
     assert nursery_of(opened()) == nursery_of(first)
-    assert first.alive()
+    assert first.is_alive()
 
 
 def test_all_threads_of_a_trainer_keep_to_its_cores(opened: Opened) -> None:
@@ -85,7 +87,7 @@ def test_all_threads_of_a_trainer_keep_to_its_cores(opened: Opened) -> None:
     forked, executed = (
         opened(replace(SPEC, cores=last, nursery_seconds=seconds)) for seconds in (60, 0)
     )
-    assert [type(each._child) for each in (forked, executed)] == [Forked, Executed]
+    assert [type(each._process) for each in (forked, executed)] == [ForkedTrainer, ExecutedTrainer]
     assert cores_of(nursery_of(forked)) == cores_of(forked.pid) == cores_of(executed.pid) == {*last}
     assert cores_of(usual.pid) == os.sched_getaffinity(0)
     assert nursery_of(usual) != nursery_of(forked)
@@ -98,7 +100,7 @@ def test_cores_that_are_there_no_more_keep_nobody_from_work(opened: Opened) -> N
 
 def test_ps_names_the_backend(opened: Opened) -> None:
     ways = [opened(), opened(replace(SPEC, nursery_seconds=0))]
-    assert [type(each._child) for each in ways] == [Forked, Executed]
+    assert [type(each._process) for each in ways] == [ForkedTrainer, ExecutedTrainer]
     for each in ways:
         assert command_line(each.pid)[0] == f"cerebro_trainer: none for backend {os.getpid()}"
 
@@ -134,11 +136,11 @@ def test_no_two_draw_the_same_numbers(opened: Opened) -> None:
 def test_the_end_of_one_is_not_hidden_by_another(opened: Opened) -> None:
     """The later one has no copy of what the earlier one had."""
     first, second = opened(), opened()
-    home = Path(first._home.path)
+    home = Path(first._work_dir.path)
     first.close()
     assert not home.exists()
     assert not alive({first.pid})
-    assert second.alive()
+    assert second.is_alive()
 
 
 def test_a_nursery_that_is_killed_costs_its_trainers_and_the_next_one_has_another(
@@ -150,8 +152,8 @@ def test_a_nursery_that_is_killed_costs_its_trainers_and_the_next_one_has_anothe
     os.kill(killed, signal.SIGKILL)
     eventually(lambda: not alive({link.pid, keeper}))
     with pytest.raises(TrainerFailure, match=r"is gone|ended before it answered"):
-        link.ask({"do": "close", "dataset": "d"})
-    assert isinstance(opened()._child, Forked)
+        link.call({"do": "close", "dataset": "d"})
+    assert isinstance(opened()._process, ForkedTrainer)
 
 
 def test_a_trainer_that_is_stopped_ends_with_its_nursery(opened: Opened) -> None:
@@ -187,10 +189,10 @@ def test_who_finds_a_nursery_stopped_has_a_trainer_of_its_own(opened: Opened) ->
     link = opened()
     os.kill(nursery_of(link), signal.SIGSTOP)
     other = opened()
-    assert isinstance(other._child, Executed) and other.hello["framework"] == "none"
+    assert isinstance(other._process, ExecutedTrainer) and other.hello["framework"] == "none"
     with pytest.raises(ObjectNotReady, match="'d' was not opened"):
-        link.ask({"do": "close", "dataset": "d"})
-    assert link.alive()
+        link.call({"do": "close", "dataset": "d"})
+    assert link.is_alive()
     os.kill(nursery_of(link), signal.SIGCONT)
 
 
@@ -203,17 +205,20 @@ def test_a_nursery_that_comes_to_no_end_of_its_import_is_given_up(
     code = PATCHED.format(plpy=str(PLPY), fail="__import__('time').sleep(300)")
     monkeypatch.setattr(subprocess, "Popen", nurseries_by(code))
     link = opened(wait=False)
-    assert isinstance(link._child, Forked)
-    child = link._child
+    assert isinstance(link._process, ForkedTrainer)
+    child = link._process
     name = "cerebro_nursery"
     eventually(
-        lambda: child.begun(10) or (command_line(child._awaited()) or [""])[0].startswith(name)
+        lambda: (
+            child.has_started(10)
+            or (command_line(child._acting_process()) or [""])[0].startswith(name)
+        )
     )
-    found = child._awaited()
+    found = child._acting_process()
     if stopped:
         os.kill(found, signal.SIGSTOP)
     link.greet()
-    assert isinstance(link._child, Executed) and link.hello["framework"] == "none"
+    assert isinstance(link._process, ExecutedTrainer) and link.hello["framework"] == "none"
     os.kill(found, signal.SIGKILL)
 
 
@@ -227,7 +232,7 @@ def test_who_goes_without_a_word_costs_nobody(opened: Opened) -> None:
         b'{"parent": 1, "home": "/", "threads": 1, "cache": null, "memory": 0, "key": null}',
     ):
         for reads in (False, True):
-            connection = fork_server_client._connected(fork_server_client.address(SPEC))
+            connection = fork_server_client._connect(fork_server_client.server_address(SPEC))
             assert connection is not None
             connection.setblocking(True)
             assert not reads or json.loads(connection.recv(100)) == {"nursery": nursery_of(link)}
@@ -236,7 +241,7 @@ def test_who_goes_without_a_word_costs_nobody(opened: Opened) -> None:
                 assert not reads or connection.recv(100) == b"", "it is told to look elsewhere"
             connection.close()
     assert nursery_of(opened()) == nursery_of(link)
-    assert link.alive()
+    assert link.is_alive()
 
 
 def test_nobody_wants_it_for_a_while_so_it_goes(opened: Opened) -> None:
@@ -252,7 +257,7 @@ def test_a_cancel_takes_effect_while_a_framework_is_imported(opened: Opened) -> 
         raise QueryCanceled("canceling statement due to user request")
 
     link = opened(replace(SPEC, framework="tensorflow", nursery_seconds=1), wait=False)
-    home = Path(link._home.path)
+    home = Path(link._work_dir.path)
     link._check = cancelled
     with pytest.raises(QueryCanceled):
         link.greet()
@@ -303,7 +308,7 @@ def test_where_a_nursery_fails_the_trainer_is_executed(
     monkeypatch.setattr(subprocess, "Popen", nurseries_by(code))
     for _ in range(2):
         link = opened()
-        assert isinstance(link._child, Executed)
+        assert isinstance(link._process, ExecutedTrainer)
         assert link.hello["framework"] == "none"
 
 
@@ -318,8 +323,9 @@ LEAVING = """
 import sys
 sys.path.insert(0, {plpy!r})
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
-from cerebro_plpy.trainer_client.connection import Link
-link = Link(TrainerSpec(python=sys.executable, framework="none", nursery_seconds=300), lambda: None)
+from cerebro_plpy.trainer_client.connection import TrainerConnection
+spec = TrainerSpec(python=sys.executable, framework="none", nursery_seconds=300)
+link = TrainerConnection(spec, lambda: None)
 words = open(f"/proc/{{link.pid}}/stat").read().rpartition(")")[2].split()
 print(link.pid, words[1])
 """

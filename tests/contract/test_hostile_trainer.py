@@ -18,7 +18,7 @@ from trainer_peer import PREFIX
 from trials import trials
 
 from cerebro_plpy.errors import CerebroError, ConfigFailure, TrainerFailure
-from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.connection import TrainerConnection
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 
 HELLO: dict[str, Any] = {"ok": {"protocol": 1, "devices": ["CPU:0"]}}
@@ -64,9 +64,9 @@ SPECIAL = (
 )  # fmt: skip
 
 
-def check_end(link: Link, home: Path) -> None:
-    eventually(lambda: not link.alive())  # the program ends by itself
-    eventually(lambda: link._child.wait(0) is not None)
+def check_end(link: TrainerConnection, home: Path) -> None:
+    eventually(lambda: not link.is_alive())  # the program ends by itself
+    eventually(lambda: link._process.wait(0) is not None)
     link.close()
     assert not home.exists()
 
@@ -75,22 +75,22 @@ def check_end(link: Link, home: Path) -> None:
 @given(FRAMES)
 def test_nonsense_instead_of_a_greeting(speaking: Speak, data: bytes) -> None:
     with pytest.raises(CerebroError):
-        Link(speaking(data), lambda: None)
+        TrainerConnection(speaking(data), lambda: None)
 
 
 @pytest.mark.parametrize("data", SPECIAL, ids=range(len(SPECIAL)))
 def test_a_greeting_that_is_none(speaking: Speak, data: bytes) -> None:
     with pytest.raises(CerebroError):
-        Link(speaking(data), lambda: None)
+        TrainerConnection(speaking(data), lambda: None)
 
 
 @FEW
 @given(FRAMES)
 def test_nonsense_instead_of_an_answer(speaking: Speak, data: bytes) -> None:
-    link = Link(speaking(frame(HELLO) + data), lambda: None)
-    home = Path(link._home.path)
+    link = TrainerConnection(speaking(frame(HELLO) + data), lambda: None)
+    home = Path(link._work_dir.path)
     try:
-        assert isinstance(link.answer(), dict)
+        assert isinstance(link.receive_result(), dict)
     except CerebroError as error:
         assert error.message
     link.close()
@@ -99,10 +99,10 @@ def test_nonsense_instead_of_an_answer(speaking: Speak, data: bytes) -> None:
 
 @pytest.mark.parametrize("data", SPECIAL, ids=range(len(SPECIAL)))
 def test_an_answer_that_is_none(speaking: Speak, data: bytes) -> None:
-    link = Link(speaking(frame(HELLO) + data), lambda: None)
-    home = Path(link._home.path)
+    link = TrainerConnection(speaking(frame(HELLO) + data), lambda: None)
+    home = Path(link._work_dir.path)
     with pytest.raises(CerebroError) as caught:
-        link.answer()
+        link.receive_result()
     assert isinstance(caught.value, TrainerFailure) or caught.value.hint == "7"
     check_end(link, home)
 
@@ -111,8 +111,8 @@ def test_an_answer_that_is_none(speaking: Speak, data: bytes) -> None:
 def test_an_error_is_raised_as_what_it_is(speaking: Speak, kind: str) -> None:
     """What the others only damage."""
     error = {"kind": kind, "sqlstate": "42804", "message": "m", "hint": "h", "detail": None}
-    link = Link(speaking(frame(HELLO) + frame({"error": error})), lambda: None)
+    link = TrainerConnection(speaking(frame(HELLO) + frame({"error": error})), lambda: None)
     with pytest.raises(CerebroError) as caught:
-        link.answer()
+        link.receive_result()
     assert (isinstance(caught.value, ConfigFailure), caught.value.hint) == (kind == "config", "h")
     link.close()

@@ -21,12 +21,12 @@ from trainer_programs import FORMS, NOISY, buffers, program
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.records import replace
 from cerebro_plpy.trainer_client import request_schema
-from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.connection import TrainerConnection
 from cerebro_plpy.trainer_client.process.cpu_clock import read_seconds
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
-from cerebro_plpy.trainer_client.process.trainer_process import Forked
+from cerebro_plpy.trainer_client.process.trainer_process import ForkedTrainer
 
-Opened = Callable[..., Link]
+Opened = Callable[..., TrainerConnection]
 SPEC = TrainerSpec(python=sys.executable, framework="none", nursery_seconds=60)
 ROOM = len(os.sched_getaffinity(0)) + 1
 PRIVATES: list[dict[str, Any]] = [
@@ -47,11 +47,11 @@ pytestmark = pytest.mark.usefixtures("own_nurseries")
 @pytest.fixture
 def opened() -> Iterator[Opened]:
     """Opens links of the caller 'ann', and ends all that is left of them and of their nurseries."""
-    links: list[Link] = []
+    links: list[TrainerConnection] = []
 
-    def link(spec: TrainerSpec = SPEC, who: str | None = "ann") -> Link:
-        links.append(Link(spec, lambda: None, who=who))
-        assert isinstance(links[-1]._child, Forked)
+    def link(spec: TrainerSpec = SPEC, who: str | None = "ann") -> TrainerConnection:
+        links.append(TrainerConnection(spec, lambda: None, roles=who))
+        assert isinstance(links[-1]._process, ForkedTrainer)
         return links[-1]
 
     yield link
@@ -68,22 +68,22 @@ def title(pid: int) -> str:
     return (command_line(pid) or [""])[0]
 
 
-def gone(link: Link) -> None:
+def gone(link: TrainerConnection) -> None:
     """What the kernel does when a backend ends."""
-    assert isinstance(link._child, Forked) and link._child._connection
+    assert isinstance(link._process, ForkedTrainer) and link._process._connection
     link._socket.close()
-    link._child._connection.close()
-    link._child._connection = None
-    for each in (link._home._ours, link._home.descriptor):
+    link._process._connection.close()
+    link._process._connection = None
+    for each in (link._work_dir._backend_pipe, link._work_dir.descriptor):
         os.close(each)
-    link._home._broom.returncode = 0
-    link._broken = True
+    link._work_dir._cleaner.returncode = 0
+    link._is_broken = True
 
 
-def left(link: Link, seconds: int = 60) -> int:
+def left(link: TrainerConnection, seconds: int = 60) -> int:
     """A session's call is over, and then the session; the trainer's process."""
-    link.send(request_schema.request("reset", idle_seconds=seconds))
-    link.rest(seconds)
+    link.send(request_schema.build_request("reset", idle_seconds=seconds))
+    link.park(seconds)
     gone(link)
     return link.pid
 
@@ -94,7 +94,7 @@ def kept(pid: int) -> bool:
 
 def test_the_next_session_of_the_same_caller_has_it(opened: Opened) -> None:
     first = opened()
-    hello, home = first.hello, Path(first._home.path)
+    hello, home = first.hello, Path(first._work_dir.path)
     pid = left(first)
     eventually(lambda: kept(pid))
     assert title(pid) == "cerebro_trainer: none kept"
@@ -102,8 +102,8 @@ def test_the_next_session_of_the_same_caller_has_it(opened: Opened) -> None:
     second = opened()
     assert second.pid == pid and second.hello == hello
     assert title(pid) == f"cerebro_trainer: none for backend {os.getpid()}"
-    assert os.readlink(f"/proc/{pid}/cwd") == second._home.path
-    assert second.ask({"do": "gpus"}) == {"gpus": []}
+    assert os.readlink(f"/proc/{pid}/cwd") == second._work_dir.path
+    assert second.call({"do": "gpus"}) == {"gpus": []}
     second.close()
     eventually(lambda: not alive({pid}))
 
@@ -115,16 +115,16 @@ def test_its_clock_tells_what_it_did_for_this_session(opened: Opened) -> None:
     for _ in range(3):
         began = read_seconds(pid) or 0.0
         while (read_seconds(pid) or 0.0) < began + 0.05:
-            first.ask({"do": "gpus"})
-        told.append(first.watch.clock.taken())
+            first.call({"do": "gpus"})
+        told.append(first.watch.clock.take_seconds())
     assert sum(told) <= (before := read_seconds(pid) or 0.0) and min(told) >= 0.05 - 0.01
     assert left(first) == pid
     eventually(lambda: kept(pid))
     second = opened()
-    assert second.pid == pid and second.ask({"do": "gpus"})
+    assert second.pid == pid and second.call({"do": "gpus"})
     second.close()
-    assert 0 < second.watch.clock.taken() < before, "also when it is gone"
-    assert second.watch.clock.taken() == 0
+    assert 0 < second.watch.clock.take_seconds() < before, "also when it is gone"
+    assert second.watch.clock.take_seconds() == 0
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def test_whose_session_ends_within_a_call_it_ends_with_it(opened: Opened, again:
     """Be that the first one, or one after which it was to be kept."""
     link = opened()
     if again:
-        link.rest(60)
-        link.send(request_schema.request("reset"))
+        link.park(60)
+        link.send(request_schema.build_request("reset"))
     gone(link)
     eventually(lambda: not alive({link.pid}))
 
@@ -163,8 +163,8 @@ def test_whose_session_ends_within_a_call_it_ends_with_it(opened: Opened, again:
 def test_a_request_that_is_not_answered_ends_it(opened: Opened) -> None:
     """It says itself whether it is done, whatever the backend says."""
     link = opened()
-    link.send(request_schema.request("block", rows=1))
-    link.rest(60)
+    link.send(request_schema.build_request("block", rows=1))
+    link.park(60)
     gone(link)
     eventually(lambda: not alive({link.pid}))
     assert opened().pid != link.pid
@@ -173,7 +173,7 @@ def test_a_request_that_is_not_answered_ends_it(opened: Opened) -> None:
 def test_after_an_error_it_is_not_kept(opened: Opened) -> None:
     link = opened()
     with pytest.raises(CerebroError):
-        link.ask({"do": "close", "dataset": "d"})
+        link.call({"do": "close", "dataset": "d"})
     pid = left(link)
     other = opened()
     assert other.pid != pid, "that was asked for while the one that ends seemed to be kept"
@@ -182,8 +182,8 @@ def test_after_an_error_it_is_not_kept(opened: Opened) -> None:
 
 def test_a_session_that_wants_it_no_more_ends_it(opened: Opened) -> None:
     link = opened()
-    link.send(request_schema.request("reset", idle_seconds=60))
-    link.rest(60)
+    link.send(request_schema.build_request("reset", idle_seconds=60))
+    link.park(60)
     link.close()
     assert not alive({link.pid})
 
@@ -268,27 +268,27 @@ def test_who_comes_while_it_is_wiped_waits_for_it(opened: Opened) -> None:
         assert link.pid == pid
 
 
-def load(link: Link) -> None:
-    link.send(request_schema.request("open", dataset="d", cache_bytes=1 << 30))
+def load(link: TrainerConnection) -> None:
+    link.send(request_schema.build_request("open", dataset="d", cache_bytes=1 << 30))
     for number, arrays in enumerate(buffers(40, 24)):
         entries = [
             {"role": role, "dtype": array.dtype.name, "shape": list(array.shape)}
             for role, array in arrays
         ]
         link.send(
-            request_schema.request(
+            request_schema.build_request(
                 "buffer", dataset="d", buffer_id=number, arrays=entries, **{"pass": 0}
             ),
             *(array.tobytes() for _, array in arrays),
         )
-    link.ask(request_schema.request("close", dataset="d"))
+    link.call(request_schema.build_request("close", dataset="d"))
 
 
-def trained(link: Link, architecture: Any, form: str, rate: float) -> bytes:
+def trained(link: TrainerConnection, architecture: Any, form: str, rate: float) -> bytes:
     """The state after a visit."""
     load(link)
-    link.ask(
-        request_schema.request(
+    link.call(
+        request_schema.build_request(
             "begin",
             job="train",
             program=program(architecture, learning_rate=rate),
@@ -300,11 +300,13 @@ def trained(link: Link, architecture: Any, form: str, rate: float) -> bytes:
             forms={"use": form, "remaining_rows": 0, "known": {}},
         )
     )
-    link.ask(request_schema.request("finish"))
+    link.call(request_schema.build_request("finish"))
     return b"".join(
         map(
             bytes,
-            link.chunks(request_schema.request("state_get", key="result", chunk_bytes=1 << 20)),
+            link.stream_chunks(
+                request_schema.build_request("state_get", key="result", chunk_bytes=1 << 20)
+            ),
         )
     )
 
@@ -323,16 +325,16 @@ def test_a_kept_trainer_gives_the_bits_of_a_new_one(framework: str, opened: Open
     second = opened(spec)
     assert second.pid == pid
     with pytest.raises(CerebroError, match="is not held, but no state"):
-        second.ask(request_schema.request("state_get", key="result", chunk_bytes=1000))
+        second.call(request_schema.build_request("state_get", key="result", chunk_bytes=1000))
     assert trained(second, NOISY, form, 0.01) == expected
     second.close()
     for link in (first, second):
-        eventually(lambda home=Path(link._home.path): not home.exists())  # type: ignore[misc]
+        eventually(lambda home=Path(link._work_dir.path): not home.exists())  # type: ignore[misc]
     for private in PRIVATES:
         link = opened(spec)
         state = {"source": "new", "key": "", "seed": 1}
-        link.ask(
-            request_schema.request(
+        link.call(
+            request_schema.build_request(
                 "begin", job="predict", state=state, result_key="r", datasets=[], **private
             )
         )

@@ -23,10 +23,10 @@ from processes import CHOSEN_SLICES, alive, eventually, slice_of
 from trainer_peer import PLPY
 
 from cerebro_plpy.errors import ObjectNotReady, OutOfMemory, QueryCanceled, TrainerFailure
-from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.connection import TrainerConnection
 from cerebro_plpy.trainer_client.process import heartbeat, host_resources, work_dirs
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
-from cerebro_plpy.trainer_client.process.trainer_process import Executed, Forked
+from cerebro_plpy.trainer_client.process.trainer_process import ExecutedTrainer, ForkedTrainer
 from cerebro_trainer.process_isolation import SLICE_NS
 
 NAMES = {
@@ -84,7 +84,7 @@ def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     with (tmp_path / "data file").open("w") as data:
         os.set_inheritable(data.fileno(), True)
         with pytest.raises(ObjectNotReady) as caught:
-            Link(TrainerSpec(python=str(program), framework="none"), lambda: None)
+            TrainerConnection(TrainerSpec(python=str(program), framework="none"), lambda: None)
     return dict(json.loads(str(caught.value.detail).partition("PROBE")[2]))
 
 
@@ -134,7 +134,7 @@ def test_a_backend_with_a_poisoned_path_has_a_sound_trainer(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("PYTHONUSERBASE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    link = Link(TrainerSpec(python=sys.executable, framework="none"), lambda: None)
+    link = TrainerConnection(TrainerSpec(python=sys.executable, framework="none"), lambda: None)
     assert link.hello["framework"] == "none"
     link.close()
 
@@ -152,15 +152,15 @@ def test_its_data_stay_in_it() -> None:
 
 
 @pytest.fixture(params=WAYS)
-def link(request: pytest.FixtureRequest) -> Iterator[Link]:
+def link(request: pytest.FixtureRequest) -> Iterator[TrainerConnection]:
     spec = TrainerSpec(python=sys.executable, framework="none", nursery_seconds=WAYS[request.param])
-    opened = Link(spec, lambda: None)
-    assert isinstance(opened._child, Forked if WAYS[request.param] else Executed)
+    opened = TrainerConnection(spec, lambda: None)
+    assert isinstance(opened._process, ForkedTrainer if WAYS[request.param] else ExecutedTrainer)
     yield opened
     opened.close()
 
 
-def test_a_trainer_does_so_before_it_says_hello(link: Link) -> None:
+def test_a_trainer_does_so_before_it_says_hello(link: TrainerConnection) -> None:
     limits = Path(f"/proc/{link.pid}/limits").read_text()
     assert next(line for line in limits.splitlines() if "core file" in line).split()[4:6] == [
         "0",
@@ -173,7 +173,7 @@ def test_a_trainer_does_so_before_it_says_hello(link: Link) -> None:
     assert os.getsid(link.pid) == link.pid
 
 
-def test_a_trainer_gives_way_to_all_others(link: Link) -> None:
+def test_a_trainer_gives_way_to_all_others(link: TrainerConnection) -> None:
     """Each of its threads does, and the group that the kernel makes of its session."""
     nice = max(10, os.getpriority(os.PRIO_PROCESS, 0))
     for thread in map(int, os.listdir(f"/proc/{link.pid}/task")):
@@ -188,8 +188,8 @@ def cancelled() -> None:
 
 
 @pytest.mark.parametrize("end", ["close", "kill", "cancel"])
-def test_its_folder_is_gone_whatever_ends_it(link: Link, end: str) -> None:
-    home = Path(link._home.path)
+def test_its_folder_is_gone_whatever_ends_it(link: TrainerConnection, end: str) -> None:
+    home = Path(link._work_dir.path)
     (home / "left behind").write_text("data")
     assert home.exists()
     if end == "close":
@@ -197,11 +197,11 @@ def test_its_folder_is_gone_whatever_ends_it(link: Link, end: str) -> None:
     elif end == "kill":
         os.kill(link.pid, signal.SIGKILL)
         with pytest.raises(TrainerFailure):
-            link.ask({"do": "close", "dataset": "d"})
+            link.call({"do": "close", "dataset": "d"})
     else:
         link._check = cancelled
         with pytest.raises(QueryCanceled):
-            link.answer()
+            link.receive_result()
     assert not home.exists()
 
 
@@ -209,10 +209,10 @@ BACKEND = """
 import os, sys, time
 sys.path.insert(0, {plpy!r})
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
-from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.connection import TrainerConnection
 spec = TrainerSpec(python=sys.executable, framework="none", nursery_seconds={seconds})
-link = Link(spec, lambda: None)
-print(link.pid, link._home.path, flush=True)
+link = TrainerConnection(spec, lambda: None)
+print(link.pid, link._work_dir.path, flush=True)
 sys.stdin.read()
 """
 
@@ -250,7 +250,7 @@ def test_what_a_machine_left_when_it_stopped_is_swept(
     gone, here = (tmp_path / f"{work_dirs.PREFIX}{pid}-abc" for pid in (1 << 30, os.getpid()))
     gone.mkdir()
     here.mkdir()
-    work_dirs.sweep()
+    work_dirs.remove_stale()
     assert not gone.exists() and here.exists(), "while its backend lives"
 
 
@@ -261,10 +261,10 @@ def test_the_folder_of_a_backend_that_cannot_be_seen_is_not_swept(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(os, "getpid", lambda: 1 << 30)
-        home = work_dirs.Home()
-    work_dirs.sweep()
+        home = work_dirs.WorkDir()
+    work_dirs.remove_stale()
     assert Path(home.path).exists()
-    home.belongs(1 << 30)
+    home.assign(1 << 30)
     home.close()
     assert not Path(home.path).exists()
 
@@ -282,12 +282,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     ids=["waiting", "sending"],
     indirect=["link"],
 )
-def test_a_trainer_that_was_stopped_is_noticed_and_ended(link: Link, size: int) -> None:
+def test_a_trainer_that_was_stopped_is_noticed_and_ended(
+    link: TrainerConnection, size: int
+) -> None:
     """Whether the backend waits for an answer, or for room for what it sends."""
     os.kill(link.pid, signal.SIGSTOP)
     arrays = [{"role": "x", "dtype": "float32", "shape": [size // 4]}]
     with pytest.raises(TrainerFailure, match="no sign of life"):
-        link.ask({"do": "buffer", "dataset": "d", "buffer_id": 0, "arrays": arrays}, bytes(size))
+        link.call({"do": "buffer", "dataset": "d", "buffer_id": 0, "arrays": arrays}, bytes(size))
     assert not Path(f"/proc/{link.pid}").exists()
 
 
@@ -329,8 +331,8 @@ def test_a_trainer_that_takes_too_much_is_ended(tmp_path: Path) -> None:
     started: list[int] = []
     check: Callable[[], None] = lambda: started.append(1)  # noqa: E731
     spec = TrainerSpec(python=str(program), framework="none", memory_bytes=100 << 20)
-    link = Link(spec, check, wait=False)
+    link = TrainerConnection(spec, check, wait=False)
     link.hello = {"protocol": 1}
     with pytest.raises(OutOfMemory, match="its limit is 100 MB"):
-        link.answer()
-    eventually(lambda: not [*host_resources._session(link.pid)])
+        link.receive_result()
+    eventually(lambda: not [*host_resources._session_processes(link.pid)])

@@ -295,4 +295,6 @@ def test_what_keras_warns_of_is_told_with_each_visit(trainer: Peer) -> None:
 
 @on_a_processor
 def test_the_backend_knows_by_which_name_a_trainer_calls_this_machine(trainer: Peer) -> None:
-    assert trainer.hello["machine"].startswith(host_resources.described(trainer.hello["framework"]))
+    assert trainer.hello["machine"].startswith(
+        host_resources.machine_prefix(trainer.hello["framework"])
+    )

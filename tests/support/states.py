@@ -11,7 +11,7 @@ import numpy as np
 import safetensors.numpy
 from workbench import Row, Workbench
 
-from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.connection import TrainerConnection
 
 Header = dict[str, Any]
 
@@ -63,7 +63,7 @@ def packed_rows(bench: Workbench, table: str, segment: int, target: str = "label
 
 
 @contextmanager
-def trainer(link: Link) -> Iterator[Link]:
+def trainer(link: TrainerConnection) -> Iterator[TrainerConnection]:
     """A trainer that ends with the block."""
     try:
         yield link
@@ -71,7 +71,7 @@ def trainer(link: Link) -> Iterator[Link]:
         link.close()
 
 
-def load(link: Link, dataset: str, rows: list[Row]) -> Header:
+def load(link: TrainerConnection, dataset: str, rows: list[Row]) -> Header:
     """Give a trainer the buffers of one segment; what it says of them."""
     link.send({"do": "open", "dataset": dataset, "cache_bytes": 1 << 30})
     for buffer_id, x, x_shape, y, y_shape in rows:
@@ -85,4 +85,4 @@ def load(link: Link, dataset: str, rows: list[Row]) -> Header:
             bytes(x),
             bytes(y),
         )
-    return link.ask({"do": "close", "dataset": dataset})
+    return link.call({"do": "close", "dataset": dataset})

@@ -86,7 +86,7 @@ def call_training(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
 
     def apart(db: Database) -> T:
         spare = 0 if BEGUN_KEY in gd else settings.read(db).spare_cores
-        startup_cores = StartupCores((os.getpid(),), host_resources.trainer_cores(spare))
+        startup_cores = StartupCores((os.getpid(),), host_resources.startup_cores(spare))
         gd[BEGUN_KEY] = True
         try:
             return work(db)

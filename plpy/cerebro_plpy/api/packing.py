@@ -63,11 +63,11 @@ def pack_mixed(
     given = preprocessors.PackArguments(source, output, dependent, independent, None, None)
 
     def packed(db: Database) -> None:
-        names = tuple(argument_checks.kind("classes", classes, list))
+        names = tuple(argument_checks.check_type("classes", classes, list))
         known = preprocessors.Known(
-            argument_checks.whole("rows", rows, 1),
+            argument_checks.check_integer("rows", rows, 1),
             names,
-            argument_checks.record("recipes", recipes),
+            argument_checks.parse_object("recipes", recipes),
             preprocessors.layout(grouped),
         )
         preprocessors.pack_training(
@@ -127,7 +127,7 @@ def pack_beside(
             gd,
             given,
             training,
-            argument_checks.record("recipes", recipes),
+            argument_checks.parse_object("recipes", recipes),
             preprocessors.layout(grouped),
         )
 

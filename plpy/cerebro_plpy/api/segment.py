@@ -26,7 +26,7 @@ from cerebro_plpy.trainer_client import (
     usage_ledger,
 )
 from cerebro_plpy.trainer_client.connection import Buffer
-from cerebro_plpy.trainer_client.prediction_rows import Predicted
+from cerebro_plpy.trainer_client.prediction_rows import PredictedBlock
 from cerebro_plpy.trainer_client.process import compilation_cache
 from cerebro_plpy.trainer_client.settings import TrainerOptions
 
@@ -37,8 +37,10 @@ def trainer_start(plpy: Any, gd: Globals, spec: str | None) -> str:
     """Start the trainer that `spec` (the fields of TrainerRequest) asks for; its report as JSON."""
 
     def started() -> str:
-        hello = _started(plpy, gd, settings.request(argument_checks.record("spec", spec)))
-        return json.dumps({**hello, "cost": segment_functions.spent(gd)})
+        hello = _started(
+            plpy, gd, settings.parse_options(argument_checks.parse_object("spec", spec))
+        )
+        return json.dumps({**hello, "cost": segment_functions.take_cost(gd)})
 
     return raise_to_sql(plpy, started)
 
@@ -52,12 +54,12 @@ def trainer_report(plpy: Any, gd: Globals, framework: str) -> str:
         db = database(plpy)
         hello = _started(plpy, gd, TrainerOptions(framework=framework))
         chosen = settings.read(db)
-        segment_functions.rest(gd, chosen.trainer_idle_seconds)
+        segment_functions.park_trainer(gd, chosen.trainer_idle_seconds)
         code = {}
         if db.value(
             sql("functions.superuser")
         ):  # where data and homes lie is not everybody's business
-            folder = compilation_cache.chosen(chosen.compilation_cache)
+            folder = compilation_cache.choose_folder(chosen.compilation_cache)
             code = {"compilation_cache": folder.path, "compilation_cache_problem": folder.problem}
         return json.dumps({**hello, "package": package_version(), **code})
 
@@ -69,7 +71,7 @@ def _started(plpy: Any, gd: Globals, request: TrainerOptions) -> dict[str, Any]:
     # executed, nor on which device.
     db = database(plpy)
     chosen = settings.read(db)
-    if request.gpu is not None and request.gpu not in settings.devices(chosen, True):
+    if request.gpu is not None and request.gpu not in settings.choose_gpus(chosen, True):
         raise InvalidParameter(f"GPU {request.gpu} is not one of those that trainers may use.")
     spec, cache = (
         settings.trainer_spec(chosen, request),
@@ -84,7 +86,10 @@ def _started(plpy: Any, gd: Globals, request: TrainerOptions) -> dict[str, Any]:
 def trainer_rest(plpy: Any, gd: Globals) -> None:
     """A call is over: the trainer of this session waits for the next one."""
     raise_to_sql(
-        plpy, lambda: segment_functions.rest(gd, settings.read(database(plpy)).trainer_idle_seconds)
+        plpy,
+        lambda: segment_functions.park_trainer(
+            gd, settings.read(database(plpy)).trainer_idle_seconds
+        ),
     )
 
 
@@ -93,9 +98,9 @@ def dataset_open(plpy: Any, gd: Globals, dataset: str, cache_bytes: int) -> None
 
     def open_it() -> None:
         size = argument_checks.require("cache_bytes", cache_bytes)
-        link = segment_functions.trainer(gd)
+        link = segment_functions.get_trainer(gd)
         link.send(
-            request_schema.request(
+            request_schema.build_request(
                 "open", dataset=argument_checks.require("dataset", dataset), cache_bytes=size
             )
         )
@@ -121,7 +126,7 @@ def dataset_add(
         for name, value in names:
             argument_checks.require(name, value)
         return segment_functions.add_part(
-            segment_functions.trainer(gd), dataset, pass_no, buffer_id, shapes, part
+            segment_functions.get_trainer(gd), dataset, pass_no, buffer_id, shapes, part
         )
 
     return raise_to_sql(plpy, add)
@@ -129,8 +134,8 @@ def dataset_add(
 
 def dataset_close(plpy: Any, gd: Globals, dataset: str) -> str:
     """End a data set; JSON with buffers, rows, bytes and cached."""
-    request = request_schema.request("close", dataset=dataset)
-    return raise_to_sql(plpy, lambda: json.dumps(segment_functions.trainer(gd).ask(request)))
+    request = request_schema.build_request("close", dataset=dataset)
+    return raise_to_sql(plpy, lambda: json.dumps(segment_functions.get_trainer(gd).call(request)))
 
 
 def state_add(plpy: Any, gd: Globals, part: int, chunk: bytes) -> int:
@@ -149,7 +154,9 @@ def state_chunks(
 
     def begun() -> Iterator[Buffer]:
         named = argument_checks.require("key", key), argument_checks.require("part", part)
-        return segment_functions.state_chunks(segment_functions.trainer(gd), chunk_bytes, *named)
+        return segment_functions.stream_state(
+            segment_functions.get_trainer(gd), chunk_bytes, *named
+        )
 
     chunks = raise_to_sql(plpy, begun)
     while True:
@@ -164,7 +171,9 @@ def row_outputs(plpy: Any, gd: Globals, units: int, chunk_bytes: int) -> Iterato
     """Yield the outputs of rows that a job left, in chunks of whole rows."""
     chunks = raise_to_sql(
         plpy,
-        lambda: segment_functions.row_outputs(segment_functions.trainer(gd), units, chunk_bytes),
+        lambda: segment_functions.stream_outputs(
+            segment_functions.get_trainer(gd), units, chunk_bytes
+        ),
     )
     while True:
         chunk = raise_to_sql(plpy, lambda: next(chunks, None))
@@ -177,10 +186,10 @@ def job_begin(plpy: Any, gd: Globals, spec: str) -> str:
     """Begin a job."""
 
     def begun() -> str:
-        asked = privileged_requests.with_sources(
-            database(plpy), argument_checks.record("spec", spec)
+        asked = privileged_requests.add_sources(
+            database(plpy), argument_checks.parse_object("spec", spec)
         )
-        return json.dumps(segment_functions.begin(gd, segment_functions.trainer(gd), asked))
+        return json.dumps(segment_functions.begin_job(gd, segment_functions.get_trainer(gd), asked))
 
     return raise_to_sql(plpy, begun)
 
@@ -198,7 +207,7 @@ def sealed_job(
             argument_checks.require("model", model),
             argument_checks.require("mst_key", mst_key),
         )
-        segment_functions.trainer(gd)
+        segment_functions.get_trainer(gd)
         with db.pinned_path():
             return granted_function.run(db, oid, argument_checks.require("spec", spec), key)
 
@@ -211,13 +220,13 @@ def sealed_begin(plpy: Any, gd: Globals, spec: str | None, architecture: str | N
     """
 
     def begun() -> str:
-        trainer = segment_functions.trainer(gd, sealed=True)
-        request = privileged_requests.sealed_request(
-            argument_checks.record("spec", spec),
-            argument_checks.record("architecture", architecture),
+        trainer = segment_functions.get_trainer(gd, sealed=True)
+        request = privileged_requests.build_sealed_request(
+            argument_checks.parse_object("spec", spec),
+            argument_checks.parse_object("architecture", architecture),
         )
-        asked = privileged_requests.with_sources(database(plpy), request)
-        return json.dumps(trainer.ask(request_schema.request("begin", asked, sealed=True)))
+        asked = privileged_requests.add_sources(database(plpy), request)
+        return json.dumps(trainer.call(request_schema.build_request("begin", asked, sealed=True)))
 
     return raise_to_sql(plpy, begun)
 
@@ -235,7 +244,9 @@ def sealed_add(plpy: Any, gd: Globals, part: int | None, chunk: bytes | None) ->
 
 def job_start(plpy: Any, gd: Globals) -> None:
     """Let the job that was begun be done, and do not wait for that."""
-    raise_to_sql(plpy, lambda: segment_functions.trainer(gd).post(request_schema.request("finish")))
+    raise_to_sql(
+        plpy, lambda: segment_functions.get_trainer(gd).post(request_schema.build_request("finish"))
+    )
 
 
 def job_finish(plpy: Any, gd: Globals) -> str:
@@ -244,7 +255,9 @@ def job_finish(plpy: Any, gd: Globals) -> str:
     """
     return raise_to_sql(
         plpy,
-        lambda: strict_json.dumps(segment_functions.finished(gd, segment_functions.trainer(gd))),
+        lambda: strict_json.dumps(
+            segment_functions.finish_job(gd, segment_functions.get_trainer(gd))
+        ),
     )
 
 
@@ -252,8 +265,8 @@ def job_cost(plpy: Any, gd: Globals) -> str:
     """What was spent since the last job that ended, as JSON; also where the trainer is gone."""
 
     def told() -> str:
-        ownership.check(gd)
-        return json.dumps(segment_functions.spent(gd))
+        ownership.check_owner(gd)
+        return json.dumps(segment_functions.take_cost(gd))
 
     return raise_to_sql(plpy, told)
 
@@ -264,25 +277,25 @@ def job_series(plpy: Any, gd: Globals, spec: str | None) -> str:
     """
 
     def series() -> str:
-        db, link, results = database(plpy), segment_functions.trainer(gd), []
+        db, link, results = database(plpy), segment_functions.get_trainer(gd), []
         try:
             for job in (
                 None,
-                *argument_checks.kind(
-                    "jobs", argument_checks.record("spec", spec).get("jobs"), list
+                *argument_checks.check_type(
+                    "jobs", argument_checks.parse_object("spec", spec).get("jobs"), list
                 ),
             ):
                 if job is not None:
-                    asked = privileged_requests.with_sources(
-                        db, argument_checks.kind("a job", job, dict)
+                    asked = privileged_requests.add_sources(
+                        db, argument_checks.check_type("a job", job, dict)
                     )
-                    segment_functions.begin(gd, link, asked)
-                results.append(segment_functions.finished(gd, link))
-                if responses.lost_by(results[-1].get("metrics", {})):
+                    segment_functions.begin_job(gd, link, asked)
+                results.append(segment_functions.finish_job(gd, link))
+                if responses.find_diverged(results[-1].get("metrics", {})):
                     break
         except BaseException:
             for result in results:  # nobody hears of them
-                usage_ledger.of(gd).untold(result["cost"])
+                usage_ledger.get_ledger(gd).restore(result["cost"])
             raise
         return strict_json.dumps({"results": results})
 
@@ -293,11 +306,11 @@ def metric_results(plpy: Any, gd: Globals, spec: str) -> str:
     """Final values of metrics."""
 
     def results() -> str:
-        asked = privileged_requests.with_sources(
-            database(plpy), strict_json.restore(argument_checks.record("spec", spec))
+        asked = privileged_requests.add_sources(
+            database(plpy), strict_json.restore(argument_checks.parse_object("spec", spec))
         )
         return strict_json.dumps(
-            segment_functions.trainer(gd).ask(request_schema.request("results", asked))
+            segment_functions.get_trainer(gd).call(request_schema.build_request("results", asked))
         )
 
     return raise_to_sql(plpy, results)
@@ -310,11 +323,11 @@ def buffer_features(plpy: Any, gd: Globals, spec: str | None, inputs: list[bytes
 
     def computed() -> Buffer:
         arrays = [
-            argument_checks.kind("an input", part, bytes)
+            argument_checks.check_type("an input", part, bytes)
             for part in argument_checks.require("inputs", inputs)
         ]
-        return segment_functions.features(
-            segment_functions.trainer(gd), argument_checks.record("spec", spec), arrays
+        return segment_functions.compute_features(
+            segment_functions.get_trainer(gd), argument_checks.parse_object("spec", spec), arrays
         )
 
     return raise_to_sql(plpy, computed)
@@ -322,19 +335,21 @@ def buffer_features(plpy: Any, gd: Globals, spec: str | None, inputs: list[bytes
 
 def predict_begin(plpy: Any, gd: Globals, spec: str) -> None:
     """Begin to collect rows for predictions."""
-    raise_to_sql(plpy, lambda: prediction_rows.begin(gd, segment_functions.trainer(gd), spec))
+    raise_to_sql(
+        plpy, lambda: prediction_rows.begin_prediction(gd, segment_functions.get_trainer(gd), spec)
+    )
 
 
 def predict_add(
     plpy: Any, gd: Globals, id: str | None, inputs: list[bytes | None] | None
-) -> Predicted | None:
+) -> PredictedBlock | None:
     """Take a row; now and then the predictions of a block."""
     return raise_to_sql(plpy, lambda: prediction_rows.current_prediction(gd).add(id, inputs))
 
 
-def predict_rest(plpy: Any, gd: Globals) -> Predicted | None:
+def predict_rest(plpy: Any, gd: Globals) -> PredictedBlock | None:
     """Send the last rows; the predictions of the block before."""
-    return raise_to_sql(plpy, lambda: prediction_rows.current_prediction(gd).next())
+    return raise_to_sql(plpy, lambda: prediction_rows.current_prediction(gd).flush())
 
 
 def pack_block(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | None) -> str | None:
@@ -349,9 +364,15 @@ def pack_block(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | Non
         ready = database(plpy).platform.ensure_packer(
             segment_functions.has_trainer(gd), spec is not None, start
         )
-        about = packed_rows.send(gd, segment_functions.trainer(gd), spec, data) if ready else None
+        about = (
+            packed_rows.send_block(gd, segment_functions.get_trainer(gd), spec, data)
+            if ready
+            else None
+        )
         if progress.KEY in gd:
-            progress.current_progress(gd).add(database(plpy), "packed", packed_rows.sent(gd))
+            progress.current_progress(gd).add(
+                database(plpy), "packed", packed_rows.count_block_rows(gd)
+            )
         return about
 
     return raise_to_sql(plpy, packed)
@@ -361,8 +382,8 @@ def packed_array(plpy: Any, gd: Globals, place: int | None) -> bytes:
     """An array of the buffer that pack_block has told of."""
     return raise_to_sql(
         plpy,
-        lambda: packed_rows.fetch(
-            gd, segment_functions.trainer(gd), argument_checks.whole("place", place)
+        lambda: packed_rows.fetch_array(
+            gd, segment_functions.get_trainer(gd), argument_checks.check_integer("place", place)
         ),
     )
 

@@ -84,7 +84,7 @@ class CallContext:
         # The control session has no trainer: it must not be given to a worker while sessions with a
         # trainer are idle.
         self._pool: dict[str, list[WorkerSession]] = gd.setdefault(POOL, {CONTROL: []})
-        cores = host_resources.trainer_cores(call_settings.spare_cores)
+        cores = host_resources.startup_cores(call_settings.spare_cores)
         self._identity = read_identity(db, call_settings.worker_conninfo, cores)
         self.custom_settings = custom_settings or CustomSettings({})
         escaped = escape_startup_options(self.custom_settings)
@@ -331,7 +331,7 @@ class CallContext:
         """End the sessions and the caller's own trainer, or park them for the next call."""
         idle_seconds = self.settings.trainer_idle_seconds if keep else 0
         if self.is_local:  # later code in this session may belong to another role
-            segment_functions.rest(self._session, idle_seconds)
+            segment_functions.park_trainer(self._session, idle_seconds)
         for role, session in self._open:
             if idle_seconds and self._park(role, session):
                 self._pool[role].append(session)

@@ -24,7 +24,7 @@ from cerebro_plpy.errors import (
     UndefinedTable,
     WrongObjectType,
 )
-from cerebro_plpy.trainer_client.privileged_requests import trusted_table
+from cerebro_plpy.trainer_client.privileged_requests import find_trusted_table
 
 COLUMNS = {"id", "name", "description", "object"}
 
@@ -42,9 +42,9 @@ def load(
     text, name = function_source.check_source(source, name)
     schema, plain_name = _resolve_name(catalog, table)
     quoted = quote_qualified((schema, plain_name))
-    if trusted_table(db, plain_name) is None:
+    if find_trusted_table(db, plain_name) is None:
         catalog.wait_for_creator(quoted)
-    if trusted_table(db, plain_name) is None:
+    if find_trusted_table(db, plain_name) is None:
         catalog.reserve_output(quoted)
         db.rows(sql("functions.create", table=quoted, **db.platform.clauses))
         db.rows(sql("functions.grant", table=quoted))
@@ -150,7 +150,7 @@ def _resolve_name(
 
 def find_trusted(catalog: Catalog, name: str) -> Relation:
     """Return an object table that may be used, with its columns checked."""
-    row = trusted_table(catalog.db, name)
+    row = find_trusted_table(catalog.db, name)
     if row is None:
         raise UndefinedTable(
             f"{catalog.module} error: object table '{name}' does not exist.",

@@ -1,6 +1,4 @@
-"""Bytes to and from a trainer: all of them, however many go at a time, or an error that says that
-it is gone.
-"""
+"""Transfer of bytes to and from a trainer, completely or with an error about the trainer's end."""
 
 from __future__ import annotations
 
@@ -14,7 +12,12 @@ SEND_BYTES = 4 << 20
 
 
 class Channel:
-    """One end of a socket pair."""
+    """One end of a socket pair.
+
+    Args:
+        wait: waits for an event of poll(2) at the socket; may raise to give up.
+        failure: returns the error for the trainer; its argument completes the sentence.
+    """
 
     def __init__(
         self,
@@ -22,16 +25,15 @@ class Channel:
         wait: Callable[[int], None],
         failure: Callable[[str], CerebroError],
     ) -> None:
-        """`wait` waits until the socket can be read or written, as its argument says, and may raise
-        to give up; `failure` makes the error that says what has become of the trainer."""
-        self._socket, self._wait, self._failure = end, wait, failure
+        self._socket = end
+        self._wait = wait
+        self._failure = failure
         end.setblocking(False)
-        # As much as the kernel allows: the fewer bytes fit, the more often the two processes take
-        # turns.
+        # As much as the kernel allows: with a small buffer the two processes switch more often.
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
 
     def write(self, data: bytes) -> None:
-        """Send all of it."""
+        """Send all bytes."""
         view = memoryview(data)
         while view:
             try:
@@ -42,17 +44,17 @@ class Channel:
                 raise self._failure("is gone") from error
 
     def read(self, size: int) -> memoryview:
-        """The next bytes."""
+        """Return the next bytes."""
         view = memoryview(bytearray(size))
         self.fill(view)
         return view
 
     def fill(self, view: memoryview) -> None:
-        """Receive the next bytes into a place for them."""
-        done = 0
-        while done < len(view):
+        """Receive the next bytes into a buffer."""
+        position = 0
+        while position < len(view):
             try:
-                count = self._socket.recv_into(view[done:])
+                count = self._socket.recv_into(view[position:])
             except BlockingIOError:
                 self._wait(select.POLLIN)
                 continue
@@ -60,4 +62,4 @@ class Channel:
                 count = 0
             if count == 0:
                 raise self._failure("ended before it answered")
-            done += count
+            position += count

@@ -1,9 +1,9 @@
-"""The only door to a trainer: starts the process, exchanges frames with it, and makes sure it ends.
+"""The connection to a trainer: starts the process, exchanges frames with it, and ends it.
 
 A frame is `<4sIQ` (magic, header length, payload length), a JSON header and raw bytes, over a Unix
 socket pair. `cerebro_trainer.wire.frames` is the other end, docs/wire.md describes both. The wait
-loop lets a cancel take effect and watches the trainer's memory and its pulse. A trainer ends when
-this socket closes, so no cleanup rests on code that a killed backend would not run.
+loop lets a cancel take effect, and monitors the trainer's memory and heartbeat. A trainer ends when
+this socket closes, so that no cleanup depends on code that a killed backend would not run.
 """
 
 from __future__ import annotations
@@ -30,23 +30,30 @@ from cerebro_plpy.trainer_client.process import (
     work_dirs,
 )
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
-from cerebro_plpy.trainer_client.process.trainer_process import END_SECONDS, Child, Executed
+from cerebro_plpy.trainer_client.process.trainer_process import (
+    END_SECONDS,
+    ExecutedTrainer,
+    TrainerProcess,
+)
 from cerebro_plpy.trainer_client.request_schema import Header
 
 FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"
 PROTOCOL = 1
 POLL_MS = 100
-JOINED_BYTES = 1 << 16  # a frame of at most so many is sent at once: each call wakes the trainer
-LARGEST = 1 << 30  # bytes of a header or payload: what a value of PostgreSQL can have
+SMALL_FRAME_BYTES = 1 << 16  # a smaller frame is sent by one call: each call wakes the trainer
+MAX_BYTES = 1 << 30  # limit of a header or payload: the size of a value of PostgreSQL
 Buffer = Union[bytes, memoryview]
 
 
-class Link:
-    """A running trainer. `check` is called while waiting and may raise to end the wait.
+class TrainerConnection:
+    """A running trainer.
 
-    Without `wait` it may still be starting; then `greet` has to be called before anything else.
-    Other sessions of the same caller (`who`) may have it before and after this one.
+    Args:
+        check: is called while waiting; may raise to end the wait.
+        wait: wait until the trainer has started. Otherwise call `greet` before anything else.
+        roles: identifies sessions of the same caller, which may use the trainer before and after
+            this one; None if no other session may.
     """
 
     def __init__(
@@ -55,68 +62,66 @@ class Link:
         check: Callable[[], None],
         *,
         wait: bool = True,
-        who: str | None = None,
+        roles: str | None = None,
     ) -> None:
         try:
-            self._home = work_dirs.Home()
+            self._work_dir = work_dirs.WorkDir()
         except OSError as error:
-            raise launch.not_executable(spec, error) from error
+            raise launch.start_error(spec, error) from error
         self.spec = spec
-        self._who = who
+        self._roles = roles
         self._check = check
-        self._rests = False
-        self._broken = False
-        self._owed = 0
-        self._unanswered = False
-        self._early: tuple[Header, memoryview] | None = None
-        self._aside = 0
-        self._unread = 0
-        self.watch = memory_limit.Watch(spec.memory_bytes)
+        self._is_parked = False
+        self._is_broken = False
+        self._unsent = 0  # bytes of the payload of the current frame
+        self._has_pending_reply = False
+        self._early_reply: tuple[Header, memoryview] | None = None
+        self._aside_number = 0  # of the last request that was sent before a pending reply
+        self._unread = 0  # bytes of the payload of the current reply
+        self.watch = memory_limit.MemoryWatch(spec.memory_bytes)
         self.hello: Header = {}
         self._stderr = tempfile.TemporaryFile(prefix=work_dirs.PREFIX)  # noqa: SIM115
-        self._begin()
+        self._start_process(may_fork=True)
         if wait:
             self.greet()
 
-    def _begin(self, *, forked: bool = True) -> None:
-        """Start the process, which may be `forked` where that can be."""
-        self._pulse = heartbeat.Pulse()
-        self._socket, theirs = socket.socketpair()
-        self._channel = Channel(self._socket, self._wait, self._gone)
-        passed, said = (
-            (theirs.fileno(), self._pulse.descriptor, self._home.descriptor),
-            self._stderr.fileno(),
-        )
+    def _start_process(self, *, may_fork: bool) -> None:
+        """Start the process, from a fork server if that is possible."""
+        self._heartbeat = heartbeat.Heartbeat()
+        self._socket, far_end = socket.socketpair()
+        self._channel = Channel(self._socket, self._wait, self._end_error)
+        passed = (far_end.fileno(), self._heartbeat.descriptor, self._work_dir.descriptor)
+        stderr = self._stderr.fileno()
+        process: TrainerProcess | None = None
         try:
-            fork = (
-                fork_server_client.fork(self.spec, self._home.path, (*passed, said), self._who)
-                if forked
-                else None
-            )
-            self._child: Child = fork or Executed(self.spec, self._home.path, passed, said)
+            if may_fork:
+                process = fork_server_client.fork(
+                    self.spec, self._work_dir.path, (*passed, stderr), self._roles
+                )
+            if process is None:
+                process = ExecutedTrainer(self.spec, self._work_dir.path, passed, stderr)
+            self._process = process
         except OSError as error:
-            self._let_go()
-            raise launch.not_executable(self.spec, error) from error
+            self._release()
+            raise launch.start_error(self.spec, error) from error
         finally:
-            theirs.close()
-            os.close(self._pulse.descriptor)
+            far_end.close()
+            os.close(self._heartbeat.descriptor)
         if self.pid:
-            self._home.belongs(self.pid)
+            self._work_dir.assign(self.pid)
 
     def greet(self) -> None:
-        """Wait until the trainer has loaded its framework and says what it is, unless it has said
-        so.
-        """
+        """Wait until the trainer has loaded its framework, and read its first message."""
         if not self.hello:
             try:
-                self.hello = self._greeting()
+                self.hello = self._receive_hello()
             except BaseException:
                 self.close()
                 raise
 
-    def _greeting(self) -> Header:
-        self._await_begin()
-        hello = self.answer()
+    def _receive_hello(self) -> Header:
+        self._wait_for_process()
+        hello = self.receive_result()
         if hello.get("protocol") != PROTOCOL:
             raise TrainerFailure(
                 f"the trainer speaks protocol {hello.get('protocol')}, this backend speaks "
@@ -124,55 +129,52 @@ class Link:
                 hint=f"Install the same version of cerebro_db for {self.spec.python} and the "
                 "server, then reconnect.",
             )
-        self.watch.begun(self.pid)
+        self.watch.check_start(self.pid)
         return hello
 
-    def _await_begin(self) -> None:
-        """Wait until the process exists; where a nursery fails it, it is executed."""
+    def _wait_for_process(self) -> None:
+        """Wait until the process exists; execute it if the fork server fails."""
         if self.pid:
             return
         try:
-            while not self._child.begun(POLL_MS):
+            while not self._process.has_started(POLL_MS):
                 self._check()
-                self._pulse.look(self.pid, starting=True)
-            self._home.belongs(self.pid)
+                self._heartbeat.check(self.pid, is_starting=True)
+            self._work_dir.assign(self.pid)
         except OSError:
-            fork_server_client.give_up(self.spec)
-            self._child.end()
+            fork_server_client.exclude(self.spec)
+            self._process.end()
             self._socket.close()
-            self._pulse.close()
-            self._begin(forked=False)
+            self._heartbeat.close()
+            self._start_process(may_fork=False)
 
     @property
     def pid(self) -> int:
-        """The trainer's process id."""
-        return self._child.pid
+        """The trainer's process id; 0 if a fork server has not forked it yet."""
+        return self._process.pid
 
-    def alive(self) -> bool:
-        """Whether the trainer can take another request."""
-        if (
-            self._broken
-            or self._owed
-            or self._unread
-            or self._unanswered
-            or self._child.wait(0) is not None
-        ):
+    def is_alive(self) -> bool:
+        """Return True if the trainer can take another request."""
+        if self._is_broken or self._has_pending_reply:
+            return False
+        if self._unsent or self._unread or self._process.wait(0) is not None:
             return False
         poll = select.poll()
         poll.register(self._socket, select.POLLRDHUP)
         return not poll.poll(0)
 
-    def rest(self, seconds: int) -> None:
-        """No call uses the trainer now: if the session ends before the next one, it is kept for
-        others so long.
+    def park(self, seconds: int) -> None:
+        """Leave the trainer to other sessions of the caller for some time.
+
+        This happens if the session ends before its next call.
         """
-        self._rests = self._child.rest(seconds)
+        self._is_parked = self._process.park(seconds)
 
     def send(self, header: Header, *payload: bytes) -> None:
-        """Send one frame; waits while the trainer's end is full."""
+        """Send one frame; wait while the trainer's end is full."""
         size = sum(map(len, payload))
-        if size <= JOINED_BYTES:
-            self._channel.write(self._beginning(header, size) + b"".join(payload))
+        if size <= SMALL_FRAME_BYTES:
+            self._channel.write(self._encode_head(header, size) + b"".join(payload))
             return
         self.send_head(header, size)
         for part in payload:
@@ -180,186 +182,184 @@ class Link:
 
     def send_head(self, header: Header, size: int) -> None:
         """Begin a frame whose payload of `size` bytes follows in parts."""
-        self._channel.write(self._beginning(header, size))
-        self._owed = size
+        self._channel.write(self._encode_head(header, size))
+        self._unsent = size
 
-    def _beginning(self, header: Header, size: int) -> bytes:
-        """What stands before a payload of so many bytes, if a frame may begin now."""
+    def _encode_head(self, header: Header, size: int) -> bytes:
+        """Return the bytes before a payload of a frame, which must be allowed to begin now."""
         self._check_open()
-        if self._rests:
+        if self._is_parked:
             self._wake()
         if self._unread:
-            raise _not_fetched()
-        if self._owed:
-            # A statement that was passing on a large payload has failed; the rest of it will never
-            # come.
-            raise self._failure(f"{self._owed} bytes of an earlier request were not sent")
+            raise _unfetched_error()
+        if self._unsent:
+            # The statement that was sending a large payload has failed: the remaining bytes will
+            # never come.
+            raise self._failure(f"{self._unsent} bytes of an earlier request were not sent")
         head = json.dumps(header, separators=(",", ":")).encode()
         return FRAME.pack(MAGIC, len(head), size) + head
 
     def _wake(self) -> None:
-        """From now on it ends with this session again."""
-        if not self._child.rest(None):
+        """Let the trainer end with this session again."""
+        if not self._process.park(None):
             raise self._failure(f"the nursery of the trainer (process {self.pid}) does not listen")
-        self._rests = False
+        self._is_parked = False
 
     def send_part(self, part: bytes) -> None:
-        """Send the next part of the payload of the frame that was begun."""
-        if len(part) > self._owed:
+        """Send the next part of the payload of the current frame."""
+        if len(part) > self._unsent:
             raise errors.DatatypeMismatch(
-                f"a buffer has {len(part)} bytes where {self._owed} are expected: an array is "
+                f"a buffer has {len(part)} bytes where {self._unsent} are expected: an array is "
                 "NULL, or was changed",
                 hint="Pack the table again with training_preprocessor_dl().",
             )
         self._channel.write(part)
-        self._owed -= len(part)
+        self._unsent -= len(part)
 
     def post(self, header: Header, *payload: bytes) -> None:
-        """Send a request whose answer is fetched later, before there is another."""
-        if self._unanswered:
-            raise _not_fetched()
+        """Send a request; its reply must be received before the next request."""
+        if self._has_pending_reply:
+            raise _unfetched_error()
         self.send(header, *payload)
-        self._unanswered = True
+        self._has_pending_reply = True
 
-    def ask(self, header: Header, *payload: bytes) -> Header:
-        """Send a request and return what its answer holds under `ok`."""
+    def call(self, header: Header, *payload: bytes) -> Header:
+        """Send a request and return the object in the field `ok` of its reply."""
         self.post(header, *payload)
-        return self.answer()
+        return self.receive_result()
 
-    def reply_in_parts(self) -> tuple[Header, int]:
-        """The next answer, and how many bytes came with it, which are to be taken by `part` before
-        all else.
+    def begin_reply(self) -> tuple[Header, int]:
+        """Receive the next reply without its payload, which `read_part` must read next.
+
+        Returns:
+            The result, and the size of the payload.
         """
-        answer, self._unread = self._head()
-        self._unanswered = False
-        return self._accepted(answer), self._unread
+        answer, self._unread = self._receive_head()
+        self._has_pending_reply = False
+        return self._check_result(answer), self._unread
 
-    def part(self, size: int) -> bytes:
-        """The next bytes of what came with an answer.
+    def read_part(self, size: int) -> bytes:
+        """Return the next bytes of the payload of a reply.
 
-        They are received into the object that is returned: nothing of their size is made beside it.
+        They are received directly into the returned object, without a second copy in memory.
         """
         self._check_open()
         if size > self._unread:
             raise self._failure(f"the trainer sent {self._unread} bytes where {size} were expected")
         data = io.BytesIO(bytes(size))
-        with data.getbuffer() as room:
-            self._channel.fill(room)
+        with data.getbuffer() as buffer:
+            self._channel.fill(buffer)
         self._unread -= size
         return data.getvalue()
 
-    def answer(self) -> Header:
-        """The next answer; an error in it is raised as the class of its SQLSTATE."""
-        return self.reply()[0]
+    def receive_result(self) -> Header:
+        """Return the result in the next reply; raise an error as the class of its SQLSTATE."""
+        return self.receive_reply()[0]
 
-    def reply(self) -> tuple[Header, Buffer]:
-        """The next answer and what came with it."""
-        header, payload = self.receive()
-        self._unanswered = False
-        return self._accepted(header), payload
+    def receive_reply(self) -> tuple[Header, Buffer]:
+        """Return the result and the payload of the next reply."""
+        header, payload = self.receive_frame()
+        self._has_pending_reply = False
+        return self._check_result(header), payload
 
     @property
-    def unanswered(self) -> bool:
-        """Whether an answer is still to be fetched."""
-        return self._unanswered
+    def has_pending_reply(self) -> bool:
+        """True if a reply is still to be received."""
+        return self._has_pending_reply
 
-    def chunks(self, header: Header) -> Iterator[Buffer]:
-        """Send a request whose answer is a series of chunks, and give them one by one.
+    def stream_chunks(self, header: Header) -> Iterator[Buffer]:
+        """Send a request and yield the chunks of its reply.
 
-        Where an earlier answer is still to be fetched, it is asked aside, and that answer may come
-        meanwhile.
+        The request may be sent while another reply is pending, which may come before or between
+        the chunks.
         """
-        if self._unanswered:
-            yield from self._chunks_aside(header)
+        if self._has_pending_reply:
+            yield from self._stream_aside(header)
         else:
-            yield from self.series(header)
+            yield from self.stream_reply(header)
 
-    def series(self, header: Header) -> Iterator[Buffer]:
-        """Send a request whose answer is a series of chunks, and give them one by one; none may be
-        open before it.
-        """
+    def stream_reply(self, header: Header) -> Iterator[Buffer]:
+        """Send a request and yield the chunks of its reply; no other reply may be pending."""
         self.post(header)
         while True:
-            answer, payload = self.receive()
+            answer, payload = self.receive_frame()
             if not answer.get("more"):
-                self._unanswered = False
-                self._accepted(answer)
+                self._has_pending_reply = False
+                self._check_result(answer)
                 return
             yield payload
 
-    def _chunks_aside(self, header: Header) -> Iterator[Buffer]:
-        self._aside += 1
-        number = self._aside
+    def _stream_aside(self, header: Header) -> Iterator[Buffer]:
+        self._aside_number += 1
+        number = self._aside_number
         self.send({**header, "aside": number})
         while True:
-            answer, payload = self._frame()
+            answer, payload = self._receive()
             if "aside" not in answer:
-                self._early = answer, payload
-            elif answer["aside"] != number:  # of an earlier one, which nobody has read to its end
+                self._early_reply = (answer, payload)
+            elif answer["aside"] != number:  # of an earlier request that was abandoned
                 continue
             elif answer.get("more"):
                 yield payload
             else:
-                self._accepted(answer)
+                self._check_result(answer)
                 return
 
-    def receive(self) -> tuple[Header, memoryview]:
-        """The next frame that is no part of an answer aside."""
-        while self._early is None:
-            header, payload = self._frame()
+    def receive_frame(self) -> tuple[Header, memoryview]:
+        """Return the next frame that does not belong to a request aside."""
+        while self._early_reply is None:
+            header, payload = self._receive()
             if "aside" not in header:
                 return header, payload
-        early, self._early = self._early, None
-        return early
+        reply = self._early_reply
+        self._early_reply = None
+        return reply
 
-    def _frame(self) -> tuple[Header, memoryview]:
-        header, size = self._head()
+    def _receive(self) -> tuple[Header, memoryview]:
+        header, size = self._receive_head()
         return header, self._channel.read(size)
 
-    def _head(self) -> tuple[Header, int]:
-        """The header of the next frame, and the size of its payload, which is still to be read."""
+    def _receive_head(self) -> tuple[Header, int]:
+        """Return the header of the next frame, and the size of its payload without reading it."""
         self._check_open()
         magic, head, body = FRAME.unpack(self._channel.read(FRAME.size))
-        if magic != MAGIC or max(head, body) > LARGEST:
+        if magic != MAGIC or max(head, body) > MAX_BYTES:
             raise self._failure(
                 f"the trainer sent {magic!r}, {head} and {body} bytes where a frame was expected"
             )
         text = bytes(self._channel.read(head))
-        header = responses.header(text)
+        header = responses.parse_header(text)
         if header is None:
             raise self._failure(f"the trainer sent {text[:80]!r} where a JSON object was expected")
         return header, body
 
     def close(self) -> int:
-        """End the trainer at once, with what it started, and remove what it had on disk; its exit
-        status.
-        """
-        self._broken = True
+        """End the trainer and its children, and remove its files; return its exit status."""
+        self._is_broken = True
         self.watch.clock.stop()
         self._socket.close()
-        status = self._child.end()
-        self._let_go()
+        status = self._process.end()
+        self._release()
         return status
 
-    def _let_go(self) -> None:
-        """Give back what a trainer takes beside its process."""
+    def _release(self) -> None:
+        """Close the resources of a trainer other than its process."""
         self._socket.close()
         self._stderr.close()
-        self._pulse.close()
-        self._home.close()
+        self._heartbeat.close()
+        self._work_dir.close()
 
     def _check_open(self) -> None:
-        if self._broken:
+        if self._is_broken:
             raise TrainerFailure(f"the trainer (process {self.pid}) was ended before")
 
-    def _accepted(self, answer: Header) -> Header:
-        """What an answer holds under `ok`; an error in it is raised as the class of its
-        SQLSTATE.
-        """
-        result = responses.result(answer)
-        if result is None:
-            raise responses.error(answer) or self._failure(f"the trainer answered {answer!r:.200}")
-        return result
+    def _check_result(self, answer: Header) -> Header:
+        """Return the result in an answer; raise an error in it as the class of its SQLSTATE."""
+        result = responses.find_result(answer)
+        if result is not None:
+            return result
+        error = responses.find_error(answer)
+        raise error or self._failure(f"the trainer answered {answer!r:.200}")
 
     def _wait(self, event: int) -> None:
         poll = select.poll()
@@ -367,32 +367,33 @@ class Link:
         try:
             while not poll.poll(POLL_MS):
                 self._check()
-                self.watch.look(self.pid, starting=not self.hello)
-                self._pulse.look(self.pid, starting=not self.hello)
+                self.watch.look(self.pid, is_starting=not self.hello)
+                self._heartbeat.check(self.pid, is_starting=not self.hello)
         except BaseException:
-            # The conversation is cut in the middle: this trainer cannot be used again.
+            # A frame is incomplete: this trainer cannot be used again.
             self.close()
             raise
 
-    def _gone(self, what: str) -> CerebroError:
-        return self._failure(f"the trainer (process {self.pid}) {what}")
+    def _end_error(self, predicate: str) -> CerebroError:
+        return self._failure(f"the trainer (process {self.pid}) {predicate}")
 
     def _failure(self, message: str) -> CerebroError:
-        self._broken = True
-        # A process that gives up closes its socket before it ends; killed in between, its exit
+        """End the trainer; return the error, with the end of its messages."""
+        self._is_broken = True
+        # A process that exits closes its socket first. If it were killed in between, its exit
         # status would be lost.
-        self._child.wait(END_SECONDS)
+        self._process.wait(END_SECONDS)
         self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 2000))
-        tail = self._stderr.read().decode(errors="replace").strip()
-        code = self.close()
-        if self.hello or code < 0:
-            return TrainerFailure(f"{message} (exit status {code})", detail=tail or None)
-        # It gave up by itself, so it would again: what is installed is wrong, and no attempt more
-        # will help.
-        return launch.gave_up(self.spec, code, tail)
+        messages = self._stderr.read().decode(errors="replace").strip()
+        status = self.close()
+        if self.hello or status < 0:
+            return TrainerFailure(f"{message} (exit status {status})", detail=messages or None)
+        # It exited by itself before it had started: the installation is wrong, and a second attempt
+        # would fail, too.
+        return launch.early_exit_error(self.spec, status, messages)
 
 
-def _not_fetched() -> CerebroError:
+def _unfetched_error() -> CerebroError:
     return errors.ObjectNotReady(
         "an earlier answer was not fetched", hint="Call cerebro.trainer_start anew."
     )

@@ -1,9 +1,9 @@
-"""Whom the trainer of a session serves: the role that started it, and nobody else.
+"""The owner of a session's trainer: only the role that started it may use it.
 
-In a session of one role functions of others run: those that are declared SECURITY DEFINER, in
-views, in policies, or because the call names them. Whatever they ask for, they ask as their owner.
-So what a trainer holds of the role that started it, its rows, states and predictions, is out of
-their reach, and no check has to know how they came to run.
+In a session of one role, functions of other roles may run: functions that are declared SECURITY
+DEFINER, in views, in policies, or named by the call. They make requests as their owner. The rows,
+states and predictions in a trainer of another role are therefore out of their reach, and no check
+depends on how they were called.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ ROLE = "cerebro_trainer_role"
 
 
 def claim(gd: dict[str, Any]) -> None:
-    """The trainer that is started now serves the role that starts it."""
+    """Make the current role the owner of the trainer that is being started."""
     gd[ROLE] = effective_role.effective_role()
 
 
-def owned(gd: dict[str, Any]) -> bool:
-    """Whether the trainer of this session, if there was one, serves the role that asks."""
+def is_owner(gd: dict[str, Any]) -> bool:
+    """Return True if the current role owns the trainer of this session, or if there was none."""
     role = effective_role.effective_role()
     return bool(gd.get(ROLE, role) == role)
 
 
-def check(gd: dict[str, Any]) -> None:
-    """Raise where the trainer of this session serves another role than the one that asks."""
-    if not owned(gd):
+def check_owner(gd: dict[str, Any]) -> None:
+    """Raise if the trainer of this session belongs to another role."""
+    if not is_owner(gd):
         raise InsufficientPrivilege(
             "the trainer of this session was started by another role, and serves that role alone",
             hint="Functions that are declared SECURITY DEFINER cannot use it. After SET ROLE, call"

@@ -1,8 +1,7 @@
-"""Raw rows on their way through a trainer: collected into blocks here, because no sort and no copy
-of the table may.
+"""Prediction of rows in blocks, which are collected here: a sort or a copy of the table cannot.
 
-While the trainer computes one block the table is read for the next one, so a block's predictions
-come back with the call that completes the block after it.
+While the trainer computes one block, rows of the next one are read. Therefore the predictions of a
+block are returned by the call that completes the next block.
 """
 
 from __future__ import annotations
@@ -15,33 +14,29 @@ from typing import Any, Optional
 from cerebro_plpy.errors import CerebroError, InvalidParameter, NullNotAllowed, ObjectNotReady
 from cerebro_plpy.records import dataclass, field
 from cerebro_plpy.trainer_client import argument_checks, ownership, request_schema
-from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.connection import TrainerConnection
 
 KEY = "cerebro_prediction"
-# What a backend holds of a table at a time, whatever the size of a block.
-MOST_ROWS, MOST_BYTES = 10_000, 64 << 20
+MAX_ROWS = 10_000  # of a block
+MAX_BYTES = 64 << 20  # of a block in a backend's memory, whatever its number of rows
 Ids = list[Optional[str]]
-Predicted = tuple[str, str]  # ids and predictions of a block, as JSON
+PredictedBlock = tuple[str, str]  # ids and predictions of a block, as JSON
 
 
 @dataclass
 class Prediction:
-    """A prediction under way: what is asked of the trainer, and the rows that it has not got
-    yet.
-    """
+    """A prediction in progress, with the rows that the trainer has not received yet."""
 
-    link: Link
-    request: dict[str, Any]
-    block: int
+    link: TrainerConnection
+    request: dict[str, Any]  # fields of each request to the trainer
+    block: int  # rows of a block
     ids: Ids = field(default_factory=list)
     rows: list[list[bytes]] = field(default_factory=list)
-    size: int = 0
-    computed: Ids | None = None
+    size: int = 0  # bytes of these rows
+    pending_ids: Ids | None = None  # ids of the block that the trainer computes
 
-    def add(self, name: str | None, row: list[Any] | None) -> Predicted | None:
-        """Take the inputs of a row; when it completes a block, the predictions of the block
-        before.
-        """
+    def add(self, name: str | None, row: list[Any] | None) -> PredictedBlock | None:
+        """Add the inputs of a row; if it completes a block, return the block before."""
         if row is None or None in row:
             raise NullNotAllowed(
                 f"the input of the row whose id is {name} is NULL",
@@ -50,46 +45,50 @@ class Prediction:
         self.ids.append(name)
         self.rows.append(row)
         self.size += sum(map(len, row))
-        return self.next() if len(self.ids) >= self.block or self.size >= MOST_BYTES else None
+        if len(self.ids) < self.block and self.size < MAX_BYTES:
+            return None
+        return self.flush()
 
-    def next(self) -> Predicted | None:
-        """Send the rows that are here to the trainer; the predictions of the block before."""
-        found = (
-            None
-            if self.computed is None
-            else (json.dumps(self.computed), self._answer(self.computed))
-        )
-        self.computed = None
+    def flush(self) -> PredictedBlock | None:
+        """Send the collected rows to the trainer; return the predictions of the block before."""
+        predicted = None
+        if self.pending_ids is not None:
+            predicted = (json.dumps(self.pending_ids), self._receive(self.pending_ids))
+        self.pending_ids = None
         if self.ids:
-            data = [b"".join(column) for column in _columns(self.rows)]
+            data = [b"".join(column) for column in _transpose(self.rows)]
             lengths = [len(part) for part in data]
-            self.link.post(
-                request_schema.request("rows", self.request, rows=len(self.rows), lengths=lengths),
-                *data,
+            header = request_schema.build_request(
+                "rows", self.request, rows=len(self.rows), lengths=lengths
             )
-            self.computed, self.ids, self.rows, self.size = self.ids, [], [], 0
-        return found
+            self.link.post(header, *data)
+            self.pending_ids = self.ids
+            self.ids = []
+            self.rows = []
+            self.size = 0
+        return predicted
 
-    def _answer(self, ids: Ids) -> str:
+    def _receive(self, ids: Ids) -> str:
         try:
-            return json.dumps(self.link.answer())
+            return json.dumps(self.link.receive_result())
         except CerebroError as error:
-            named = re.search(r"\brow (\d+)\b", error.message)
-            if named and 1 <= int(named[1]) <= len(ids):
+            match = re.search(r"\brow (\d+)\b", error.message)
+            row = int(match[1]) if match else 0
+            if 1 <= row <= len(ids):
                 error.detail = (
-                    f"Rows are counted within a block: row {named[1]} is the one whose id is "
-                    f"{ids[int(named[1]) - 1]}."
+                    f"Rows are counted within a block: row {row} is the one whose id is "
+                    f"{ids[row - 1]}."
                 )
             raise
 
 
-def _columns(rows: list[list[bytes]]) -> Iterator[tuple[bytes, ...]]:
-    """The inputs of all rows, one after another; SQL's arrays may have other lengths, or several
-    dimensions.
+def _transpose(rows: list[list[bytes]]) -> Iterator[tuple[bytes, ...]]:
+    """Yield each input of all rows.
+
+    SQL's arrays may differ in length, or have several dimensions.
     """
-    if len({len(row) for row in rows}) > 1 or any(
-        type(part) is not bytes for row in rows for part in row
-    ):
+    has_equal_lengths = len({len(row) for row in rows}) <= 1
+    if not has_equal_lengths or any(type(part) is not bytes for row in rows for part in row):
         raise InvalidParameter(
             "the inputs of all rows must be arrays of one dimension and length",
             hint=argument_checks.HINT,
@@ -97,23 +96,25 @@ def _columns(rows: list[list[bytes]]) -> Iterator[tuple[bytes, ...]]:
     return zip(*rows)
 
 
-def begin(gd: dict[str, Any], link: Link, spec: str | None) -> None:
-    """Begin to collect rows; `spec` is JSON with the number of rows in a block and what is asked of
-    the trainer.
+def begin_prediction(gd: dict[str, Any], link: TrainerConnection, spec: str | None) -> None:
+    """Begin to collect rows.
+
+    Args:
+        spec: JSON with the number of rows in a block, and the request to the trainer.
     """
-    asked = argument_checks.record("spec", spec)
-    request = argument_checks.kind("request", asked.get("request"), dict)
-    block = argument_checks.whole("block", asked.get("block"), 1)
-    if block > MOST_ROWS:
+    fields = argument_checks.parse_object("spec", spec)
+    request = argument_checks.check_type("request", fields.get("request"), dict)
+    block = argument_checks.check_integer("block", fields.get("block"), 1)
+    if block > MAX_ROWS:
         raise InvalidParameter(
-            f"block is {block}; expected at most {MOST_ROWS} rows", hint=argument_checks.HINT
+            f"block is {block}; expected at most {MAX_ROWS} rows", hint=argument_checks.HINT
         )
     gd[KEY] = Prediction(link, request, block)
 
 
 def current_prediction(gd: dict[str, Any]) -> Prediction:
-    """The prediction that is under way."""
-    ownership.check(gd)
+    """Return the prediction in progress."""
+    ownership.check_owner(gd)
     prediction: Prediction | None = gd.get(KEY)
     if prediction is None:
         raise ObjectNotReady("no prediction was begun in this session", hint=argument_checks.HINT)

@@ -1,13 +1,12 @@
-"""What of a request to a trainer no session may say itself: sources that are executed, and files
-that are written.
+"""Parts of a request to a trainer that a session must not choose: executed sources, written files.
 
-Whoever may train may call the functions on segments by hand, with any request. A request names
-functions and the table they are in; the sources are fetched here, where the job begins, and only
-from a table that none but superusers can have filled. A trainer takes sources from nowhere else.
+A role that may train may call the functions on segments directly, with any request. A request names
+functions and their table. The sources are read here, when the job begins, and only from a table
+that nobody but superusers can have filled. A trainer accepts no other sources.
 
-Sealed are jobs on weights that the session must not see: who was granted predictions of a model is
-given no more. Their owner's function of the model begins the job and fills it; what the session may
-ask of it is said here, and the trainer keeps to it.
+A sealed job uses weights that the session must not see: a grant of predictions with a model
+includes nothing else. The model's function of its owner begins the job and sends the weights. The
+requests that the session may then make are limited here and in the trainer.
 """
 
 from __future__ import annotations
@@ -31,99 +30,111 @@ CALLBACKS = "callbacks"
 SEALED_KINDS = ("evaluate", "predict")
 
 
-def with_sources(db: Database, told: Mapping[str, Any]) -> dict[str, Any]:
-    """The request of a session as its trainer may have it."""
-    if told.get(CALLBACKS) is not None and not db.value(sql("functions.superuser")):
+def add_sources(db: Database, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a session's request with the sources of the functions that it names.
+
+    Raises:
+        InsufficientPrivilege: the request has callbacks, and the role is not a superuser.
+    """
+    if request.get(CALLBACKS) is not None and not db.value(sql("functions.superuser")):
         raise InsufficientPrivilege(
             "Only a superuser may use callbacks.",
             hint="They write files as the operating-system user of the server.",
         )
-    program = told.get("program")
+    program = request.get("program")
     if not isinstance(program, dict):
-        return dict(told)
-    return {**told, "program": {**program, "sources": _sources(db, program.get("compile"))}}
+        return dict(request)
+    sources = _find_sources(db, program.get("compile"))
+    return {**request, "program": {**program, "sources": sources}}
 
 
-def _sources(db: Database, compiled: Any) -> dict[str, str]:
-    """The sources of the functions that a program names, by name, as they were when their digests
-    were taken.
+def _find_sources(db: Database, compile_options: Any) -> dict[str, str]:
+    """Return the sources of the functions that a program names, by name.
+
+    Raises:
+        ObjectNotReady: a source differs from the digest that the call has recorded.
     """
-    objects = compiled.get("objects") if isinstance(compiled, dict) else None
+    objects = compile_options.get("objects") if isinstance(compile_options, dict) else None
     if objects is None:
         return {}
-    named = argument_checks.kind("objects", objects, dict)
-    table = argument_checks.kind("table", named.get("table"), str)
-    digests = argument_checks.kind("digests", named.get("digests"), dict)
+    fields = argument_checks.check_type("objects", objects, dict)
+    table = argument_checks.check_type("table", fields.get("table"), str)
+    digests = argument_checks.check_type("digests", fields.get("digests"), dict)
     check_name(table)
     for name in digests:
         check_name(name)
-    found = _read(db, table, list(digests))
+    sources = _read_sources(db, table, list(digests))
     for name, digest in digests.items():
-        if name not in found or hashlib.sha256(found[name]).hexdigest() != digest:
+        if name not in sources or hashlib.sha256(sources[name]).hexdigest() != digest:
             raise ObjectNotReady(
                 f"custom function '{name}' of object table {table} was changed or deleted since "
                 "the call began",
                 hint="Call again.",
             )
-    return {name: source.decode() for name, source in found.items()}
+    return {name: source.decode() for name, source in sources.items()}
 
 
-def _read(db: Database, table: str, names: list[str]) -> dict[str, bytes]:
-    """Looked at before, so that nobody's view is read; and after, when nobody can put another table
-    in its place.
+def _read_sources(db: Database, table: str, names: list[str]) -> dict[str, bytes]:
+    """Read sources from a trusted table.
+
+    The table is checked before, so that no user's view is read. It is checked again afterwards,
+    when the lock of the read prevents its replacement.
     """
-    before = trusted_table(db, table)
-    if before is None:
+    row = find_trusted_table(db, table)
+    if row is None:
         raise UndefinedTable(f"object table '{table}' does not exist")
-    quoted = quote_qualified((before["schema"], table))
+    quoted = quote_qualified((row["schema"], table))
     rows = db.rows(sql("functions.sources", table=quoted), names)
-    if trusted_table(db, table) != before:
+    if find_trusted_table(db, table) != row:
         raise ObjectNotReady(
             f"object table {table} was replaced while it was read", hint="Call again."
         )
     return {row["name"]: bytes(row["object"]) for row in rows if row["object"] is not None}
 
 
-def trusted_table(db: Database, name: str) -> Row | None:
-    """The object table of that name, None where there is none; raises where others than superusers
-    can write to it.
+def find_trusted_table(db: Database, name: str) -> Row | None:
+    """Return the object table of a name, or None.
+
+    Raises:
+        InsufficientPrivilege: roles other than superusers can write to it.
     """
     rows = db.rows(sql("functions.table"), name)
-    if rows and not (rows[0]["trusted"] and rows[0]["ordinary"]):
+    if not rows:
+        return None
+    row = rows[0]
+    if not (row["trusted"] and row["ordinary"]):
+        problem = "owned by a role that is no superuser."
+        if row["trusted"]:
+            problem = "no ordinary table."
         raise InsufficientPrivilege(
             "DL: Cannot use a table of a non-superuser as object table.",
-            detail=f"What it holds would be executed as the server's user; {name} is "
-            + (
-                "no ordinary table."
-                if rows[0]["trusted"]
-                else "owned by a role that is no superuser."
-            ),
+            detail=f"What it holds would be executed as the server's user; {name} is {problem}",
             hint="A superuser makes one by load_custom_function().",
         )
-    if rows and rows[0]["open"]:
+    if row["open"]:
         raise InsufficientPrivilege(
             f"DL: Cannot use object table {name}: roles that are no superusers may write to it.",
-            hint=f"REVOKE INSERT, UPDATE, TRIGGER ON {quote_qualified((rows[0]['schema'], name))} "
+            hint=f"REVOKE INSERT, UPDATE, TRIGGER ON {quote_qualified((row['schema'], name))} "
             "FROM those roles.",
         )
-    return rows[0] if rows else None
+    return row
 
 
-def sealed_request(asked: dict[str, Any], architecture: dict[str, Any]) -> dict[str, Any]:
-    """The job that was asked for, on a whole state and on the architecture that it belongs to.
+def build_sealed_request(request: dict[str, Any], architecture: dict[str, Any]) -> dict[str, Any]:
+    """Return the job of a session's request, on a whole state and its own architecture.
 
-    With another architecture, such as one that puts the weights out as they are, a prediction would
-    tell them.
+    With another architecture, such as one that outputs its weights, a prediction would reveal them.
     """
-    if asked.get("job") not in SEALED_KINDS or not isinstance(asked.get("program"), dict):
+    job = request.get("job")
+    program = request.get("program")
+    if job not in SEALED_KINDS or not isinstance(program, dict):
         raise InvalidParameter(
-            f"received job {str(asked.get('job'))[:80]!r}; expected one of "
-            f"{', '.join(SEALED_KINDS)}"
+            f"received job {str(job)[:80]!r}; expected one of {', '.join(SEALED_KINDS)}"
         )
     return {
-        "job": asked["job"],
-        "datasets": asked.get("datasets"),
-        "result_key": asked.get("result_key"),
-        "program": {**asked["program"], "architecture": architecture},
+        "job": job,
+        "datasets": request.get("datasets"),
+        "result_key": request.get("result_key"),
+        "program": {**program, "architecture": architecture},
         "state": {"source": "weights_of_chunks", "key": "", "seed": 0},
     }

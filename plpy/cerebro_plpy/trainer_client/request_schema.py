@@ -1,7 +1,6 @@
-"""What a backend may ask of its trainer: every request with its fields, as docs/wire.md describes
-them.
+"""The requests of a backend to its trainer, with their fields, as docs/wire.md describes them.
 
-Whatever a session says by hand, nothing else reaches a trainer.
+Nothing else reaches a trainer, whatever arguments a session passes.
 """
 
 from __future__ import annotations
@@ -21,10 +20,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "block": ("rows", "arrays", "lengths"),
     "pack": ("buffer_id", "seed", "shapes_only"),
     "begin": (
-        "job", "program", "program_key", "state", "result_key", "datasets", "fit", "order", "forms",
-        "callbacks",
-        "compilation", "unstored", "sealed", "recipe", "buffers", "block_rows", "layers", "total",
-        "visits", "beside",
+        "job", "program", "program_key", "state", "result_key", "datasets", "fit", "order",
+        "forms", "callbacks", "compilation", "unstored", "sealed", "recipe", "buffers",
+        "block_rows", "layers", "total", "visits", "beside",
     ),
     "state": ("sealed",),
     "finish": (),
@@ -35,9 +33,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "features": ("layer", "buffer_id", "arrays"),
     "tell": ("rows", "arrays", "lengths", "labels", "whole", "idle_seconds"),
     "permute": (
-        "dataset", "rows", "arrays", "lengths", "target", "columns", "metric", "classes", "repeats",
-        "seed", "seconds",
-        "idle_seconds",
+        "dataset", "rows", "arrays", "lengths", "target", "columns", "metric", "classes",
+        "repeats", "seed", "seconds", "idle_seconds",
     ),
     "attribute": ("rows", "arrays", "lengths", "columns", "patches", "idle_seconds"),
     "suggest": ("space", "algorithm", "seed", "trials", "count"),
@@ -45,12 +42,15 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def request(do: str, fields: Mapping[str, Any] = NOTHING, /, **own: Any) -> Header:
-    """The header of a request; `own` are fields that the backend itself says, whatever a session
-    said.
+def build_request(do: str, fields: Mapping[str, Any] = NOTHING, /, **backend_fields: Any) -> Header:
+    """Return the header of a request.
 
-    >>> request("state_get", {"chunk_bytes": 1000, "do": "reset"})
+    Args:
+        fields: the fields of a session; fields that the request does not have are left out.
+        backend_fields: the fields of the backend itself, which take precedence.
+
+    >>> build_request("state_get", {"chunk_bytes": 1000, "do": "reset"})
     {'do': 'state_get', 'chunk_bytes': 1000}
     """
-    values = {**fields, **own}
+    values = {**fields, **backend_fields}
     return {"do": do, **{name: values[name] for name in FIELDS[do] if name in values}}

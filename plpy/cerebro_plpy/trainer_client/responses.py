@@ -1,6 +1,4 @@
-"""What a trainer's answer says: its result, or an error as the class of its SQLSTATE; see
-`link`.
-"""
+"""Parsing of a trainer's answer: its result, or an error as the class of its SQLSTATE."""
 
 from __future__ import annotations
 
@@ -14,48 +12,50 @@ from cerebro_plpy.errors import CerebroError, ConfigFailure
 from cerebro_plpy.trainer_client.request_schema import Header
 
 
-def header(text: bytes) -> Header | None:
-    """The header of a frame; None where the text is no JSON object."""
+def parse_header(text: bytes) -> Header | None:
+    """Return the header of a frame; None if the text is not a JSON object."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
-def result(answer: Header) -> Header | None:
-    """What an answer holds under `ok`; None where it does not."""
-    found = answer.get("ok")
-    return found if isinstance(found, dict) else None
+def find_result(answer: Header) -> Header | None:
+    """Return the object in the field `ok` of an answer, or None."""
+    result = answer.get("ok")
+    return result if isinstance(result, dict) else None
 
 
-def error(answer: Header) -> CerebroError | None:
-    """The error that an answer holds; None where it holds none."""
-    told = answer.get("error")
-    if not isinstance(told, dict) or not isinstance(told.get("message"), str):
+def find_error(answer: Header) -> CerebroError | None:
+    """Return the error in an answer, or None."""
+    fields = answer.get("error")
+    if not isinstance(fields, dict) or not isinstance(fields.get("message"), str):
         return None
-    hint, detail = (
-        None if told.get(name) is None else str(told[name]) for name in ("hint", "detail")
+    hint = fields.get("hint")
+    detail = fields.get("detail")
+    error_class: type[CerebroError] = ConfigFailure
+    if fields.get("kind") != "config":
+        error_class = errors.find_error_class(str(fields.get("sqlstate")))
+    return error_class(
+        fields["message"],
+        hint=None if hint is None else str(hint),
+        detail=None if detail is None else str(detail),
     )
-    kind = (
-        ConfigFailure
-        if told.get("kind") == "config"
-        else errors.find_error_class(str(told.get("sqlstate")))
-    )
-    return kind(told["message"], hint=hint, detail=detail)
 
 
-def lost_by(metrics: Mapping[str, Any]) -> str | None:
-    """The data set, of those evaluated, whose loss is no number any more, so that nothing comes of
-    the configuration.
+def find_diverged(metrics: Mapping[str, Any]) -> str | None:
+    """Return the data set whose loss is not a finite number, or None.
 
-    Rows that it was trained on decide where they were evaluated.
+    If training rows were evaluated, only their loss counts.
 
     >>> from math import inf
-    >>> (lost_by({"training": {"loss": 1.0}, "validation": {"loss": inf}}),
-    ...  lost_by({"validation": {"loss": inf}}))
+    >>> (find_diverged({"training": {"loss": 1.0}, "validation": {"loss": inf}}),
+    ...  find_diverged({"validation": {"loss": inf}}))
     (None, 'validation')
     """
-    decides = next((name for name in ("training", "validation") if name in metrics), None)
-    loss = metrics[decides]["loss"] if decides else None
-    return decides if loss is not None and not isfinite(loss) else None
+    dataset = next((name for name in ("training", "validation") if name in metrics), None)
+    if dataset is None:
+        return None
+    loss = metrics[dataset]["loss"]
+    return dataset if loss is not None and not isfinite(loss) else None

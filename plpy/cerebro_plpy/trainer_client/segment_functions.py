@@ -1,8 +1,7 @@
-"""What a segment's functions do: pass rows and state to the trainer of this session, and take
-results.
+"""The functions on a segment: pass rows and states to this session's trainer, and return results.
 
-Everything comes as arguments and goes back as results. No table is read or written here, because a
-function on a Greenplum segment may not do so; the statement around the function does.
+All data are arguments and results. No table is read or written here, because a function on a
+Greenplum segment must not do so; the statement around the function does.
 """
 
 from __future__ import annotations
@@ -23,53 +22,53 @@ from cerebro_plpy.trainer_client import (
     trainer_lock,
     usage_ledger,
 )
-from cerebro_plpy.trainer_client.connection import Buffer, Link
+from cerebro_plpy.trainer_client.connection import Buffer, TrainerConnection
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 
 KEY = "cerebro_trainer"
-PART = "cerebro_state_part"  # the number of the chunk of a state that came last
-CHUNKS = "cerebro_state_chunks"  # those that are still to be sent
-SEALED = "cerebro_state_sealed"  # whether this session must not see what is in them
-COLLECTED_BYTES, COLLECTED_CHUNKS = limits.CHUNK.maximum, 1024
-FRAME_BYTES = (
-    1 << 20
-)  # of a state: weights may come in one value, and a trainer has no room for two states
+PART = "cerebro_state_part"  # the number of the last chunk of a state
+CHUNKS = "cerebro_state_chunks"  # chunks that are still to be sent
+SEALED = "cerebro_state_sealed"  # True if this session must not see the content of these chunks
+MAX_COLLECTED_BYTES = limits.CHUNK.maximum
+MAX_COLLECTED_CHUNKS = 1024
+FRAME_BYTES = 1 << 20
+"""Frame size of a state: weights may be one value, but a trainer has no memory for two states."""
 ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16", ("w", 4): "float32"}
 ROLES = {"x": "input", "y": "target", "w": "weight"}
 Globals = dict[str, Any]
 
 
-def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> Link:
-    """The trainer of this session; one that the same role started alike and that is still alive is
-    used again.
+def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> TrainerConnection:
+    """Return the trainer of this session, which is reused if the same role started an equal one.
 
-    `check` is called while waiting for the trainer; it raises when the statement is cancelled.
+    Args:
+        check: is called while waiting for the trainer; raises if the statement is cancelled.
     """
-    trainer_lock.take(gd)
-    link: Link | None = gd.get(KEY)
-    for left in (
+    trainer_lock.preempt(gd)
+    link: TrainerConnection | None = gd.get(KEY)
+    stale_keys = (
         packed_rows.PACKING,
         packed_rows.PACKED,
         CHUNKS,
         PART,
         SEALED,
         prediction_rows.KEY,
-    ):
-        gd.pop(left, None)
-    if link is not None and link.spec == spec and link.alive() and ownership.owned(gd):
-        link.send(request_schema.request("reset"))
-        return link
+    )
+    for key in stale_keys:
+        gd.pop(key, None)
     if link is not None:
+        if link.spec == spec and link.is_alive() and ownership.is_owner(gd):
+            link.send(request_schema.build_request("reset"))
+            return link
         link.close()
-        usage_ledger.of(gd).gone(link)
-    link = Link(spec, check, who=effective_role.session_roles() if spec.kept else None)
-    if spec.on_gpu and all(
-        name.upper().startswith("CPU") for name in link.hello.get("devices", ())
-    ):
+        usage_ledger.get_ledger(gd).end_trainer(link)
+    roles = effective_role.session_roles() if spec.is_reusable else None
+    link = TrainerConnection(spec, check, roles=roles)
+    devices = link.hello.get("devices", ())
+    if spec.uses_gpu and all(name.upper().startswith("CPU") for name in devices):
         link.close()
         raise ObjectNotReady(
-            f"the trainer finds no GPU {spec.gpu}: its {spec.framework} has "
-            f"{', '.join(link.hello.get('devices', ()))}",
+            f"the trainer finds no GPU {spec.gpu}: its {spec.framework} has {', '.join(devices)}",
             hint="Install the framework with CUDA for the interpreter that trainer_python in "
             "cerebro.setting names, or leave use_gpus out.",
         )
@@ -79,122 +78,129 @@ def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> 
 
 
 def begin_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> None:
-    """Start a trainer for this session without waiting for it: its first use does."""
+    """Start a trainer for this session without waiting for it: its first use waits."""
     stop_trainer(gd)
-    gd[KEY] = Link(spec, check, wait=False)
+    gd[KEY] = TrainerConnection(spec, check, wait=False)
     ownership.claim(gd)
 
 
 def has_trainer(gd: Globals) -> bool:
-    """Whether an earlier statement of this session started a trainer."""
+    """Return True if an earlier statement of this session started a trainer."""
     return KEY in gd
 
 
-def trainer_spec(gd: Globals, framework: str) -> TrainerSpec | None:
-    """How the trainer of this session was started, if it has this framework: who asks for one like
-    it gets the same.
+def find_spec(gd: Globals, framework: str) -> TrainerSpec | None:
+    """Return the spec of this session's trainer if it has this framework.
+
+    A request for an equal trainer gets the same one.
     """
-    link: Link | None = gd.get(KEY)
+    link: TrainerConnection | None = gd.get(KEY)
     return link.spec if link is not None and link.spec.framework == framework else None
 
 
-def rest(gd: Globals, seconds: int) -> None:
-    """A call is over: the trainer of this session, if there is one, drops data and state, and ends
-    when no other call comes in that time.
+def park_trainer(gd: Globals, seconds: int) -> None:
+    """Let the trainer of this session drop data and state, and wait for the next call.
 
-    Only here does that time begin: within a call a trainer waits as long as it takes, such as for a
-    visit elsewhere.
+    The trainer ends if no call comes in these seconds. Within a call it waits without a limit, for
+    instance for a visit on another worker.
     """
-    trainer_lock.take(gd)
-    link: Link | None = gd.get(KEY)
-    if link is None or not seconds or not link.alive():
+    trainer_lock.preempt(gd)
+    link: TrainerConnection | None = gd.get(KEY)
+    if link is None or not seconds or not link.is_alive():
         stop_trainer(gd)
     else:
-        link.send(request_schema.request("reset", idle_seconds=seconds))
-        link.rest(seconds)
-        link.watch.clock.taken()
-    usage_ledger.begin(gd)
+        link.send(request_schema.build_request("reset", idle_seconds=seconds))
+        link.park(seconds)
+        link.watch.clock.take_seconds()
+    usage_ledger.reset(gd)
 
 
 def stop_trainer(gd: Globals) -> None:
     """End the trainer of this session, if there is one."""
-    trainer_lock.take(gd)
-    for left in (packed_rows.PACKING, packed_rows.PACKED):
-        gd.pop(left, None)
-    link: Link | None = gd.pop(KEY, None)
+    trainer_lock.preempt(gd)
+    for key in (packed_rows.PACKING, packed_rows.PACKED):
+        gd.pop(key, None)
+    link: TrainerConnection | None = gd.pop(KEY, None)
     if link is not None:
         link.close()
-        usage_ledger.of(gd).gone(link)
+        usage_ledger.get_ledger(gd).end_trainer(link)
 
 
-def trainer(gd: Globals, *, sealed: bool = False) -> Link:
-    """The trainer that an earlier statement of this session started, told all that there was to
-    tell it.
+def get_trainer(gd: Globals, *, sealed: bool = False) -> TrainerConnection:
+    """Return the trainer of this session, after sending it the collected chunks of a state.
 
-    It serves the role that started it; what is `sealed` is given to it by another one, and nothing
-    is given back.
+    Args:
+        sealed: allow a role other than the trainer's owner, which only sends data.
     """
-    link: Link | None = gd.get(KEY)
+    link: TrainerConnection | None = gd.get(KEY)
     if link is None:
         raise ObjectNotReady(
             "no trainer runs in this session",
             hint="Start one with cerebro.trainer_start in the same session.",
         )
     if not sealed:
-        ownership.check(gd)
-    trainer_lock.take(gd)
+        ownership.check_owner(gd)
+    trainer_lock.preempt(gd)
     link.greet()
-    chunks, of_sealed = gd.pop(CHUNKS, None), gd.pop(SEALED, False)
+    chunks = gd.pop(CHUNKS, None)
+    has_sealed_chunks = gd.pop(SEALED, False)
     if chunks:
         state = b"".join(chunks)
+        header = request_schema.build_request("state", sealed=has_sealed_chunks)
         for begin in range(0, max(1, len(state)), FRAME_BYTES):
-            link.send(
-                request_schema.request("state", sealed=of_sealed),
-                state[begin : begin + FRAME_BYTES],
-            )
+            link.send(header, state[begin : begin + FRAME_BYTES])
     return link
 
 
 def add_part(
-    link: Link, dataset: str, number: int, buffer_id: int, shapes: str | None, part: bytes
+    link: TrainerConnection,
+    dataset: str,
+    number: int,
+    buffer_id: int,
+    shapes: str | None,
+    part: bytes,
 ) -> int:
-    """Pass on a part of a row of a packed table; its length. Inputs come first, then targets, then
-    weights.
+    """Send a part of a row of a packed table; return its length.
 
-    `shapes` comes with the first part of the row: JSON with the numbers of inputs and of weights,
-    the shape of each array and its size in bytes.
+    Inputs come first, then targets, then weights.
+
+    Args:
+        number: number of the pass.
+        shapes: only for the first part of the row: JSON with the numbers of inputs and weights,
+            and the shape and the size in bytes of each array.
     """
     if shapes is not None:
-        arrays, size = _arrays(argument_checks.record("shapes", shapes))
-        of_row = {"dataset": dataset, "buffer_id": buffer_id, "pass": number, "arrays": arrays}
-        link.send_head(request_schema.request("buffer", of_row), size)
+        arrays, size = _describe_arrays(argument_checks.parse_object("shapes", shapes))
+        row = {"dataset": dataset, "buffer_id": buffer_id, "pass": number, "arrays": arrays}
+        link.send_head(request_schema.build_request("buffer", row), size)
     link.send_part(part)
     return len(part)
 
 
-def _arrays(told: Mapping[str, Any]) -> tuple[list[dict[str, object]], int]:
-    """What the trainer is told of the arrays of a row, and their size in bytes."""
-    shapes, sizes = (
-        argument_checks.kind(name, told.get(name), list) for name in ("shapes", "sizes")
-    )
-    inputs, weights = (
-        argument_checks.whole(name, told.get(name, 0)) for name in ("inputs", "weights")
-    )
+def _describe_arrays(fields: Mapping[str, Any]) -> tuple[list[dict[str, object]], int]:
+    """Return the description of the arrays of a row for the trainer, and their size in bytes."""
+    shapes = argument_checks.check_type("shapes", fields.get("shapes"), list)
+    sizes = argument_checks.check_type("sizes", fields.get("sizes"), list)
+    inputs = argument_checks.check_integer("inputs", fields.get("inputs", 0))
+    weights = argument_checks.check_integer("weights", fields.get("weights", 0))
     if len(shapes) != len(sizes):
         raise InvalidParameter(
             f"{len(shapes)} shapes came with {len(sizes)} sizes", hint=argument_checks.HINT
         )
     arrays: list[dict[str, object]] = []
     for number, (shape, size) in enumerate(zip(shapes, sizes)):
-        role = "x" if number < inputs else "w" if number >= len(shapes) - weights else "y"
-        told_size = None if size is None else argument_checks.whole("a size", size)
-        arrays.append(
-            {"role": role, "dtype": element_type(role, _lengths(shape), told_size), "shape": shape}
-        )
+        role = "y"
+        if number < inputs:
+            role = "x"
+        elif number >= len(shapes) - weights:
+            role = "w"
+        size_bytes = None if size is None else argument_checks.check_integer("a size", size)
+        dtype = element_type(role, _check_shape(shape), size_bytes)
+        arrays.append({"role": role, "dtype": dtype, "shape": shape})
     return arrays, sum(sizes)
 
 
-def _lengths(shape: Any) -> list[int] | None:
+def _check_shape(shape: Any) -> list[int] | None:
     if shape is None or (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
         return shape
     raise DatatypeMismatch(
@@ -205,45 +211,54 @@ def _lengths(shape: Any) -> list[int] | None:
 
 
 def element_type(role: str, shape: list[int] | None, size: int | None) -> str:
-    """The element type of a packed array, told by its size in bytes.
+    """Return the element type of a packed array, which follows from its size in bytes.
 
     >>> element_type("y", [3, 2], 12)
     'int16'
     """
     count = prod(shape or (0,))
-    kind = ELEMENT_TYPES.get((role, size // count)) if count and size else None
-    if kind is None or not size or size % count:
+    dtype = ELEMENT_TYPES.get((role, size // count)) if count and size else None
+    if dtype is None or not size or size % count:
         raise DatatypeMismatch(
             f"a packed {ROLES[role]} of shape {shape} has {size} bytes;"
             " expected 4 for each element, or 2 for an encoded class",
             hint="Pack the table again with training_preprocessor_dl().",
         )
-    return kind
+    return dtype
 
 
 def load_rows(
-    link: Link, dataset: str, shapes: Sequence[Sequence[int]], parts: Sequence[bytes]
+    link: TrainerConnection,
+    dataset: str,
+    shapes: Sequence[Sequence[int]],
+    parts: Sequence[bytes],
 ) -> None:
-    """Bring rows into the trainer as a data set of one buffer: the arrays of their inputs, and that
-    of their target.
+    """Load rows into the trainer as a data set of one buffer.
+
+    Args:
+        parts: the arrays of the inputs, and that of the target.
     """
     sizes = [len(part) for part in parts]
-    arrays, size = _arrays(
+    arrays, size = _describe_arrays(
         {"inputs": len(parts) - 1, "shapes": list(map(list, shapes)), "sizes": sizes}
     )
-    link.send(request_schema.request("open", dataset=dataset, cache_bytes=size))
-    link.send(request_schema.request("buffer", dataset=dataset, buffer_id=0, arrays=arrays), *parts)
-    link.ask(request_schema.request("close", dataset=dataset))
+    link.send(request_schema.build_request("open", dataset=dataset, cache_bytes=size))
+    buffer = request_schema.build_request("buffer", dataset=dataset, buffer_id=0, arrays=arrays)
+    link.send(buffer, *parts)
+    link.call(request_schema.build_request("close", dataset=dataset))
 
 
 def add_state(gd: Globals, part: int, chunk: bytes, *, sealed: bool = False) -> None:
-    """Pass one chunk of a state on, several at a time because they are small; parts count from 1.
+    """Add a chunk of a state; several small chunks are sent to the trainer together.
 
-    Where one is sealed, so are those that are sent with it.
+    If one of them is sealed, all are sent as sealed.
+
+    Args:
+        part: number of the chunk, from 1.
     """
     expected = gd.get(PART, 0) + 1
     if not sealed:
-        ownership.check(gd)
+        ownership.check_owner(gd)
     if part not in (1, expected):
         raise DataCorrupted(
             f"part {part} of a state came where part {expected} was expected",
@@ -252,64 +267,81 @@ def add_state(gd: Globals, part: int, chunk: bytes, *, sealed: bool = False) -> 
     gd[PART] = part
     chunks = gd.setdefault(CHUNKS, [])
     chunks.append(chunk)
-    usage_ledger.of(gd).read_bytes += len(chunk)
+    usage_ledger.get_ledger(gd).read_bytes += len(chunk)
     gd[SEALED] = sealed or gd.get(SEALED, False)
-    if len(chunks) * len(chunk) >= COLLECTED_BYTES or len(chunks) >= COLLECTED_CHUNKS:
-        trainer(gd, sealed=sealed)
+    if len(chunks) * len(chunk) >= MAX_COLLECTED_BYTES or len(chunks) >= MAX_COLLECTED_CHUNKS:
+        get_trainer(gd, sealed=sealed)
 
 
-def state_chunks(link: Link, chunk_bytes: int, key: str, part: str) -> Iterator[Buffer]:
-    """The state of that name, which a job has left, or a part of it, in chunks of that size, the
-    last as small as it is."""
-    size = argument_checks.whole("chunk_bytes", chunk_bytes, 1)
-    asked = request_schema.request(
-        "state_get", key=key, chunk_bytes=COLLECTED_BYTES // size * size, part=part
+def stream_state(
+    link: TrainerConnection, chunk_bytes: int, key: str, part: str
+) -> Iterator[Buffer]:
+    """Yield the chunks of a state that a job has created; the last chunk may be smaller.
+
+    Args:
+        key: name of the state.
+        part: part of the state, see docs/wire.md.
+    """
+    size = argument_checks.check_integer("chunk_bytes", chunk_bytes, 1)
+    header = request_schema.build_request(
+        "state_get", key=key, chunk_bytes=MAX_COLLECTED_BYTES // size * size, part=part
     )
-    for frame in link.chunks(asked):
+    for frame in link.stream_chunks(header):
         for begin in range(0, len(frame), chunk_bytes):
             yield frame[begin : begin + chunk_bytes]
 
 
-def row_outputs(link: Link, units: int, chunk_bytes: int) -> Iterator[Buffer]:
-    """Yield the lines that a job `outputs` has left, of a target and so many units each, in chunks
-    of whole rows.
+def stream_outputs(link: TrainerConnection, units: int, chunk_bytes: int) -> Iterator[Buffer]:
+    """Yield the result of a job `outputs` in chunks of whole rows.
+
+    Args:
+        units: number of outputs of a row, which follow its target.
     """
     sizes = {
-        "units": argument_checks.whole("units", units, 1),
-        "chunk_bytes": argument_checks.whole("chunk_bytes", chunk_bytes, 1),
+        "units": argument_checks.check_integer("units", units, 1),
+        "chunk_bytes": argument_checks.check_integer("chunk_bytes", chunk_bytes, 1),
     }
-    return link.series(request_schema.request("outputs", sizes))
+    return link.stream_reply(request_schema.build_request("outputs", sizes))
 
 
-def spent(gd: Globals) -> dict[str, Any]:
-    """What the trainer and this session have cost since somebody was told last; also where the
-    trainer is gone.
-    """
-    link: Link | None = gd.get(KEY)
-    return usage_ledger.of(gd).told(link)
+def take_cost(gd: Globals) -> dict[str, Any]:
+    """Return the unreported cost of this session and its trainer, which may have ended."""
+    link: TrainerConnection | None = gd.get(KEY)
+    return usage_ledger.get_ledger(gd).take_cost(link)
 
 
-def features(link: Link, asked: Mapping[str, Any], inputs: list[bytes]) -> Buffer:
-    """What a layer gives for the rows of a buffer, as float32, under the state of the open job."""
+def compute_features(
+    link: TrainerConnection, request: Mapping[str, Any], inputs: list[bytes]
+) -> Buffer:
+    """Return the outputs of a layer for the rows of a buffer, as float32, for the open job."""
     sizes = [len(part) for part in inputs]
-    arrays, _ = _arrays({"shapes": asked.get("shapes"), "sizes": sizes, "inputs": len(inputs)})
-    link.post(request_schema.request("features", asked, arrays=arrays), *inputs)
-    return link.reply()[1]
+    arrays, _ = _describe_arrays(
+        {"shapes": request.get("shapes"), "sizes": sizes, "inputs": len(inputs)}
+    )
+    link.post(request_schema.build_request("features", request, arrays=arrays), *inputs)
+    return link.receive_reply()[1]
 
 
-def begin(gd: Globals, link: Link, asked: Mapping[str, Any]) -> request_schema.Header:
-    """Begin a job that the session asks for; what is compiled for it is there for its later calls,
-    too.
+def begin_job(
+    gd: Globals, link: TrainerConnection, request: Mapping[str, Any]
+) -> request_schema.Header:
+    """Begin a job; record the code that is compiled for it, which later calls can use."""
+    usage_ledger.get_ledger(gd).begin_job()
+    result = link.call(request_schema.build_request("begin", request, sealed=False))
+    compilation = request.get("compilation")
+    if isinstance(compilation, str):
+        link.hello["compilations"] = sorted({*link.hello["compilations"], compilation})
+    return result
+
+
+def finish_job(gd: Globals, link: TrainerConnection) -> request_schema.Header:
+    """Do the open job, or complete one that `job_start` has started.
+
+    Returns:
+        The result, the free memory of the trainer in bytes, and the cost.
     """
-    usage_ledger.of(gd).job()
-    begun = link.ask(request_schema.request("begin", asked, sealed=False))
-    if isinstance(asked.get("compilation"), str):
-        link.hello["compilations"] = sorted({*link.hello["compilations"], asked["compilation"]})
-    return begun
-
-
-def finished(gd: Globals, link: Link) -> request_schema.Header:
-    """The result of the open job, which is done now, unless it has been since `job_start`; how much
-    memory is left to the trainer, and what it all has cost."""
-    result = link.answer() if link.unanswered else link.ask(request_schema.request("finish"))
-    return {**result, "room": link.watch.room(link.pid), "cost": spent(gd)}
+    if link.has_pending_reply:
+        result = link.receive_result()
+    else:
+        result = link.call(request_schema.build_request("finish"))
+    return {**result, "room": link.watch.read_free_bytes(link.pid), "cost": take_cost(gd)}

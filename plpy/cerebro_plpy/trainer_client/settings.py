@@ -1,6 +1,4 @@
-"""Settings of the administrator, read from `cerebro.setting`: never from a GUC, which any user can
-set.
-"""
+"""The administrator's settings in `cerebro.setting`, which, unlike a GUC, no user can change."""
 
 from __future__ import annotations
 
@@ -15,16 +13,16 @@ from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.limits import SETTINGS, check
 from cerebro_plpy.records import dataclass, field, fields
 from cerebro_plpy.trainer_client.process import compilation_cache, host_resources
-from cerebro_plpy.trainer_client.process.launch import TrainerSpec, environment
+from cerebro_plpy.trainer_client.process.launch import TrainerSpec, describe_environment
 
 FRAMEWORKS = ("tensorflow", "jax", "torch", "none")
-MOST_DIGITS = 80
-MOST = 1024  # trainers, threads of each, and numbers of devices, whoever asks
+MAX_DIGITS = 80
+MAX_NUMBER = 1024  # limit of trainers, threads and device numbers in any request
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One field per row that `cerebro.setting` may have; None means the default."""
+    """The rows that `cerebro.setting` may have; None means the default."""
 
     trainer_python: str | None = None
     worker_conninfo: str | None = None
@@ -37,67 +35,66 @@ class Settings:
     compilation_cache: str | None = None
     kept_features_mb: int = field(default=1000, metadata={"least": 0})
     gpus: tuple[int, ...] | None = None
-    spare_cores: int = field(default=0, metadata={"least": 0})
-    """So many processors are left to others: trainers keep off them."""
+    spare_cores: int = field(default=0, metadata={"least": 0})  # cores that trainers do not use
     tenant_roles: bool = False
-    """Whether the caller is one of those that are many tenants each, whose trainers are not kept
-    for one another.
-    """
+    """The caller's role is shared by tenants, so that trainers are not reused across sessions."""
+    # For the view `cerebro.cost`, and for runs with `max_cost`.
     price_per_core_hour: float | None = None
     price_per_gpu_hour: float | None = None
     price_per_gb_month: float | None = None
     watts_per_core: float | None = None
     watts_per_gpu: float | None = None
-    """What the view `cerebro.cost` counts with, and a run that has `max_cost`."""
 
 
 def read(db: Caller) -> Settings:
-    """The settings in force; unknown names and bad numbers are refused."""
-    known = {f.name: f for f in fields(Settings)}
+    """Return the current settings; refuse unknown names and invalid numbers."""
+    known_fields = {f.name: f for f in fields(Settings)}
     values: dict[str, object] = {}
     for row in db.peek(sql("read.settings")):
-        name, value = row["name"], row["value"]
-        if name not in known:
+        name = row["name"]
+        if name not in known_fields:
             raise InvalidParameter(
                 f"cerebro.setting has a row named {name!r}; expected one of "
-                f"{', '.join(sorted(known))}",
+                f"{', '.join(sorted(known_fields))}",
                 hint="An administrator can delete that row.",
             )
-        least = known[name].metadata.get("least")
-        read_as = READ_AS.get(name)
-        if name.startswith(("price_", "watts_")):
-            values[name] = _decimal(name, value)
-        else:
-            values[name] = (
-                read_as(value)
-                if read_as
-                else value
-                if least is None
-                else _number(name, value, least)
-            )
+        values[name] = _parse(name, row["value"], known_fields[name].metadata.get("least"))
     return Settings(**values)  # type: ignore[arg-type]
 
 
-def _number(name: str, text: str, least: int) -> int:
-    if not text.strip().isdecimal() or len(text) > MOST_DIGITS or int(text) < least:
+def _parse(name: str, text: str, minimum: int | None) -> object:
+    """Return the value of a setting.
+
+    Args:
+        minimum: the smallest value of an integer; None for other settings.
+    """
+    if name.startswith(("price_", "watts_")):
+        return _parse_decimal(name, text)
+    if name in PARSERS:
+        return PARSERS[name](text)
+    return text if minimum is None else _parse_integer(name, text, minimum)
+
+
+def _parse_integer(name: str, text: str, minimum: int) -> int:
+    if not text.strip().isdecimal() or len(text) > MAX_DIGITS or int(text) < minimum:
         raise InvalidParameter(
-            f"setting {name} is {text!r:.80}; expected a whole number of at least {least}"
+            f"setting {name} is {text!r:.80}; expected a whole number of at least {minimum}"
         )
     check(f"setting {name}", int(text), SETTINGS[name])
     return int(text)
 
 
-def _decimal(name: str, text: str) -> float:
-    # As the view cerebro.cost reads it.
+def _parse_decimal(name: str, text: str) -> float:
+    # The view cerebro.cost accepts the same texts.
     if not re.fullmatch(r"[0-9]{1,15}([.][0-9]{1,15})?", text):
         raise InvalidParameter(f"setting {name} is {text!r}; expected a number such as 0.05")
     return float(text)
 
 
-def _gpus(text: str) -> tuple[int, ...]:
-    """Device numbers between commas.
+def _parse_gpus(text: str) -> tuple[int, ...]:
+    """Return device numbers, which are separated by commas.
 
-    >>> _gpus("0, 2"), _gpus("")
+    >>> _parse_gpus("0, 2"), _parse_gpus("")
     ((0, 2), ())
     """
     numbers = [part.strip() for part in text.split(",")] if text.strip() else []
@@ -108,37 +105,41 @@ def _gpus(text: str) -> tuple[int, ...]:
     return tuple(map(int, numbers))
 
 
-READ_AS: Mapping[str, Callable[[str], object]] = {
-    "gpus": _gpus,
+PARSERS: Mapping[str, Callable[[str], object]] = {
+    "gpus": _parse_gpus,
     "tenant_roles": lambda text: text == "true",
 }
 
 
 def usable_gpus(settings: Settings) -> tuple[int, ...]:
-    """The numbers of the GPUs of this machine that trainers may use."""
-    return settings.gpus if settings.gpus is not None else tuple(range(host_resources.gpus()))
+    """Return the numbers of the GPUs of this machine that trainers may use."""
+    if settings.gpus is not None:
+        return settings.gpus
+    return tuple(range(host_resources.count_gpus()))
 
 
-def devices(settings: Settings, wanted: bool | None) -> tuple[int, ...]:
-    """The numbers of the GPUs that trainers may use; none where they are not wanted, an error where
-    there are none.
+def choose_gpus(settings: Settings, use_gpus: bool | None) -> tuple[int, ...]:
+    """Return the numbers of the GPUs for the trainers of a call, empty without `use_gpus`.
+
+    Raises:
+        ObjectNotReady: there are no GPUs.
     """
-    if not wanted:
+    if not use_gpus:
         return ()
-    found = usable_gpus(settings)
-    if not found:
+    gpus = usable_gpus(settings)
+    if not gpus:
         raise ObjectNotReady(
             "No GPUs configured on hosts.",
             hint="Leave use_gpus out to work on the processor. An administrator can name devices "
             "in cerebro.setting: INSERT INTO cerebro.setting VALUES ('gpus', '0,1').",
         )
-    return found
+    return gpus
 
 
-def device_of(gpus: tuple[int, ...], number: int) -> int | None:
-    """The GPU of the trainer of that number: they go round.
+def assign_gpu(gpus: tuple[int, ...], number: int) -> int | None:
+    """Return the GPU of the trainer with a number; trainers are assigned round robin.
 
-    >>> [device_of((4, 7), number) for number in range(3)], device_of((), 0)
+    >>> [assign_gpu((4, 7), number) for number in range(3)], assign_gpu((), 0)
     ([4, 7, 4], None)
     """
     return gpus[number % len(gpus)] if gpus else None
@@ -146,94 +147,90 @@ def device_of(gpus: tuple[int, ...], number: int) -> int | None:
 
 @dataclass(frozen=True)
 class TrainerOptions:
-    """What a run may choose about its trainers; all else is the administrator's.
-
-    `trainers` share the cores and the memory of a machine, or have `threads` each, so that a replay
-    gives the same bits; `gpu` is the number of a device, None for none.
-    """
+    """The options of a trainer that a run may choose; the administrator chooses all others."""
 
     framework: str = "tensorflow"
-    trainers: int = 1
-    gpu: int | None = None
-    threads: int | None = None
+    trainers: int = 1  # number of trainers that share the cores and the memory of a machine
+    gpu: int | None = None  # device number
+    threads: int | None = None  # in place of a share of the cores, so that a replay is exact
 
     def __post_init__(self) -> None:
-        numbers = (
-            self.trainers,
-            *(number for number in (self.threads, self.gpu) if number is not None),
-        )
-        right = all(type(number) is int and 0 <= number <= MOST for number in numbers)
-        if self.framework not in FRAMEWORKS or not right or 0 in (self.trainers, self.threads):
+        numbers = [self.trainers]
+        numbers += [number for number in (self.threads, self.gpu) if number is not None]
+        are_valid = all(type(number) is int and 0 <= number <= MAX_NUMBER for number in numbers)
+        if self.framework not in FRAMEWORKS or not are_valid or 0 in (self.trainers, self.threads):
             raise InvalidParameter(f"no trainer can be started like this: {self}"[:300])
 
 
-def request(told: Mapping[str, Any]) -> TrainerOptions:
-    """The request that these fields are; `TrainerRequest` checks their values."""
-    if unknown := told.keys() - {f.name for f in fields(TrainerOptions)}:
+def parse_options(values: Mapping[str, Any]) -> TrainerOptions:
+    """Return options from fields; `TrainerOptions` checks their values."""
+    if unknown := values.keys() - {f.name for f in fields(TrainerOptions)}:
         raise InvalidParameter(f"a trainer has no {', '.join(sorted(unknown))}")
-    return TrainerOptions(**told)
+    return TrainerOptions(**values)
 
 
-def trainer_spec(settings: Settings, request: TrainerOptions) -> TrainerSpec:
-    """How a trainer on this machine is started; which program it is, only the administrator
-    decides.
-    """
+def trainer_spec(settings: Settings, options: TrainerOptions) -> TrainerSpec:
+    """Return how to start a trainer on this machine; only the administrator chooses the program."""
     if settings.trainer_python is None:
         raise ObjectNotReady(
             "no trainer interpreter is set",
             hint="As an administrator: INSERT INTO cerebro.setting VALUES ('trainer_python',"
-            f" '/path/bin/python'); that of {environment(request.framework)}.",
+            f" '/path/bin/python'); that of {describe_environment(options.framework)}.",
         )
-    limit = settings.trainer_memory_mb
-    memory = (
-        limit << 20
-        if limit is not None
-        else host_resources.memory_bytes() * 3 // 4 // request.trainers
-    )
+    if settings.trainer_memory_mb is None:
+        memory_bytes = host_resources.memory_bytes() * 3 // 4 // options.trainers
+    else:
+        memory_bytes = settings.trainer_memory_mb << 20
+    default_threads = 1
+    if options.framework != "none":
+        default_threads = host_resources.threads_per_trainer(options.trainers)
     return TrainerSpec(
         python=settings.trainer_python,
-        framework=request.framework,
-        threads=request.threads
-        or (1 if request.framework == "none" else host_resources.width(request.trainers)),
-        gpu=host_resources.NO_GPU if request.gpu is None else str(request.gpu),
-        memory_bytes=memory,
-        compilation_cache=_code_folder(settings, request.framework),
+        framework=options.framework,
+        threads=options.threads or default_threads,
+        gpu=host_resources.NO_GPU if options.gpu is None else str(options.gpu),
+        memory_bytes=memory_bytes,
+        compilation_cache=_find_cache_folder(settings, options.framework),
         nursery_seconds=settings.trainer_nursery_seconds,
-        kept=not settings.tenant_roles,
-        cores=host_resources.shared(settings.spare_cores),
+        is_reusable=not settings.tenant_roles,
+        cores=host_resources.trainer_cores(settings.spare_cores),
     )
 
 
-def _code_folder(settings: Settings, framework: str) -> str | None:
-    """JAX alone keeps code; a folder that an administrator has named is looked at whatever
-    starts.
+def _find_cache_folder(settings: Settings, framework: str) -> str | None:
+    """Return the folder for compiled code, which only JAX stores.
+
+    A folder that an administrator has named is checked for all frameworks.
     """
     if settings.compilation_cache is None and framework != "jax":
         return None
-    return compilation_cache.chosen(settings.compilation_cache).path
+    return compilation_cache.choose_folder(settings.compilation_cache).path
 
 
 def check_trainer(settings: Settings) -> None:
-    """Refuse to begin where no trainer could be started."""
+    """Raise if no trainer could be started."""
     spec = trainer_spec(settings, TrainerOptions())
     if not os.access(spec.python, os.X_OK):
         raise ObjectNotReady(
             f"trainer_python is {spec.python!r}, which is not an executable file for the server's "
             "user",
             hint="As an administrator: UPDATE cerebro.setting SET value = '/path/bin/python'"
-            f" WHERE name = 'trainer_python'; that of {environment(spec.framework)}.",
+            f" WHERE name = 'trainer_python'; that of {describe_environment(spec.framework)}.",
         )
 
 
 def cache_bytes(settings: Settings, trainers: int) -> int:
-    """How many bytes of decoded buffers each of the trainers that are about to start may keep, of
-    all its partitions.
+    """Return the bytes of decoded buffers that each of these trainers may cache.
 
-    By default half of what is free, or of the trainer's memory limit, when frameworks and models
-    have their room.
+    By default that is half of the free memory, or of the trainer's memory limit, after a deduction
+    for framework and model.
+
+    Args:
+        trainers: number of trainers that are about to start.
     """
     if settings.cache_mb is not None:
         return settings.cache_mb << 20
-    limit = settings.trainer_memory_mb
-    room = [host_resources.available_bytes() // trainers, *([] if limit is None else [limit << 20])]
-    return max(0, min(room) - host_resources.TRAINER_BYTES) // 2
+    memory_bytes = host_resources.available_bytes() // trainers
+    if settings.trainer_memory_mb is not None:
+        memory_bytes = min(memory_bytes, settings.trainer_memory_mb << 20)
+    return max(0, memory_bytes - host_resources.TRAINER_BYTES) // 2

@@ -1,9 +1,7 @@
-"""Whose turn it is with the trainer of a session, among those that hold it from one statement to
-the next.
+"""Turns with the trainer of a session, among holders that use it across statements.
 
-A query may read several streams of predictions by turns, and other calls come in between. Whoever
-wants the trainer takes it, and who had it until then first fetches the answer that it still has to
-get.
+A query may read several streams of predictions in turn, and other calls may come in between. A user
+takes the trainer at any time; the previous holder first fetches its pending answer.
 """
 
 from __future__ import annotations
@@ -14,25 +12,25 @@ KEY = "cerebro_turn"
 
 
 class Holder(Protocol):
-    """Who can hold a trainer."""
+    """A user of a trainer across statements."""
 
-    def settle(self) -> None:
-        """Fetch what the trainer still has to answer."""
+    def fetch_pending(self) -> None:
+        """Fetch the pending answer of the trainer."""
         ...
 
 
-def hold(gd: dict[str, Any], holder: Holder) -> None:
-    """From now on it is this one's turn, until another takes the trainer."""
+def acquire(gd: dict[str, Any], holder: Holder) -> None:
+    """Make a holder the current one, until another user takes the trainer."""
     gd[KEY] = holder
 
 
-def held(gd: dict[str, Any], holder: Holder) -> bool:
-    """Whether it still is."""
+def is_holder(gd: dict[str, Any], holder: Holder) -> bool:
+    """Return True if a holder is still the current one."""
     return gd.get(KEY) is holder
 
 
-def take(gd: dict[str, Any]) -> None:
-    """Take the trainer from whoever holds it."""
+def preempt(gd: dict[str, Any]) -> None:
+    """Take the trainer from its current holder, if any."""
     holder: Holder | None = gd.pop(KEY, None)
     if holder is not None:
-        holder.settle()
+        holder.fetch_pending()

@@ -1,8 +1,7 @@
-"""What the trainer of this session, and this session itself, have cost since somebody was told
-last.
+"""Resource usage of this session and its trainer since the last report.
 
-It is told with the results of jobs, so that nothing waits for it. What is done between two is told
-with the later one.
+It is reported with the results of jobs, so that no request waits for it. Usage between two jobs is
+reported with the later one.
 """
 
 from __future__ import annotations
@@ -13,83 +12,95 @@ from typing import TYPE_CHECKING, Any
 from cerebro_plpy.trainer_client.process.cpu_clock import Clock
 
 if TYPE_CHECKING:
-    from cerebro_plpy.trainer_client.connection import Link
+    from cerebro_plpy.trainer_client.connection import TrainerConnection
 
 KEY = "cerebro_cost"
 
 
 class Ledger:
-    """Of one session: `since` has the processor seconds of its process that were told, or are
-    nobody's business.
+    """The unreported usage of one session.
+
+    Args:
+        reported_seconds: CPU seconds of this process that are not to be reported (again).
     """
 
-    def __init__(self, since: float) -> None:
-        self._since = since
-        self._trainer_seconds = 0.0  # of trainers that are gone, or were not to be told of
-        self._job_began: float | None = None
-        self.read_bytes = 0  # of states, since somebody was told last
+    def __init__(self, reported_seconds: float) -> None:
+        self._reported_seconds = reported_seconds
+        self._trainer_seconds = 0.0  # of trainers that have ended, or of costs that were restored
+        self._job_start: float | None = None
+        self.read_bytes = 0  # of states
 
-    def job(self) -> None:
-        """A job begins."""
-        self._job_began = time.monotonic()
+    def begin_job(self) -> None:
+        """Record that a job begins."""
+        self._job_start = time.monotonic()
 
-    def gone(self, link: Link) -> None:
-        """The trainer of the session is another one from now on."""
-        self._trainer_seconds += link.watch.clock.taken()
+    def end_trainer(self, link: TrainerConnection) -> None:
+        """Record that the session's trainer has ended or is replaced."""
+        self._trainer_seconds += link.watch.clock.take_seconds()
 
-    def told(self, link: Link | None) -> dict[str, Any]:
-        """All since the last time, as the fields of a `Cost`."""
-        gpu = link is not None and link.spec.on_gpu and self._job_began is not None
-        found = {
-            "trainer_seconds": self._trainer_seconds + (link.watch.clock.taken() if link else 0.0),
-            "backend_seconds": self.own(),
-            "gpu_seconds": time.monotonic() - self._job_began if gpu and self._job_began else 0.0,
+    def take_cost(self, link: TrainerConnection | None) -> dict[str, Any]:
+        """Return the usage since the last report, as the fields of a `Cost`."""
+        trainer_seconds = self._trainer_seconds
+        gpu_seconds = 0.0
+        peak = 0
+        if link is not None:
+            trainer_seconds += link.watch.clock.take_seconds()
+            if link.spec.uses_gpu and self._job_start is not None:
+                gpu_seconds = time.monotonic() - self._job_start
+            peak = link.watch.clock.read_peak()
+        cost = {
+            "trainer_seconds": trainer_seconds,
+            "backend_seconds": self.take_seconds(),
+            "gpu_seconds": gpu_seconds,
             "read_bytes": self.read_bytes,
-            "peak_memory_bytes": link.watch.clock.peak() if link else 0,
+            "peak_memory_bytes": peak,
         }
-        self._trainer_seconds, self._job_began, self.read_bytes = 0.0, None, 0
-        return found
+        self._trainer_seconds = 0.0
+        self._job_start = None
+        self.read_bytes = 0
+        return cost
 
-    def own(self) -> float:
-        """Processor seconds of this session alone since the last time."""
-        now, took = time.process_time(), self._since
-        self._since = now
-        return now - took
+    def take_seconds(self) -> float:
+        """Return the CPU seconds of this process since the last report."""
+        now = time.process_time()
+        seconds = now - self._reported_seconds
+        self._reported_seconds = now
+        return seconds
 
-    def untold(self, found: dict[str, Any]) -> None:
-        """Nobody heard of that: it is told again."""
-        self._since -= found["backend_seconds"]
-        self._trainer_seconds += found["trainer_seconds"]
-        self.read_bytes += found["read_bytes"]
+    def restore(self, cost: dict[str, Any]) -> None:
+        """Add a cost whose report was lost, so that it is reported again."""
+        self._reported_seconds -= cost["backend_seconds"]
+        self._trainer_seconds += cost["trainer_seconds"]
+        self.read_bytes += cost["read_bytes"]
 
 
-def begin(gd: dict[str, Any]) -> None:
-    """What this session did before is nobody's business."""
+def reset(gd: dict[str, Any]) -> None:
+    """Discard the unreported usage of this session."""
     gd[KEY] = Ledger(time.process_time())
 
 
 class SessionClocks:
-    """This session as that of a call, which begins now, and others that the call has beside its
-    workers.
-    """
+    """CPU clocks of the caller's session and other sessions of a call that are not workers."""
 
     def __init__(self, gd: dict[str, Any]) -> None:
-        begin(gd)
+        reset(gd)
         self._gd = gd
         self._others: dict[int, Clock] = {}
 
     def look(self, pid: int) -> None:
-        """See what another session has used by now."""
+        """Read the clock of another session."""
         self._others.setdefault(pid, Clock()).look(pid)
 
     def take_seconds(self) -> float:
-        """Processor seconds of all of them since they were taken last."""
-        return of(self._gd).own() + sum(clock.taken() for clock in self._others.values())
+        """Return the CPU seconds of all sessions since the last call."""
+        others = sum(clock.take_seconds() for clock in self._others.values())
+        return get_ledger(self._gd).take_seconds() + others
 
 
-def of(gd: dict[str, Any]) -> Ledger:
-    """The ledger of this session; of one that was opened for whoever asks, it begins with the
-    session.
+def get_ledger(gd: dict[str, Any]) -> Ledger:
+    """Return the ledger of this session.
+
+    In a worker session, which was opened for its caller, all usage is reported.
     """
     ledger: Ledger = gd.setdefault(KEY, Ledger(0.0))
     return ledger

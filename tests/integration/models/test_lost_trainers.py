@@ -14,7 +14,7 @@ import pytest
 from processes import eventually, trainers
 from workbench import Row, Workbench
 
-from cerebro_plpy.trainer_client.process.standstill import is_stopped, state
+from cerebro_plpy.trainer_client.process.standstill import is_stopped, read_state
 
 pytestmark = pytest.mark.long
 
@@ -79,7 +79,7 @@ def killed_meanwhile(
         with bench.calling(call) as called:
             eventually(
                 lambda: any(
-                    state(pid) == "S" for (pid,) in watcher.rows(BUSY, list(backends(watcher)))
+                    read_state(pid) == "S" for (pid,) in watcher.rows(BUSY, list(backends(watcher)))
                 )
             )
             for pid in found:

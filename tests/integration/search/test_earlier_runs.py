@@ -16,7 +16,7 @@ from roles import another_role, own_schema, refused
 from timings import fastest, remember
 from workbench import Workbench, compile_text
 
-from cerebro_plpy.trainer_client.process.host_resources import width
+from cerebro_plpy.trainer_client.process.host_resources import threads_per_trainer
 
 SEGMENTS, GRID = 2, 12
 FIT_WORKERS = 1
@@ -168,7 +168,7 @@ def test_who_resumes_draws_what_would_have_been_drawn(bench: Workbench, person: 
     of time here.
     """
     for size in (1, 2):
-        remember(bench, compile_text(), size, width(1), fastest("graph_loop"))
+        remember(bench, compile_text(), size, threads_per_trainer(1), fastest("graph_loop"))
     space = {**SPACE, "fit_params": {"batch_size": [1, 2], "epochs": [4, 8]}, "models": [2]}
     rates = [compile_text(f"SGD(learning_rate={0.2 / 1.6**n})") for n in range(GRID)]
     bench.configure("spread", rates, ["batch_size=2,epochs=4"], 2)

@@ -20,7 +20,7 @@ from workbench import Workbench, several
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.run.request.visit_jobs import config_seed
-from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.connection import TrainerConnection
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 
 pytestmark = pytest.mark.postgresql("on Greenplum each state has all of its weights")
@@ -85,7 +85,7 @@ def fit(bench: Workbench, output: str, **named: object) -> int:
     )
 
 
-def straight(bench: Workbench, link: Link, run_id: int, mst_key: int) -> bytes:
+def straight(bench: Workbench, link: TrainerConnection, run_id: int, mst_key: int) -> bytes:
     """The state that the visits of a configuration come to within one trainer, whole."""
     visits = bench.rows(
         "SELECT epoch, segment_id FROM cerebro.visit WHERE run_id = %s AND mst_key = %s ORDER BY "
@@ -97,12 +97,12 @@ def straight(bench: Workbench, link: Link, run_id: int, mst_key: int) -> bytes:
         "SELECT compile_params, model_id - 2 FROM mst WHERE mst_key = %s", mst_key
     )
     for step, (epoch, segment) in enumerate(visits):
-        link.ask(begin(NETWORKS[number], text, mst_key, step, epoch, segment))
+        link.call(begin(NETWORKS[number], text, mst_key, step, epoch, segment))
         if not step:
             link.send({"do": "state"}, flat(number))
-        link.ask({"do": "finish"})
+        link.call({"do": "finish"})
     last = {"do": "state_get", "key": f"{mst_key}-{len(visits)}", "chunk_bytes": 1 << 20}
-    return b"".join(link.chunks(last))
+    return b"".join(link.stream_chunks(last))
 
 
 def begin(
@@ -131,7 +131,9 @@ def begin(
 
 def test_the_same_bits_come_out_as_within_one_trainer(bench: Workbench, run: int) -> None:
     threads = bench.value("SELECT DISTINCT threads FROM cerebro.visit WHERE run_id = %s", run)
-    with trainer(Link(TrainerSpec(sys.executable, threads=threads), lambda: None)) as link:
+    with trainer(
+        TrainerConnection(TrainerSpec(sys.executable, threads=threads), lambda: None)
+    ) as link:
         for (segment,) in bench.rows(
             "SELECT DISTINCT segment_id FROM cerebro.visit WHERE run_id = %s", run
         ):

@@ -17,7 +17,7 @@ from processes import eventually, trainers
 from timings import fastest, remember
 from workbench import ROWS, Workbench, compile_text
 
-from cerebro_plpy.trainer_client.process.host_resources import width
+from cerebro_plpy.trainer_client.process.host_resources import threads_per_trainer
 
 FIT_WORKERS = 1
 SEGMENTS = 3
@@ -266,7 +266,7 @@ def one_form(bench: Workbench) -> None:
     """All runs train in the same form, whatever is measured meanwhile: no order of visits repeats
     them.
     """
-    remember(bench, ADAM, 1, width(2), fastest("graph_loop"))
+    remember(bench, ADAM, 1, threads_per_trainer(2), fastest("graph_loop"))
 
 
 @pytest.mark.long

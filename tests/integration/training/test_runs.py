@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from workbench import Workbench, setting, several
 
-from cerebro_plpy.trainer_client.process.host_resources import cores
+from cerebro_plpy.trainer_client.process.host_resources import count_cores
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ def test_workers_that_would_have_nothing_to_do_leave_their_cores_to_the_others(
         )
         return bench.rows(asked, run_id)[0]
 
-    assert workers_and_threads("alone") == (1, cores())
+    assert workers_and_threads("alone") == (1, count_cores())
     with setting(bench, "cache_mb", "0"):
-        assert workers_and_threads("alone_streamed") == (2, max(1, cores() // 2))
+        assert workers_and_threads("alone_streamed") == (2, max(1, count_cores() // 2))
 
 
 @pytest.mark.checklist(19)

@@ -14,7 +14,7 @@ from workbench import Workbench, compile_text, setting, several
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.run.request.visit_jobs import config_seed
-from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.connection import TrainerConnection
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 
 SEED = 11
@@ -67,7 +67,9 @@ def test_a_state_holds_model_optimizer_generators_and_steps(
 
 def test_hopping_equals_staying_in_one_trainer(bench: Workbench, hopped: int) -> None:
     threads = bench.value("SELECT DISTINCT threads FROM cerebro.visit WHERE run_id = %s", hopped)
-    with trainer(Link(TrainerSpec(sys.executable, threads=threads), lambda: None)) as link:
+    with trainer(
+        TrainerConnection(TrainerSpec(sys.executable, threads=threads), lambda: None)
+    ) as link:
         for (segment,) in bench.rows(
             "SELECT DISTINCT segment_id FROM cerebro.visit WHERE run_id = %s", hopped
         ):
@@ -81,10 +83,10 @@ def test_hopping_equals_staying_in_one_trainer(bench: Workbench, hopped: int) ->
             )
             assert len(visits) == 6
             for number, (epoch, segment) in enumerate(visits):
-                link.ask(visit(mst_key, number, epoch, segment))
-                link.ask({"do": "finish"})
+                link.call(visit(mst_key, number, epoch, segment))
+                link.call({"do": "finish"})
             last = {"do": "state_get", "key": f"{mst_key}-{len(visits)}", "chunk_bytes": 1 << 20}
-            assert same(stored(bench, "hopped", mst_key), b"".join(link.chunks(last)))
+            assert same(stored(bench, "hopped", mst_key), b"".join(link.stream_chunks(last)))
 
 
 def visit(mst_key: int, number: int, epoch: int, segment: int) -> dict[str, Any]:

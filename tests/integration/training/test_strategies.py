@@ -14,7 +14,7 @@ from processes import eventually
 from timings import fastest, remember
 from workbench import Workbench, compile_text, setting, several, superuser
 
-from cerebro_plpy.trainer_client.process.host_resources import width
+from cerebro_plpy.trainer_client.process.host_resources import threads_per_trainer
 
 SEGMENTS = 3
 HALVES = 2
@@ -267,7 +267,7 @@ def test_the_mean_of_one_copy_is_what_hops(bench: Workbench, tables: int) -> Non
 def test_an_interrupted_run_goes_on_averaging(bench: Workbench, tables: int, strategy: str) -> None:
     slower, one, two = (f"{name}_{strategy}" for name in ("slower", "in_one", "in_two"))
     bench.configure(slower, [ADAM], ["batch_size=2,epochs=8"], tables)
-    remember(bench, ADAM, 2, width(SEGMENTS), fastest("graph_loop"))
+    remember(bench, ADAM, 2, threads_per_trainer(SEGMENTS), fastest("graph_loop"))
     whole = bench.fit("thirds", one, slower, LONG, seed=5, strategy=strategy)
     watcher = bench.another()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"

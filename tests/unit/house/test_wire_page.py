@@ -539,11 +539,14 @@ def test_a_backend_sends_the_fields_of_the_page() -> None:
 
 
 def test_a_backend_makes_requests_in_one_place() -> None:
-    """Every request is made by `request_schema.request`, with fields that it has, and is sent."""
+    """Only `request_schema.build_request` makes requests, with fields that they have."""
     made = set()
     for path in (ROOT / "plpy" / "cerebro_plpy").rglob("*.py"):
         for node in nodes(path):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "request_schema.request":
+            if (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func) == "request_schema.build_request"
+            ):
                 (do, *rest), named = node.args, {str(keyword.arg) for keyword in node.keywords}
                 assert isinstance(do, ast.Constant), path
                 made.add(do.value)
@@ -558,7 +561,7 @@ def test_a_backend_makes_requests_in_one_place() -> None:
 
 def test_what_a_session_says_by_hand_is_cut_to_the_fields() -> None:
     told = {"do": "reset", "job": "train", "sealed": True, "sources": {}}
-    assert request_schema.request("begin", told, sealed=False) == {
+    assert request_schema.build_request("begin", told, sealed=False) == {
         "do": "begin",
         "job": "train",
         "sealed": False,
@@ -698,4 +701,4 @@ def test_frames_are_those_of_the_page() -> None:
         frames.MAGIC,
         service.PROTOCOL,
     )
-    assert frames.HEADER_LIMIT == 256 << 20 and connection.LARGEST == 1 << 30
+    assert frames.HEADER_LIMIT == 256 << 20 and connection.MAX_BYTES == 1 << 30

@@ -115,7 +115,7 @@ class Place:
         self.db = SimpleNamespace(info=self.told.append)
         self.control = SimpleNamespace(run=self.timings)
         monkeypatch.setattr(settings, "cache_bytes", lambda chosen, trainers: room)
-        self.machine = host_resources.described("tensorflow") + "2.21.0, Keras 3.15.1"
+        self.machine = host_resources.machine_prefix("tensorflow") + "2.21.0, Keras 3.15.1"
 
     def timings(self, text: str, values: Any) -> list[tuple[Any, ...]]:
         """No run is in the log, but timings are."""
@@ -374,7 +374,7 @@ def test_workers_that_serve_a_segment_each_let_configurations_hop() -> None:
 
 
 def test_speeds_are_those_of_this_machine_framework_program_and_batch_size() -> None:
-    here = host_resources.described("jax")
+    here = host_resources.machine_prefix("jax")
     rows = [
         (f"{here}0.9, Keras 3", "p", 8, 2, "scan", 3.0, 0.0),
         (f"{here}1.0, Keras 3", "p", 8, 2, "scan", 2.0, 0.0),
@@ -382,7 +382,7 @@ def test_speeds_are_those_of_this_machine_framework_program_and_batch_size() -> 
         (f"{here}1.0, Keras 3", "p", 8, 1, "scan", 4.0, 0.0),
         (f"{here}1.0, Keras 3", "p", 16, 1, "scan", 5.0, 0.0),
         (f"{here}1.0, Keras 3", "q", 8, 1, "scan", 6.0, 0.0),
-        (f"{host_resources.described('tensorflow')}2, Keras 3", "p", 8, 1, "scan", 7.0, 0.0),
+        (f"{host_resources.machine_prefix('tensorflow')}2, Keras 3", "p", 8, 1, "scan", 7.0, 0.0),
         (f"another {here}1.0, Keras 3", "p", 8, 1, "scan", 8.0, 0.0),
     ]
     assert Timings(rows).speeds(here, "p", 8) == {2: {"scan": 2.0}, 1: {"scan": 4.0}}

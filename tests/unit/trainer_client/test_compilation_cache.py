@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.trainer_client.process.compilation_cache import CodeFolder, chosen
+from cerebro_plpy.trainer_client.process.compilation_cache import CodeFolder, choose_folder
 from cerebro_plpy.trainer_client.settings import FRAMEWORKS, Settings, TrainerOptions, trainer_spec
 
 OTHER = 12345
@@ -77,19 +77,19 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def test_it_is_private_and_lies_in_the_home_of_the_server_s_user(machine: Machine) -> None:
-    path = chosen(None).path
+    path = choose_folder(None).path
     assert path is not None
     assert machine.home in Path(path).parents
     assert os.stat(path).st_mode & 0o777 == 0o700
-    assert chosen(None) == CodeFolder(path)
+    assert choose_folder(None) == CodeFolder(path)
 
 
 def test_two_servers_do_not_share(machine: Machine) -> None:
-    first = chosen(None).path
+    first = choose_folder(None).path
     machine.serve("other data")
-    assert chosen(None).path not in (None, first)
+    assert choose_folder(None).path not in (None, first)
     machine.serve("data")
-    assert chosen(None).path == first
+    assert choose_folder(None).path == first
 
 
 def test_the_folder_of_a_server_goes_when_another_comes_after_it(machine: Machine) -> None:
@@ -97,16 +97,16 @@ def test_the_folder_of_a_server_goes_when_another_comes_after_it(machine: Machin
     folders = []
     for data in (gone, stays):
         machine.serve(data.name)
-        folders.append(Path(str(chosen(None).path)))
+        folders.append(Path(str(choose_folder(None).path)))
         (folders[-1] / "code").touch()
     machine.serve("new")
     gone.rmdir()
-    chosen(None)
+    choose_folder(None)
     assert [(folder / "code").exists() for folder in folders] == [False, True]
 
 
 def test_an_empty_setting_means_none(machine: Machine) -> None:
-    assert chosen("") == CodeFolder(None)
+    assert choose_folder("") == CodeFolder(None)
     assert not list(machine.home.iterdir())
 
 
@@ -154,17 +154,17 @@ def test_what_somebody_else_could_have_made_is_not_used(
     machine: Machine, wrong: Callable[[Machine, Path], None], depth: int
 ) -> None:
     """Of the folder itself, and of that around it: the next place serves, and after that none."""
-    usual = Path(str(chosen(None).path))
+    usual = Path(str(choose_folder(None).path))
     place = (usual, usual.parent)[depth]
     usual.rmdir()
     if depth:
         place.rmdir()
     wrong(machine, place)
-    second = chosen(None).path
+    second = choose_folder(None).path
     assert second is not None
     assert machine.temporary in Path(second).parents
     machine.temporary.chmod(0o777)  # in which anybody can put another in its place
-    found = chosen(None)
+    found = choose_folder(None)
     assert found.path is None
     assert str(place) in str(found.problem)
     assert str(machine.temporary) in str(found.problem)
@@ -177,26 +177,26 @@ def test_a_setting_that_is_not_safe_is_refused(
     path = machine.root / "named"
     wrong(machine, path)
     with pytest.raises(InvalidParameter, match="compilation_cache is"):
-        chosen(str(path))
+        choose_folder(str(path))
 
 
 def test_a_home_that_others_can_write_to_is_not_used(machine: Machine) -> None:
     machine.home.chmod(0o777)
-    assert machine.temporary in Path(str(chosen(None).path)).parents
+    assert machine.temporary in Path(str(choose_folder(None).path)).parents
     assert not list(machine.home.iterdir())
 
 
 def test_a_user_may_have_no_home(machine: Machine) -> None:
     for user in (None, {"pw_dir": "/nonexistent", "pw_name": "nobody"}):
         machine.users(user)
-        assert machine.temporary in Path(str(chosen(None).path)).parents
+        assert machine.temporary in Path(str(choose_folder(None).path)).parents
 
 
 def test_it_is_never_in_the_data_directory(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(machine.home)
-    assert machine.temporary in Path(str(chosen(None).path)).parents
+    assert machine.temporary in Path(str(choose_folder(None).path)).parents
 
 
 def test_a_disk_that_is_nearly_full_is_left_alone(
@@ -205,6 +205,6 @@ def test_a_disk_that_is_nearly_full_is_left_alone(
     monkeypatch.setattr(
         os, "statvfs", lambda path: SimpleNamespace(f_bavail=(1 << 19) - 1, f_frsize=4096)
     )
-    found = chosen(None)
+    found = choose_folder(None)
     assert found.path is None
     assert "less than 2 GB of its disk are free" in str(found.problem)

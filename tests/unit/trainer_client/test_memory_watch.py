@@ -30,7 +30,7 @@ def test_memory_that_a_starting_child_shares_for_a_moment_does_not_count(
 ) -> None:
     """The second look decides, and nothing is raised."""
     seen(913, 457)
-    memory_limit.check(1, 900 * MEGABYTE, starting=True)
+    memory_limit.check_limit(1, 900 * MEGABYTE, is_starting=True)
 
 
 @pytest.mark.parametrize(("starting", "error"), [(True, ConfigurationLimit), (False, OutOfMemory)])
@@ -39,4 +39,4 @@ def test_memory_that_stays_above_the_limit_is_an_error(
 ) -> None:
     seen(913, 902)
     with pytest.raises(error, match="used 902 MB of memory and was ended; its limit is 900 MB"):
-        memory_limit.check(1, 900 * MEGABYTE, starting=starting)
+        memory_limit.check_limit(1, 900 * MEGABYTE, is_starting=starting)

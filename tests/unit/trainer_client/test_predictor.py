@@ -11,7 +11,7 @@ from trials import trials
 
 from cerebro_plpy.errors import OutOfMemory, TrainerFailure
 from cerebro_plpy.trainer_client import ownership, segment_functions
-from cerebro_plpy.trainer_client.predictor import Predictor, Told
+from cerebro_plpy.trainer_client.predictor import Predictor, PredictorSpec
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 
 DEATHS = ("at the request", "before its answer")
@@ -25,16 +25,16 @@ class FakeLink:
         self.block: bytes = b""
         self.is_dead = False
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return not self.is_dead
 
-    def rest(self, seconds: int) -> None: ...
+    def park(self, seconds: int) -> None: ...
 
     def post(self, header: Any, block: bytes) -> None:
         self.block = block
         self._die("at the request")
 
-    def reply(self) -> tuple[dict[str, list[int]], bytes]:
+    def receive_reply(self) -> tuple[dict[str, list[int]], bytes]:
         self._die("before its answer")
         return {"lengths": [len(self.block)]}, self.block
 
@@ -55,13 +55,13 @@ def predict(
 
     def start_trainer(*_: object) -> FakeLink:
         link = session.get(segment_functions.KEY)
-        if link is None or not link.alive():
+        if link is None or not link.is_alive():
             link = session[segment_functions.KEY] = FakeLink(deaths)
         return link
 
     monkeypatch.setattr(segment_functions, "start_trainer", start_trainer)
-    monkeypatch.setattr(ownership, "owned", lambda _: True)
-    told = Told(
+    monkeypatch.setattr(ownership, "is_owner", lambda _: True)
+    told = PredictorSpec(
         TrainerSpec("python"),
         5,
         {"do": "tell"},
@@ -71,8 +71,8 @@ def predict(
     answers = []
     for call in range(calls):
         for number in range(call * blocks, (call + 1) * blocks):
-            asker.ask(1, [bytes([number])])
-            answers += asker.answer()
+            asker.send_block(1, [bytes([number])])
+            answers += asker.receive_block()
         asker.end()
     return answers, len(filled)
 
@@ -116,6 +116,6 @@ def test_what_was_no_death_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -
     def hungry(self: FakeLink) -> None:
         raise OutOfMemory("it took too much")
 
-    monkeypatch.setattr(FakeLink, "reply", hungry)
+    monkeypatch.setattr(FakeLink, "receive_reply", hungry)
     with pytest.raises(OutOfMemory):
         predict(monkeypatch, 1, {})

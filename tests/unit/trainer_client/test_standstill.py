@@ -15,8 +15,8 @@ from processes import eventually
 
 from cerebro_plpy.errors import TrainerFailure
 from cerebro_plpy.trainer_client.process import heartbeat, standstill
-from cerebro_plpy.trainer_client.process.heartbeat import Pulse
-from cerebro_plpy.trainer_client.process.standstill import Standstill, is_stopped, state
+from cerebro_plpy.trainer_client.process.heartbeat import Heartbeat
+from cerebro_plpy.trainer_client.process.standstill import Standstill, is_stopped, read_state
 
 
 @pytest.fixture(autouse=True)
@@ -32,14 +32,14 @@ def process(request: pytest.FixtureRequest) -> Iterator[tuple[int, bool]]:
     """A process, and whether it sleeps."""
     asleep = "sleep" in request.param
     with subprocess.Popen([sys.executable, "-c", request.param]) as started:
-        eventually(lambda: state(started.pid) == ("S" if asleep else "R"))
+        eventually(lambda: read_state(started.pid) == ("S" if asleep else "R"))
         yield started.pid, asleep
         started.kill()
 
 
 def looks(pid: int) -> list[bool]:
     watched = Standstill()
-    return [watched.look(pid) for _ in range(20)]
+    return [watched.has_stalled(pid) for _ in range(20)]
 
 
 def test_what_is_stopped_or_asleep_stands_still_and_what_works_does_not(
@@ -58,7 +58,7 @@ def test_what_is_stopped_or_asleep_stands_still_and_what_works_does_not(
 def test_nothing_is_said_of_a_process_that_is_gone() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    assert state(gone.pid) is None and not is_stopped(gone.pid) and not any(looks(gone.pid))
+    assert read_state(gone.pid) is None and not is_stopped(gone.pid) and not any(looks(gone.pid))
 
 
 def test_a_trainer_that_is_stopped_while_it_starts_is_given_up_like_any_other(
@@ -67,11 +67,11 @@ def test_a_trainer_that_is_stopped_while_it_starts_is_given_up_like_any_other(
     """And not only after the time that a framework may take to load."""
     pid, _ = process
     monkeypatch.setattr(heartbeat, "SILENT_SECONDS", 0.0)
-    found = Pulse()
-    found.look(pid, starting=True)
+    found = Heartbeat()
+    found.check(pid, is_starting=True)
     os.kill(pid, signal.SIGSTOP)
     eventually(lambda: is_stopped(pid))
     with pytest.raises(TrainerFailure, match="no sign of life for 0 seconds"):
-        found.look(pid, starting=True)
+        found.check(pid, is_starting=True)
     found.close()
     os.close(found.descriptor)

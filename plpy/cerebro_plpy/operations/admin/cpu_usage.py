@@ -34,7 +34,7 @@ def count_time(db: Database, run_id: int | None, ticket: str | None, seconds: fl
     times = db.row(sql("used_time.call"), run_id, owner)
     if times["began"] is None:
         return False
-    cores = host_resources.cores() * db.platform.count_machines(db)
+    cores = host_resources.count_cores() * db.platform.count_machines(db)
     db.rows(sql("used_time.forget"), owner)
     db.rows(sql("used_time.upsert"), owner, seconds, cores, times["began"], times["now"])
     return True

@@ -12,7 +12,7 @@ from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import replace
 from cerebro_plpy.trainer_client import request_schema, settings
-from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.connection import TrainerConnection
 from cerebro_plpy.trainer_client.process import host_resources
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 
@@ -51,9 +51,9 @@ def of_this_host(db: Database, source: str) -> list[str]:
     """A description of each GPU here; runs on a segment."""
     framework, chosen = check_source(source), settings.read(db)
     numbers = ",".join(map(str, settings.usable_gpus(chosen))) or host_resources.NO_GPU
-    link = Link(_spec(chosen, framework, numbers), db.check_interrupts)
+    link = TrainerConnection(_spec(chosen, framework, numbers), db.check_interrupts)
     try:
-        return list(map(str, link.ask(request_schema.request("gpus"))["gpus"]))
+        return list(map(str, link.call(request_schema.build_request("gpus"))["gpus"]))
     finally:
         link.close()
 

@@ -65,7 +65,7 @@ def attribution_blocks_of(
         _block(block, told, names, covered)
         for each, its in by_version(whole, raw_blocks(db, whole, raw, BLOCK_ROWS))
         for block, told in answered(
-            its, asker(db, gd, each, request_schema.request("attribute", asked))
+            its, asker(db, gd, each, request_schema.build_request("attribute", asked))
         )
     )
     return chain([first for first in (next(found, None),) if first], found)

@@ -95,10 +95,10 @@ def evaluation_blocks_of(
 
     `caller` has the path and the settings of the session that evaluates, as JSON.
     """
-    told = argument_checks.record("caller", caller)
+    told = argument_checks.parse_object("caller", caller)
     db.adopt_caller(
-        argument_checks.kind("path", told.get("path"), str),
-        argument_checks.kind("settings", told.get("settings"), dict),
+        argument_checks.check_type("path", told.get("path"), str),
+        argument_checks.check_type("settings", told.get("settings"), dict),
     )
     found = _labelled(db, gd, arguments, raw_source)
     rows = _known(db, raw_blocks(db, found.whole, found.raw), found.version.target)

@@ -74,7 +74,7 @@ def _importances(
     if not rows:
         return []
     asked = {"arrays": arrays(version), "target": {"kind": "float64"}, **question(version, metric)}
-    teller = asker(db, gd, version, request_schema.request("permute", asked))
+    teller = asker(db, gd, version, request_schema.build_request("permute", asked))
     found = losses(teller, len(rows), [b"".join([row[name] for row in rows]) for name in rows[0]])
     return [
         {"column_name": each.column, **summary(of_column), "metric": metric, "rows": len(rows)}
@@ -153,8 +153,8 @@ def losses(teller: Predictor, rows: int, columns: Sequence[bytes]) -> list[tuple
     if time was up.
     """
     try:
-        teller.ask(rows, columns)
-        answer = teller.answer()
+        teller.send_block(rows, columns)
+        answer = teller.receive_block()
     finally:
         teller.end()
     return [

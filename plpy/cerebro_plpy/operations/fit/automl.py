@@ -52,7 +52,7 @@ def automl(
     check_transaction(db, MODULE)
     name, text, method = read_method(arguments)
     course = _course(db, arguments, method)
-    settings.devices(settings.read(db), arguments.use_gpus)
+    settings.choose_gpus(settings.read(db), arguments.use_gpus)
     catalog = Catalog(db, MODULE)
     for table in (arguments.model_selection_table, arguments.model_output_table):
         catalog.check_output_name(table)

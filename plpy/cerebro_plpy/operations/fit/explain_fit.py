@@ -47,7 +47,7 @@ def plan_fit(
     catalog = Catalog(db, module_of(arguments))
     check_transaction(db, MODULE)
     course = check_arguments(arguments)
-    settings.devices(settings.read(db), arguments.use_gpus)
+    settings.choose_gpus(settings.read(db), arguments.use_gpus)
     inputs = find_inputs(catalog, arguments)
     call = Call(arguments, course, inputs, None, version)
     with open_context(db, gd, inputs.relations().values(), arguments.workers) as workplace:

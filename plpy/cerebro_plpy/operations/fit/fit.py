@@ -25,7 +25,7 @@ def fit(
     catalog = Catalog(db, module_of(arguments))
     check_transaction(db, catalog.module)
     course = check_arguments(arguments)
-    settings.devices(settings.read(db), arguments.use_gpus)
+    settings.choose_gpus(settings.read(db), arguments.use_gpus)
     inputs, outputs = find_inputs(catalog, arguments), find_outputs(catalog, arguments)
     call = Call(arguments, course, inputs, outputs.table, version)
     relations = [*call.inputs.relations().values(), *outputs.relations()]

@@ -227,7 +227,7 @@ def make_request(
         architectures=models.architectures,
         architecture_table=models.table,
         workers=workers_for(workplace, spec, data, models.configurations),
-        gpus=settings.devices(workplace.settings, arguments.use_gpus),
+        gpus=settings.choose_gpus(workplace.settings, arguments.use_gpus),
         backends=models.backends,
         max_runtime=read_seconds(catalog.db, catalog.module, "max_runtime", arguments.max_runtime),
         repeat=repeat,

@@ -115,7 +115,11 @@ def pack_training(
 
 def layout(text: str | None) -> BufferLayout | None:
     """The buffers of rows that come group by group, from JSON."""
-    return None if text is None else BufferLayout.from_json(argument_checks.record("grouped", text))
+    return (
+        None
+        if text is None
+        else BufferLayout.from_json(argument_checks.parse_object("grouped", text))
+    )
 
 
 def _seed(options: TrainingOptions) -> int | None:

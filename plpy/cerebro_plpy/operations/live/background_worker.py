@@ -33,10 +33,10 @@ def work(db: Database, gd: dict[str, Any], text: str | None, version: str) -> No
             "cerebro.work was called in a session that no other one has opened for it",
             hint="SELECT cerebro.submit(...) begins a run in the background.",
         )
-    task = argument_checks.record("task", text)
+    task = argument_checks.parse_object("task", text)
     db.adopt_caller(
-        argument_checks.kind("path", task.get("path"), str),
-        argument_checks.kind("settings", task.get("settings"), dict),
+        argument_checks.check_type("path", task.get("path"), str),
+        argument_checks.check_type("settings", task.get("settings"), dict),
     )
     db.caller_schema = task.get("schema")
 
@@ -45,16 +45,16 @@ def work(db: Database, gd: dict[str, Any], text: str | None, version: str) -> No
         db.detach_client()
 
     if "fit" in task:
-        values = argument_checks.kind("fit", task["fit"], dict)
+        values = argument_checks.check_type("fit", task["fit"], dict)
         fit(db, gd, _arguments("fit", lambda: FitArguments.from_json(values)), version, logged)
     elif "automl" in task:
-        values = argument_checks.kind("automl", task["automl"], dict)
+        values = argument_checks.check_type("automl", task["automl"], dict)
         automl(db, gd, _arguments("search", lambda: AutomlArguments(**values)), version, logged)
     elif "train" in task:
-        values = argument_checks.kind("train", task["train"], dict)
+        values = argument_checks.check_type("train", task["train"], dict)
         train(db, gd, _arguments("train", lambda: TrainArguments(**values)), version, logged)
     else:
-        resume(db, gd, argument_checks.kind("resume", task.get("resume"), int), logged)
+        resume(db, gd, argument_checks.check_type("resume", task.get("resume"), int), logged)
 
 
 def _arguments(call: str, read: Callable[[], T]) -> T:

@@ -75,7 +75,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
     began, spent = time.monotonic(), 0.0
     row, spec = claim_unfinished(db, run_id)
     arguments = spec.arguments
-    settings.devices(settings.read(db), arguments.use_gpus)
+    settings.choose_gpus(settings.read(db), arguments.use_gpus)
     catalog = Catalog(db, MODULE)
     asked = replace(arguments, model_output_table=spec.tables.get("model_output"))
     outputs = None if spec.train else find_outputs(catalog, asked)

@@ -69,10 +69,10 @@ def _fill(db: Database, gd: dict[str, Any], wish: SealedRequest) -> None:
     version = read_version({**rows[0], **(own or {})})
     marks = [Marks(row["first"], row["second"]) for row in db.rows(sql("granted.marks"), *key)]
     recipe = constants(version.recipe, marks)
-    begin = request_schema.request(
+    begin = request_schema.build_request(
         "begin", {**job(version), "result_key": ""}, sealed=True, recipe=recipe
     )
-    segment_functions.trainer(gd, sealed=True).ask(begin)
+    segment_functions.get_trainer(gd, sealed=True).call(begin)
     passed = 0
     while chunks := db.rows(sql("granted.state"), *key, version.mst_key, passed, CHUNKS):
         for chunk in chunks:
@@ -80,7 +80,7 @@ def _fill(db: Database, gd: dict[str, Any], wish: SealedRequest) -> None:
         passed = chunks[-1]["part"]
     if not passed:
         raise _gone(key)
-    segment_functions.trainer(gd, sealed=True)  # the last chunks
+    segment_functions.get_trainer(gd, sealed=True)  # the last chunks
 
 
 def _gone(key: VersionKey) -> ObjectNotReady:

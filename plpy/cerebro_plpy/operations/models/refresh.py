@@ -82,7 +82,7 @@ def refresh(
     db.platform.check_process(MODULE)
     made = read_made(db, MODULE, model, own(db, MODULE, model)["deployed"])
     refuse_groups(MODULE, made)
-    settings.devices(settings.read(db), made.spec.arguments.use_gpus)
+    settings.choose_gpus(settings.read(db), made.spec.arguments.use_gpus)
     catalog = Catalog(db, MODULE)
     source, held = sources(catalog, made)
     tables = [each for each in (source, held) if each]

@@ -24,7 +24,7 @@ from cerebro_plpy.trainer_client import (
     segment_functions,
     settings,
 )
-from cerebro_plpy.trainer_client.predictor import Predictor, Told
+from cerebro_plpy.trainer_client.predictor import Predictor, PredictorSpec
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 from cerebro_plpy.trainer_client.request_schema import Header
 from cerebro_plpy.trainer_client.settings import TrainerOptions
@@ -47,7 +47,7 @@ def predictor(db: Database, gd: dict[str, Any], version: UsableVersion) -> Predi
         db,
         gd,
         version,
-        request_schema.request("tell", {"arrays": arrays(version), **_asked(db, version)}),
+        request_schema.build_request("tell", {"arrays": arrays(version), **_asked(db, version)}),
     )
 
 
@@ -75,11 +75,11 @@ def asker(
     """
     chosen = settings.read(db)
     settings.check_trainer(chosen)
-    told = Told(
+    told = PredictorSpec(
         spec=started or settings.trainer_spec(chosen, TrainerOptions(framework=version.backend)),
         idle_seconds=chosen.trainer_idle_seconds,
-        asked=asked,
-        fill=_filling(db, gd, version, bring),
+        header=asked,
+        begin=_filling(db, gd, version, bring),
     )
     return Predictor(gd, told, db.check_interrupts)
 
@@ -109,15 +109,15 @@ def _filling(
     if isinstance(version, GrantedVersion):
         return partial(granted_versions.fill_trainer, db, gd, version)
     rows = db.platform.state_rows_sql(version.state_table, None)
-    begin = request_schema.request(
-        "begin", privileged_requests.with_sources(db, job(version)), sealed=False
+    begin = request_schema.build_request(
+        "begin", privileged_requests.add_sources(db, job(version)), sealed=False
     )
 
     def fill() -> None:
-        segment_functions.trainer(gd).ask(begin)
+        segment_functions.get_trainer(gd).call(begin)
         for row in db.stream(rows):
             segment_functions.add_state(gd, row["part"], row["chunk"])
-        segment_functions.trainer(gd)  # the last chunks
+        segment_functions.get_trainer(gd)  # the last chunks
         bring()
 
     return fill

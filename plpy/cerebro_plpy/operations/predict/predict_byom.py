@@ -70,7 +70,7 @@ def predict_byom(
     check_transaction(db, MODULE)
     catalog = Catalog(db, MODULE)
     constant, backend = _check_arguments(arguments)
-    settings.devices(settings.read(db), arguments.use_gpus)
+    settings.choose_gpus(settings.read(db), arguments.use_gpus)
     relations = [
         find_table(catalog, arguments.model_arch_table),
         catalog.resolve_input(arguments.test_table, "test"),

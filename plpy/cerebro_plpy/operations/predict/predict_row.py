@@ -90,8 +90,8 @@ def predict_record(db: Database, gd: dict[str, Any], wanted: ModelName, record: 
     _tell_missing(db, kept, keys)
     version, teller = _of_row(db, gd, kept, record)
     try:
-        teller.ask(1, columns)
-        answer = teller.answer()
+        teller.send_block(1, columns)
+        answer = teller.receive_block()
     finally:
         teller.end()
     (said,) = kept.told(version.margin, *columns_told(version, answer))

@@ -173,13 +173,13 @@ def answered(
     try:
         before: list[Row] = []
         for rows in blocks:
-            told = teller.answer() if before else []
+            told = teller.receive_block() if before else []
             _ask(teller, rows)
             if before:
                 yield before, told
             before = rows
         if before:
-            yield before, teller.answer()
+            yield before, teller.receive_block()
     finally:
         teller.end()
 
@@ -244,7 +244,7 @@ def _taken_at_once(
 
 def _ask(teller: Predictor, rows: list[Row]) -> None:
     names = [name for name in rows[0] if name not in ("id", GROUP)]
-    teller.ask(len(rows), [b"".join([row[name] for row in rows]) for name in names])
+    teller.send_block(len(rows), [b"".join([row[name] for row in rows]) for name in names])
 
 
 def id_text(db: Database, source: RawSource, name: str | None) -> Expression:

@@ -35,7 +35,7 @@ def begin(db: Database, module: str, arguments: ScoreArguments) -> tuple[Catalog
     """Check what needs no other session; the names of the call, resolved."""
     check_transaction(db, module)
     catalog = Catalog(db, module)
-    settings.devices(settings.read(db), arguments.use_gpus)
+    settings.choose_gpus(settings.read(db), arguments.use_gpus)
     model, test = (
         catalog.resolve_input(arguments.model_table, "model"),
         catalog.resolve_input(arguments.test_table, "test"),

@@ -73,8 +73,10 @@ def guessed(
     data = Data(load.training_rows, rows, rows * row, room, ())
     stays = data.bytes <= room and bool(db.platform.trainer_threads(1))
     workers = min(load.workers, len(keys)) if stays else load.workers
-    way = MOP if not stays else WIDE if workers == 1 < host_resources.width(1) else TASK
-    usual = Strategy(way, workers, host_resources.width(workers))
+    way = (
+        MOP if not stays else WIDE if workers == 1 < host_resources.threads_per_trainer(1) else TASK
+    )
+    usual = Strategy(way, workers, host_resources.threads_per_trainer(workers))
     kinds = {kind_of(each) for each in tried}
     goal = Goal(aim.source.quoted, table.target.column.name)
     known = measured(LocalSession(db, **SETTINGS), goal, usual.threads, kinds)

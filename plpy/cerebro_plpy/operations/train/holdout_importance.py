@@ -79,15 +79,17 @@ def _losses(
 ) -> Sequence[tuple[float, ...]]:
     version = made.version
     metric = version.metric if version.metric in METRICS[version.task] else FALLBACKS[version.task]
-    request = request_schema.request(
+    request = request_schema.build_request(
         "permute", {"dataset": DATASET, **question(version, metric), "seconds": seconds}
     )
-    trainer = segment_functions.trainer_spec(gd, version.backend)
+    trainer = segment_functions.find_spec(gd, version.backend)
     return losses(asker(db, gd, version, request, trainer, partial(_bring, gd, rows)), 0, ())
 
 
 def _bring(gd: dict[str, Any], rows: PackedRows) -> None:
-    segment_functions.load_rows(segment_functions.trainer(gd), DATASET, rows.shapes, rows.arrays)
+    segment_functions.load_rows(
+        segment_functions.get_trainer(gd), DATASET, rows.shapes, rows.arrays
+    )
 
 
 def _sample(db: Database, made: Made) -> PackedRows:

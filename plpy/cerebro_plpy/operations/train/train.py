@@ -83,7 +83,7 @@ def train(
     catalog = Catalog(db, MODULE)
     check_transaction(db, MODULE)
     wanted = read_arguments(db, MODULE, arguments)
-    settings.devices(settings.read(db), arguments.use_gpus)
+    settings.choose_gpus(settings.read(db), arguments.use_gpus)
     source = catalog.resolve_input(arguments.source)
     sources = sources_of(catalog, arguments, source, wanted)
     for relation in sources:

@@ -321,7 +321,7 @@ def visit_seconds(aim: Aim, table: RawTable, seconds: float) -> float:
     left = deadline(
         aim.wanted.budget, spent, picks_of(aim, table), table.validation_rows
     ).last_visit
-    return min(left, allowed.max_cpu_seconds / host_resources.cores()) if allowed else left
+    return min(left, allowed.max_cpu_seconds / host_resources.count_cores()) if allowed else left
 
 
 def picks_of(aim: Aim, table: RawTable) -> int:

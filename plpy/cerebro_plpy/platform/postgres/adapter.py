@@ -130,7 +130,9 @@ class Postgres:
 
     def trainer_threads(self, workers: int) -> Mapping[int, int]:
         """Divide the cores of this machine among the trainers."""
-        return {number: host_resources.width(number) for number in range(1, workers + 1)}
+        return {
+            number: host_resources.threads_per_trainer(number) for number in range(1, workers + 1)
+        }
 
     def count_machines(self, db: Caller) -> int:
         """Return 1: all trainers run on this machine."""

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sized
 from typing import Any, NamedTuple
 
-from cerebro_plpy.trainer_client.process.host_resources import described
+from cerebro_plpy.trainer_client.process.host_resources import machine_prefix
 
 SHARDED = "sharded"
 """The form of programs that do not fit into the memory of their trainer."""
@@ -60,7 +60,7 @@ class Timings:
         """How trainers of a framework that timed anything call this machine, those of the last
         version by its name.
         """
-        here = described(framework)
+        here = machine_prefix(framework)
         return max(
             (each.machine for each in self._known if each.machine.startswith(here)), default=here
         )

@@ -371,7 +371,7 @@ class Orchestrator:
     def _hear(self, training: ConfigTraining, epoch: int, found: Mapping[str, Any]) -> bool:
         """Take up what the log has of a configuration after an epoch; whether it goes on."""
         key = training.config.mst_key
-        if lost := responses.lost_by(found):
+        if lost := responses.find_diverged(found):
             self._give_up(
                 key, f"the loss over the {lost} set was {found[lost]['loss']} after epoch {epoch}"
             )

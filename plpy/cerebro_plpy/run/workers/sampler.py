@@ -13,7 +13,7 @@ from cerebro_plpy.configs.prior_trials import PriorTrial, compute_standings
 from cerebro_plpy.configs.search_space.sampler_space import Point, PointSpace
 from cerebro_plpy.scheduling.search.promotion_rules import Trial
 from cerebro_plpy.trainer_client import request_schema, settings
-from cerebro_plpy.trainer_client.connection import Link
+from cerebro_plpy.trainer_client.connection import TrainerConnection
 from cerebro_plpy.trainer_client.settings import Settings, TrainerOptions
 
 Suggest = Callable[[Sequence[Mapping[str, Any]], int], Sequence[Point]]
@@ -40,14 +40,16 @@ class Sampler(AbstractContextManager["Sampler"]):
         self._spec = settings.trainer_spec(chosen, TrainerOptions(framework="none"))
         self._check = check
         self._request = {"space": space.describe(), "algorithm": algorithm, "seed": seed}
-        self._link: Link | None = None
+        self._link: TrainerConnection | None = None
 
     def suggest(self, trials: Sequence[Mapping[str, Any]], count: int) -> Sequence[Point]:
         """At most so many points that none of the trials had; see `told` and `beside`."""
-        if self._link is None or not self._link.alive():
-            self._link = Link(self._spec, self._check)
-        request = request_schema.request("suggest", self._request, trials=list(trials), count=count)
-        points: list[Point] = self._link.ask(request)["points"]
+        if self._link is None or not self._link.is_alive():
+            self._link = TrainerConnection(self._spec, self._check)
+        request = request_schema.build_request(
+            "suggest", self._request, trials=list(trials), count=count
+        )
+        points: list[Point] = self._link.call(request)["points"]
         return points
 
     def __exit__(self, *error: Any) -> None:

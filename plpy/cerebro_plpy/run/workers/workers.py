@@ -72,7 +72,7 @@ def trainers_of(
     started = []
     for number in sorted(hosts):
         host = hosts[number]
-        gpu = settings.device_of(gpus, before[host])
+        gpu = settings.assign_gpu(gpus, before[host])
         started.append(settings.TrainerOptions(trainers=sharing[host], gpu=gpu, threads=threads))
         before[host] += 1
     return started
@@ -144,7 +144,9 @@ def crew_for(workplace: CallContext, framework: str, gpu: bool, segments: Sequen
             trainer,
             trainers=asked or platform.scoring_trainers(trainer.trainers, workplace.is_local),
         )
-        for trainer in trainers_of(workplace, numbered, settings.devices(workplace.settings, gpu))
+        for trainer in trainers_of(
+            workplace, numbered, settings.choose_gpus(workplace.settings, gpu)
+        )
     ]
     return Crew(
         workers,

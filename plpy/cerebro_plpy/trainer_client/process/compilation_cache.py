@@ -1,10 +1,9 @@
-"""The folder whose content trainers execute: one where nobody but the server's own system user can
-have put anything.
+"""The folder for compiled code, which trainers execute: only the server's system user may write it.
 
-By default it lies in the home of that user, with a server's name, or among temporary files where
-that home cannot be used; never in the data directory, where base backups would carry code. What is
-not safe is not used. Where an administrator has named a folder that is not, calls are refused;
-where none was named, trainers keep no code, and `cerebro.trainer_report` says why.
+By default it is in the home of that user, one folder per server, or among temporary files if that
+home cannot be used. It is never in the data directory, because base backups would contain code. An
+unsafe folder is not used. If an administrator has named an unsafe folder, calls are refused. If
+the default folder is unsafe, trainers store no code, and `cerebro.trainer_report` shows the reason.
 """
 
 from __future__ import annotations
@@ -20,29 +19,30 @@ from collections.abc import Callable, Iterator
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import dataclass
 
-LEAST_FREE = 2 << 30
-"""Bytes of a disk that the default is to share; trainers keep half as many."""
+MIN_FREE_BYTES = 2 << 30
+"""Free space on the disk that the default requires; trainers store half as much."""
 
 
 @dataclass(frozen=True)
 class CodeFolder:
-    """Where trainers keep what they compiled; or why nowhere, unless that is what was wanted."""
+    """The folder where trainers store compiled code."""
 
     path: str | None
-    problem: str | None = None
+    problem: str | None = None  # the reason why there is none, unless the setting is empty
 
 
-def chosen(setting: str | None) -> CodeFolder:
-    """The folder that the setting names, none where it is empty, the usual one where there is no
-    such setting.
+def choose_folder(setting: str | None) -> CodeFolder:
+    """Return the folder that the setting names, or the default folder without a setting.
+
+    An empty setting means no folder.
     """
     if setting is None:
-        return _usual()
-    return CodeFolder(_checked(setting) if setting else None)
+        return _find_default()
+    return CodeFolder(_check_named(setting) if setting else None)
 
 
-def _checked(path: str) -> str:
-    """A folder that an administrator has named."""
+def _check_named(path: str) -> str:
+    """Return a folder that an administrator has named."""
     try:
         if not os.path.isabs(path) or not stat.S_ISDIR(os.lstat(path).st_mode):
             raise _unsuitable(path, "it is no folder by its absolute path")
@@ -65,59 +65,60 @@ def _user() -> str:
         return str(os.geteuid())
 
 
-def _usual() -> CodeFolder:
-    """This server's folder in the first of the usual places that can be used."""
+def _find_default() -> CodeFolder:
+    """Return this server's folder in the first of the default locations that can be used."""
     problems = []
-    for place in PLACES:
+    for find_parent in PARENTS:
         try:
-            return CodeFolder(_of_server(place()))
+            return CodeFolder(_create_folder(find_parent()))
         except OSError as error:
             problems.append(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     return CodeFolder(None, "; ".join(problems))
 
 
-def _in_home() -> str:
-    """Not by HOME, which may be that of whoever started the server."""
+def _parent_in_home() -> str:
+    """Return a folder in the home of the system user.
+
+    The variable HOME is not used: it may be that of the user who started the server.
+    """
     try:
         home = os.path.realpath(pwd.getpwuid(os.geteuid()).pw_dir)
     except KeyError:
         raise _unsuitable(f"system user {os.geteuid()}", "it has no home") from None
-    _check_surroundings(home)
+    _check_ancestors(home)
     cache = os.path.join(home, ".cache")
-    _make(cache)
+    _create(cache)
     return os.path.join(os.path.realpath(cache), "cerebro_db")
 
 
-def _among_temporary_files() -> str:
+def _parent_in_temporary_files() -> str:
     return os.path.join(os.path.realpath(tempfile.gettempdir()), f"cerebro_db-{os.geteuid()}")
 
 
-PLACES: tuple[Callable[[], str], ...] = (_in_home, _among_temporary_files)
-"""Where the servers of a system user have their folders."""
+PARENTS: tuple[Callable[[], str], ...] = (_parent_in_home, _parent_in_temporary_files)
+"""Default locations of the folders of a system user's servers."""
 
 
-def _of_server(place: str) -> str:
-    """The folder there that has the name of this server's data directory, in which its backends
-    work.
-    """
-    data = os.path.realpath(os.curdir)
-    if os.path.commonpath((data, place)) == data:
-        raise _unsuitable(place, "it lies in the data directory")
-    _check_surroundings(os.path.dirname(place))
-    _make(place)
-    _check_private(place)
-    folder = os.path.join(place, data.replace("%", "%25").replace(os.sep, "%2F"))
-    if _make(folder):
-        _sweep(place)
+def _create_folder(parent: str) -> str:
+    """Return the folder of this server, which has the name of its data directory."""
+    data = os.path.realpath(os.curdir)  # a backend's working directory
+    if os.path.commonpath((data, parent)) == data:
+        raise _unsuitable(parent, "it lies in the data directory")
+    _check_ancestors(os.path.dirname(parent))
+    _create(parent)
+    _check_private(parent)
+    folder = os.path.join(parent, data.replace("%", "%25").replace(os.sep, "%2F"))
+    if _create(folder):
+        _remove_stale(parent)
     _check_private(folder)
-    free = os.statvfs(folder)
-    if free.f_bavail * free.f_frsize < LEAST_FREE:
-        raise _unsuitable(folder, f"less than {LEAST_FREE >> 30} GB of its disk are free")
+    disk = os.statvfs(folder)
+    if disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES:
+        raise _unsuitable(folder, f"less than {MIN_FREE_BYTES >> 30} GB of its disk are free")
     return folder
 
 
-def _make(folder: str) -> bool:
-    """Whether there was none."""
+def _create(folder: str) -> bool:
+    """Create a folder; return False if it exists."""
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:
@@ -125,50 +126,47 @@ def _make(folder: str) -> bool:
     return True
 
 
-def _sweep(place: str) -> None:
-    """Remove the folders of servers whose data directory is gone."""
-    for name in os.listdir(place):
+def _remove_stale(parent: str) -> None:
+    """Remove the folders of servers whose data directory does not exist."""
+    for name in os.listdir(parent):
         data = name.replace("%2F", os.sep).replace("%25", "%")
         if os.path.isabs(data) and not os.path.exists(data):
-            shutil.rmtree(os.path.join(place, name), ignore_errors=True)
+            shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
 
 
 def _check_private(path: str) -> None:
-    """Raise unless this is a folder, and no link to one, that only this system user can look into
-    and write to.
-    """
-    facts = os.lstat(path)
-    mode = stat.S_IMODE(facts.st_mode)
-    if not stat.S_ISDIR(facts.st_mode):
+    """Raise unless this is a folder, not a link, that only this system user can read and write."""
+    status = os.lstat(path)
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISDIR(status.st_mode):
         raise _unsuitable(path, "it is no folder")
-    if facts.st_uid != os.geteuid() or mode != 0o700:
-        raise _unsuitable(path, f"it has owner {facts.st_uid} and mode {mode:04o}")
+    if status.st_uid != os.geteuid() or mode != 0o700:
+        raise _unsuitable(path, f"it has owner {status.st_uid} and mode {mode:04o}")
 
 
-def _check_surroundings(folder: str) -> None:
-    """Raise where somebody else could put another folder in place of one in this folder, or of one
-    around it.
-    """
-    for path in _way_to(folder):
-        facts = os.lstat(path)
-        others_write = facts.st_mode & 0o022 and not facts.st_mode & stat.S_ISVTX
-        if not stat.S_ISDIR(facts.st_mode) or others_write or facts.st_uid not in (0, os.geteuid()):
-            mode = stat.S_IMODE(facts.st_mode)
+def _check_ancestors(folder: str) -> None:
+    """Raise if another user could replace an entry of this folder or of its ancestors."""
+    for path in _ancestors(folder):
+        status = os.lstat(path)
+        others_write = status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX
+        is_trusted = status.st_uid in (0, os.geteuid())
+        if not stat.S_ISDIR(status.st_mode) or others_write or not is_trusted:
+            mode = stat.S_IMODE(status.st_mode)
             raise _unsuitable(
-                path, f"others can change it: it has owner {facts.st_uid} and mode {mode:04o}"
+                path, f"others can change it: it has owner {status.st_uid} and mode {mode:04o}"
             )
 
 
-def _way_to(folder: str) -> Iterator[str]:
-    """A folder, and those around it up to the root.
+def _ancestors(folder: str) -> Iterator[str]:
+    """Yield a folder and its ancestors up to the root.
 
-    >>> [*_way_to("/a/b")]
+    >>> [*_ancestors("/a/b")]
     ['/a/b', '/a', '/']
     """
     yield folder
-    while (around := os.path.dirname(folder)) != folder:
-        yield (folder := around)
+    while (parent := os.path.dirname(folder)) != folder:
+        yield (folder := parent)
 
 
-def _unsuitable(path: str, why: str) -> OSError:
-    return OSError(errno.EPERM, why, path)
+def _unsuitable(path: str, reason: str) -> OSError:
+    return OSError(errno.EPERM, reason, path)

@@ -1,7 +1,6 @@
-"""The processor time of a trainer, by the clock that the kernel keeps of any process: that of all
-its threads.
+"""CPU time and memory of a trainer, read from the kernel for all its threads.
 
-Nothing is asked of the trainer, so that what it did before it failed, or was ended, is known too.
+The trainer does not take part: its usage is known even if it failed or was killed.
 """
 
 from __future__ import annotations
@@ -10,82 +9,89 @@ import os
 import re
 import time
 
-TICKS = os.sysconf("SC_CLK_TCK")  # in a second
-PAUSE_SECONDS = 0.1  # between two looks at its memory
-# of the clocks of a process that of its time in user and in kernel mode together (CPUCLOCK_SCHED)
-BOTH = 2
+TICKS = os.sysconf("SC_CLK_TCK")  # per second
+PAUSE_SECONDS = 0.1  # between two readings of its memory
+CPUCLOCK_SCHED = 2  # the clock of user and kernel mode together
 
 
 def read_seconds(pid: int) -> float | None:
-    """Processor seconds of a process since it began; None where it is gone."""
+    """Return the CPU seconds of a process since its start; None if it has ended."""
+    clock_id = (~pid << 3) | CPUCLOCK_SCHED  # as clock_getcpuclockid(3) builds it
     try:
-        return time.clock_gettime(
-            (~pid << 3) | BOTH
-        )  # the number that clock_getcpuclockid makes of a process
+        return time.clock_gettime(clock_id)
     except OSError:
         return None
 
 
-def memory(pid: int) -> tuple[int, int]:
-    """Resident bytes of a process, the most that they were and those of now; 0 where it is gone."""
+def read_memory(pid: int) -> tuple[int, int]:
+    """Return the peak and the current resident bytes of a process; 0 if it has ended."""
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as status:
-            found = dict(re.findall(r"^(VmHWM|VmRSS):\s+(\d+) kB$", status.read(), re.MULTILINE))
+            sizes = dict(re.findall(r"^(VmHWM|VmRSS):\s+(\d+) kB$", status.read(), re.MULTILINE))
     except OSError:
         return 0, 0
-    return int(found.get("VmHWM", 0)) << 10, int(found.get("VmRSS", 0)) << 10
+    return int(sizes.get("VmHWM", 0)) << 10, int(sizes.get("VmRSS", 0)) << 10
 
 
-def _began(pid: int) -> float:
-    """When a process began, in seconds since the machine did."""
+def _read_start(pid: int) -> float:
+    """Return the start of a process in seconds since the boot of the machine."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
         return float(stat.read().rpartition(")")[2].split()[19]) / TICKS
 
 
 class Clock:
-    """That of one trainer, which may have worked for others before it came to this session."""
+    """The usage of one trainer in this session; it may have worked for other sessions before."""
 
     def __init__(self) -> None:
-        self._made = time.clock_gettime(time.CLOCK_BOOTTIME)
-        self._pid, self._ended = 0, False
-        self._told = self._seen = 0.0
-        self._before = 0  # the most bytes that it had when others had it
-        self._peak: tuple[float, int] | None = None
+        self._created = time.clock_gettime(time.CLOCK_BOOTTIME)
+        self._pid = 0
+        self._has_ended = False
+        self._taken = 0.0  # CPU seconds that were returned, or used by other sessions
+        self._seconds = 0.0  # CPU seconds at the last reading
+        self._earlier_peak = 0  # bytes in other sessions
+        self._peak: tuple[float, int] | None = None  # time of the reading and bytes
 
     def look(self, pid: int) -> None:
-        """See what it has used by now; it may be gone when somebody wants to know."""
-        used = read_seconds(pid) if pid and not self._ended else None
-        if used is None:
+        """Read the clock of the trainer, which may have ended when its usage is needed."""
+        seconds = read_seconds(pid) if pid and not self._has_ended else None
+        if seconds is None:
             return
         if not self._pid:
-            self._begin(pid, used)
-        self._seen = used
+            self._begin(pid, seconds)
+        self._seconds = seconds
 
-    def _begin(self, pid: int, used: float) -> None:
+    def _begin(self, pid: int, seconds: float) -> None:
         self._pid = pid
         try:
-            kept = _began(pid) < self._made - 1 / TICKS
+            is_reused = _read_start(pid) < self._created - 1 / TICKS
         except OSError:
             return  # it has just ended
-        if kept:
-            self._told, self._before = used, memory(pid)[0]
+        if is_reused:
+            self._taken = seconds
+            self._earlier_peak, _ = read_memory(pid)
 
-    def taken(self) -> float:
-        """Seconds that it has used since they were taken last."""
+    def take_seconds(self) -> float:
+        """Return the CPU seconds since the last call."""
         self.look(self._pid)
-        used, self._told = self._seen - self._told, self._seen
-        return max(0.0, used)
+        seconds = self._seconds - self._taken
+        self._taken = self._seconds
+        return max(0.0, seconds)
 
-    def peak(self) -> int:
-        """The most bytes that it had in this session, as of a tenth of a second ago, and as far as
-        that is known: what it has now, where it had more for others."""
-        moment = time.monotonic()
-        if self._peak is None or moment - self._peak[0] > PAUSE_SECONDS:
-            most, now = memory(self._pid) if self._pid and not self._ended else (0, 0)
-            self._peak = moment, most if most > self._before else now
+    def read_peak(self) -> int:
+        """Return the peak of the trainer's bytes in this session, at most 0.1 seconds old.
+
+        If the peak was reached in an earlier session, return the current bytes.
+        """
+        now = time.monotonic()
+        if self._peak is None or now - self._peak[0] > PAUSE_SECONDS:
+            peak = 0
+            current = 0
+            if self._pid and not self._has_ended:
+                peak, current = read_memory(self._pid)
+            self._peak = (now, peak if peak > self._earlier_peak else current)
         return self._peak[1]
 
     def stop(self) -> None:
-        """It is about to end: its number may be that of another process after that."""
+        """Stop reading: the trainer is about to end, and its number may be reused."""
         self.look(self._pid)
-        self._ended = True
+        self._has_ended = True

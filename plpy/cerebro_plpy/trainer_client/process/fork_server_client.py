@@ -1,9 +1,9 @@
-"""Asks a nursery for trainers, and starts one where there is none: `cerebro_trainer.fork_server` is
-the other end.
+"""Requests of trainers from a fork server, which is started if there is none.
 
-A nursery belongs to one start of one server, and to one framework of one environment as it is now:
-whatever changes leads to another address. Wherever anything is doubtful, a trainer is executed
-instead, which takes seconds longer: also where the nursery was stopped, and so does not answer.
+`cerebro_trainer.fork_server` is the other end. A fork server belongs to one start of a database
+server, and to one framework in the current state of its environment: any change results in another
+address. In case of doubt a trainer is executed instead, which takes seconds longer; for instance if
+the fork server does not answer because it was stopped.
 """
 
 from __future__ import annotations
@@ -20,47 +20,65 @@ from glob import escape, glob
 
 from cerebro_plpy.records import asdict
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
-from cerebro_plpy.trainer_client.process.trainer_process import Forked, Request, Starting, peer
+from cerebro_plpy.trainer_client.process.trainer_process import (
+    ForkedTrainer,
+    ForkRequest,
+    StartingServer,
+    read_peer,
+)
 
 CONNECT_SECONDS = 1.0
-_barren: set[str] = set()
-"""Addresses whose nurseries failed a trainer of this backend: none is started there again."""
+_excluded: set[str] = set()
+"""Addresses of fork servers that failed a trainer of this backend: none is started there again."""
 
 
 def fork(
-    spec: TrainerSpec, home: str, descriptors: Sequence[int], who: str | None = None
-) -> Forked | None:
-    """A trainer with these descriptors (its socket, its pulse, what keeps its folder, and where its
-    messages go).
+    spec: TrainerSpec, home: str, descriptors: Sequence[int], roles: str | None = None
+) -> ForkedTrainer | None:
+    """Return a trainer from a fork server, or None if it must be executed.
 
-    It may be one that another session of the same caller (`who`) has left, and be left to such a
-    one; None: to nobody. None where it has to be executed: no nursery is wanted or can be had, or
-    it is to use a GPU.
+    A trainer with a GPU is always executed.
+
+    Args:
+        home: the trainer's folder.
+        descriptors: its socket, its heartbeat, the pipe of its folder, and its output.
+        roles: identifies sessions of the same caller, whose idle trainers may be reused; None
+            disables reuse.
     """
-    if not spec.nursery_seconds or spec.on_gpu:
+    if not spec.nursery_seconds or spec.uses_gpu:
         return None
     with suppress(OSError):
-        where = address(spec)
-        if where in _barren:
+        address = server_address(spec)
+        if address in _excluded:
             return None
-        nursery = _connected(where) or Starting(_start(spec, where), partial(_connected, where))
-        cache = spec.compilation_cache
-        key = None if who is None else json.dumps([who, asdict(spec)])
-        words = {"parent": os.getpid(), "home": home, "threads": spec.threads, "cache": cache}
-        words |= {"memory": spec.memory_bytes, "key": key}
-        return Forked(nursery, Request(json.dumps(words).encode(), descriptors))
+        server = _connect(address)
+        key = None if roles is None else json.dumps([roles, asdict(spec)])
+        fields = {
+            "parent": os.getpid(),
+            "home": home,
+            "threads": spec.threads,
+            "cache": spec.compilation_cache,
+            "memory": spec.memory_bytes,
+            "key": key,
+        }
+        request = ForkRequest(json.dumps(fields).encode(), descriptors)
+        if server is not None:
+            return ForkedTrainer(server, request)
+        starting = StartingServer(_start(spec, address), partial(_connect, address))
+        return ForkedTrainer(starting, request)
     return None
 
 
-def give_up(spec: TrainerSpec) -> None:
-    """Ask this nursery for no trainer any more."""
+def exclude(spec: TrainerSpec) -> None:
+    """Request no further trainer from this fork server."""
     with suppress(OSError):
-        _barren.add(address(spec))
+        _excluded.add(server_address(spec))
 
 
-def address(spec: TrainerSpec) -> str:
-    """Where it listens, in the abstract namespace: who differs in anything that its trainers depend
-    on has another.
+def server_address(spec: TrainerSpec) -> str:
+    """Return the address of a fork server in the abstract namespace.
+
+    It contains a digest of everything that its trainers depend on.
     """
     server = os.getppid()
     parts = [
@@ -68,60 +86,50 @@ def address(spec: TrainerSpec) -> str:
         spec.python,
         spec.framework,
         str(server),
-        _started_at(server),
-        *_installed(spec.python),
+        _read_start(server),
+        *_installation_times(spec.python),
+        *map(str, spec.cores),
     ]
-    parts += map(str, spec.cores)
     return f"cerebro_nursery-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]}"
 
 
-def _started_at(process: int) -> str:
+def _read_start(process: int) -> str:
     with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as stat:
         return stat.read().rpartition(")")[2].split()[19]
 
 
-def _installed(python: str) -> list[str]:
-    """When anything was last installed for an interpreter, and when the interpreter itself was."""
-    folders = sorted(
-        glob(
-            os.path.join(
-                escape(os.path.dirname(os.path.dirname(python))), "lib/python3*/*-packages"
-            )
-        )
-    )
+def _installation_times(python: str) -> list[str]:
+    """Return when an interpreter and its packages were last changed."""
+    prefix = escape(os.path.dirname(os.path.dirname(python)))
+    folders = sorted(glob(os.path.join(prefix, "lib/python3*/*-packages")))
     return [f"{path} {os.stat(path).st_mtime_ns}" for path in (python, *folders)]
 
 
-def _connected(where: str) -> socket.socket | None:
-    """A connection to who listens there, if it is a process of the server's own user."""
+def _connect(address: str) -> socket.socket | None:
+    """Return a connection to a process of the server's own user that listens at an address."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    connection.settimeout(CONNECT_SECONDS)  # as many wait as may
+    connection.settimeout(CONNECT_SECONDS)  # connecting blocks while the backlog is full
     try:
-        connection.connect(f"\0{where}")
+        connection.connect(f"\0{address}")
     except OSError as error:
         connection.close()
         if isinstance(error, ConnectionRefusedError):
             return None
         raise
-    if peer(connection).user != os.getuid():
+    if read_peer(connection).user != os.getuid():
         connection.close()
         return None
     connection.setblocking(False)
     return connection
 
 
-def _start(spec: TrainerSpec, where: str) -> subprocess.Popen[bytes]:
-    """Start a nursery; it listens when this process has ended, and imports its framework then."""
-    command = [
-        spec.python,
-        "-I",
-        "-m",
-        "cerebro_trainer.fork_server",
-        "--address",
-        where,
-        "--server",
-        str(os.getppid()),
-    ]
+def _start(spec: TrainerSpec, address: str) -> subprocess.Popen[bytes]:
+    """Start a fork server.
+
+    It listens when the returned process has ended, and imports its framework afterwards.
+    """
+    command = [spec.python, "-I", "-m", "cerebro_trainer.fork_server"]
+    command += ["--address", address, "--server", str(os.getppid())]
     command += ["--framework", spec.framework, "--seconds", str(spec.nursery_seconds)]
     command += ["--cores", *map(str, spec.cores)]
     return subprocess.Popen(

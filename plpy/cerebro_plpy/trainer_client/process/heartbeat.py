@@ -1,9 +1,8 @@
-"""Whether a trainer is alive: one byte of memory that both ends share, which it changes each
-second.
+"""The heartbeat of a trainer: a byte of shared memory that the trainer changes each second.
 
-A trainer may compute for hours without an answer, and so no time of waiting says that it hangs.
-That it was stopped, or stands still, shows in this byte: `cerebro_trainer.wire.heartbeat` is the
-other end.
+A trainer may compute for hours without an answer, so that a timeout cannot detect a hang. The byte
+does not change if the trainer was stopped or hangs. `cerebro_trainer.wire.heartbeat` is the other
+end.
 """
 
 from __future__ import annotations
@@ -15,35 +14,42 @@ import time
 from cerebro_plpy.errors import TrainerFailure
 from cerebro_plpy.trainer_client.process.standstill import is_stopped
 
-PAUSE_SECONDS = 0.5  # between two looks
+PAUSE_SECONDS = 0.5  # between two checks
 SILENT_SECONDS = 60.0
-# It loads its framework without letting go of the interpreter, from a disk that may be slow.
+# While a trainer loads its framework, perhaps from a slow disk, it may hold the interpreter's lock.
 STARTING_SECONDS = 600.0
 
 
-class Pulse:
-    """The byte as the backend sees it. `descriptor` is for the trainer, and closed once that has
-    it.
+class Heartbeat:
+    """The byte in the backend.
+
+    Attributes:
+        descriptor: the shared memory, to be passed to the trainer and then closed.
     """
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create("cerebro_pulse")
         os.ftruncate(self.descriptor, mmap.PAGESIZE)
         self._page = mmap.mmap(self.descriptor, mmap.PAGESIZE)
-        self._beat, self._silent, self._looked = 0, 0, time.monotonic()
+        self._beat = 0
+        self._silent_checks = 0
+        self._last_check = time.monotonic()
 
-    def look(self, pid: int, *, starting: bool) -> None:
-        """Raise an error where the byte has not changed for too long.
+    def check(self, pid: int, *, is_starting: bool) -> None:
+        """Raise an error if the byte has not changed for too long.
 
-        What counts are looks: while a machine or a container is stopped as a whole, nobody looks.
+        The number of checks counts, not the time: while a whole machine or container is stopped,
+        nothing is checked.
         """
         now = time.monotonic()
-        if now - self._looked < PAUSE_SECONDS:
+        if now - self._last_check < PAUSE_SECONDS:
             return
-        self._looked, before, self._beat = now, self._beat, self._page[0]
-        self._silent = 0 if self._beat != before else self._silent + 1
-        limit = STARTING_SECONDS if starting and not is_stopped(pid) else SILENT_SECONDS
-        if self._silent * PAUSE_SECONDS >= limit:
+        self._last_check = now
+        beat = self._page[0]
+        self._silent_checks = 0 if beat != self._beat else self._silent_checks + 1
+        self._beat = beat
+        limit = STARTING_SECONDS if is_starting and not is_stopped(pid) else SILENT_SECONDS
+        if self._silent_checks * PAUSE_SECONDS >= limit:
             raise TrainerFailure(
                 f"the trainer (process {pid}) gave no sign of life for {limit:.0f} seconds and was "
                 "ended",
@@ -51,5 +57,5 @@ class Pulse:
             )
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._page.close()

@@ -1,6 +1,4 @@
-"""How a trainer is started: which program, with what arguments, and an environment with nothing
-else in it.
-"""
+"""The program, arguments and minimal environment of a trainer."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from cerebro_plpy.trainer_client.process import host_resources
 
 @dataclass(frozen=True)
 class TrainerSpec:
-    """How a trainer is started; two equal specs can share one."""
+    """All that determines how a trainer is started; equal specs can share a trainer."""
 
     python: str
     framework: str = "tensorflow"
@@ -21,48 +19,32 @@ class TrainerSpec:
     gpu: str = host_resources.NO_GPU
     memory_bytes: int = 0
     compilation_cache: str | None = None
-    nursery_seconds: int = 0
-    """How long a process stays that forks trainers like this one; 0 where each is executed."""
-    kept: bool = True
-    """Whether it may serve other sessions of the same roles before and after this one."""
-    cores: tuple[int, ...] = ()
-    """The processors that it keeps to, by their numbers; none: those of the session that starts it.
-    """
+    nursery_seconds: int = 0  # idle time of the fork server; 0: execute each trainer
+    is_reusable: bool = True  # it may serve other sessions of the same roles
+    cores: tuple[int, ...] = ()  # cores that it uses; those of the starting session if empty
 
     @property
-    def on_gpu(self) -> bool:
-        """Whether it has a GPU."""
+    def uses_gpu(self) -> bool:
+        """True if it uses a GPU."""
         return self.gpu != host_resources.NO_GPU
 
-    def command(self, socket: int, pulse: int) -> list[str]:
-        """The command line of a trainer that has its end of the socket pair, and its pulse, as
-        these descriptors.
+    def command(self, socket: int, heartbeat: int) -> list[str]:
+        """Return the command line of a trainer.
+
+        Args:
+            socket: descriptor of its end of the socket pair.
+            heartbeat: descriptor of its heartbeat.
         """
-        command = [
-            self.python,
-            "-I",
-            "-m",
-            "cerebro_trainer",
-            "--fd",
-            str(socket),
-            "--parent",
-            str(os.getpid()),
-        ]
-        command += [
-            "--pulse",
-            str(pulse),
-            "--framework",
-            self.framework,
-            "--threads",
-            str(self.threads),
-        ]
+        command = [self.python, "-I", "-m", "cerebro_trainer"]
+        command += ["--fd", str(socket), "--parent", str(os.getpid()), "--pulse", str(heartbeat)]
+        command += ["--framework", self.framework, "--threads", str(self.threads)]
         command += ["--memory", str(self.memory_bytes), "--cores", *map(str, self.cores)]
         if self.compilation_cache:
             command += ["--compilation-cache", self.compilation_cache]
         return command
 
     def environment(self, home: str) -> dict[str, str]:
-        """The environment of a trainer that works in this folder."""
+        """Return the environment variables of a trainer that works in a folder."""
         return {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
@@ -71,32 +53,32 @@ class TrainerSpec:
             "KERAS_HOME": home,
             "KERAS_BACKEND": self.framework,
             "TF_CPP_MIN_LOG_LEVEL": "2",
-            # a process with threads cannot be forked, and both are to give the same bits
+            # A process with threads cannot be forked; executed trainers must compute the same bits.
             "OPENBLAS_NUM_THREADS": "1",
             "CUDA_VISIBLE_DEVICES": self.gpu,
         }
 
 
-def environment(framework: str) -> str:
-    """Where trainers of a framework can run, as messages say it."""
+def describe_environment(framework: str) -> str:
+    """Return a description of the environment that trainers of a framework need, for messages."""
     extra = "tensorflow" if framework == "none" else framework
     return f"an environment that has cerebro_db, by pip install '.[{extra}]' in its clone"
 
 
-def not_executable(spec: TrainerSpec, error: OSError) -> ObjectNotReady:
-    """The error for an interpreter that the system cannot execute."""
+def start_error(spec: TrainerSpec, error: OSError) -> ObjectNotReady:
+    """Return the error for an interpreter that the system cannot execute."""
     return ObjectNotReady(
         f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
         hint="Set trainer_python in cerebro.setting to the Python of "
-        f"{environment(spec.framework)}.",
+        f"{describe_environment(spec.framework)}.",
     )
 
 
-def gave_up(spec: TrainerSpec, status: int, said: str) -> ObjectNotReady:
-    """The error for a trainer that ended by itself before it had started."""
+def early_exit_error(spec: TrainerSpec, status: int, messages: str) -> ObjectNotReady:
+    """Return the error for a trainer that exited before it had started."""
     return ObjectNotReady(
         f"the trainer could not start: {spec.python} ended with exit status {status}",
-        detail=said or None,
+        detail=messages or None,
         hint="trainer_python in cerebro.setting names the interpreter; expected that of"
-        f" {environment(spec.framework)}. cerebro-db check tells more.",
+        f" {describe_environment(spec.framework)}. cerebro-db check tells more.",
     )

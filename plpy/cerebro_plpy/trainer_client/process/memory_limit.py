@@ -1,5 +1,7 @@
-"""A trainer's limit of memory, kept here because a kernel that has to choose may end the whole
-server; and its clock, which is looked at meanwhile."""
+"""The memory limit of a trainer, and its clock, which are checked in the same wait loop.
+
+The limit is enforced here, because a kernel that runs out of memory may end the whole server.
+"""
 
 from __future__ import annotations
 
@@ -9,57 +11,58 @@ from cerebro_plpy.errors import ConfigurationLimit, OutOfMemory
 from cerebro_plpy.trainer_client.process.cpu_clock import Clock
 from cerebro_plpy.trainer_client.process.host_resources import used_bytes
 
-PAUSE_SECONDS = 0.5  # between two looks
-SETTLE_SECONDS = 0.05  # longer than a process shares its memory with one that it starts
+PAUSE_SECONDS = 0.5  # between two checks
+SETTLE_SECONDS = 0.05  # longer than a process shares its memory with a child that it starts
 
 
-class Watch:
-    """Looks at a process now and then, from the wait loop of its backend."""
+class MemoryWatch:
+    """Periodic checks of a trainer's memory, from the wait loop of its backend.
+
+    Args:
+        limit: in bytes; 0 means no limit.
+    """
 
     def __init__(self, limit: int) -> None:
-        """`limit` is in bytes; 0 means none."""
         self._limit = limit
-        self._looked = time.monotonic()
-        self._room: tuple[float, int] | None = None
+        self._last_check = time.monotonic()
+        self._free: tuple[float, int] | None = None  # time of the reading and bytes
         self.clock = Clock()
 
-    def begun(self, pid: int) -> None:
-        """Raise an error where a process holds more than the limit before it has a model, however
-        fast it started.
-        """
+    def check_start(self, pid: int) -> None:
+        """Raise an error if a trainer that has just started exceeds the limit without a model."""
         self.clock.look(pid)
         if self._limit:
-            check(pid, self._limit, starting=True)
+            check_limit(pid, self._limit, is_starting=True)
 
-    def look(self, pid: int, *, starting: bool) -> None:
-        """Raise an error where a process holds more than the limit; while it starts, no model is
-        the reason.
+    def look(self, pid: int, *, is_starting: bool) -> None:
+        """Read the clock, and raise an error if the trainer exceeds the limit.
+
+        Args:
+            is_starting: a model cannot be the reason.
         """
         self.clock.look(pid)
         now = time.monotonic()
-        if self._limit and now - self._looked >= PAUSE_SECONDS:
-            self._looked = now
-            check(pid, self._limit, starting=starting)
+        if self._limit and now - self._last_check >= PAUSE_SECONDS:
+            self._last_check = now
+            check_limit(pid, self._limit, is_starting=is_starting)
 
-    def room(self, pid: int) -> int | None:
-        """How many bytes its limit leaves a process, as of some tenths of a second ago; None: there
-        is no limit.
-        """
+    def read_free_bytes(self, pid: int) -> int | None:
+        """Return the bytes below the limit, at most 0.5 seconds old; None without a limit."""
         if not self._limit:
             return None
         now = time.monotonic()
-        if self._room is None or now - self._room[0] >= PAUSE_SECONDS:
-            self._room = now, self._limit - used_bytes(pid)
-        return self._room[1]
+        if self._free is None or now - self._free[0] >= PAUSE_SECONDS:
+            self._free = (now, self._limit - used_bytes(pid))
+        return self._free[1]
 
 
-def check(pid: int, limit: int, *, starting: bool) -> None:
-    """Raise an error where a process and those that it started hold more than `limit` bytes."""
+def check_limit(pid: int, limit: int, *, is_starting: bool) -> None:
+    """Raise an error if a process and its children use more than `limit` bytes."""
     used = used_bytes(pid)
     if used <= limit:
         return
-    # A process that is being started (vfork) has its parent's memory until its own program runs:
-    # seen twice, it is too.
+    # A process that is being started (vfork) shares its parent's memory until its own program runs,
+    # and is then counted twice.
     time.sleep(SETTLE_SECONDS)
     used = min(used, used_bytes(pid))
     if used <= limit:
@@ -67,9 +70,9 @@ def check(pid: int, limit: int, *, starting: bool) -> None:
     message = (
         f"the trainer used {used >> 20} MB of memory and was ended; its limit is {limit >> 20} MB"
     )
-    raising = "ask the administrator to raise trainer_memory_mb in cerebro.setting"
-    if starting:
+    remedy = "ask the administrator to raise trainer_memory_mb in cerebro.setting"
+    if is_starting:
         raise ConfigurationLimit(
-            f"while it started, {message}", hint=f"Use fewer workers, or {raising}."
+            f"while it started, {message}", hint=f"Use fewer workers, or {remedy}."
         )
-    raise OutOfMemory(message, hint=f"Use smaller batches or models, or {raising}.")
+    raise OutOfMemory(message, hint=f"Use smaller batches or models, or {remedy}.")

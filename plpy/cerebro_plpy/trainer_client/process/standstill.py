@@ -1,5 +1,6 @@
-"""Whether a process that a backend waits for stands still: a signal has stopped it, or it sleeps
-and does not wake.
+"""Detection of a process that a backend waits for and that makes no progress.
+
+A signal may have stopped the process, or it may sleep forever.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ import time
 from cerebro_plpy.trainer_client.process import cpu_clock
 
 PAUSE_SECONDS = 0.5
-"""Between two looks."""
+"""Between two checks."""
 STOPPED_SECONDS = 5.0
 ASLEEP_SECONDS = 30.0
-"""Longer than a process waits for anything but its disk while it imports a framework."""
+"""Longer than a process that imports a framework waits for anything but its disk."""
 STOPPED = ("T", "t")
 ASLEEP = "S"
-"""States of a process in /proc. One that waits for its disk has another."""
+"""States of a process in /proc; a process that waits for its disk has another state."""
 
 
-def state(pid: int) -> str | None:
+def read_state(pid: int) -> str | None:
     """Return the letter of the state of a process; None if the process has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
@@ -29,39 +30,39 @@ def state(pid: int) -> str | None:
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether a signal has stopped a process."""
-    return state(pid) in STOPPED
+    """Return True if a signal has stopped a process."""
+    return read_state(pid) in STOPPED
 
 
-def patience(letter: str | None) -> float:
-    """Return for how many seconds a process may be in a state without having the processor."""
-    if letter in STOPPED:
+def max_idle_seconds(state: str | None) -> float:
+    """Return how long a process may be in a state without using CPU time."""
+    if state in STOPPED:
         return STOPPED_SECONDS
-    return ASLEEP_SECONDS if letter == ASLEEP else math.inf
+    return ASLEEP_SECONDS if state == ASLEEP else math.inf
 
 
 class Standstill:
-    """A process as somebody sees it who waits for it.
+    """Detects that a process makes no progress.
 
-    Looks count, and not the time: while a machine is stopped as a whole, nobody looks.
+    The number of checks counts, not the time: while a whole machine is stopped, nothing is checked.
     """
 
     def __init__(self) -> None:
-        self._looked = time.monotonic()
-        self._seen: tuple[int, float | None] | None = None
-        self._looks = 0
+        self._last_check = time.monotonic()
+        self._progress: tuple[int, float | None] | None = None  # process and its CPU seconds
+        self._idle_checks = 0
 
-    def look(self, pid: int) -> bool:
-        """Return whether the process has done nothing for too long."""
+    def has_stalled(self, pid: int) -> bool:
+        """Return True if the process has made no progress for too long."""
         now = time.monotonic()
-        if now - self._looked < PAUSE_SECONDS:
+        if now - self._last_check < PAUSE_SECONDS:
             return False
-        self._looked = now
-        seen = (pid, cpu_clock.read_seconds(pid))
-        limit = patience(state(pid))
-        if seen == self._seen and limit < math.inf:
-            self._looks += 1
+        self._last_check = now
+        progress = (pid, cpu_clock.read_seconds(pid))
+        limit = max_idle_seconds(read_state(pid))
+        if progress == self._progress and limit < math.inf:
+            self._idle_checks += 1
         else:
-            self._looks = 0
-        self._seen = seen
-        return self._looks * PAUSE_SECONDS >= limit
+            self._idle_checks = 0
+        self._progress = progress
+        return self._idle_checks * PAUSE_SECONDS >= limit

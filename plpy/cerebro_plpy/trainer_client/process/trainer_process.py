@@ -1,6 +1,4 @@
-"""The process of a trainer as its backend sees it, executed by the backend or forked by a
-nursery.
-"""
+"""The process of a trainer, executed by its backend or forked by a fork server."""
 
 from __future__ import annotations
 
@@ -20,78 +18,84 @@ from cerebro_plpy.trainer_client.process.standstill import Standstill
 
 CREDENTIALS = struct.Struct("3i")
 """Process id, user and group of a peer."""
-TOLD_BYTES = 4096
+MESSAGE_BYTES = 4096
 END_SECONDS = 2.0
 LOST = -1
-"""The exit status of a trainer whose nursery is gone, so that nobody can say how it ended; like
-that of a signal.
-"""
+"""The exit status, like that of a signal, of a trainer whose fork server has ended."""
 
 
 class Peer(NamedTuple):
-    """The process that listens at the other end of a connection, and its user."""
+    """The process that listens at the other end of a connection."""
 
     pid: int
     user: int
 
 
-def peer(connection: socket.socket) -> Peer:
-    """Return who listened when a connection was made."""
-    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-    return Peer(*CREDENTIALS.unpack(found)[:2])
+def read_peer(connection: socket.socket) -> Peer:
+    """Return the process that listened when a connection was made."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    pid, user, _ = CREDENTIALS.unpack(credentials)
+    return Peer(pid, user)
 
 
-class Request(NamedTuple):
-    """What a nursery is asked for: the words, and the descriptors that go with them."""
+class ForkRequest(NamedTuple):
+    """A request to a fork server."""
 
-    words: bytes
+    message: bytes
     descriptors: Sequence[int]
 
 
-class Starting(NamedTuple):
-    """A nursery that is just being started: it can be reached when the process that starts it has
-    ended.
-    """
+class StartingServer(NamedTuple):
+    """A fork server that is being started."""
 
-    process: subprocess.Popen[bytes]
-    dial: Callable[[], socket.socket | None]
+    process: subprocess.Popen[bytes]  # ends when the fork server can be reached
+    connect: Callable[[], socket.socket | None]
 
 
-class Child(Protocol):
+class TrainerProcess(Protocol):
     """A process that is a trainer, or becomes one."""
 
-    pid: int
+    pid: int  # 0 until it exists
 
-    def begun(self, milliseconds: int) -> bool:
-        """Whether it exists, within a time of waiting; an OSError where it never will."""
+    def has_started(self, milliseconds: int) -> bool:
+        """Wait for some time until it exists; return False if it does not.
+
+        Raises:
+            OSError: it will never exist.
+        """
         ...
 
     def wait(self, seconds: float) -> int | None:
-        """Its exit status; None where it has not ended in that time."""
+        """Return its exit status; None if it does not end in time."""
         ...
 
-    def rest(self, seconds: int | None) -> bool:
-        """For so long it may be kept for another session if this one ends now; None: it ends with
-        this one.
+    def park(self, seconds: int | None) -> bool:
+        """Allow it to serve another session of its caller if this session ends in this time.
 
-        False where nobody could be told.
+        Args:
+            seconds: None: it ends with this session.
+
+        Returns:
+            False if the fork server cannot be reached.
         """
         ...
 
     def end(self) -> int:
-        """End it at once, with what it started; its exit status."""
+        """Kill it and its children; return its exit status."""
         ...
 
 
-class Executed:
-    """A child of the backend's own."""
+class ExecutedTrainer:
+    """A child process of the backend.
+
+    Args:
+        descriptors: its socket, its heartbeat and the pipe of its folder.
+        output: descriptor for its messages.
+    """
 
     def __init__(
-        self, spec: TrainerSpec, home: str, descriptors: tuple[int, int, int], said: int
+        self, spec: TrainerSpec, home: str, descriptors: tuple[int, int, int], output: int
     ) -> None:
-        """`descriptors` are its socket, its pulse and what keeps its folder; what it says goes to
-        `said`.
-        """
         self._process = subprocess.Popen(
             spec.command(*descriptors[:2]),
             env=spec.environment(home),
@@ -99,12 +103,12 @@ class Executed:
             pass_fds=descriptors,
             start_new_session=True,
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
         )
         self.pid = self._process.pid
 
-    def begun(self, milliseconds: int) -> bool:
+    def has_started(self, milliseconds: int) -> bool:
         return True
 
     def wait(self, seconds: float) -> int | None:
@@ -112,58 +116,62 @@ class Executed:
             return self._process.wait(seconds)
         return None
 
-    def rest(self, seconds: int | None) -> bool:
-        return True  # it is the backend's own, and ends with it
+    def park(self, seconds: int | None) -> bool:
+        return True  # as a child of the backend it ends with the session
 
     def end(self) -> int:
-        if self._process.poll() is None:  # else its number may be another's
+        if self._process.poll() is None:  # else its number may be reused
             os.killpg(self.pid, signal.SIGKILL)
         return self._process.wait()
 
 
-class Forked:
-    """A child of a nursery, by a connection that lives as long as it does."""
+class ForkedTrainer:
+    """A child process of a fork server, with a connection that exists as long as the process.
 
-    def __init__(self, nursery: socket.socket | Starting, request: Request) -> None:
-        """The request is sent when the nursery is ready: until then nothing of this trainer is out
-        of hand.
-        """
+    The request is sent when the fork server is ready; until then no descriptor is passed on.
+    """
+
+    def __init__(self, server: socket.socket | StartingServer, request: ForkRequest) -> None:
         self.pid = 0
-        self._starting = nursery if isinstance(nursery, Starting) else None
-        self._connection = None if isinstance(nursery, Starting) else nursery
-        self._nursery = 0
+        self._starting = server if isinstance(server, StartingServer) else None
+        self._connection = None if isinstance(server, StartingServer) else server
+        self._server_pid = 0
         self._status: int | None = None
-        self._words = request.words
-        self._passed = [os.dup(each) for each in request.descriptors]
+        self._message = request.message
+        self._descriptors = [os.dup(descriptor) for descriptor in request.descriptors]
         self._standstill = Standstill()
 
-    def begun(self, milliseconds: int) -> bool:
+    def has_started(self, milliseconds: int) -> bool:
         if self._starting is not None:
             self._connect(self._starting, milliseconds)
         elif not self.pid:
-            self._listen(milliseconds)
-        if not self.pid and self._status is not None:
+            self._receive(milliseconds)
+        if self.pid:
+            return True
+        if self._status is not None:
             raise ConnectionResetError("the nursery has forked no trainer")
-        if not self.pid and self._standstill.look(self._awaited()):
+        if self._standstill.has_stalled(self._acting_process()):
             raise TimeoutError("the nursery stands still")
-        return bool(self.pid)
+        return False
 
-    def _awaited(self) -> int:
-        """Return the process that is to act next."""
+    def _acting_process(self) -> int:
+        """Return the process that must act next."""
         if self._starting is not None:
             return self._starting.process.pid
-        return self._nursery or (peer(self._connection).pid if self._connection else 0)
+        if self._server_pid or self._connection is None:
+            return self._server_pid
+        return read_peer(self._connection).pid
 
     def wait(self, seconds: float) -> int | None:
-        while self._connection and self._status is None and self._listen(int(seconds * 1000)):
+        while self._connection and self._status is None and self._receive(int(seconds * 1000)):
             pass
         return self._status
 
-    def rest(self, seconds: int | None) -> bool:
+    def park(self, seconds: int | None) -> bool:
+        if self._connection is None:
+            return False
         try:
-            return self._connection is not None and bool(
-                self._connection.send(json.dumps({"rests": seconds}).encode())
-            )
+            return bool(self._connection.send(json.dumps({"rests": seconds}).encode()))
         except OSError:
             return False
 
@@ -172,56 +180,58 @@ class Forked:
             os.killpg(self._starting.process.pid, signal.SIGKILL)
             self._starting.process.wait()
         if self._connection is not None:
-            self.rest(None)
-            self._hang_up(self._connection)
-        self._let_go()
+            self.park(None)
+            self._disconnect(self._connection)
+        self._close_descriptors()
         self._status = LOST if self._status is None else self._status
         return self._status
 
-    def _connect(self, starting: Starting, milliseconds: int) -> None:
+    def _connect(self, starting: StartingServer, milliseconds: int) -> None:
         try:
             starting.process.wait(milliseconds / 1000)
         except subprocess.TimeoutExpired:
             return
-        self._starting, self._connection = None, starting.dial()
+        self._starting = None
+        self._connection = starting.connect()
         if self._connection is None:
             raise ConnectionRefusedError("there is no nursery")
 
-    def _hang_up(self, connection: socket.socket) -> None:
+    def _disconnect(self, connection: socket.socket) -> None:
         with suppress(OSError):
             connection.shutdown(socket.SHUT_WR)
-        if self._nursery and self.wait(END_SECONDS) is None:
-            # It neither forks nor ends a trainer, so somebody has stopped it; its trainers end with
-            # it.
+        if self._server_pid and self.wait(END_SECONDS) is None:
+            # The fork server does not end its trainer, so that it must have been stopped. Its
+            # trainers end with it.
             with suppress(ProcessLookupError):
-                os.kill(self._nursery, signal.SIGKILL)
+                os.kill(self._server_pid, signal.SIGKILL)
         self._connection = None
         connection.close()
 
-    def _listen(self, milliseconds: int) -> bool:
-        """Take the nursery's next words, if they come in that time."""
+    def _receive(self, milliseconds: int) -> bool:
+        """Receive the next message of the fork server; return False if none comes in time."""
         if self._connection is None:
             return False
         poll = select.poll()
         poll.register(self._connection, select.POLLIN)
         if not poll.poll(milliseconds):
             return False
-        words = _next_words(self._connection)
-        self.pid, self._status = words.get("pid", self.pid), words.get("status")
-        if "nursery" in words:
-            self._nursery = words["nursery"]
-            with suppress(OSError):  # it has gone, which is what it says next
-                socket.send_fds(self._connection, [self._words], self._passed)
-            self._let_go()
+        message = _receive_message(self._connection)
+        self.pid = message.get("pid", self.pid)
+        self._status = message.get("status")
+        if "nursery" in message:
+            self._server_pid = message["nursery"]
+            with suppress(OSError):  # the fork server has ended: the next message is its end
+                socket.send_fds(self._connection, [self._message], self._descriptors)
+            self._close_descriptors()
         return True
 
-    def _let_go(self) -> None:
-        while self._passed:
-            os.close(self._passed.pop())
+    def _close_descriptors(self) -> None:
+        while self._descriptors:
+            os.close(self._descriptors.pop())
 
 
-def _next_words(connection: socket.socket) -> dict[str, int]:
+def _receive_message(connection: socket.socket) -> dict[str, int]:
     with suppress(ConnectionError):
-        if told := connection.recv(TOLD_BYTES):
-            return dict(json.loads(told))
+        if text := connection.recv(MESSAGE_BYTES):
+            return dict(json.loads(text))
     return {"status": LOST}
