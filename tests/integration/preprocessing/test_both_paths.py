@@ -15,7 +15,7 @@ from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table
 from cerebro_plpy.preprocessing.rows.groups import GroupRequest, read_groups
 from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
-from cerebro_plpy.preprocessing.rows.split import sides
+from cerebro_plpy.preprocessing.rows.split import side_conditions
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.values.columns import read_columns
 
@@ -102,7 +102,7 @@ def test_the_last_rows_of_a_column_of_any_type(types: Workbench, type_name: str)
     assert found[0] == found[1]
     assert found[0].bound is not None and 0 < found[0].rows < ROWS
     columns = read_columns(Session(types), named(types, "dated").oid)
-    training, _ = sides(found[0].split, columns, 7, found[0].bound)
+    training, _ = side_conditions(found[0].split, columns, 7, found[0].bound)
     trained = Session(types).run(
         f"SELECT t.id FROM dated t WHERE {training.text} ORDER BY 1", training.values
     )

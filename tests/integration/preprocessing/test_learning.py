@@ -19,7 +19,12 @@ from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
 from cerebro_plpy.preprocessing.learning.type_inference import check_types
 from cerebro_plpy.preprocessing.recipe.recipe import MISSING, Recipe
-from cerebro_plpy.preprocessing.rows.split import naming, read_split, row_hash, sides
+from cerebro_plpy.preprocessing.rows.split import (
+    naming_columns,
+    read_split,
+    row_hash,
+    side_conditions,
+)
 from cerebro_plpy.preprocessing.rows.statistics import Source
 from cerebro_plpy.preprocessing.values.columns import RawColumn, read_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
@@ -135,7 +140,9 @@ def test_rows_that_are_held_back_change_nothing(
 ) -> None:
     split = read_split("train", "random 0.25")
     keyed = [each._replace(key=each.name == "passenger_id") for each in raw]
-    source = Source("passengers", sides(split, keyed, 5).training, row_hash(("passenger_id",), 6))
+    source = Source(
+        "passengers", side_conditions(split, keyed, 5).training, row_hash(("passenger_id",), 6)
+    )
     before = learned(session, raw, source)
     text, values = source.side
     change = f"""
@@ -225,6 +232,6 @@ def test_a_table_without_rows(session: Session, raw: tuple[RawColumn, ...]) -> N
 
 def test_what_names_a_row() -> None:
     named = [RawColumn("a", "integer", "integer", True), RawColumn("b", "text", "text", False)]
-    assert naming(named, read_split("train", None)) == ("a",)
-    assert naming(named[1:], read_split("train", None)) == ("b",)
-    assert naming(named, read_split("train", "group b")) == ("b",)
+    assert naming_columns(named, read_split("train", None)) == ("a",)
+    assert naming_columns(named[1:], read_split("train", None)) == ("b",)
+    assert naming_columns(named, read_split("train", "group b")) == ("b",)

@@ -8,7 +8,13 @@ from workbench import Workbench
 
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.preprocessing.rows import split as split_rules
-from cerebro_plpy.preprocessing.rows.split import Split, has_copies, numbered, read_split, sides
+from cerebro_plpy.preprocessing.rows.split import (
+    Split,
+    has_copies,
+    read_split,
+    side_conditions,
+    table_with_copies,
+)
 from cerebro_plpy.preprocessing.values.columns import read_columns
 
 ROWS = 10_000
@@ -43,7 +49,7 @@ def trained(
 ) -> set[int]:
     columns = read_columns(session, session.run("SELECT 'sales'::regclass::oid::bigint")[0][0])
     keyed = [each._replace(key=each.name in named) for each in columns]
-    side = sides(split, keyed, seed, bound).training
+    side = side_conditions(split, keyed, seed, bound).training
     return {
         number
         for (number,) in session.run(
@@ -115,10 +121,10 @@ def divided(
     """Of each combination of values how many rows are trained on, and how many are held back."""
     columns = read_columns(session, bench.value("SELECT %s::regclass::oid::bigint", table))
     split = read_split("train", "random 0.3 of copies")
-    side = sides(split, columns, 1).training
+    side = side_conditions(split, columns, 1).training
     counted = f"""
         SELECT t.sex, t.class, count(*) FILTER (WHERE {side.text}), count(*)
-            FROM {numbered(table, columns, split)} t
+            FROM {table_with_copies(table, columns, split)} t
         GROUP BY 1, 2"""
     return {
         (sex, name): (first, rows - first)
@@ -148,8 +154,8 @@ def test_whether_rows_have_copies(
     """Of large tables a part of the values says it, be there ever so few of them."""
     bench.rows("CREATE TABLE alike AS SELECT 1 AS x FROM generate_series(1, 6000)")
     bench.rows("CREATE TABLE nobody (x integer)")
-    for least in (split_rules.COUNTED, 1000):
-        monkeypatch.setattr(split_rules, "COUNTED", least)
+    for least in (split_rules.SAMPLED_ROWS, 1000):
+        monkeypatch.setattr(split_rules, "SAMPLED_ROWS", least)
         for table, expected in (
             ("sales", False),
             ("tickets", True),

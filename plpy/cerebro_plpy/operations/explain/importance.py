@@ -29,12 +29,12 @@ from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSIO
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Places, Recipe
 from cerebro_plpy.preprocessing.rows.split import (
-    ALIKE,
+    UNDIVIDED,
     Split,
-    naming,
-    numbered,
+    naming_columns,
     read_split,
     row_hash,
+    table_with_copies,
 )
 from cerebro_plpy.preprocessing.scoring.occlusion_patches import Patch
 from cerebro_plpy.preprocessing.values.expression import Expression
@@ -91,14 +91,16 @@ def _rows(db: Database, version: Version, source: RawSource) -> list[Row]:
     identity, split = _identity(db, version, source)
     needed = {version.target, *identity, *(each.column for each in recipe.inputs)}
     columns = [each for each in source.columns if each.name in needed]
-    order = row_hash(naming(columns, split, identity), version.seed + 1)
+    order = row_hash(naming_columns(columns, split, identity), version.seed + 1)
     number = _number(version, target)
     made = [*((each.name, each.sent) for each in network_inputs(recipe)), ("target", number)]
     statement = sql(
         "understanding.sample",
         inputs=", ".join(f"{expression.text} AS {name}" for name, expression in made),
         columns=select_list("t", (version.target, *(each.column for each in recipe.inputs))),
-        table=numbered(source.rows(*(each.name for each in columns)), columns, split, identity),
+        table=table_with_copies(
+            source.rows(*(each.name for each in columns)), columns, split, identity
+        ),
         target=target.text,
         order=order.text,
     )
@@ -119,10 +121,12 @@ def _identity(db: Database, version: Version, source: RawSource) -> tuple[tuple[
     for row in db.peek(sql("version.model"), version.model):
         recorded = tuple(row["identity"] or ())
         if recorded and {*recorded} <= {*readable}:
-            return recorded, ALIKE._replace(copies=read_split(MODULE, row["split"]).copies)
+            return recorded, UNDIVIDED._replace(copies=read_split(MODULE, row["split"]).copies)
     key = tuple(each.name for each in source.columns if each.key)
     needed = {version.target, *(each.column for each in source.recipe.inputs)}
-    return key or tuple(name for name in readable if name in needed), ALIKE._replace(copies=not key)
+    return key or tuple(name for name in readable if name in needed), UNDIVIDED._replace(
+        copies=not key
+    )
 
 
 def _number(version: Version, target: Expression) -> Expression:

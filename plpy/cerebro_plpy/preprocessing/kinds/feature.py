@@ -63,7 +63,7 @@ class Feature:
     is_input: ClassVar[bool] = True
     is_time: ClassVar[bool] = False
     has_edges: ClassVar[bool] = True
-    """Whether the bins of a drift profile lie between edges."""
+    """True if the bins of a drift profile lie between edges."""
 
     type_fields: ClassVar[tuple[str, ...]] = ("family",)
     """Fields that follow from the type of the column."""
@@ -83,7 +83,7 @@ class Feature:
 
     @classmethod
     def is_stored_as(cls, value: dict[str, Any]) -> bool:
-        """Whether a stored feature of this kind is of this class; few kinds have two."""
+        """Return whether a stored feature of this kind is of this class; few kinds have two."""
         return True
 
     def without_type(self) -> tuple[str, dict[str, Any]]:
@@ -105,7 +105,7 @@ class Feature:
 
     @property
     def has_missing_flag(self) -> bool:
-        """Whether a number behind all others says that the value is missing."""
+        """True if a number behind all others says that the value is missing."""
         return False
 
     @property

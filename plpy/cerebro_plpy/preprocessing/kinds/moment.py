@@ -130,7 +130,7 @@ class Moment(Feature):
 
 
 def _is_within(part: str, scale: Scale) -> bool:
-    """Whether all values of a part lie within the bounds of a scale."""
+    """Return whether all values of a part lie within the bounds of a scale."""
     largest = LARGEST_PARTS.get(part)
     low, high = scale.bounds
     return largest is not None and low <= 0 and largest <= high and scale.is_coarse

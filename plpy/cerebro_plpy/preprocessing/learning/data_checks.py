@@ -1,6 +1,4 @@
-"""Whether there is enough to learn from: columns, rows that have a target, and rows on either
-side.
-"""
+"""Checks that a table has enough to learn from: columns, targets, rows on either side."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from cerebro_plpy.preprocessing.values.columns import RawColumn
 
 
 def check_inputs(module: str, recipe: Recipe) -> None:
-    """Raises InvalidParameter where a recipe has no inputs."""
+    """Raise InvalidParameter if a recipe has no inputs."""
     if not recipe.inputs:
         reasons = "; ".join(
             f"{feature.column}: {feature.explanation}" for feature in recipe.features
@@ -26,7 +24,7 @@ def check_inputs(module: str, recipe: Recipe) -> None:
 
 
 def check_any(module: str, target: RawColumn, rows: TargetCounts) -> None:
-    """Raises InvalidParameter where no row has a target."""
+    """Raise InvalidParameter if no row has a target."""
     if not rows.present:
         reason = f"is NULL in all {rows.rows} rows" if rows.rows else "has no rows"
         raise InvalidParameter(
@@ -36,25 +34,27 @@ def check_any(module: str, target: RawColumn, rows: TargetCounts) -> None:
 
 
 def check_rows(module: str, training: int, validation: int, split: Split) -> None:
-    """Raises InvalidParameter where a side has too few rows."""
-    for what, rows, least in (("train on", training, 2), ("compare models by", validation, 1)):
+    """Raise InvalidParameter if a side has too few rows."""
+    for purpose, rows, least in (("train on", training, 2), ("compare models by", validation, 1)):
         if rows < least:
             raise InvalidParameter(
-                f"{module} error: {split} leaves {rows} rows to {what}; expected at least {least}.",
+                f"{module} error: {split} leaves {rows} rows to {purpose}; expected at least "
+                f"{least}.",
                 hint="Give more rows, or another split.",
             )
 
 
 def why_unused(split: Split, task: str) -> str:
-    """What may be the reason that a row with a target is neither trained on nor held back.
+    """Return why a row with a target may be on neither side.
 
     >>> why_unused(Split("column", 0.2, "fold"), "regression")
     'column fold has them on neither side, or their target is no finite number'
     """
-    aside = [f"column {split.column} has them on neither side"] if split.kind == "column" else []
-    odd = (
-        "no row of their class is trained on"
-        if task == CLASSIFICATION
-        else "their target is no finite number"
-    )
-    return ", or ".join([*aside, odd])
+    reasons = []
+    if split.kind == "column":
+        reasons.append(f"column {split.column} has them on neither side")
+    if task == CLASSIFICATION:
+        reasons.append("no row of their class is trained on")
+    else:
+        reasons.append("their target is no finite number")
+    return ", or ".join(reasons)

@@ -1,4 +1,4 @@
-"""What a network is to give for a row: the text of its class, or a number."""
+"""The label of a row as SQL: the text of its class, or a number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cerebro_plpy.preprocessing.values.families import NUMBERS
 
 
 def label_expression(column: RawColumn, task: str) -> Expression:
-    """By the column that is predicted; NULL where it is NULL."""
+    """Return the label from the target column; NULL if the column is NULL."""
     if task == CLASSIFICATION:
         return column_values.distinct_text(column.name, column.family)
     return column_values.number(column.name, column.family or "")
@@ -22,10 +22,11 @@ def label_expression(column: RawColumn, task: str) -> Expression:
 def usable_label_expression(
     module: str, columns: Sequence[RawColumn], name: str, task: str
 ) -> Expression:
-    """The same for rows of another table, which has these columns; NULL where it is no finite
-    number either.
+    """Return the label for rows of another table; NULL also for a number that is not finite.
 
-    Raises UndefinedColumn, or DatatypeMismatch where numbers are predicted and the column has none.
+    Raises:
+        UndefinedColumn: the table does not have the target.
+        DatatypeMismatch: numbers are predicted, and the column does not have numbers.
     """
     column = next((each for each in columns if each.name == name), None)
     if column is None:
@@ -47,9 +48,7 @@ def usable_label_expression(
 
 
 def is_known(target: RawColumn, task: str, classes: Sequence[str]) -> Expression:
-    """Whether the target of a row can be used: a class that there is in training, or a finite
-    number.
-    """
+    """Return the condition that the label is a class of training rows, or a finite number."""
     if task == CLASSIFICATION:
         return Expression(
             f"{label_expression(target, task).text} = ANY (%s::text[])", (list(classes),)
@@ -58,7 +57,7 @@ def is_known(target: RawColumn, task: str, classes: Sequence[str]) -> Expression
 
 
 def is_usable(target: RawColumn, task: str) -> Expression:
-    """The same of a row by which it is found which classes there are in training."""
+    """Return the condition that a row can be trained on, before its classes are known."""
     label = label_expression(target, task)
     if task == CLASSIFICATION:
         return Expression(f"{label.text} IS NOT NULL")

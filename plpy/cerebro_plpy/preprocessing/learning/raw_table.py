@@ -47,17 +47,17 @@ from cerebro_plpy.preprocessing.rows.opened_source import (
 from cerebro_plpy.preprocessing.rows.row_subset import RowSubset, both_hold, count_rows, read_labels
 from cerebro_plpy.preprocessing.rows.sample import keep_sample
 from cerebro_plpy.preprocessing.rows.split import (
-    ALIKE,
+    UNDIVIDED,
     Sides,
     Split,
+    default_split,
     find_bound,
     has_copies,
-    naming,
-    numbered,
+    naming_columns,
     read_split,
     row_hash,
-    sides,
-    usual_split,
+    side_conditions,
+    table_with_copies,
 )
 from cerebro_plpy.preprocessing.rows.statistics import Source
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
@@ -134,7 +134,9 @@ class _DividedTable(NamedTuple):
 
     def sides(self, seed: int) -> Sides:
         """Return the sides of a row."""
-        return sides(self.split, self.opened.columns, seed, self.bound, self.opened.identity)
+        return side_conditions(
+            self.split, self.opened.columns, seed, self.bound, self.opened.identity
+        )
 
 
 class _Holdout(NamedTuple):
@@ -244,7 +246,7 @@ def _divide_table(
 ) -> _DividedTable:
     """Return a table with its split."""
     split = _choose_split(reader, module, opened, wishes, count)
-    table = numbered(opened.table, opened.columns, split, opened.identity)
+    table = table_with_copies(opened.table, opened.columns, split, opened.identity)
     tables = SideTables(table, holdout.table if holdout else table)
     return _DividedTable(split, opened, _bound(reader, opened, split, wishes), tables)
 
@@ -269,7 +271,9 @@ def _order(
     columns: Sequence[RawColumn], split: Split, seed: int, identity: Sequence[str] = ()
 ) -> Expression:
     """Return a bigint that orders rows by a hash of the values that name them."""
-    return row_hash(naming(columns, ALIKE._replace(copies=split.copies), identity), seed + 1)
+    return row_hash(
+        naming_columns(columns, UNDIVIDED._replace(copies=split.copies), identity), seed + 1
+    )
 
 
 def _validation_part(
@@ -286,7 +290,7 @@ def _validation_part(
         side=both_hold(holdout.side, is_known(column, target.task, target.values)),
         recipe=match_recipe(module, training.recipe, columns, holdout.relation.spelling),
         label=label_expression(column, target.task),
-        order=_order(columns, ALIKE, holdout.seed),
+        order=_order(columns, UNDIVIDED, holdout.seed),
         columns=columns,
     )
 
@@ -335,7 +339,9 @@ def known_table(
 
     order = _order(opened.columns, split, spec.split_seed, opened.identity)
     side = both_hold(known_sides.training, is_known(target, spec.task, spec.classes))
-    source = Source(numbered(opened.table, opened.columns, split, opened.identity), side, order)
+    source = Source(
+        table_with_copies(opened.table, opened.columns, split, opened.identity), side, order
+    )
     weight = find_weight_column(module, columns, spec.weight)
     recipe = match_recipe(module, learned, columns, relation.spelling)
     training = RowSubset(
@@ -395,7 +401,7 @@ def _recorded_options(spec: TrainSpec, held: Table | None, newer: Newer | None) 
 def _known_sides(module: str, opened: OpenedSource, spec: TrainSpec, newer: Newer | None) -> Sides:
     """Return the sides of rows as an earlier run divided them, of all or of newer rows."""
     split = read_split(module, spec.split)
-    known = sides(split, opened.columns, spec.split_seed, spec.bound, opened.identity)
+    known = side_conditions(split, opened.columns, spec.split_seed, spec.bound, opened.identity)
     if newer is None:
         return known
     later = compare(find_column(module, opened.columns, newer.column, "since"), ">", newer.value)
@@ -435,7 +441,9 @@ def _choose_split(
     If many rows are equal and no key tells them apart, their copies are divided: else all rows with
     some values might be held back.
     """
-    split = usual_split(rows.present) if wishes.split is None else read_split(module, wishes.split)
+    split = (
+        default_split(rows.present) if wishes.split is None else read_split(module, wishes.split)
+    )
     if split.kind != "random" or wishes.settled or any(each.key for each in opened.columns):
         return split
     copies = split.copies or has_copies(reader, opened.table, opened.identity, rows.rows)

@@ -35,7 +35,7 @@ def match_recipe(
 
 
 def take_alike(one: Recipe, other: Recipe) -> bool:
-    """Whether two recipes compute the same inputs, whatever the types of the columns are."""
+    """Return whether two recipes compute the same inputs, whatever the types of the columns are."""
     return [each.without_type() for each in one.inputs] == [
         each.without_type() for each in other.inputs
     ]

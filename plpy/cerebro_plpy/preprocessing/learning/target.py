@@ -1,7 +1,7 @@
-"""What is to be predicted: which task a column sets, its classes, or the scale of its numbers.
+"""The target: the task that a column sets, its classes, or the scale of its numbers.
 
-Which task it is follows AutoGluon's rule: two values, or what is no number, are classes; so are
-whole numbers of which there are few different ones among many rows.
+The rule for the task is AutoGluon's: two values, and values that are not numbers, are classes; so
+are whole numbers with few distinct values among many rows.
 """
 
 from __future__ import annotations
@@ -19,52 +19,49 @@ from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.families import NUMBERS, TEXT
 
-CLASSIFICATION, REGRESSION = TASKS = ("classification", "regression")
+CLASSIFICATION = "classification"
+REGRESSION = "regression"
+TASKS = (CLASSIFICATION, REGRESSION)
 MANY_ROWS = 1000
-SHARE, SHARE_OF_FEW = 0.05, 0.10
-"""Of all rows as many different numbers at most, where they are classes; the second where there are
-not many rows.
-"""
+MAX_SHARE = 0.05
+MAX_SHARE_OF_FEW = 0.10
+"""Largest number of distinct values per row if they are classes; the second for few rows."""
 
 
 class Target(NamedTuple):
-    """A column to predict, with its task and what a model gives for it; `values` are the texts of
-    its classes.
-
-    `rows` are those that can be trained on.
-    """
+    """A column to predict."""
 
     column: RawColumn
     task: str
     head: Head
-    values: tuple[str, ...]
-    rows: int
+    values: tuple[str, ...]  # the texts of its classes
+    rows: int  # that can be trained on
 
 
 class Summary(NamedTuple):
-    """Of finite numbers how many there are, whether all are whole, and what they are about."""
+    """Statistics of the finite numbers of a target."""
 
-    finite: int
-    whole: bool
+    finite: int  # how many there are
+    whole: bool  # all are whole
     mean: float | None
     deviation: float
     low: float | None
     high: float | None
 
 
-def task_of(family: str, rows: int, different: int, whole: bool) -> str:
-    """The task of a column with so many rows and different values.
+def infer_task(family: str, rows: int, distinct: int, whole: bool) -> str:
+    """Return the task of a column with a number of rows and of distinct values.
 
-    >>> [task_of("integer", 900, n, True) for n in (2, 90, 91)]
+    >>> [infer_task("integer", 900, n, True) for n in (2, 90, 91)]
     ['classification', 'classification', 'regression']
-    >>> task_of("real", 900, 90, False), task_of("text", 5, 5, False)
+    >>> infer_task("real", 900, 90, False), infer_task("text", 5, 5, False)
     ('regression', 'classification')
     """
-    if different == 2 or family == TEXT:
+    if distinct == 2 or family == TEXT:
         return CLASSIFICATION
-    share = SHARE if rows > MANY_ROWS else SHARE_OF_FEW
-    few = different <= FEW_CLASSES and different <= share * rows
-    return CLASSIFICATION if whole and few else REGRESSION
+    share = MAX_SHARE if rows > MANY_ROWS else MAX_SHARE_OF_FEW
+    is_few = distinct <= FEW_CLASSES and distinct <= share * rows
+    return CLASSIFICATION if whole and is_few else REGRESSION
 
 
 def read_target(
@@ -75,9 +72,13 @@ def read_target(
     known: ClassCounts,
     task: str | None,
 ) -> Target:
-    """What training rows say of the target; `task` is what the caller wants it to be.
+    """Return the target as training rows have it.
 
-    Raises InvalidParameter where its values teach nothing.
+    Args:
+        task: the task that the call names.
+
+    Raises:
+        InvalidParameter: nothing can be learned from the values.
     """
     if task is not None and task not in TASKS:
         raise InvalidParameter(
@@ -100,9 +101,8 @@ def read_target(
         )
     if _task(reader, source, column, known, task) == REGRESSION:
         summary = _summary(reader, source, column)
-        return Target(
-            column, REGRESSION, Floats((_measure(module, column, summary),)), (), summary.finite
-        )
+        head = Floats((_measure(module, column, summary),))
+        return Target(column, REGRESSION, head, (), summary.finite)
     if known.many or len(values) == present > 2:
         many = f"more than {MOST_CLASSES}" if known.many else len(values)
         raise InvalidParameter(
@@ -114,7 +114,7 @@ def read_target(
 
 
 def check_target(module: str, column: RawColumn) -> None:
-    """Raises DatatypeMismatch for a type that cannot be predicted."""
+    """Raise DatatypeMismatch for a type that cannot be predicted."""
     if column.family != TEXT and column.family not in NUMBERS:
         raise DatatypeMismatch(
             f"{module} error: target {column.name!r} has type {column.type}, which cannot be "
@@ -128,15 +128,14 @@ def _task(
 ) -> str:
     if task is not None:
         return task
-    different = MOST_CLASSES + 1 if known.many else len(known.classes)
-    settled = task_of(column.family or "", known.training, different, whole=False)
-    if (
-        settled == CLASSIFICATION
-        or task_of(column.family or "", known.training, different, whole=True) == REGRESSION
-    ):
-        return settled
-    whole = column.family == "integer" or _summary(reader, source, column).whole
-    return CLASSIFICATION if whole else REGRESSION
+    family = column.family or ""
+    distinct = MOST_CLASSES + 1 if known.many else len(known.classes)
+    task_of_fractions = infer_task(family, known.training, distinct, whole=False)
+    task_of_whole = infer_task(family, known.training, distinct, whole=True)
+    if task_of_fractions == task_of_whole:
+        return task_of_whole
+    is_whole = family == "integer" or _summary(reader, source, column).whole
+    return task_of_whole if is_whole else task_of_fractions
 
 
 def _measure(module: str, column: RawColumn, summary: Summary) -> Measure:
@@ -158,5 +157,5 @@ def _summary(reader: Reader, source: Source, column: RawColumn) -> Summary:
     statement = sql(
         "features.target", number=number.text, source=source.table, side=source.side.text
     )
-    (found,) = reader.run(statement, (*number.values, *source.side.values))
-    return Summary(*found)
+    (row,) = reader.run(statement, (*number.values, *source.side.values))
+    return Summary(*row)

@@ -51,7 +51,7 @@ class ClassCounts(NamedTuple):
 
     @property
     def many(self) -> bool:
-        """Whether there are more than MOST_CLASSES values."""
+        """True if there are more than MOST_CLASSES values."""
         return len(self.counts) > MOST_CLASSES or any(each.value is None for each in self.counts)
 
     @property

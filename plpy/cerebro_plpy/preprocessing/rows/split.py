@@ -1,9 +1,8 @@
-"""Which rows are trained on, and which are held back: a row itself says it, alike in every version
-of a model.
+"""The split of rows into training and validation rows, the same in every version of a model.
 
-A model that is trained again, on more rows or after a restore, is compared with the one before on
-rows that neither has seen. So a side is never drawn: it is a hash of what names the row and of the
-model's seed, or follows from columns.
+A model that is trained again, on more rows or after a restore, is compared with the version before
+on rows that neither has seen. So a side is never drawn at random: it is a hash of the values that
+name the row and of the model's seed, or follows from columns.
 """
 
 from __future__ import annotations
@@ -29,13 +28,17 @@ PARTS = 1_000_000
 HELP = "'random 0.2', 'last 0.2 by column', 'column name', 'group column', 'table name'"
 TRAINING = ("training", "train", "false", "f")
 VALIDATION = ("validation", "valid", "val", "true", "t")
-COPY, COUNTED, DIFFERENT = "copy", 100_000, 0.9
-"""What tells copies apart; and about how many rows say whether there are any: where a smaller share
-of them differs.
-"""
-HELD_BACK = (5000, 500, 0.1), (math.inf, 2500, 0.01)
-"""Of fewer rows than the first number so many are enough to tell models apart, and at least such a
-share. What is held back is not learned from. AutoGluon's presets (autogluon.core.utils) have these.
+COPY = "copy"
+"""Name of a column that tells equal rows apart, unless another column has it."""
+SAMPLED_ROWS = 100_000
+"""About how many rows are checked for copies."""
+MIN_DISTINCT_SHARE = 0.9
+"""A table has many copies if a smaller share of its rows is distinct."""
+ENOUGH_ROWS = (5000, 500, 0.1), (math.inf, 2500, 0.01)
+"""Limit of rows, validation rows that tell models apart, and the least share of them.
+
+Validation rows are not learned from, so no more than needed are held back. The figures are those of
+AutoGluon's presets (autogluon.core.utils).
 """
 _RANDOM = re.compile(
     r"random(?:\s+(?P<share>[^\so]\S*))?(?P<copies>\s+of\s+copies)?", re.IGNORECASE
@@ -46,21 +49,20 @@ _COLUMN = re.compile(r"(?P<kind>column|group)\s+(?P<column>.+)", re.IGNORECASE |
 
 
 class Split(NamedTuple):
-    """How rows are divided: by a hash (`random`, `group`), by the order of a column (`last`), or as
-    a `column` says.
+    """The rule that divides rows.
 
-    Or the rows that are held back are those of another `table`, which has the name of it as it was
-    written. Of equal rows that no key tells apart each of the `copies` may be divided for itself.
+    Kinds: `random` and `group` by a hash, `last` by the order of a column, `column` by its values,
+    `table` if the rows of another table are the validation rows.
     """
 
     kind: str
-    share: float
+    share: float  # of validation rows
     column: str | None
-    table: str | None = None
-    copies: bool = False
+    table: str | None = None  # the name of the other table as it was written
+    copies: bool = False  # whether equal rows without a key are divided one by one
 
     def __str__(self) -> str:
-        """The text that asks for it."""
+        """Return the text of the split in a call."""
         if self.table is not None:
             return f"table {self.table}"
         if self.column is None:
@@ -69,108 +71,104 @@ class Split(NamedTuple):
         return f"last {self.share:g} by {name}" if self.kind == "last" else f"{self.kind} {name}"
 
 
-ALIKE = Split("random", 0.0, None)
-"""Of rows that are not divided, but put into an order: what names a row is then what it is of a
-hash.
-"""
+UNDIVIDED = Split("random", 0.0, None)
+"""The split of rows that are ordered but not divided; they are named as those of a hash."""
 
 
 class Sides(NamedTuple):
-    """Whether a row is trained on, and whether it is held back; some are neither."""
+    """The conditions that a row is a training or a validation row; some rows are neither."""
 
     training: Expression
     validation: Expression
 
     @property
     def all(self) -> bool:
-        """Whether each row is on one of them."""
+        """True if every row is on one side."""
         return self.validation.text == f"NOT {self.training.text}"
 
 
-def usual_split(rows: int) -> Split:
-    """How rows are divided where nobody says it, and there are so many with a target.
+def default_split(rows: int) -> Split:
+    """Return the split of a call that names none, for a number of rows with a target.
 
-    >>> [str(usual_split(rows)) for rows in (1000, 4000, 50_000, 10**8)]
+    >>> [str(default_split(rows)) for rows in (1000, 4000, 50_000, 10**8)]
     ['random 0.2', 'random 0.125', 'random 0.05', 'random 0.01']
     """
-    enough, least = next((enough, least) for below, enough, least in HELD_BACK if rows < below)
+    enough, least = next((enough, least) for below, enough, least in ENOUGH_ROWS if rows < below)
     return Split("random", round(min(SHARE, max(least, enough / max(1, rows))), 3), None)
 
 
 def read_split(module: str, text: str | None) -> Split:
-    """The split that a text asks for.
+    """Read the text of a split.
 
     >>> read_split("train", "last 0.1 by ts")
     Split(kind='last', share=0.1, column='ts', table=None, copies=False)
     >>> read_split("train", "random of copies") == read_split("train", "random 0.2 of copies")
     True
     """
-    wanted = f"random {SHARE}" if text is None else text.strip()
-    if found := _RANDOM.fullmatch(wanted):
-        share = _share(module, wanted, found["share"] or str(SHARE))
-        return Split("random", share, None, copies=found["copies"] is not None)
-    if found := _LAST.fullmatch(wanted):
-        return Split(
-            "last", _share(module, wanted, found["share"]), _name(module, wanted, found["column"])
-        )
-    if found := _TABLE.fullmatch(wanted):
-        return Split("table", 0.0, None, found["table"])
-    if found := _COLUMN.fullmatch(wanted):
-        return Split(found["kind"].lower(), SHARE, _name(module, wanted, found["column"]))
-    raise _unknown(module, wanted)
+    text = f"random {SHARE}" if text is None else text.strip()
+    if match := _RANDOM.fullmatch(text):
+        share = _read_share(module, text, match["share"] or str(SHARE))
+        return Split("random", share, None, copies=match["copies"] is not None)
+    if match := _LAST.fullmatch(text):
+        share = _read_share(module, text, match["share"])
+        return Split("last", share, _read_name(module, text, match["column"]))
+    if match := _TABLE.fullmatch(text):
+        return Split("table", 0.0, None, match["table"])
+    if match := _COLUMN.fullmatch(text):
+        return Split(match["kind"].lower(), SHARE, _read_name(module, text, match["column"]))
+    raise _unknown_split(module, text)
 
 
-def _share(module: str, wanted: str, text: str) -> float:
+def _read_share(module: str, split: str, text: str) -> float:
     try:
         share = float(text)
     except ValueError as error:
-        raise _unknown(module, wanted) from error
+        raise _unknown_split(module, split) from error
     if not 0 < share < 1:
         raise InvalidParameter(
-            f"{module} error: split is {wanted!r}, which holds back a share of {text}; expected "
+            f"{module} error: split is {split!r}, which holds back a share of {text}; expected "
             "one between 0 and 1.",
             hint=f"For example {SHARE}: a fifth of the rows.",
         )
     return share
 
 
-def _name(module: str, wanted: str, text: str) -> str:
+def _read_name(module: str, split: str, text: str) -> str:
     names = split_columns(text)
     if len(names) != 1:
-        raise _unknown(module, wanted)
+        raise _unknown_split(module, split)
     return names[0]
 
 
-def _unknown(module: str, wanted: str) -> InvalidParameter:
+def _unknown_split(module: str, split: str) -> InvalidParameter:
     return InvalidParameter(
-        f"{module} error: split is {wanted!r}; expected one of {HELP}.", hint="Or leave it out."
+        f"{module} error: split is {split!r}; expected one of {HELP}.", hint="Or leave it out."
     )
 
 
 def row_hash(names: Sequence[str], seed: int, row: str = "t") -> Expression:
-    """A bigint that depends on the texts of these columns, and on the seed; NULL counts as a text,
-    too.
+    """Return a bigint hash of the texts of columns and of a seed; NULL counts as a text, too.
 
-    A single column, as most keys are, needs no row made of it, which takes longer than all the
-    rest. Texts are those of the session: it is only asked under `reading.TEXTS`, so that no row
+    Texts are those of the session: the hash is computed under `reading.TEXTS` only, so that no row
     changes its side.
     """
     values = [f"{row}.{quote_identifier(name)}" for name in names]
-    text = (
-        f"coalesce({values[0]}::text, '')"
-        if len(values) == 1
-        else f"ROW({', '.join(values)})::text"
-    )
-    return Expression(
-        f'pg_catalog.hashtextextended({text} COLLATE pg_catalog."C", %s::bigint)', (seed,)
-    )
+    # Most keys have one column, and a row constructor takes longer than all the rest.
+    text = f"coalesce({values[0]}::text, '')"
+    if len(values) > 1:
+        text = f"ROW({', '.join(values)})::text"
+    hashed = f'pg_catalog.hashtextextended({text} COLLATE pg_catalog."C", %s::bigint)'
+    return Expression(hashed, (seed,))
 
 
-def naming(
+def naming_columns(
     columns: Sequence[RawColumn], split: Split, identity: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return the columns that name a row: those of a group, else what tells copies apart, else an
-    identity, which by default is `identity_of` these columns."""
+    """Return the columns that name a row, in the hash of a split.
+
+    They are the column of groups, else the one that tells copies apart, else the identity, which by
+    default is `identity_of` the columns.
+    """
     if split.kind == "group" and split.column is not None:
         return (split.column,)
     if split.copies:
@@ -179,20 +177,20 @@ def naming(
 
 
 def identity_of(columns: Sequence[RawColumn]) -> tuple[str, ...]:
-    """Return the columns by which a table tells its rows apart: those of the primary key, else
-    all.
-    """
+    """Return the columns that tell the rows of a table apart: the primary key, else all."""
     return tuple(c.name for c in columns if c.key) or tuple(c.name for c in columns)
 
 
-def numbered(
+def table_with_copies(
     table: str, columns: Sequence[RawColumn], split: Split, identity: Sequence[str] = ()
 ) -> str:
-    """Return a table, by its quoted name, as its rows are divided: with a column that tells copies
-    apart, if they are.
+    """Return a table with a column that tells copies apart, if the split divides these.
 
-    Copies are rows that are equal in the columns of an identity, by default in all. Which of them
-    has which number does not matter, since nothing else tells them apart.
+    Copies are rows with equal values in the columns of the identity, by default in all. Their
+    numbers may change, since nothing else tells them apart.
+
+    Args:
+        table: a quoted name.
     """
     if not split.copies:
         return table
@@ -204,24 +202,22 @@ def numbered(
 
 
 def has_copies(reader: Reader, table: str, names: Sequence[str], rows: int) -> bool:
-    """Check whether many of so many rows of a table are equal in these columns; of large tables by
-    a part of them.
-    """
-    parts = max(1, -(-rows // COUNTED))
+    """Return whether many rows are equal in these columns, judged by a part of a large table."""
+    parts = max(1, -(-rows // SAMPLED_ROWS))
     statement = sql(
         "features.copies", values=row_hash(names, 0).inlined(), parts=str(parts), source=table
     )
-    ((found, different),) = reader.run(statement)
-    return bool(different < DIFFERENT * found or found < rows / parts / 2)
+    ((checked, distinct),) = reader.run(statement)
+    return bool(distinct < MIN_DISTINCT_SHARE * checked or checked < rows / parts / 2)
 
 
 def _copy(columns: Sequence[RawColumn]) -> str:
-    """What no column is called."""
-    names = {each.name for each in columns}
+    """Return a name that no column has."""
+    names = {column.name for column in columns}
     return next(name for n in count() if (name := COPY + "_" * n) not in names)
 
 
-def sides(
+def side_conditions(
     split: Split,
     columns: Sequence[RawColumn],
     seed: int,
@@ -229,49 +225,50 @@ def sides(
     identity: Sequence[str] = (),
     row: str = "t",
 ) -> Sides:
-    """The sides of a row of a table with these columns; of `last`, `bound` is the text of where the
-    rest begins.
+    """Return the sides of a row.
 
-    The columns of an identity name a row, by default those of `identity_of`.
-
-    Where a table is held back, all rows of each table are on the side of it.
+    Args:
+        columns: those of the table.
+        bound: the text of the value where the validation rows begin, of a split by `last`.
+        identity: the columns that name a row, by default those of `identity_of`.
     """
     if split.kind == "table":
+        # All rows of either table are on its side.
         return Sides(Expression("true"), Expression("true"))
     if split.kind == "column":
         name = f"pg_catalog.lower({distinct_text(split.column or '', row=row).text})"
-        words = (
-            Expression(f"{name} = ANY (%s::text[])", (list(each),))
-            for each in (TRAINING, VALIDATION)
+        condition = f"{name} = ANY (%s::text[])"
+        return Sides(
+            Expression(condition, (list(TRAINING),)), Expression(condition, (list(VALIDATION),))
         )
-        return Sides(*words)
     if split.kind == "last":
-        before = compare(_divided_by(split, columns), "<", bound, row)
-        trained = Expression(f"({before.text}) IS NOT FALSE", before.values)
+        before = compare(_dividing_column(split, columns), "<", bound, row)
+        training = Expression(f"({before.text}) IS NOT FALSE", before.values)
     else:
-        drawn = row_hash(naming(columns, split, identity), seed, row)
-        held = round(split.share * PARTS)
-        trained = Expression(
-            f"(({drawn.text} & 4294967295) % {PARTS}::bigint >= {held})", drawn.values
-        )
-    return Sides(trained, Expression(f"NOT {trained.text}", trained.values))
+        hashed = row_hash(naming_columns(columns, split, identity), seed, row)
+        held_back = round(split.share * PARTS)
+        part = f"({hashed.text} & 4294967295) % {PARTS}::bigint"
+        training = Expression(f"({part} >= {held_back})", hashed.values)
+    return Sides(training, Expression(f"NOT {training.text}", training.values))
 
 
 def find_bound(
     reader: Reader, table: str, split: Split, columns: Sequence[RawColumn], usable: str
 ) -> str | None:
-    """Return the text of the value where the last rows of a table begin, of those that are
-    `usable`.
+    """Return the text of the value where the last of the usable rows of a table begin.
+
+    Args:
+        usable: SQL for the condition that a row counts.
     """
-    column = _divided_by(split, columns)
+    column = _dividing_column(split, columns)
     texts = {"column": comparable(column), "written": comparable_text("b.bound", column.family)}
     statement = sql("features.bound", **texts, source=table, usable=usable)
     ((bound,),) = reader.run(statement, (split.share,))
     return None if bound is None else str(bound)
 
 
-def _divided_by(split: Split, columns: Sequence[RawColumn]) -> RawColumn:
-    """Return the column that a split names; raise UndefinedColumn if the table has lost it."""
+def _dividing_column(split: Split, columns: Sequence[RawColumn]) -> RawColumn:
+    """Return the column that a split names; raises UndefinedColumn if the table has lost it."""
     for column in columns:
         if column.name == split.column:
             return column

@@ -164,7 +164,7 @@ class _Range(NamedTuple):
 
     @property
     def finite(self) -> bool:
-        """Whether it is that of all numbers, or there are none."""
+        """True if it is that of all numbers, or there are none."""
         return not self.rows or all(end is not None and math.isfinite(end) for end in self[1:])
 
 

@@ -75,7 +75,7 @@ def best_place(scores: Sequence[float], larger: bool) -> int | None:
 
 
 def is_better(new: float, old: float, larger: bool) -> bool:
-    """Whether a metric is better than another, where larger ones are, or smaller ones; NaN is the
+    """True if a metric is better than another, where larger ones are, or smaller ones; NaN is the
     worst.
 
     >>> is_better(0.9, 0.8, True), is_better(0.9, 0.8, False), is_better(1.0, float("nan"), False)

@@ -75,5 +75,5 @@ def check_whole_choice(value: object, part: str, choices: Sequence[int]) -> int:
 
 
 def is_finite(value: object) -> bool:
-    """Whether a value is a number that may be a constant."""
+    """Return whether a value is a number that may be a constant."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST

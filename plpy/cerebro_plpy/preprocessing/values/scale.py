@@ -52,7 +52,7 @@ class Scale:
 
     @property
     def is_coarse(self) -> bool:
-        """Whether whole numbers keep their distance to the center, in widths, as a real."""
+        """True if whole numbers keep their distance to the center, in widths, as a real."""
         return self.center % 1 == 0 and self.width <= COARSEST
 
     def apply(self, value: float | None) -> float:
