@@ -1,4 +1,4 @@
-"""The pure parts of `make bench`: what turns measurements into numbers and text."""
+"""Tests of the pure parts of `make bench`, which turn measurements into numbers and text."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def test_the_examples_in_docstrings_hold(module: str) -> None:
 
 @given(st.dictionaries(st.integers(0, 5), positive, min_size=1), positive)
 def test_a_ratio_lies_between_its_ends_and_scales(values: dict[int, float], factor: float) -> None:
-    found = ratios({number: value * factor for number, value in values.items()}, values)
-    assert found is not None
-    assert found.least <= found.middle <= found.most
-    assert found.middle == pytest.approx(factor)
+    span = ratios({number: value * factor for number, value in values.items()}, values)
+    assert span is not None
+    assert span.least <= span.middle <= span.most
+    assert span.middle == pytest.approx(factor)
 
 
 def test_repetitions_without_a_partner_give_no_ratio() -> None:
@@ -76,9 +76,9 @@ def test_rows_survive_the_binary_format(rows: int, shape: list[int], seed: int) 
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(rows, *shape)).astype(np.float32)
     y = rng.integers(0, 9, size=rows).astype(np.int32)
-    again = decode(encode((x, y)))
-    assert again[0].tobytes() == x.tobytes() and again[0].shape == x.shape
-    assert again[1].tobytes() == y.tobytes()
+    decoded = decode(encode((x, y)))
+    assert decoded[0].tobytes() == x.tobytes() and decoded[0].shape == x.shape
+    assert decoded[1].tobytes() == y.tobytes()
 
 
 def test_rows_of_unequal_shapes_are_refused() -> None:
@@ -105,8 +105,8 @@ def test_every_configuration_visits_every_segment_once_an_epoch(
         )
 
 
-def entry(pid: int, ended: float, seconds: float, statement: str) -> str:
-    at = datetime.fromtimestamp(BEGAN.timestamp() + ended).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+def entry(pid: int, end: float, seconds: float, statement: str) -> str:
+    at = datetime.fromtimestamp(BEGAN.timestamp() + end).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
     return (
         f"{at} UTC [{pid}] ann@flowers LOG:  duration: {1000 * seconds:.3f} ms  statement: "
         f"{statement}\n"
@@ -140,12 +140,12 @@ def test_the_breakdown_of_a_log() -> None:
         + entry(8, 30, 29, "SELECT madlib_fit_multiple_model('a', 'b')")
     )
     began = BEGAN.timestamp()
-    found = break_down(read_steps(log), began, began + 30)
+    phases = break_down(read_steps(log), began, began + 30)
     expected = {"start-up": 2, "data": 1, "train": 6, "compile": 4, "hop": 6, "idle": 5, "end": 6}
-    assert found == pytest.approx({phase: expected.get(phase, 0) for phase in PHASES}, abs=0.01)
+    assert phases == pytest.approx({phase: expected.get(phase, 0) for phase in PHASES}, abs=0.01)
 
-    known = break_down(read_steps(log), began, began + 30, training=5.0)
-    assert (known["train"], known["hop"]) == pytest.approx((5, 7), abs=0.01)
+    corrected = break_down(read_steps(log), began, began + 30, training=5.0)
+    assert (corrected["train"], corrected["hop"]) == pytest.approx((5, 7), abs=0.01)
 
 
 def test_what_is_stored_beside_a_visit_is_no_hop() -> None:
@@ -162,9 +162,9 @@ def test_what_is_stored_beside_a_visit_is_no_hop() -> None:
         + entry(7, 21, 12, 'SELECT cerebro.job_series(\'{"jobs": [{"job": "train"}]}\')')
         + entry(7, 22, 1, "TRUNCATE s; INSERT INTO s SELECT cerebro.state_chunks(1)")
     )
-    found = break_down(read_steps(log), BEGAN.timestamp(), BEGAN.timestamp() + 22)
+    phases = break_down(read_steps(log), BEGAN.timestamp(), BEGAN.timestamp() + 22)
     expected = {"start-up": 1, "train": 18, "hop": 3}
-    assert found == pytest.approx({phase: expected.get(phase, 0) for phase in PHASES}, abs=0.01)
+    assert phases == pytest.approx({phase: expected.get(phase, 0) for phase in PHASES}, abs=0.01)
 
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=6), st.integers(1, 3))
@@ -196,8 +196,8 @@ def test_what_is_behind_by_less_than_two_standard_errors_is_noise() -> None:
 
 
 def test_wins_are_counted_by_means_and_squares_are_told_without_their_sign() -> None:
-    found = [outcome([0.8, 0.9], [0.7, 0.8]), outcome([-2.0, -2.1], [-1.0, -1.1], "wages")]
-    text = report(found, QualitySettings(["wine", "wages"], 2, 60))
+    outcomes = [outcome([0.8, 0.9], [0.7, 0.8]), outcome([-2.0, -2.1], [-1.0, -1.1], "wages")]
+    text = report(outcomes, QualitySettings(["wine", "wages"], 2, 60))
     assert (
         "| `wine` | 1,234 | accuracy | 0.85 ± 0.071 | 0.85 ± 0.071 | 0.75 ± 0.071 | yes | yes |"
         in text
@@ -224,17 +224,17 @@ def test_who_is_installed_beside_the_pipelines_has_columns_too() -> None:
 
 
 def test_images_series_and_texts_have_a_table_of_their_own() -> None:
-    found = [
+    outcomes = [
         outcome([0.8], [0.7]),
         Outcome("images", 1797, {"ours": [0.98], "support vectors": [0.99]}),
     ]
-    mixed, others = report(found, QualitySettings(["wine", "images"], 1, 60)).split(
+    mixed, special = report(outcomes, QualitySettings(["wine", "images"], 1, 60)).split(
         "| table | rows | measure | ours | pipeline"
     )
     assert "`wine`" in mixed and "`images`" not in mixed and "on 1 of 1 tables" in mixed
     assert (
-        "| `images` | 1,797 | accuracy | 0.98 | support vectors | 0.99 | no |" in others
-        and "wine" not in others
+        "| `images` | 1,797 | accuracy | 0.98 | support vectors | 0.99 | no |" in special
+        and "wine" not in special
     )
 
 
@@ -265,17 +265,17 @@ def test_searches_over_curves_see_what_they_have_trained_and_no_more(
     pool = pool_of(curves)
     grid = courses.search_by_rule(pool, courses.shuffle(pool, pool.curves, number), Stepwise((27,)))
     assert (grid.visits, grid.best) == (pool.visits, pool.best)
-    found = courses.search_by_rule(pool, courses.shuffle(pool, pool.curves, number), Asha(27))
-    peers = [peer(pool, found.visits, number) for peer in searching.PEERS.values()]
-    for tally in (found, *peers):
+    asha = courses.search_by_rule(pool, courses.shuffle(pool, pool.curves, number), Asha(27))
+    peers = [peer(pool, asha.visits, number) for peer in searching.PEERS.values()]
+    for tally in (asha, *peers):
         assert tally.visits <= pool.visits and tally.best >= pool.best
         assert tally.until(tally.best) is not None
         assert (tally.until(pool.best) is None) == (tally.best > pool.best)
-    assert all(tally.visits <= found.visits for tally in peers)
+    assert all(tally.visits <= asha.visits for tally in peers)
 
 
 def test_asha_and_pasha_are_judged_over_the_same_curves() -> None:
-    """Where curves never cross, `pasha` finds as much in fewer visits."""
+    """If curves never cross, `pasha` reaches the same value in fewer visits."""
     pool = pool_of([Curve("SGD", {"lr": rate / 20}, (rate / 10,) * 27) for rate in range(2, 20)])
     judgement = searching.judge([pool])
     assert judgement.gaps["pasha"] == judgement.gaps["asha"] == [0.0]
@@ -321,8 +321,8 @@ def test_a_statement_that_trains_several_visits_compiles_nothing_for_it() -> Non
         entry(7, at, 1, f"SELECT cerebro.job_begin('{job}')") for at in (2, 4, 6)
     ) + entry(7, 9, 3, tour)
     began = BEGAN.timestamp()
-    found = break_down(read_steps(log), began, began + 9)
-    assert (found["train"], found["compile"]) == pytest.approx((6, 0), abs=0.01)
+    phases = break_down(read_steps(log), began, began + 9)
+    assert (phases["train"], phases["compile"]) == pytest.approx((6, 0), abs=0.01)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.integers(1, 3))
@@ -334,7 +334,7 @@ def test_cpu_seconds_of_phases_are_those_of_the_course(
     """
     log = ""
     began = BEGAN.timestamp()
-    courses = {}
+    histories = {}
     for pid in range(workers):
         log += visit(pid, 0, 6) + visit(pid, 8, 2) + visit(pid, 12, 2)
         times = [0.0, 1, 5, 7, 9, 11, 13, 15, 16]
@@ -348,20 +348,25 @@ def test_cpu_seconds_of_phases_are_those_of_the_course(
                 ),
             ]
         )
-        courses[pid] = [([began + at for at in times], used.tolist())]
-    found = break_down_cpu(read_steps(log), began, began + 16, 6.0 * workers, courses)
-    assert (found["compile"], found["train"]) == pytest.approx(
+        histories[pid] = [([began + at for at in times], used.tolist())]
+    phases = break_down_cpu(read_steps(log), began, began + 16, 6.0 * workers, histories)
+    assert (phases["compile"], phases["train"]) == pytest.approx(
         (4 * compiling * workers, 6 * training * workers), abs=0.01
     )
-    assert sum(found.values()) == pytest.approx((4 * compiling + 6 * training) * workers, abs=0.01)
+    assert sum(phases.values()) == pytest.approx((4 * compiling + 6 * training) * workers, abs=0.01)
 
 
 def test_a_family_is_all_that_comes_from_its_root() -> None:
-    seen = [
+    processes = [
         measure.Process(pid, 0, parent, 0.0)
         for pid, parent in ((1, 0), (2, 1), (3, 2), (4, 1), (5, 4), (6, 9))
     ]
-    assert {process.pid for process in measure.find_descendants(seen, [2, 4, 8])} == {2, 3, 4, 5}
+    assert {process.pid for process in measure.find_descendants(processes, [2, 4, 8])} == {
+        2,
+        3,
+        4,
+        5,
+    }
 
 
 def test_a_process_is_told_by_its_title() -> None:
@@ -387,10 +392,10 @@ def test_a_process_is_told_by_its_title() -> None:
 
 def test_a_watch_tells_what_a_process_used() -> None:
     command = ["python3", "-c", "import time\nwhile time.process_time() < 0.5: pass"]
-    ended = measure.run(command, {"PATH": os.environ["PATH"]}, [], None)
-    assert ended.status == 0
-    assert ended.usage.cpu == pytest.approx(ended.usage.cpu_of[measure.CLIENT])
-    assert ended.usage.cpu > 0
+    result = measure.run(command, {"PATH": os.environ["PATH"]}, [], None)
+    assert result.status == 0
+    assert result.usage.cpu == pytest.approx(result.usage.cpu_of[measure.CLIENT])
+    assert result.usage.cpu > 0
 
 
 def test_a_process_began_when_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,14 +405,14 @@ def test_a_process_began_when_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: 5000.0)
     monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 2000.0}.__getitem__)
     with subprocess.Popen(["sleep", "60"]) as process:
-        (seen,) = measure.find_descendants(measure.list_processes(), [process.pid])
+        (child,) = measure.find_descendants(measure.list_processes(), [process.pid])
         process.kill()
-    assert measure.find_start(seen) == 3000 + seen.start / measure.TICKS
-    own, *_ = measure.find_descendants(measure.list_processes(), [os.getpid()])
-    assert own.start <= seen.start
+    assert measure.find_start(child) == 3000 + child.start / measure.TICKS
+    this_process, *_ = measure.find_descendants(measure.list_processes(), [os.getpid()])
+    assert this_process.start <= child.start
 
 
-def attempted(wall: float, succeeded: bool = True) -> Attempt:
+def make_attempt(wall: float, succeeded: bool = True) -> Attempt:
     usage = measure.Usage(wall=wall, cpu=wall, memory=1, trainer=0)
     return Attempt(
         usage=usage,
@@ -417,38 +422,38 @@ def attempted(wall: float, succeeded: bool = True) -> Attempt:
 
 
 def test_a_peer_that_lost_clearly_or_failed_takes_no_other_turn() -> None:
-    assert is_out(attempted(16.0), 10.0)
-    assert is_out(attempted(1.0, succeeded=False), 10.0)
-    assert not is_out(attempted(14.0), 10.0)
-    assert not is_out(attempted(14.0), None)
+    assert is_out(make_attempt(16.0), 10.0)
+    assert is_out(make_attempt(1.0, succeeded=False), 10.0)
+    assert not is_out(make_attempt(14.0), 10.0)
+    assert not is_out(make_attempt(14.0), None)
 
 
 def test_a_contender_that_failed_is_shown_with_its_reason() -> None:
-    done = WorkloadResults(workload=WORKLOADS["F"], job=JOB, scale=SMALL, settings={})
-    done.packing[0] = attempted(1.0).usage
-    done.attempts = {
-        "cerebro_db, tensorflow": {0: attempted(2.0), 1: attempted(4.0)},
-        "a peer": {0: attempted(6.0), 1: attempted(8.0)},
-        "another": {0: attempted(1.0, succeeded=False)},
+    results = WorkloadResults(workload=WORKLOADS["F"], job=JOB, scale=SMALL, settings={})
+    results.packing[0] = make_attempt(1.0).usage
+    results.attempts = {
+        "cerebro_db, tensorflow": {0: make_attempt(2.0), 1: make_attempt(4.0)},
+        "a peer": {0: make_attempt(6.0), 1: make_attempt(8.0)},
+        "another": {0: make_attempt(1.0, succeeded=False)},
     }
-    text = tables.contenders(done)
+    text = tables.contenders(results)
     assert "| another | failed: no rows |" in text
     assert "2.50 (2.00 to 3.00) |" in text
-    assert (tables.best_peer(done), tables.best_of_ours(done)) == (
+    assert (tables.best_peer(results), tables.best_of_ours(results)) == (
         "a peer",
         "cerebro_db, tensorflow",
     )
 
 
 def test_a_target_is_reached_where_the_median_reaches_it() -> None:
-    seen = Span(2.0, 1.0, 3.0)
-    assert Target(name="w", bound=2, unit="x").row(seen) == [
+    span = Span(2.0, 1.0, 3.0)
+    assert Target(name="w", bound=2, unit="x").row(span) == [
         "w",
         "≥ 2x",
         "2.00 (1.00 to 3.00)x",
         "yes",
     ]
-    assert Target(name="w", bound=1.9, unit="x", least=False).row(seen)[-1] == "no"
+    assert Target(name="w", bound=1.9, unit="x", least=False).row(span)[-1] == "no"
     assert "because" in Target(name="w", bound=2, unit="x").row(None, "because")[2]
 
 
@@ -456,19 +461,17 @@ def test_bare_loops_are_shared_by_their_trainers() -> None:
     assert Loops([3.0, 1.0, 2.0], 2).seconds == 3.0
 
 
-def measured_workload(key: str, ours: float, **peers: float) -> WorkloadResults:
-    done = WorkloadResults(workload=WORKLOADS[key], job=JOB, scale=SMALL, settings={})
-    done.attempts = {
-        name: {0: attempted(wall)} for name, wall in {"cerebro_db, jax": ours, **peers}.items()
+def make_results(key: str, ours: float, **peers: float) -> WorkloadResults:
+    results = WorkloadResults(workload=WORKLOADS[key], job=JOB, scale=SMALL, settings={})
+    results.attempts = {
+        name: {0: make_attempt(wall)} for name, wall in {"cerebro_db, jax": ours, **peers}.items()
     }
-    return done
+    return results
 
 
 def test_the_best_peer_counts_and_of_a_large_state_keras_alone() -> None:
     peers = {"Keras fit, jax, one process": 20.0, "Ray Tune, jax": 15.0}
-    rows = must.workload_rows(
-        {key: measured_workload(key, 5.0, **peers) for key in ("B", "E", "F")}
-    )
+    rows = must.workload_rows({key: make_results(key, 5.0, **peers) for key in ("B", "E", "F")})
     assert [(row[0][0], row[2], row[3]) for row in rows] == [
         ("B", "3.00x", "no"),
         ("F", "3.00x", "no"),
@@ -509,12 +512,12 @@ def test_without_greenplum_its_rows_say_so(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_table_of_the_document_has_the_targets_and_says_rightly_which_are_reached() -> None:
     rows = merge_rows(DOCUMENT.read_text(), "must reach", [])
     assert [row[:2] for row in rows] == [target.row(None)[:2] for target in must.TARGETS.values()]
-    for what, _, seen, reached in rows:
-        if not seen.startswith("not measured"):
-            number = re.match(r"-?[\d.]+", seen)
-            assert number is not None, seen
+    for name, _, measurement, reached in rows:
+        if not measurement.startswith("not measured"):
+            number = re.match(r"-?[\d.]+", measurement)
+            assert number is not None, measurement
             middle = float(number[0])
-            assert must.TARGETS[what].row(Span(middle, middle, middle))[3] == reached
+            assert must.TARGETS[name].row(Span(middle, middle, middle))[3] == reached
 
 
 def test_a_row_that_is_no_target_any_more_is_left_out() -> None:

@@ -53,17 +53,17 @@ def test_the_schedule_in_arrays_takes_as_long_as_the_schedule(
     case = simulation.Case(
         plan, {key: simulation.ConfigCost("a", cost) for key, cost in enumerate(costs)}
     )
-    found = scale.simulate_makespan(costs, segments)
-    assert found == simulation.simulate(case).seconds
+    makespan = scale.simulate_makespan(costs, segments)
+    assert makespan == simulation.simulate(case).seconds
     assert scale.find_bound(costs, segments) == pytest.approx(run_duration.lower_bound(case))
-    assert found >= scale.find_bound(costs, segments) * (1 - 1e-9)
+    assert makespan >= scale.find_bound(costs, segments) * (1 - 1e-9)
 
 
 def test_a_size_has_a_row_and_without_visits_there_is_none() -> None:
-    (found,) = scale.simulate([scale.Visit(1.0, 0.5), scale.Visit(0.5, 0.0)], [(2, 4)])
-    assert (found.bound, found.makespan) == (4.0, 4.0)
-    assert found.decision > 0
-    assert "| 2 | 4 | 8 | 1.0000 |" in scale.report([found])
+    (cluster,) = scale.simulate([scale.Visit(1.0, 0.5), scale.Visit(0.5, 0.0)], [(2, 4)])
+    assert (cluster.bound, cluster.makespan) == (4.0, 4.0)
+    assert cluster.decision > 0
+    assert "| 2 | 4 | 8 | 1.0000 |" in scale.report([cluster])
     assert scale.simulate([], [(2, 4)]) == []
 
 
@@ -105,12 +105,12 @@ def test_pictures_are_the_same_each_time_and_those_held_out_are_others(
 def test_batches_have_each_row_at_most_once_and_are_the_same_each_time(
     rows: int, number: int, epoch: int
 ) -> None:
-    found = parts.draw_batches(JOB, number, epoch, rows)
-    wide = JOB.configs[number].batch_size
-    assert found.shape == (rows // wide, wide)
-    assert len(np.unique(found)) == found.size
-    assert found.size == 0 or found.max() < rows
-    assert (found == parts.draw_batches(JOB, number, epoch, rows)).all()
+    batches = parts.draw_batches(JOB, number, epoch, rows)
+    batch_size = JOB.configs[number].batch_size
+    assert batches.shape == (rows // batch_size, batch_size)
+    assert len(np.unique(batches)) == batches.size
+    assert batches.size == 0 or batches.max() < rows
+    assert (batches == parts.draw_batches(JOB, number, epoch, rows)).all()
 
 
 def test_a_step_of_data_parallelism_is_a_step_of_keras() -> None:
@@ -123,10 +123,10 @@ def test_a_step_of_data_parallelism_is_a_step_of_keras() -> None:
 
 
 def test_curves_survive_the_way(tmp_path: Path) -> None:
-    found = {1: [Point(1.0, 0.5, 0.25), Point(2.0, 0.25, 0.5)]}
-    write_result(curves.make_result(found, 7, visits=[[1.0, 0.5]]), tmp_path / "result")
+    points = {1: [Point(1.0, 0.5, 0.25), Point(2.0, 0.25, 0.5)]}
+    write_result(curves.make_result(points, 7, visits=[[1.0, 0.5]]), tmp_path / "result")
     extra = read_result(tmp_path / "result")
-    assert curves.read_curves(extra) == found
+    assert curves.read_curves(extra) == points
     assert (extra.scores, extra.moved_bytes) == ({1: (0.25, 0.5)}, 7)
 
 
@@ -134,18 +134,18 @@ def test_curves_survive_the_way(tmp_path: Path) -> None:
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=5), st.floats(0, 1)
 )
 def test_an_accuracy_is_reached_at_the_end_of_the_first_epoch_that_has_it(
-    pairs: list[Any], asked: float
+    pairs: list[Any], accuracy: float
 ) -> None:
     curve_pair = {
         key: [Point(at + key, 0, pair[key]) for at, pair in enumerate(pairs)] for key in (0, 1)
     }
-    when = curves.find_time(curve_pair, asked)
+    when = curves.find_time(curve_pair, accuracy)
     means = curves.average_epochs(curve_pair)
-    assert (when is None) == (max(means) < asked)
+    assert (when is None) == (max(means) < accuracy)
     if when is not None:
         at = curves.list_ends(curve_pair).index(when)
-        assert means[at] >= asked
-        assert all(mean < asked for mean in means[:at])
+        assert means[at] >= accuracy
+        assert all(mean < accuracy for mean in means[:at])
 
 
 def make_attempt(
@@ -155,11 +155,13 @@ def make_attempt(
     points = [
         Point(100 + wall * end, 0.1, one) for end, one in zip((0.5, 1.0), accuracies, strict=True)
     ]
-    found = {1: points, 2: points}
+    curves_by_config = {1: points, 2: points}
     extra = {AT_REST: 1 << 20, **more}
     moved_bytes = extra.pop("moved_bytes", 2 << 20)
     return WayAttempt(
-        began=100.0, usage=usage(wall), result=curves.make_result(found, moved_bytes, **extra)
+        began=100.0,
+        usage=usage(wall),
+        result=curves.make_result(curves_by_config, moved_bytes, **extra),
     )
 
 
@@ -209,14 +211,16 @@ def test_ratios_are_of_the_fastest_tasks_and_of_what_succeeded() -> None:
 
 def test_in_walls_alone_the_faster_framework_stands_for_hopping() -> None:
     results = make_contest()
-    before = {row[0]: row for row in must.seed_rows(make_contest())}
+    rows_before = {row[0]: row for row in must.seed_rows(make_contest())}
     results.attempts[JAX.name] = {0: make_attempt(8.0)}
-    after = {row[0]: row for row in must.seed_rows(results)}
+    rows_after = {row[0]: row for row in must.seed_rows(results)}
     walls = {report.SYNCHRONOUS_WALL: "0.20x", report.TASKS_WALL: "0.40x"}
-    assert {what: after[what][2] for what in walls} == walls
-    assert "7.5 times" in after[report.SERVER_WALL][2]
-    others = before.keys() - walls.keys() - {report.SERVER_WALL}
-    assert {what: after[what] for what in others} == {what: before[what] for what in others}
+    assert {name: rows_after[name][2] for name in walls} == walls
+    assert "7.5 times" in rows_after[report.SERVER_WALL][2]
+    unchanged = rows_before.keys() - walls.keys() - {report.SERVER_WALL}
+    assert {name: rows_after[name] for name in unchanged} == {
+        name: rows_before[name] for name in unchanged
+    }
 
 
 def test_by_one_seed_nobody_can_say_what_noise_is() -> None:
@@ -270,6 +274,6 @@ def test_what_cannot_be_installed_is_not_measured_and_says_why(
 
     monkeypatch.setattr(environments, "find_interpreter", refused)
     at = BenchServer(url="u", superuser_url="u", pid=0, log=tmp_path, folder=tmp_path)
-    found = contest.run_attempt(at, Contest(job=JOB, scale=SMALL, settings={}), TASKS[0], 0, 60)
-    assert (found.result, found.reason) == (None, "not installed: celery is not there")
+    attempt = contest.run_attempt(at, Contest(job=JOB, scale=SMALL, settings={}), TASKS[0], 0, 60)
+    assert (attempt.result, attempt.reason) == (None, "not installed: celery is not there")
     assert list(tmp_path.iterdir()) == []
