@@ -87,7 +87,7 @@ def write_table(connection: Connection, table: str, examples: Examples) -> None:
 
 
 def read_table(connection: Connection, table: str) -> tuple[Examples, int]:
-    """Return the rows of such a table in the order of their ids, and the bytes received."""
+    """Return the rows of a table (id, x, y) in the order of their ids, and the bytes received."""
     received = io.BytesIO()
     with connection.cursor() as cursor:
         cursor.copy_expert(

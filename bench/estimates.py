@@ -1,6 +1,6 @@
 """Compare the estimated with the measured duration of runs.
 
-Each workload is planned and run repeatedly, each time in a session of its own.
+Each workload is planned and run repeatedly, each time in a new session.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Compare transfer learning with stored activations of frozen layers and without them.
 
 Eight heads on a frozen network of convolutions train for ten epochs, with and without stored
-activations. Both runs have the same seed and the same number of workers, and take turns; their
-metrics are compared as well. Then one run trains a head on each of five layers of that network,
-and is compared with a run for each layer that stores nothing. No run uses the activations that
-another one has stored.
+activations. Both runs have the same seed and the same number of workers, and take turns. Their
+metrics are compared as well.
+
+Then one run trains a head on each of five layers of that network. It is compared with a run for
+each layer that stores nothing. No run uses the activations that another one has stored.
 """
 
 from __future__ import annotations

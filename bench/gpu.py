@@ -1,7 +1,7 @@
 """Measure whole runs on a GPU.
 
-The measurements are the utilization of the device while rows come from tables, and the gains of
-more trainers, of numbers of half the size, and of training states side by side.
+One measurement is the utilization of the device while rows come from tables. The others are the
+gains of more trainers, of numbers of half the size, and of training states side by side.
 
 The utilization is the share of time in which the device executed anything, as its driver reports
 it, sampled ten times a second. It counts from the time when each trainer has compiled, until the

@@ -1,11 +1,12 @@
 """Measure many users at once on one small machine.
 
-The measurements are the fairness among the users, the latency of other sessions meanwhile, and the
-number of completed runs of a crowd that submits at the same moment.
+The measurements are the fairness among the users, and the latency of other sessions meanwhile. A
+crowd that submits at the same moment shows if all runs complete.
 
-Each user is a role, and submits the same run; the seconds for each visit are compared. The slowest
-twentieth and hundredth of pgbench's transactions are compared with those on an idle server, and
-with those beside processes that only compute on the trainers' cores, the least that is possible.
+Each user is a role, and submits the same run; the seconds for each visit are compared. The latency
+is that of the slowest twentieth and hundredth of pgbench's transactions. It is compared with that
+on an idle server. It is also compared with the latency beside processes that only compute on the
+trainers' cores, the least that is possible.
 """
 
 from __future__ import annotations

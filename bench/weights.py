@@ -1,6 +1,6 @@
 """Draw initial weights of architectures with a seed, the same ones for all contenders.
 
-A process of its own, because it needs Keras: `python -m bench.weights FOLDER` reads
+This is a separate process, because it needs Keras: `python -m bench.weights FOLDER` reads
 `architectures.json` there and writes `weights-0`, `weights-1`, …
 """
 

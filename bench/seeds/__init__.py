@@ -1,3 +1,5 @@
-"""The table that model hopping is known by, made again: the same selection by hopping, by a
-parameter server, by synchronous data parallelism, by averaging, and by tasks over full copies of
-the rows."""
+"""Repeat the published comparison of model hopping with other methods.
+
+The same selection runs with model hopping, a parameter server, synchronous data parallelism,
+averaging, and tasks over full copies of the rows.
+"""

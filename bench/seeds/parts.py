@@ -1,7 +1,7 @@
 """Common parts of the peers with data parallelism, whose workers have a part of the rows each.
 
-A model is a function of variables of TensorFlow that the loops of these peers own, because Keras'
-own `fit` does not train on several machines.
+A model is a function of variables of TensorFlow, which the loops of these peers own. Keras' own
+`fit` does not train on several machines.
 """
 
 from __future__ import annotations

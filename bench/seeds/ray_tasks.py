@@ -1,6 +1,4 @@
-"""A peer: Ray, by a pool of actors, each of which takes the next configuration when it has done
-one.
-"""
+"""A peer: Ray, with a pool of actors that take one configuration after another."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The workload of the comparison of methods: sixteen configurations over augmented pictures.
 
 The pictures are those of a package. There are two architectures, two learning rates, two L2
-penalties and two batch sizes, as in the published experiments, with networks that two cores can
-train. An epoch has a thousand batches on average.
+penalties and two batch sizes, as in the published experiments. Two cores can train the networks. An
+epoch has a thousand batches on average.
 """
 
 from __future__ import annotations

@@ -1,3 +1,1 @@
-"""What an architecture may be made of, and its rewriting of nothing else: modules of the trainer,
-by links.
-"""
+"""Allowed architectures, and their rewriting: modules of the trainer, by symbolic links."""
