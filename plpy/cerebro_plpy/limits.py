@@ -229,13 +229,13 @@ def no_poll() -> None:
     """Do nothing: the `Poll` of work that cannot be cancelled, such as that of a test."""
 
 
-def poll_between(items: Iterable[T], poll: Poll, every: int = POLL_EVERY) -> Iterator[T]:
+def poll_between(items: Iterable[T], poll: Poll, interval: int = POLL_EVERY) -> Iterator[T]:
     """Yield the items, and poll between them, so that a cancel ends a loop of any length.
 
     >>> list(poll_between("abc", no_poll))
     ['a', 'b', 'c']
     """
     for number, item in enumerate(items):
-        if number % every == 0:
+        if number % interval == 0:
             poll()
         yield item

@@ -1,1 +1,1 @@
-"""What a configuration says, and which ones to try; pure."""
+"""The parameters of a configuration, and the choice of configurations to try; pure functions."""

@@ -208,8 +208,10 @@ class _Widths:
     def of_outputs(self, model: Node) -> tuple[int | None, ...]:
         """Return the width of each output of a model; None if unknown."""
         if model["class_name"] == "Sequential":
-            return (self._of_output(model, 0),)
-        return tuple(self._at(model, reference) for reference in self._graph(model).outputs)
+            return (self._output_width(model, 0),)
+        return tuple(
+            self._tensor_width(model, reference) for reference in self._graph(model).outputs
+        )
 
     def _graph(self, model: Node) -> _Graph:
         if id(model) not in self._graphs:
@@ -218,7 +220,7 @@ class _Widths:
             )
         return self._graphs[id(model)]
 
-    def _of_output(self, model: Node, tensor: int) -> int | None:
+    def _output_width(self, model: Node, tensor: int) -> int | None:
         if model["class_name"] == "Sequential":
             wide = (
                 layer
@@ -226,19 +228,19 @@ class _Widths:
                 if layer.get("class_name") not in KEEPS_WIDTH
             )
             last = next(wide, None)
-            return None if last is None or tensor else self._own(last, 0)
+            return None if last is None or tensor else self._layer_width(last, 0)
         outputs = self._graph(model).outputs
-        return self._at(model, outputs[tensor]) if 0 <= tensor < len(outputs) else None
+        return self._tensor_width(model, outputs[tensor]) if 0 <= tensor < len(outputs) else None
 
-    def _own(self, layer: Node, tensor: int) -> int | None:
+    def _layer_width(self, layer: Node, tensor: int) -> int | None:
         if layer.get("class_name") in MODELS:
-            return self._of_output(layer, tensor)
+            return self._output_width(layer, tensor)
         settings = _settings(layer)
         shape = settings.get("target_shape") if layer.get("class_name") == "Reshape" else None
         units = shape[0] if isinstance(shape, list) and len(shape) == 1 else settings.get("units")
         return units if type(units) is int and units > 0 else None
 
-    def _at(self, model: Node, reference: Reference) -> int | None:
+    def _tensor_width(self, model: Node, reference: Reference) -> int | None:
         """Return the width of a tensor, from the layer that determines it.
 
         Layers that keep the width are followed back. The result is None if that leads nowhere, or
@@ -257,7 +259,7 @@ class _Widths:
             name, call, tensor = current
             layer = by_name.get(name, {})
             if layer.get("class_name") not in KEEPS_WIDTH:
-                units = self._own(layer, tensor)
+                units = self._layer_width(layer, tensor)
                 break
             calls = layer.get("inbound_nodes")
             if not isinstance(calls, list) or not 0 <= call < len(calls):

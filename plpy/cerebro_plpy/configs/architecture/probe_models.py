@@ -41,8 +41,8 @@ def freeze(node: Node) -> dict[str, Any]:
     config = node.get("config")
     if node.get("class_name") in MODELS:
         layers = [freeze(layer) for layer in list_layers(node)]
-        own = config if isinstance(config, dict) else {}
-        return {**node, "config": {**own, "layers": layers}}
+        settings = config if isinstance(config, dict) else {}
+        return {**node, "config": {**settings, "layers": layers}}
     if not isinstance(config, dict) or node.get("class_name") == "InputLayer":
         return dict(node)
     if _is_operation(node):

@@ -30,9 +30,10 @@ class Functions:
         """
         digest = dict(self.digests).get(name)
         if digest is None:
+            names = ", ".join(function for function, _ in self.digests)
             raise InvalidParameter(
                 f"custom function '{name}' is not defined in object table '{self.table}'!",
-                hint=f"It has {', '.join(known for known, _ in self.digests) or 'no functions'}; "
+                hint=f"It has {names or 'no functions'}; "
                 "case matters. An administrator can add one by load_custom_function().",
             )
         return digest
@@ -65,9 +66,11 @@ def read_logged_functions(table: object, digests: object) -> Functions | None:
     )
 
 
-def list_changed_functions(before: Functions | None, now: Functions | None) -> list[str]:
+def list_changed_functions(original: Functions | None, current: Functions | None) -> list[str]:
     """Return the names of functions whose source has changed since a run began, or is gone."""
-    current = dict(now.digests) if now else {}
+    current_digests = dict(current.digests) if current else {}
     return [
-        name for name, digest in (before.digests if before else ()) if current.get(name) != digest
+        name
+        for name, digest in (original.digests if original else ())
+        if current_digests.get(name) != digest
     ]

@@ -98,13 +98,13 @@ class EarlyStopping:
             InvalidParameter: it is not.
         """
         if self.monitored not in computed:
-            known = [
+            computed_names = [
                 VALIDATION * (series.dataset == "validation") + series.name for series in computed
             ]
             raise InvalidParameter(
                 f"{owner} monitors {self.monitor!r}, which this call does not compute.",
-                detail=f"It computes: {', '.join(known) or 'nothing'}.",
-                hint=f"{near_matches(self.monitor, known)} Names with val_ need a "
+                detail=f"It computes: {', '.join(computed_names) or 'nothing'}.",
+                hint=f"{near_matches(self.monitor, computed_names)} Names with val_ need a "
                 "validation_table.",
             )
 

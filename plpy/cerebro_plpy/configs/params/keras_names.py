@@ -151,8 +151,8 @@ METRICS: Mapping[str, tuple[str, ...]] = {
 def _spellings(table: Mapping[str, Iterable[str]]) -> dict[str, str]:
     return {
         name.lower(): canonical
-        for canonical, others in table.items()
-        for name in (canonical, *others)
+        for canonical, aliases in table.items()
+        for name in (canonical, *aliases)
     }
 
 
@@ -180,15 +180,15 @@ def find_metric(name: str) -> str | None:
     return _METRICS.get(name.lower())
 
 
-def near_matches(name: str, known: Iterable[str]) -> str:
-    """Return a hint with the known names that are similar, or with all known names."""
+def near_matches(name: str, choices: Iterable[str]) -> str:
+    """Return a hint with the similar choices, or with all choices."""
     import difflib  # of no use to a call that goes well
 
-    choices = {choice.lower(): choice for choice in known}
-    close = difflib.get_close_matches(name.lower(), choices, n=3)
+    by_lower_case = {choice.lower(): choice for choice in choices}
+    close = difflib.get_close_matches(name.lower(), by_lower_case, n=3)
     if close:
-        return "Did you mean " + " or ".join(choices[match] for match in close) + "?"
-    return "Known are: " + ", ".join(sorted(choices.values())) + "."
+        return "Did you mean " + " or ".join(by_lower_case[match] for match in close) + "?"
+    return "Known are: " + ", ".join(sorted(by_lower_case.values())) + "."
 
 
 # Layers that do not change the last dimension of their input.

@@ -135,10 +135,10 @@ def draw_rows(
 ) -> tuple[ConfigRow, ...]:
     """Draw different configurations that do not exist yet; fewer if the space is exhausted."""
     random = Random(random_state)
-    others = list(existing)
-    if count_configs(space, count + len(others)) == count + len(others):
-        return tuple(islice(drop_duplicates(_draw_rows(space, random), others), count))
-    remaining = list(drop_duplicates(_combinations(space), others))
+    excluded = list(existing)
+    if count_configs(space, count + len(excluded)) == count + len(excluded):
+        return tuple(islice(drop_duplicates(_draw_rows(space, random), excluded), count))
+    remaining = list(drop_duplicates(_combinations(space), excluded))
     random.shuffle(remaining)
     return tuple(remaining[:count])
 
@@ -184,11 +184,11 @@ def drop_duplicates(
 
     Spaces and the order of keys do not matter.
     """
-    seen = {_identity(row) for row in existing}
+    identities = {_identity(row) for row in existing}
     for row in rows:
         identity = _identity(row)
-        if identity not in seen:
-            seen.add(identity)
+        if identity not in identities:
+            identities.add(identity)
             yield row
 
 

@@ -140,12 +140,12 @@ def _read_parts(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _find_point(space: Space, number: int, parts: Mapping[str, Mapping[str, Any]]) -> Point | None:
     """Return the point of one alternative that has exactly these parameters; None without one."""
     dimensions = _list_dimensions(space, number)
-    drawn = {(dimension.part, _normalize_key(dimension.key)) for dimension in dimensions}
+    dimension_keys = {(dimension.part, _normalize_key(dimension.key)) for dimension in dimensions}
     present = {(part, key) for part, values in parts.items() for key in values}
     optional = set()
     if parts["compile"][OPTIMIZER] == DEFAULT_OPTIMIZER:
         optional.add(("compile", OPTIMIZER))
-    if not present - optional <= drawn <= present:
+    if not present - optional <= dimension_keys <= present:
         return None
     numbers: dict[str, Any] = {}
     for dimension in dimensions:

@@ -80,7 +80,7 @@ def read_search_rule(
     Raises:
         InvalidParameter: the rule is unknown, or the parameters are invalid.
     """
-    others = (*TEMPLATE_SEARCHES, *LEARNERS) if templates else SAMPLERS
+    samplers = (*TEMPLATE_SEARCHES, *LEARNERS) if templates else SAMPLERS
     if name is None or (templates and name in TEMPLATE_SEARCHES):
         if text is not None:
             raise InvalidParameter(
@@ -88,11 +88,11 @@ def read_search_rule(
                 hint=f"Add search => one of {', '.join(map(repr, PARAMETERS))}.",
             )
         return None
-    if name not in PARAMETERS and name not in others:
+    if name not in PARAMETERS and name not in samplers:
         raise InvalidParameter(
             f"{module} error: search is {name!r}; expected one of "
-            f"{', '.join((*others, *PARAMETERS))}.",
-            hint=near_matches(name, (*others, *PARAMETERS)),
+            f"{', '.join((*samplers, *PARAMETERS))}.",
+            hint=near_matches(name, (*samplers, *PARAMETERS)),
         )
     values: Any = {} if text is None else read_lists("search_params", text)
     if not isinstance(values, dict):
@@ -199,19 +199,19 @@ def _refuse_population(module: str) -> None:
 
 def _pop_sampling(module: str, name: str, values: dict[str, Any]) -> Sampling | None:
     """Return the sampling of further configurations, and remove it from the parameters."""
-    own = {key: values.pop(key) for key in sampling.PARAMETERS if key in values}
-    if name in SAMPLERS and sampling.SAMPLER in own:
+    options = {key: values.pop(key) for key in sampling.PARAMETERS if key in values}
+    if name in SAMPLERS and sampling.SAMPLER in options:
         raise InvalidParameter(
             f"{module} error: search_params has a sampler, but search is one: {name!r}."
         )
-    if not own and name not in SAMPLERS:
+    if not options and name not in SAMPLERS:
         return None
     if name == GRID:
         raise InvalidParameter(
-            f"{module} error: search_params has {next(iter(own))!r}, but 'grid' draws nothing.",
+            f"{module} error: search_params has {next(iter(options))!r}, but 'grid' draws nothing.",
             hint="Name a sampler as the search, such as 'tpe'.",
         )
-    result = read_sampling(module, own, name if name in SAMPLERS else RANDOM)
+    result = read_sampling(module, options, name if name in SAMPLERS else RANDOM)
     check_sampler(module, name, result)
     return result
 

@@ -35,9 +35,9 @@ def selected(
     for count in range(1, picks + 1):
         tried = [
             mean([(together, count - 1), (rows, 1)]) if together else list(rows)
-            for rows in poll_between(library, poll, every=1)
+            for rows in poll_between(library, poll, interval=1)
         ]
-        scores = [score(rows) for rows in poll_between(tried, poll, every=1)]
+        scores = [score(rows) for rows in poll_between(tried, poll, interval=1)]
         place = best_place(scores, larger)
         if place is None or not is_better(scores[place], best, larger):
             break

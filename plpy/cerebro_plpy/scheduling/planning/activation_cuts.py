@@ -50,7 +50,7 @@ class ConfigCuts(NamedTuple):
 
     def cost(self, cut: Cut | None, row_bytes: int) -> int:
         """Return the cost of all passes of a row, as far as it depends on the cut."""
-        deepest = max((other.flops for other in self.cuts), default=0)
+        deepest = max((option.flops for option in self.cuts), default=0)
         if cut is None:
             return self.passes * (LOAD_OPS * row_bytes + deepest)
         return self.passes * (LOAD_OPS * cut.nbytes + deepest - cut.flops)

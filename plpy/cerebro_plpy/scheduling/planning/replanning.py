@@ -120,6 +120,6 @@ def propose_change(
     if not run_plan.may_improve(inputs, active, current):
         return None
     other_name = MOP if strategy.name == TASK else TASK
-    other = run_plan.estimate_strategy(inputs, active, replace(strategy, name=other_name))
-    best = run_plan.choose_strategy(current, [other])
+    alternative = run_plan.estimate_strategy(inputs, active, replace(strategy, name=other_name))
+    best = run_plan.choose_strategy(current, [alternative])
     return None if best is current else StrategyChange(current, best)

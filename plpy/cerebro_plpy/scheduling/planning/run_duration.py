@@ -39,8 +39,8 @@ def _extrapolate(case: Case, epochs: int) -> Outcome:
     )
     worker_seconds = evaluation_seconds / case.workers
 
-    def extend(before: float, after: float) -> float:
-        return after + (plan.epochs - epochs) * max(0.0, after - before)
+    def extend(short: float, long: float) -> float:
+        return long + (plan.epochs - epochs) * max(0.0, long - short)
 
     return Outcome(
         seconds=extend(shorter.seconds, longer.seconds) + worker_seconds,

@@ -162,8 +162,8 @@ class RunPlan:
         """Return the expected seconds of the whole run; None if unknown."""
         if self.strategy.seconds is None:
             return None
-        before = self.startup_seconds + self.storing_seconds
-        return before + self.strategy.seconds + self.extra_seconds
+        preparation = self.startup_seconds + self.storing_seconds
+        return preparation + self.strategy.seconds + self.extra_seconds
 
     @property
     def storing_seconds(self) -> float:
@@ -212,16 +212,16 @@ class RunPlan:
         )
         return cls(
             work=work,
-            programs=tuple(_read_record(Program, each) for each in values["programs"]),
+            programs=tuple(_read_record(Program, program) for program in values["programs"]),
             strategy=_read_record(Strategy, values["chosen"]),
-            alternatives=tuple(_read_record(Strategy, each) for each in values["others"]),
+            alternatives=tuple(_read_record(Strategy, strategy) for strategy in values["others"]),
             data=_read_record(Data, values["data"]),
             startup_seconds=float(values["begun"]),
             extra_seconds=float(values["beside"]),
             error=values["error"],
             compiled={int(worker): tuple(names) for worker, names in values["compiled"].items()},
             stored_layers=tuple(
-                _read_record(StoredLayer, each) for each in values.get("stored", ())
+                _read_record(StoredLayer, layer) for layer in values.get("stored", ())
             ),
         )
 
@@ -338,7 +338,7 @@ def estimate_usage(plan: RunPlan, outcome: Outcome, tables: int) -> Usage:
     )
 
 
-def choose_strategy(usual: Strategy, others: Sequence[Strategy]) -> Strategy:
+def choose_strategy(usual: Strategy, alternatives: Sequence[Strategy]) -> Strategy:
     """Return the fastest strategy: the usual one, unless another one is expected to save enough.
 
     >>> mop, task = Strategy(MOP, 3, 1, 7.0), Strategy(TASK, 3, 1, 9.0)
@@ -347,7 +347,7 @@ def choose_strategy(usual: Strategy, others: Sequence[Strategy]) -> Strategy:
     >>> choose_strategy(replace(task, seconds=None), [mop]).name
     'task'
     """
-    timed = [(other.seconds, other) for other in others if other.seconds is not None]
+    timed = [(option.seconds, option) for option in alternatives if option.seconds is not None]
     if not timed or usual.seconds is None:
         return usual
     seconds, fastest = min(timed, key=lambda pair: pair[0])

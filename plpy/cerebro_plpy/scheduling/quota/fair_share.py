@@ -174,8 +174,8 @@ class _Division:
     def _count_growth(self, grant: Grant) -> int:
         """Return how many single slots the run can take until it, or its role, is full."""
         demand = self._demands[grant.demand]
-        own = demand.max_slots - self._granted[grant.demand]
-        return min(own, self._tallies[demand.role].free_slots)
+        ungranted = demand.max_slots - self._granted[grant.demand]
+        return min(ungranted, self._tallies[demand.role].free_slots)
 
     def _next_grants(self, may_begin: bool) -> list[Grant]:
         grants = (self._next_grant(role, may_begin) for role in self._queues)

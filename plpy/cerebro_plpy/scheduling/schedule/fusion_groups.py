@@ -9,14 +9,16 @@ from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, VisitBatch
 
 
 def find_companions(
-    leader: ConfigProgress, others: Iterable[ConfigProgress]
+    leader: ConfigProgress, configs: Iterable[ConfigProgress]
 ) -> list[ConfigProgress]:
-    """Return the other configs that are at the leader's position and may start visits now.
+    """Return the configs that are at the leader's position and may start visits now.
 
     These configs can make all visits that the leader can make.
     """
     position = _position(leader)
-    return [other for other in others if other.startable_segments and _position(other) == position]
+    return [
+        config for config in configs if config.startable_segments and _position(config) == position
+    ]
 
 
 def take_training(batch: VisitBatch) -> VisitBatch:

@@ -100,11 +100,11 @@ def choose_batches(
             if segment is None:
                 break
             worker = plan.workers[segment]
-            served = [other for other in segments if plan.workers[other] == worker]
+            served = [candidate for candidate in segments if plan.workers[candidate] == worker]
             limit = limit_of(progress)
             batch = build_batch(plan, progress, segment, served, preference.pick, limit)
             batches.append((worker, batch))
-            segments = [other for other in segments if other not in served]
+            segments = [remaining for remaining in segments if remaining not in served]
             progress = begin(progress, batch)
         if not segments:
             break
@@ -176,7 +176,7 @@ def build_batch(
             evaluations += bool(evaluation)
             if evaluation and evaluations == limit.evaluations:
                 break
-        free = [other for other in segments if other in progress.startable_segments]
+        free = [candidate for candidate in segments if candidate in progress.startable_segments]
         segment = pick(progress, free) if free else None
     return tuple(batch)
 

@@ -132,8 +132,10 @@ class WorkerAffinity:
         """
         if self._programs is None:
             default_home = worker if vacant else None
-            own = (p for p in free if self._homes.get(p.mst_key, default_home) == worker)
-            return min(own, key=lambda progress: progress.mst_key not in self._homes, default=None)
+            local = (p for p in free if self._homes.get(p.mst_key, default_home) == worker)
+            return min(
+                local, key=lambda progress: progress.mst_key not in self._homes, default=None
+            )
         return min(free, key=lambda progress: self._distance(plan, worker, progress), default=None)
 
     def _distance(self, plan: Plan, worker: int, progress: ConfigProgress) -> int:

@@ -1,4 +1,4 @@
-"""Several model selections in one run, one for each group of rows, each with a rule of its own."""
+"""Several model selections in one run, one for each group of rows, each with its own rule."""
 
 from __future__ import annotations
 
@@ -36,9 +36,11 @@ class GroupedRules:
         decisions = list[Decision]()
         if latest is not None:
             group = trials[latest].group
-            own = trials_by_group[group]
-            own_capacity = _capacity_of(capacity, group, capacity.free_slots)
-            decisions += _apply(own, self.rules[group].decide(own, own_capacity, latest))
+            group_trials = trials_by_group[group]
+            group_capacity = _capacity_of(capacity, group, capacity.free_slots)
+            decisions += _apply(
+                group_trials, self.rules[group].decide(group_trials, group_capacity, latest)
+            )
         progressed = True
         while progressed:
             progressed = False
@@ -46,9 +48,12 @@ class GroupedRules:
                 self.rules.items(), key=lambda item: _count_begun(trials_by_group[item[0]])
             )
             for group, rule in by_begun:
-                own = trials_by_group[group]
+                group_trials = trials_by_group[group]
                 slots = min(1, max(0, capacity.free_slots - len(decisions)))
-                new = _apply(own, rule.decide(own, _capacity_of(capacity, group, slots), None))
+                new = _apply(
+                    group_trials,
+                    rule.decide(group_trials, _capacity_of(capacity, group, slots), None),
+                )
                 decisions += new
                 progressed = progressed or bool(new)
         return decisions
@@ -56,15 +61,17 @@ class GroupedRules:
     def is_finished(self, trials: Trials) -> bool:
         """See `Rule`; return True if all selections that have trials are finished."""
         return all(
-            self.rules[group].is_finished(own) for group, own in self._divide(trials).items() if own
+            self.rules[group].is_finished(group_trials)
+            for group, group_trials in self._divide(trials).items()
+            if group_trials
         )
 
     def list_losers(self, trials: Trials) -> Sequence[int]:
         """See `Rule`; list the losers selection by selection."""
         return [
             key
-            for group, own in self._divide(trials).items()
-            for key in self.rules[group].list_losers(own)
+            for group, group_trials in self._divide(trials).items()
+            for key in self.rules[group].list_losers(group_trials)
         ]
 
     def _divide(self, trials: Trials) -> dict[str | None, dict[int, Trial]]:
@@ -84,14 +91,16 @@ def _capacity_of(capacity: Capacity, group: str | None, free_slots: int) -> Capa
     return capacity._replace(free_slots=free_slots, can_add=group in capacity.groups)
 
 
-def _count_begun(own: Trials) -> int:
-    return sum(trial.max_epoch > 0 for trial in own.values())
+def _count_begun(group_trials: Trials) -> int:
+    return sum(trial.max_epoch > 0 for trial in group_trials.values())
 
 
-def _apply(own: dict[int, Trial], decisions: Sequence[Decision]) -> Sequence[Decision]:
+def _apply(group_trials: dict[int, Trial], decisions: Sequence[Decision]) -> Sequence[Decision]:
     """Change the trials by the decisions, and return the decisions."""
     for decision in decisions:
-        trial = own[decision.mst_key]
+        trial = group_trials[decision.mst_key]
         finished = trial.finished or decision.action in ("hold", "stop")
-        own[decision.mst_key] = trial._replace(max_epoch=decision.max_epoch, finished=finished)
+        group_trials[decision.mst_key] = trial._replace(
+            max_epoch=decision.max_epoch, finished=finished
+        )
     return decisions

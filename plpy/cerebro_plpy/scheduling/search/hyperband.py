@@ -69,7 +69,7 @@ class Hyperband:
 
     @property
     def s_max(self) -> int:
-        """Return the number of the largest bracket: how often R can be divided by eta."""
+        """Return the number of the largest bracket: log R to the base eta, rounded down."""
         powers = 0
         quotient = self.R // self.eta
         while quotient:
@@ -207,11 +207,12 @@ def _begin_round(
             Decision(key, "start", max_epoch, reason) for key in keys if trials[key].is_startable
         ]
     previous = ends[round_.i - 1]
-    own = {key: trials[key] for key in keys}
+    bracket_trials = {key: trials[key] for key in keys}
     eligible = [
         key
-        for key in rank_trials(own, previous)
-        if own[key].is_paused_at(previous) and isfinite(own[key].values[previous])
+        for key in rank_trials(bracket_trials, previous)
+        if bracket_trials[key].is_paused_at(previous)
+        and isfinite(bracket_trials[key].values[previous])
     ]
     best = eligible[: round_.configs]
     return [

@@ -112,13 +112,13 @@ class Pasha(Asha):
         }
         values = {key: finite_or_worst(trial.values[previous]) for key, trial in compared.items()}
         pairs = [
-            (values[before], values[after])
-            for before, after in zip(rank_trials(compared, previous), rank_trials(compared, end))
+            (values[old], values[new])
+            for old, new in zip(rank_trials(compared, previous), rank_trials(compared, end))
         ]
-        if all(before == after for before, after in pairs):
+        if all(old == new for old, new in pairs):
             return True
         epsilon = self.estimate_epsilon(trials, rung)
-        return all(before == after or abs(before - after) <= epsilon for before, after in pairs)
+        return all(old == new or abs(old - new) <= epsilon for old, new in pairs)
 
 
 def _crossed_back(one: Mapping[int, float], other: Mapping[int, float], end: int) -> bool:
@@ -127,4 +127,4 @@ def _crossed_back(one: Mapping[int, float], other: Mapping[int, float], end: int
     if epochs[-1:] != [end]:
         return False
     orders = [one[epoch] > other[epoch] for epoch in epochs]
-    return sum(before != after for before, after in zip(orders, orders[1:])) > 1
+    return sum(order != following for order, following in zip(orders, orders[1:])) > 1

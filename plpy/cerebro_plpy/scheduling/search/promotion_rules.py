@@ -232,21 +232,23 @@ class Median(Stepwise):
 
     def decide_config(self, trials: Trials, mst_key: int, next_epoch: int) -> Decision:
         """See `Stepwise`."""
-        own = trials[mst_key]
-        epoch = own.max_epoch
+        trial = trials[mst_key]
+        epoch = trial.max_epoch
         means = [
-            _mean([finite_or_worst(value) for at, value in trial.values.items() if at <= epoch])
-            for key, trial in trials.items()
-            if key != mst_key and epoch in trial.values
+            _mean([finite_or_worst(value) for at, value in other.values.items() if at <= epoch])
+            for key, other in trials.items()
+            if key != mst_key and epoch in other.values
         ]
         if epoch < self.grace or len(means) < self.min_others:
             reason = f"{len(means)} others have come to epoch {epoch}"
             return Decision(mst_key, "continue", next_epoch, reason)
-        best = min(map(finite_or_worst, own.values.values()))
-        others = f"worse than the median of {len(means)} others up to epoch {epoch}"
+        best = min(map(finite_or_worst, trial.values.values()))
+        comparison = f"worse than the median of {len(means)} others up to epoch {epoch}"
         if best > median(means):
-            return Decision(mst_key, "stop", epoch, f"its best value so far is {others}")
-        return Decision(mst_key, "continue", next_epoch, f"its best value so far is not {others}")
+            return Decision(mst_key, "stop", epoch, f"its best value so far is {comparison}")
+        return Decision(
+            mst_key, "continue", next_epoch, f"its best value so far is not {comparison}"
+        )
 
 
 @dataclass(frozen=True)

@@ -53,16 +53,20 @@ class Brackets:
     def _decide_bracket(
         self, trials: Trials, keys: Collection[int], ends: Sequence[int]
     ) -> list[Decision]:
-        own = {key: trials[key] for key in keys if key in trials}
-        new = [key for key, trial in own.items() if trial.is_startable]
+        bracket_trials = {key: trials[key] for key in keys if key in trials}
+        new = [key for key, trial in bracket_trials.items() if trial.is_startable]
         if new:
-            reason = f"one of {len(own)} of its bracket"
+            reason = f"one of {len(bracket_trials)} of its bracket"
             return [Decision(key, "start", ends[0], reason) for key in new]
-        if any(trial.is_running for trial in own.values()):
+        if any(trial.is_running for trial in bracket_trials.values()):
             return []
         for number, (rung, max_epoch) in enumerate(zip(ends, ends[1:]), 1):
-            ranked = [key for key in rank_trials(own, rung) if own[key].is_paused_at(rung)]
-            if ranked and all(trial.max_epoch <= rung for trial in own.values()):
+            ranked = [
+                key
+                for key in rank_trials(bracket_trials, rung)
+                if bracket_trials[key].is_paused_at(rung)
+            ]
+            if ranked and all(trial.max_epoch <= rung for trial in bracket_trials.values()):
                 best = ranked[: max(1, len(keys) // self.eta**number)]
                 reason = f"among the best {len(best)} of {len(ranked)} after epoch {rung}"
                 return [Decision(key, "promote", max_epoch, reason) for key in best]
@@ -106,11 +110,11 @@ def list_left_behind(
     """
     left_behind: list[tuple[int, int, int]] = []
     for keys, ends in brackets:
-        own = {key: trials[key] for key in keys if key in trials}
-        highest = max((trial.max_epoch for trial in own.values()), default=0)
+        bracket_trials = {key: trials[key] for key in keys if key in trials}
+        highest = max((trial.max_epoch for trial in bracket_trials.values()), default=0)
         for rung in ends:
             if rung < highest:
                 left_behind += [
-                    (rung, rank, key) for rank, key in enumerate(list_paused(own, rung))
+                    (rung, rank, key) for rank, key in enumerate(list_paused(bracket_trials, rung))
                 ]
     return [key for _, _, key in sorted(left_behind)]
