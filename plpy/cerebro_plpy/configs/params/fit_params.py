@@ -87,25 +87,17 @@ def parse_fit_params(text: str | None) -> FitParams:
     if shuffle == "batch":
         shuffle = True
         notices = ("shuffle='batch' is shuffle=True: rows change places within a buffer",)
-    shuffle = read_boolean("shuffle", shuffle)
-    verbose = _verbosity(values.get("verbose", default.verbose))
-    class_weight = _class_weight(values.get("class_weight"))
-    initial_epoch = _initial_epoch(values.get("initial_epoch", default.initial_epoch), epochs)
     steps = values.get("steps_per_epoch")
-    if steps is not None:
-        steps = _positive("steps_per_epoch", steps)
-    callbacks = default.callbacks
-    if values.get("callbacks") is not None:
-        callbacks = parse_callbacks(values["callbacks"])
+    callbacks = values.get("callbacks")
     return FitParams(
         batch_size=batch_size,
         epochs=epochs,
-        shuffle=shuffle,
-        verbose=verbose,
-        class_weight=class_weight,
-        initial_epoch=initial_epoch,
-        steps_per_epoch=steps,
-        callbacks=callbacks,
+        shuffle=read_boolean("shuffle", shuffle),
+        verbose=_verbosity(values.get("verbose", default.verbose)),
+        class_weight=_class_weight(values.get("class_weight")),
+        initial_epoch=_initial_epoch(values.get("initial_epoch", default.initial_epoch), epochs),
+        steps_per_epoch=None if steps is None else _positive("steps_per_epoch", steps),
+        callbacks=NO_CALLBACKS if callbacks is None else parse_callbacks(callbacks),
         notices=notices,
     )
 

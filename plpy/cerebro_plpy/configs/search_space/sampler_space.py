@@ -33,19 +33,15 @@ class PointSpace(Protocol):
 
     def describe(self) -> list[list[dict[str, object]]]:
         """Return the dimensions of each alternative; those with a single value are left out."""
-        ...
 
     def make_row(self, point: Point) -> Mapping[str, Any]:
         """Return the configuration at a suggested point."""
-        ...
 
     def find_point(self, row: Mapping[str, Any]) -> Point | None:
         """Return the point of a configuration; None if that is not in the space."""
-        ...
 
     def perturb(self, config: Config, random: Random) -> Mapping[str, Any]:
         """Return a configuration near another one that can continue from its state."""
-        ...
 
 
 class Dimension(NamedTuple):

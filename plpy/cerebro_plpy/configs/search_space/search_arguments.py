@@ -124,13 +124,14 @@ def _pop_bounds(module: str, values: dict[str, Any]) -> dict[str, int | None]:
     """Return the bounds of a run under any rule, and remove them from the parameters."""
     bounds = {key: values.pop(key, None) for key in (LIVE_STATES, MAX_VISITS)}
     for key, bound in bounds.items():
-        if bound is not None and (type(bound) is not int or bound < 1):
+        if bound is None:
+            continue
+        if type(bound) is not int or bound < 1:
             raise InvalidParameter(
                 f"{module} error: {key} in search_params is {bound!r:.80}; expected a whole "
                 "number, at least 1."
             )
-        if bound is not None:
-            check(f"{key} in search_params", bound, COUNTS[key])
+        check(f"{key} in search_params", bound, COUNTS[key])
     return bounds
 
 
@@ -140,12 +141,14 @@ def _pop_cost_limits(
     """Return the cost limits, and remove them from the parameters."""
     limits = {key: values.pop(key, None) for key in (MAX_CPU, MAX_COST)}
     for key, value in limits.items():
-        if value is not None and templates:
+        if value is None:
+            continue
+        if templates:
             raise InvalidParameter(
                 f"{module} error: search_params has {key!r}, which is an argument of its own here.",
                 hint="max_cpu => '10 minutes'" if key == MAX_CPU else "max_cost => 0.5",
             )
-        if value is not None and (type(value) not in (int, float) or not 0 < value < math.inf):
+        if type(value) not in (int, float) or not 0 < value < math.inf:
             unit = "a number of seconds" if key == MAX_CPU else "a number"
             raise InvalidParameter(
                 f"{module} error: {key} in search_params is {value!r:.80}; expected {unit} above 0."

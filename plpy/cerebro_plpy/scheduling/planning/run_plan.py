@@ -54,8 +54,21 @@ SOURCE_TEXTS = {
     UNKNOWN: "unknown: nobody has timed it yet",
 }
 
-KEY = "key"
-"""Metadata of a field: its name in the log, if that is another one."""
+LOGGED_NAMES = {
+    "row_seconds": "row",
+    "evaluation_row_seconds": "evaluated_row",
+    "lane_gain": "gained",
+    "segment_subsets": "own",
+    "may_end_early": "sooner",
+    "capacity_bytes": "room",
+    "exists": "kept",
+    "strategy": "chosen",
+    "alternatives": "others",
+    "startup_seconds": "begun",
+    "extra_seconds": "beside",
+    "stored_layers": "stored",
+}
+"""Fields of the records below that have another name in the log."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +80,8 @@ class Program:
     backend: str
     batch_size: int
     source: str  # of the times
-    row_seconds: float | None = field(default=None, metadata={KEY: "row"})  # None if unknown
-    evaluation_row_seconds: float = field(default=0.0, metadata={KEY: "evaluated_row"})
+    row_seconds: float | None = None  # None if unknown
+    evaluation_row_seconds: float = 0.0
     compile: float = 0.0  # seconds
     hop: float = 0.0  # seconds to read a state
     store: float = 0.0  # seconds to store a state
@@ -76,7 +89,7 @@ class Program:
     state_bytes: int | None = None
     spread: float | None = None  # standard deviation of the visits' seconds, relative to the mean
     lanes: int | None = None  # number of its configs that can train in one call
-    lane_gain: float | None = field(default=None, metadata={KEY: "gained"})
+    lane_gain: float | None = None
     """Part of the time that lanes save; None if unknown."""
     shards: tuple[Mapping[str, Any], ...] = ()
     """Layers and bytes of the shards that share the memory of a trainer in turn."""
@@ -93,11 +106,9 @@ class Work:
     evaluated_rows: float  # of an evaluating visit
     schedule: str
     commit_seconds: float = 0.0
-    segment_subsets: Mapping[int, tuple[int, ...]] = field(
-        default_factory=dict, metadata={KEY: "own"}
-    )
+    segment_subsets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Segments by mst_key, of configs that do not visit all segments."""
-    may_end_early: bool = field(default=False, metadata={KEY: "sooner"})  # as a search may
+    may_end_early: bool = False  # as a search may
     copies: int = 0  # number of averaged copies; 0 without averaging
 
 
@@ -123,7 +134,7 @@ class Data:
     training_rows: int
     rows: int
     bytes: int  # of all rows in a trainer
-    capacity_bytes: int = field(metadata={KEY: "room"})  # for rows, in each trainer
+    capacity_bytes: int  # for rows, in each trainer
     gpus: tuple[int, ...] = ()
 
 
@@ -136,7 +147,7 @@ class StoredLayer:
     rows: int
     bytes: int  # of all rows
     seconds: float  # expected for all workers together; 0 if an earlier run has stored them
-    exists: bool = field(default=False, metadata={KEY: "kept"})
+    exists: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,17 +156,17 @@ class RunPlan:
 
     work: Work
     programs: tuple[Program, ...]
-    strategy: Strategy = field(metadata={KEY: "chosen"})
-    alternatives: tuple[Strategy, ...] = field(metadata={KEY: "others"})
+    strategy: Strategy
+    alternatives: tuple[Strategy, ...]
     data: Data
-    startup_seconds: float = field(default=0.0, metadata={KEY: "begun"})
+    startup_seconds: float = 0.0
     """Seconds from the run's first line in the log to this estimate."""
-    extra_seconds: float = field(default=0.0, metadata={KEY: "beside"})
+    extra_seconds: float = 0.0
     """Further seconds that do not belong to visits."""
     error: float | None = None  # expected relative error of the seconds
     compiled: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """Programs that workers have before the run, by worker."""
-    stored_layers: tuple[StoredLayer, ...] = field(default=(), metadata={KEY: "stored"})
+    stored_layers: tuple[StoredLayer, ...] = ()
 
     @property
     def seconds(self) -> float | None:
@@ -228,7 +239,9 @@ class RunPlan:
 
 def _record_to_json(record: Any) -> dict[str, Any]:
     return {
-        attribute.metadata.get(KEY, attribute.name): _value_to_json(getattr(record, attribute.name))
+        LOGGED_NAMES.get(attribute.name, attribute.name): _value_to_json(
+            getattr(record, attribute.name)
+        )
         for attribute in fields(record)
     }
 
@@ -244,7 +257,7 @@ def _value_to_json(value: Any) -> Any:
 def _read_record(kind: Any, values: Mapping[str, Any]) -> Any:
     arguments = {}
     for attribute in fields(kind):
-        key = attribute.metadata.get(KEY, attribute.name)
+        key = LOGGED_NAMES.get(attribute.name, attribute.name)
         if key in values:
             value = values[key]
             arguments[attribute.name] = tuple(value) if isinstance(value, list) else value

@@ -18,6 +18,7 @@ from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.search.promotion_rules import (
     Capacity,
     Decision,
+    OpenRule,
     Trials,
     rank_trials,
 )
@@ -143,7 +144,7 @@ class Hyperband:
 
 
 @dataclass(frozen=True)
-class Diagonals:
+class Diagonals(OpenRule):
     """The rule of MADlib's Hyperband: a diagonal begins when the previous one is complete.
 
     The configs with the lowest values of a round are promoted, but never those with NaN.
@@ -180,10 +181,6 @@ class Diagonals:
             if decisions:
                 return decisions
         return []
-
-    def is_finished(self, trials: Trials) -> bool:
-        """See `Rule`."""
-        return False
 
     def list_losers(self, trials: Trials) -> Sequence[int]:
         """See `Rule`; list the configs that were left behind."""

@@ -9,16 +9,23 @@ epochs. The clone is a configuration of its own, with other parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, inf, isfinite
+from math import ceil, isfinite
 from random import Random
 from typing import ClassVar
 
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.scheduling.search.promotion_rules import Capacity, Decision, Trial, Trials
+from cerebro_plpy.scheduling.search.promotion_rules import (
+    Capacity,
+    Decision,
+    OpenRule,
+    Trial,
+    Trials,
+    finite_or_worst,
+)
 
 
 @dataclass(frozen=True)
-class Pbt:
+class Pbt(OpenRule):
     """The rule of population based training.
 
     Parents are drawn by the seed and the key of the first clone of a step.
@@ -68,10 +75,6 @@ class Pbt:
             return []
         return self._select(members, step_end, max(trials) + 1)
 
-    def is_finished(self, trials: Trials) -> bool:
-        """See `Rule`."""
-        return False
-
     def list_losers(self, trials: Trials) -> Sequence[int]:
         """See `Rule`; list the configs that clones have replaced."""
         return [
@@ -118,5 +121,4 @@ def _total_epochs(trial: Trial) -> int:
 
 
 def _last_value(trial: Trial) -> float:
-    value = trial.values[trial.max_epoch]
-    return value if isfinite(value) else inf
+    return finite_or_worst(trial.values[trial.max_epoch])

@@ -71,12 +71,10 @@ class Rule(Protocol):
     @property
     def accepts_new_configs(self) -> bool:
         """Return True if configs may be added to those that the rule was made for."""
-        ...
 
     @property
     def decision_epochs(self) -> Sequence[int]:
         """Return the epochs after which the rule needs values, up to the last one of the run."""
-        ...
 
     def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
         """Return the decisions after a new value.
@@ -87,19 +85,24 @@ class Rule(Protocol):
             latest: the config that has a value at its `max_epoch`; None at the beginning, or after
                 a failure.
         """
-        ...
 
     def is_finished(self, trials: Trials) -> bool:
         """Return True if no further config begins."""
-        ...
 
     def list_losers(self, trials: Trials) -> Sequence[int]:
         """List paused configs that are unlikely to continue, the most dispensable first."""
-        ...
+
+
+class OpenRule:
+    """A rule under which further configs may begin at any time."""
+
+    def is_finished(self, trials: Trials) -> bool:
+        """See `Rule`."""
+        return False
 
 
 @dataclass(frozen=True)
-class Asha:
+class Asha(OpenRule):
     """Asynchronous successive halving by promotion (Li et al., MLSys 2020, algorithm 2).
 
     A free slot takes, from the highest rung down, a config that is among the best `1/eta` of those
@@ -136,10 +139,6 @@ class Asha:
             trial = current[decision.mst_key]
             current[decision.mst_key] = trial._replace(max_epoch=decision.max_epoch)
         return decisions
-
-    def is_finished(self, trials: Trials) -> bool:
-        """See `Rule`."""
-        return False
 
     def list_losers(self, trials: Trials) -> Sequence[int]:
         """See `Rule`; list the configs at least two rungs below the highest one."""
@@ -186,7 +185,7 @@ class Asha:
 
 
 @dataclass(frozen=True)
-class Stepwise:
+class Stepwise(OpenRule):
     """All configs continue from one evaluation to the next; only a target stops them."""
 
     accepts_new_configs: ClassVar[bool] = True
@@ -205,10 +204,6 @@ class Stepwise:
         if following:
             decisions.append(self.decide_config(trials, latest, following[0]))
         return decisions
-
-    def is_finished(self, trials: Trials) -> bool:
-        """See `Rule`."""
-        return False
 
     def list_losers(self, trials: Trials) -> Sequence[int]:
         """See `Rule`; this rule does not pause configs."""
@@ -266,14 +261,6 @@ class RuleWrapper:
     def decision_epochs(self) -> Sequence[int]:
         """See `Rule`."""
         return self.rule.decision_epochs
-
-    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
-        """See `Rule`."""
-        return self.rule.decide(trials, capacity, latest)
-
-    def is_finished(self, trials: Trials) -> bool:
-        """See `Rule`."""
-        return self.rule.is_finished(trials)
 
     def list_losers(self, trials: Trials) -> Sequence[int]:
         """See `Rule`."""

@@ -10,6 +10,7 @@ from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.search.promotion_rules import (
     Capacity,
     Decision,
+    OpenRule,
     Trials,
     compute_rungs,
     list_paused,
@@ -18,7 +19,7 @@ from cerebro_plpy.scheduling.search.promotion_rules import (
 
 
 @dataclass(frozen=True)
-class Brackets:
+class Brackets(OpenRule):
     """Successive halving in brackets side by side, as in Hyperband (Li et al., JMLR 2018, alg. 1).
 
     Once all configs of a bracket have reached the end of a rung, `1/eta` of those that began with
@@ -41,10 +42,6 @@ class Brackets:
             for keys, ends in self.brackets
             for decision in self._decide_bracket(trials, keys, ends)
         ]
-
-    def is_finished(self, trials: Trials) -> bool:
-        """See `Rule`."""
-        return False
 
     def list_losers(self, trials: Trials) -> Sequence[int]:
         """See `Rule`; list the configs that were left behind in a decided rung."""
