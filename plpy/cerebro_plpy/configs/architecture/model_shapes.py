@@ -34,7 +34,7 @@ def list_input_shapes(model: Node) -> tuple[Shape, ...]:
         return tuple(
             _input_shape(by_name[name]) for name, _, _ in _endpoints(model, "input_layers")
         )
-    first = list_layers(model)[0] if list_layers(model) else {}
+    first = next(iter(list_layers(model)), {})
     if first.get("class_name") in MODELS:
         return list_input_shapes(first)
     return (_input_shape(first, _settings(model).get("build_input_shape")),)
@@ -84,7 +84,7 @@ def list_output_units(model: Node) -> tuple[int | None, ...]:
 def list_output_names(model: Node) -> tuple[str, ...]:
     """Return the names of the outputs, which are those of their layers."""
     if model["class_name"] == "Sequential":
-        last = list_layers(model)[-1] if list_layers(model) else {}
+        last = next(reversed(list_layers(model)), {})
         return (str(last.get("name", _settings(last).get("name"))),)
     return tuple(name for name, _, _ in _endpoints(model, "output_layers"))
 
@@ -228,7 +228,9 @@ class _Widths:
                 if layer.get("class_name") not in KEEPS_WIDTH
             )
             last = next(wide, None)
-            return None if last is None or tensor else self._layer_width(last, 0)
+            if last is None or tensor:
+                return None
+            return self._layer_width(last, 0)
         outputs = self._graph(model).outputs
         return self._tensor_width(model, outputs[tensor]) if 0 <= tensor < len(outputs) else None
 
@@ -236,8 +238,11 @@ class _Widths:
         if layer.get("class_name") in MODELS:
             return self._output_width(layer, tensor)
         settings = _settings(layer)
-        shape = settings.get("target_shape") if layer.get("class_name") == "Reshape" else None
-        units = shape[0] if isinstance(shape, list) and len(shape) == 1 else settings.get("units")
+        units = settings.get("units")
+        if layer.get("class_name") == "Reshape":
+            shape = settings.get("target_shape")
+            if isinstance(shape, list) and len(shape) == 1:
+                units = shape[0]
         return units if type(units) is int and units > 0 else None
 
     def _tensor_width(self, model: Node, reference: Reference) -> int | None:

@@ -243,7 +243,9 @@ def _pop_template_sampling(module: str, name: str, values: dict[str, Any]) -> Sa
         )
     result = Sampling(sampler, {}, 0)
     check_sampler(module, name, result)
-    return result if result.learns else default
+    if not result.learns:
+        return default
+    return result
 
 
 def check_sampler(module: str, name: str, requested: Sampling) -> None:

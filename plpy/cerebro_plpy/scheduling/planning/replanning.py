@@ -122,4 +122,6 @@ def propose_change(
     other_name = MOP if strategy.name == TASK else TASK
     alternative = run_plan.estimate_strategy(inputs, active, replace(strategy, name=other_name))
     best = run_plan.choose_strategy(current, [alternative])
-    return None if best is current else StrategyChange(current, best)
+    if best is current:
+        return None
+    return StrategyChange(current, best)

@@ -364,7 +364,9 @@ def choose_strategy(usual: Strategy, alternatives: Sequence[Strategy]) -> Strate
     if not timed or usual.seconds is None:
         return usual
     seconds, fastest = min(timed, key=lambda pair: pair[0])
-    return usual if seconds > WORTHWHILE_RATIO * usual.seconds else fastest
+    if seconds > WORTHWHILE_RATIO * usual.seconds:
+        return usual
+    return fastest
 
 
 def may_improve(inputs: PlanInputs, programs: Sequence[Program], usual: Strategy) -> bool:

@@ -196,7 +196,9 @@ class _Division:
             grant = Grant(index, demand.min_slots, demand.configs)
         else:
             return None
-        return grant if self._tallies[role].fits(grant) else None
+        if not self._tallies[role].fits(grant):
+            return None
+        return grant
 
     def _is_full(self, index: int) -> bool:
         demand = self._demands[index]

@@ -199,7 +199,9 @@ def complete(plan: Plan, progress: ConfigProgress, batch: VisitBatch) -> ConfigP
             visited = {visit.segment_id for visit in visits}
             waiting = plan.segments_of(progress.mst_key) - visited
         progress = replace(progress, epoch=epoch, kind=kind, waiting_segments=waiting)
-    return next_stage(plan, progress) if progress.finished else progress
+    if not progress.finished:
+        return progress
+    return next_stage(plan, progress)
 
 
 def abandon(progress: ConfigProgress, batch: VisitBatch) -> ConfigProgress:
@@ -236,8 +238,9 @@ def stop(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
     previous = replace(
         stopped, epoch=progress.epoch - 1, kind="average" if plan.is_averaging else "train"
     )
-    is_evaluated = previous.epoch in plan.evaluate_epochs
-    return stopped if previous.epoch == 0 or is_evaluated else next_stage(plan, previous)
+    if previous.epoch == 0 or previous.epoch in plan.evaluate_epochs:
+        return stopped
+    return next_stage(plan, previous)
 
 
 def expire(

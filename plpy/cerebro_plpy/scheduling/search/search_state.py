@@ -265,8 +265,9 @@ class SearchState:
         if end_reason:
             return Decision(mst_key, "stop", trial.max_epoch, end_reason)
         total_epochs = trial.inherited_epochs + trial.max_epoch
-        is_complete = trial.finished or total_epochs == self.rule.decision_epochs[-1]
-        reason = "it was trained to the end" if is_complete else "others go on before it"
+        reason = "others go on before it"
+        if trial.finished or total_epochs == self.rule.decision_epochs[-1]:
+            reason = "it was trained to the end"
         return Decision(mst_key, "rest", trial.max_epoch, reason)
 
     def _apply(self, decision: Decision, act: str | None = None) -> None:
