@@ -17,7 +17,7 @@ from versions import BatchResult, trained
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import Measure
-from cerebro_plpy.preprocessing.scoring.metrics import SCORES, Told
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow
 
 ROWS = 5000
 """More than a block."""
@@ -39,7 +39,7 @@ class Line(NamedTuple):
     """A row with a target: its group, and what the model says of it."""
 
     group: str
-    told: Told
+    told: ScoredRow
     prediction: str
 
 
@@ -91,7 +91,8 @@ def lines(bench: Workbench, kinds: BatchResult) -> list[Line]:
         FROM visits t JOIN cerebro.predict('kinds', 'visits', 'id') p ON p.id = t.id::text
             WHERE t.kind IS NOT NULL"""
     return [
-        Line(json.dumps(g), Told(label, told), says) for g, label, says, told in bench.rows(query)
+        Line(json.dumps(g), ScoredRow(label, told), says)
+        for g, label, says, told in bench.rows(query)
     ]
 
 
@@ -150,7 +151,7 @@ def noise_of(session: Workbench) -> float:
     return 1e-6 if session.greenplum else 0.0
 
 
-def moved(row: Told, by: float) -> Told:
+def moved(row: ScoredRow, by: float) -> ScoredRow:
     """A row whose right class is told so much more probable."""
     return row._replace(
         classes={name: p + by * (name == row.label) for name, p in row.classes.items()}
@@ -224,7 +225,7 @@ def test_metrics_of_a_number_are_those_of_the_predictions(session: Workbench) ->
     found = evaluated(session, "costs", "costs", "place")
     for place in (None, "a", "b"):
         some = [row for row in rows if place in (None, row[0])]
-        told = [Told(str(cost), {}, (low + high) / 2) for _, cost, low, high in some]
+        told = [ScoredRow(str(cost), {}, (low + high) / 2) for _, cost, low, high in some]
         group = found[None if place is None else json.dumps({"place": place})]
         assert set(group) == {(name, None, None) for name in ("rmse", "mae", "r2", "coverage")}
         for name in ("rmse", "mae", "r2"):

@@ -59,7 +59,7 @@ def given_away(
     label = Expression(f"t.{target}::text" if classes else f"t.{target}::double precision")
     return {
         each.column
-        for each in target_leakage.giveaways(session, source, recipe, rows, label, classes)
+        for each in target_leakage.find_leaks(session, source, recipe, rows, label, classes)
     }
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.preprocessing.scoring.metrics import SCORES, Told
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow
 from cerebro_trainer.commands import permutation_importance
 from cerebro_trainer.commands.permutation_importance import Shuffling
 from cerebro_trainer.data.prediction_metrics import LOSSES
@@ -30,7 +30,9 @@ def score(name: str, loss: float) -> float:
 def test_classes_are_scored_alike(
     rows: list[tuple[int, float, float, float]], data: st.DataObject
 ) -> None:
-    told = [Told(str(label), {str(n): p for n, p in enumerate(shares)}) for label, *shares in rows]
+    told = [
+        ScoredRow(str(label), {str(n): p for n, p in enumerate(shares)}) for label, *shares in rows
+    ]
     outputs, target = (
         np.array([shares for _, *shares in rows]),
         np.array([float(label) for label, *_ in rows]),
@@ -42,7 +44,7 @@ def test_classes_are_scored_alike(
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1))
 def test_numbers_are_scored_alike(rows: list[tuple[int, int]]) -> None:
-    told = [Told(str(label), {}, float(number)) for label, number in rows]
+    told = [ScoredRow(str(label), {}, float(number)) for label, number in rows]
     outputs, target = (
         np.array([[float(n)] for _, n in rows]),
         np.array([float(label) for label, _ in rows]),
@@ -54,7 +56,7 @@ def test_numbers_are_scored_alike(rows: list[tuple[int, int]]) -> None:
 
 def test_a_class_that_is_not_known_counts_as_wrong() -> None:
     outputs, target = np.array([[0.9, 0.1], [0.9, 0.1]]), np.array([0.0, -1.0])
-    told = [Told("0", {"0": 0.9, "1": 0.1}), Told("c", {"0": 0.9, "1": 0.1})]
+    told = [ScoredRow("0", {"0": 0.9, "1": 0.1}), ScoredRow("c", {"0": 0.9, "1": 0.1})]
     for name in ("accuracy", "log_loss"):
         assert score(name, LOSSES[name](outputs, target)) == pytest.approx(SCORES[name](told))
 

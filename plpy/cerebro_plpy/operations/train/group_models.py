@@ -18,7 +18,7 @@ from cerebro_plpy.operations.train.run_results import (
 )
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
-from cerebro_plpy.preprocessing.scoring.metrics import SCORES, distances
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES, absolute_errors
 from cerebro_plpy.tables.models.model_registry import GroupResult
 from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
@@ -66,6 +66,6 @@ def _measured(
         if rows and (result.value is None or train.task == REGRESSION) and time.monotonic() < ends:
             told = predictions(workplace, rows, network_of(run, result, row), row["group_value"])
             known = result.value if result.value is not None else SCORES[train.metric](told)
-            margin = margin_of(distances(told)) if train.task == REGRESSION else None
+            margin = margin_of(absolute_errors(told)) if train.task == REGRESSION else None
             result = result._replace(value=known, margin=margin)
         yield each._replace(result=result)

@@ -21,7 +21,7 @@ from cerebro_plpy.platform.job import Dataset, Job, StateSource
 from cerebro_plpy.platform.state_tables import VALIDATION, packed_table_name
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.scoring.metrics import Told
+from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
 from cerebro_plpy.run.workers.workers import Crew, crew_for, score, together
 from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
@@ -84,7 +84,7 @@ def has_packed(reader: Session, run_id: int, side: str) -> bool:
 
 def predictions(
     workplace: CallContext, rows: HeldRows, network: Network, group: str | None = None
-) -> list[Told]:
+) -> list[ScoredRow]:
     """Return the outputs of a network for packed rows, or for those of a group, in the order in
     which they lie.
     """
@@ -145,7 +145,9 @@ def _outputs(
     return chunks
 
 
-def _read(chunks: Sequence[bytes], labels: Sequence[str], classes: Sequence[str]) -> Iterator[Told]:
+def _read(
+    chunks: Sequence[bytes], labels: Sequence[str], classes: Sequence[str]
+) -> Iterator[ScoredRow]:
     """Read lines of real numbers: a target, which is the place of one of the labels or a number,
     and the outputs.
     """
@@ -157,5 +159,7 @@ def _read(chunks: Sequence[bytes], labels: Sequence[str], classes: Sequence[str]
             target, *outputs = numbers[start : start + width]
             label = labels[int(target)] if labels else repr(target)
             yield (
-                Told(label, dict(zip(classes, outputs))) if classes else Told(label, {}, outputs[0])
+                ScoredRow(label, dict(zip(classes, outputs)))
+                if classes
+                else ScoredRow(label, {}, outputs[0])
             )

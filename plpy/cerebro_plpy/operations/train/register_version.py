@@ -34,7 +34,7 @@ from cerebro_plpy.preprocessing.learning.schema_matching import take_alike
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import is_better
-from cerebro_plpy.preprocessing.scoring.metrics import SCORES, Told, distances
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow, absolute_errors
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.tables.models import model_registry, model_versions
 from cerebro_plpy.tables.models.model_registry import AddedVersion, ModelEntry, RunResult
@@ -88,7 +88,7 @@ def _add(db: Database, workplace: CallContext, run: LoggedRun, ends: float) -> t
         result = result._replace(value=SCORES[train.metric](told) if told else None)
     comparison = Comparison(better=True) if alone else _compare(db, workplace, run, rows, told)
     if train.task == REGRESSION:
-        result = result._replace(margin=margin_of(distances(told)))
+        result = result._replace(margin=margin_of(absolute_errors(told)))
     name = ModelEntry(train.split, train.split_seed, train.bound, None, train.identity)
     groups = best_of_groups(db, workplace, run, rows, ends)
     added = model_registry.add(
@@ -163,7 +163,7 @@ def _compare(
     workplace: CallContext,
     run: LoggedRun,
     rows: HeldRows | None,
-    told: Sequence[Told],
+    told: Sequence[ScoredRow],
 ) -> Comparison:
     """Compare a run with the version that predicts so far, over the same rows.
 

@@ -18,8 +18,8 @@ from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import Job, StateSource
 from cerebro_plpy.platform.state_tables import joined_table
 from cerebro_plpy.platform.visit_protocol import JoinedState
-from cerebro_plpy.preprocessing.scoring.ensemble_selection import mean, selected
-from cerebro_plpy.preprocessing.scoring.metrics import SCORES, Told
+from cerebro_plpy.preprocessing.scoring.ensemble_selection import average_rows, select_greedily
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow
 from cerebro_plpy.run.workers.workers import crew_for
 from cerebro_plpy.tables.models.model_registry import Ensemble, RunResult
 
@@ -31,7 +31,7 @@ class Candidate(NamedTuple):
 
     result: RunResult
     network: Network
-    told: list[Told]
+    told: list[ScoredRow]
     template: str | None = None
 
 
@@ -40,7 +40,7 @@ def assembled(
 ) -> Candidate:
     """The best that can be made of these, the best first: one of them, or several together."""
     score = SCORES[train.metric]
-    counts = selected(
+    counts = select_greedily(
         [each.told for each in library], score, ranking.descending, train.ensemble, workplace.check
     )
     if len(counts) < 2:
@@ -52,7 +52,7 @@ def assembled(
     text = ensemble.build_architecture(networks, len(train.classes) or 1)
     network = joined(workplace, [each for each, _ in members], text)
     assert network.state.stored is not None
-    told = mean([(each.told, count) for each, count in members])
+    told = average_rows([(each.told, count) for each, count in members])
     listed = [
         {"mst_key": each.result.mst_key, "template": each.template, "share": share}
         for each, share in shares

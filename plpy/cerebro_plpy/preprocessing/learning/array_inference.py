@@ -22,7 +22,7 @@ from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
 from cerebro_plpy.preprocessing.kinds.long_vector import LongVector
 from cerebro_plpy.preprocessing.kinds.series import Series
 from cerebro_plpy.preprocessing.kinds.vector import MOST_NUMBERS, Vector
-from cerebro_plpy.preprocessing.learning.type_inference import scale_of
+from cerebro_plpy.preprocessing.learning.type_inference import robust_scale
 from cerebro_plpy.preprocessing.rows.statistics import AT_ONCE, SHARES, NumberStatistics, Source
 from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -137,7 +137,7 @@ class Sample(NamedTuple):
         )
 
 
-def learn(
+def infer_arrays(
     reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]
 ) -> dict[str, Feature]:
     """The feature of each of these columns, all of which are of arrays; `types` are the kinds that
@@ -278,7 +278,7 @@ def _scales(sample: Sample, place: str, within: str) -> dict[int, Scale | None]:
         shares=SHARES,
     )
     rows = sample.ask("elements", sample.size, place=place, within=within, aggregates=aggregates)
-    return {place: scale_of(_spread(*told).coarser(PIECES)) for place, *told in rows}
+    return {place: robust_scale(_spread(*told).coarser(PIECES)) for place, *told in rows}
 
 
 def _spread(

@@ -1,4 +1,4 @@
-"""From the rows of a table to the recipe of its columns."""
+"""The recipe of the columns of a table, learned from its training rows."""
 
 from __future__ import annotations
 
@@ -21,60 +21,64 @@ from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, TEXT
 def fit_recipe(
     reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]
 ) -> Recipe:
-    """What the training rows of a source say about these columns."""
-    scalar = {column.name for column in columns if column.family == JSON}
-    columns, types = _of_json(reader, source, columns, types)
-    whole = [column for column in columns if column.family in ARRAYS]
+    """Return the recipe of columns.
+
+    Args:
+        types: the kinds of columns that a call names.
+    """
+    json_columns = {column.name for column in columns if column.family == JSON}
+    columns, types = _settle_json(reader, source, columns, types)
+    arrays = [column for column in columns if column.family in ARRAYS]
     files = [column for column in columns if column.family == BYTES]
     simple = [column for column in columns if column.family not in (*ARRAYS, BYTES)]
     known = statistics.gather_statistics(reader, source, simple)
-    chosen = type_inference.choose(simple, known, types)
-    values = statistics.read_categories(reader, source, chosen.categories, known.rows)
+    inferred = type_inference.infer_features(simple, known, types)
+    values = statistics.read_categories(reader, source, inferred.categories, known.rows)
     features = {
-        **chosen.features,
-        **array_inference.learn(reader, source, whole, types),
-        **image_inference.learn(reader, source, files, types),
+        **inferred.features,
+        **array_inference.infer_arrays(reader, source, arrays, types),
+        **image_inference.infer_images(reader, source, files, types),
     }
-    for column in chosen.categories:
-        texts, present = values[column.name], known.present(column.name)
-        if column.name in scalar and json_scalars.NULL in texts:
-            # Without it not all rows have a value.
-            texts, present = tuple(text for text in texts if text != json_scalars.NULL), present - 1
-        features[column.name] = type_inference.category(column, texts, known.rows, present)
-    for column in chosen.texts:
-        features[column.name] = type_inference.text(
-            column, read_word_statistics(reader, source, column, known.rows)
-        )
+    for column in inferred.categories:
+        texts = values[column.name]
+        present = known.present(column.name)
+        if column.name in json_columns and json_scalars.NULL in texts:
+            texts = tuple(text for text in texts if text != json_scalars.NULL)
+            present -= 1  # some row has the null of JSON, and so no value
+        features[column.name] = type_inference.make_category(column, texts, known.rows, present)
+    for column in inferred.texts:
+        words = read_word_statistics(reader, source, column, known.rows)
+        features[column.name] = type_inference.make_text(column, words)
     return Recipe(tuple(features[column.name] for column in columns))
 
 
-def _of_json(
+def _settle_json(
     reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]
 ) -> tuple[Sequence[RawColumn], Mapping[str, str]]:
-    """The columns and their types, where those of JSON are settled: numbers if all values are, and
-    else categories.
+    """Return the columns and their kinds, with JSON settled: as numbers, or as categories.
+
+    A column of JSON has numbers if all its values are numbers or null.
     """
-    asked = [
+    unsettled = [
         column.name for column in columns if column.family == JSON and column.name not in types
     ]
-    wanted = dict(types)
-    for start in range(0, len(asked), AT_ONCE):
-        names = asked[start : start + AT_ONCE]
-        # SPI knows columns of a result by their names.
-        others = ", ".join(
-            f"{json_scalars.has_other(f't.{quote_identifier(name)}')} AS o{n}"
-            for n, name in enumerate(names)
+    kinds = dict(types)
+    for start in range(0, len(unsettled), AT_ONCE):
+        names = unsettled[start : start + AT_ONCE]
+        # SPI knows the columns of a result by their names.
+        aggregates = ", ".join(
+            f"{json_scalars.has_other(f't.{quote_identifier(name)}')} AS o{number}"
+            for number, name in enumerate(names)
         )
-        (found,) = reader.run(
-            sql("features.scalars", others=others, source=source.table, side=source.side.text),
-            source.side.values,
+        statement = sql(
+            "features.scalars", others=aggregates, source=source.table, side=source.side.text
         )
-        wanted |= {name: Category.kind for name, other in zip(names, found) if other}
-    texts = {
-        column.name
+        (row,) = reader.run(statement, source.side.values)
+        kinds |= {name: Category.kind for name, has_other in zip(names, row) if has_other}
+    settled = [
+        column._replace(family=TEXT)
+        if column.family == JSON and kinds.get(column.name) == Category.kind
+        else column
         for column in columns
-        if column.family == JSON and wanted.get(column.name) == Category.kind
-    }
-    return [
-        column._replace(family=TEXT) if column.name in texts else column for column in columns
-    ], wanted
+    ]
+    return settled, kinds

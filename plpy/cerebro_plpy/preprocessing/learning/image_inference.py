@@ -43,7 +43,7 @@ class Files(NamedTuple):
     bytes: int
 
 
-def learn(
+def infer_images(
     reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]
 ) -> dict[str, Feature]:
     """The feature of each of these columns, all of which have bytes; `types` are the kinds that the

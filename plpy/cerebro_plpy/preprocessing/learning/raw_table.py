@@ -27,7 +27,7 @@ from cerebro_plpy.preprocessing.learning.target import (
     check_target,
     read_target,
 )
-from cerebro_plpy.preprocessing.learning.target_leakage import Giveaway, giveaways
+from cerebro_plpy.preprocessing.learning.target_leakage import Giveaway, find_leaks
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.class_counts import (
     ClassCounts,
@@ -232,7 +232,7 @@ def _learn(
     source = _with_files(source, recipe)
     check_inputs(module, recipe)
     label = label_expression(goal.column, goal.task)
-    leaks = giveaways(rows.session, source, recipe, goal.rows, label, goal.task == CLASSIFICATION)
+    leaks = find_leaks(rows.session, source, recipe, goal.rows, label, goal.task == CLASSIFICATION)
     return source, recipe, leaks
 
 
@@ -337,19 +337,18 @@ def known_table(
     is_part = newer is not None and newer.value is not None
     known_sides = _known_sides(module, opened, spec, newer if is_part else None)
 
-    order = _order(opened.columns, split, spec.split_seed, opened.identity)
-    side = both_hold(known_sides.training, is_known(target, spec.task, spec.classes))
     source = Source(
-        table_with_copies(opened.table, opened.columns, split, opened.identity), side, order
+        table=table_with_copies(opened.table, opened.columns, split, opened.identity),
+        side=both_hold(known_sides.training, is_known(target, spec.task, spec.classes)),
+        hash=_order(opened.columns, split, spec.split_seed, opened.identity),
     )
     weight = find_weight_column(module, columns, spec.weight)
-    recipe = match_recipe(module, learned, columns, relation.spelling)
     training = RowSubset(
         table=source.table,
-        side=side,
-        recipe=recipe,
+        side=source.side,
+        recipe=match_recipe(module, learned, columns, relation.spelling),
         label=label_expression(target, spec.task),
-        order=order,
+        order=source.hash,
         columns=opened.columns,
         weight=weight and weight_of_row(reader, module, source, weight),
     )
@@ -369,7 +368,7 @@ def known_table(
         bound=spec.bound,
         source=source._replace(rows=training_rows),
         parts=(training, validation),
-        recipe=recipe,
+        recipe=training.recipe,
         validation_rows=validation_rows,
         missing=count.rows - count.present,
         giveaways=(),

@@ -63,7 +63,7 @@ class _Found(NamedTuple):
     correlation: float | None
 
 
-def giveaways(
+def find_leaks(
     reader: Reader, source: Source, recipe: Recipe, rows: int, label: Expression, classes: bool
 ) -> tuple[Giveaway, ...]:
     """Those of the recipe's columns, by training rows; the first gives away most. Inputs of their

@@ -1,7 +1,7 @@
-"""What becomes of each raw column: the kind of feature, its constants, or why it is left out. Pure.
+"""The kind of feature of each raw column, inferred from statistics, or why it is left out.
 
-The rules are those that other systems have, by their names there: AutoGluon's and Ludwig's for what
-is a category and what only names a row, RealMLP's for scales (arXiv 2407.04491, section 3).
+The rules for categories and for columns that only name a row are AutoGluon's and Ludwig's, those
+for scales RealMLP's (arXiv 2407.04491, section 3).
 """
 
 from __future__ import annotations
@@ -33,45 +33,48 @@ from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, MOME
 from cerebro_plpy.preprocessing.values.scale import Scale
 from cerebro_plpy.preprocessing.values.text_hashing import MOST_WORDS
 
-FEWEST = 20
-"""Of fewer rows it cannot be said that values only name them."""
-MOST_PIECES, FEWEST_PIECES = 2048, 4
-"""Of all columns together, and of each in spite of that."""
+MIN_ROWS = 20
+"""With fewer rows, values that all differ may still have a meaning."""
+MOST_PIECES = 2048
+"""Pieces of the ranges of all columns together."""
+FEWEST_PIECES = 4
+"""Pieces of each range, however many columns there are."""
 FREE_WORDS = 3.0
 FREE_SHARE = 0.01
-"""A text is free where it has so many words, and so large a share of all is different."""
-FEWEST_WORDS, WORDS_STEP = 8, 8
-"""As few words of a text are taken, and by how much that grows."""
+"""Text is free text from this mean number of words and this share of distinct values on."""
+FEWEST_WORDS = 8
+WORDS_STEP = 8
+"""The number of words of a text is a multiple of this."""
 
 
-class Chosen(NamedTuple):
-    """The features whose constants the statistics have; the columns that are categories if they
-    have values; texts.
-    """
+class InferredColumns(NamedTuple):
+    """Columns by what is still needed for their features."""
 
-    features: Mapping[str, Feature]
-    categories: tuple[RawColumn, ...]
-    texts: tuple[RawColumn, ...]
+    features: Mapping[str, Feature]  # complete
+    categories: tuple[RawColumn, ...]  # need their values
+    texts: tuple[RawColumn, ...]  # need the statistics of their words
 
 
-def choose(columns: Sequence[RawColumn], known: Statistics, types: Mapping[str, str]) -> Chosen:
-    """What the statistics decide; `types` are the kinds that the caller wants for columns."""
+def infer_features(
+    columns: Sequence[RawColumn], known: Statistics, types: Mapping[str, str]
+) -> InferredColumns:
+    """Infer the features of columns; `types` are the kinds that a call names."""
     features: dict[str, Feature] = {}
-    others: dict[str, list[RawColumn]] = {Category.kind: [], Text.kind: []}
-    known = known.coarser(pieces(len(columns)))
+    unfinished: dict[str, list[RawColumn]] = {Category.kind: [], Text.kind: []}
+    known = known.coarser(count_pieces(len(columns)))
     for column in columns:
-        found = _chosen(column, known, types.get(column.name))
-        if isinstance(found, str):
-            others[found].append(column)
+        result = _infer_column(column, known, types.get(column.name))
+        if isinstance(result, str):
+            unfinished[result].append(column)
         else:
-            features[column.name] = found
-    return Chosen(features, tuple(others[Category.kind]), tuple(others[Text.kind]))
+            features[column.name] = result
+    return InferredColumns(features, tuple(unfinished[Category.kind]), tuple(unfinished[Text.kind]))
 
 
-def pieces(columns: int) -> int:
-    """In how many pieces each of so many columns is divided.
+def count_pieces(columns: int) -> int:
+    """Return how many pieces the range of each of a number of columns has.
 
-    >>> [pieces(columns) for columns in (1, 64, 65, 256, 1600)]
+    >>> [count_pieces(columns) for columns in (1, 64, 65, 256, 1600)]
     [32, 32, 16, 8, 4]
     """
     return next(
@@ -79,8 +82,8 @@ def pieces(columns: int) -> int:
     )
 
 
-def category(column: RawColumn, values: tuple[str, ...], rows: int, present: int) -> Feature:
-    """A category of the values that are there more than once."""
+def make_category(column: RawColumn, values: tuple[str, ...], rows: int, present: int) -> Feature:
+    """Return the feature of a category from the values that occur more than once."""
     if not values:
         return LeftOut(column.name, "no value is there twice")
     if len(values) == 1 and rows == present:
@@ -88,11 +91,11 @@ def category(column: RawColumn, values: tuple[str, ...], rows: int, present: int
     return Category(column.name, values, column.family or TEXT)
 
 
-def text(column: RawColumn, wording: WordStatistics) -> Text:
-    """Free text, by the words of training rows.
+def make_text(column: RawColumn, wording: WordStatistics) -> Text:
+    """Return the feature of free text from the statistics of its words.
 
-    >>> found = text(RawColumn("note", "text", "text", False), WordStatistics(50, 700))
-    >>> found.words, found.buckets, len(found.rarities)
+    >>> note = make_text(RawColumn("note", "text", "text", False), WordStatistics(50, 700))
+    >>> note.words, note.buckets, len(note.rarities)
     (56, 8192, 8192)
     """
     words = min(max(wording.words, FEWEST_WORDS), MOST_WORDS)
@@ -101,7 +104,7 @@ def text(column: RawColumn, wording: WordStatistics) -> Text:
 
 
 def check_types(module: str, columns: Sequence[RawColumn], types: Mapping[str, str]) -> None:
-    """Raises InvalidParameter for kinds that are none, or that a column cannot have."""
+    """Raise InvalidParameter for kinds that do not exist, or that a column cannot have."""
     families = {column.name: column.family for column in columns}
     for name, kind in types.items():
         if name not in families:
@@ -110,7 +113,7 @@ def check_types(module: str, columns: Sequence[RawColumn], types: Mapping[str, s
                 "learned from.",
                 hint=f"These are: {', '.join(families)}.",
             )
-        possible = _kinds(families[name])
+        possible = _possible_kinds(families[name])
         if kind not in possible:
             raise InvalidParameter(
                 f"{module} error: types wants column {name!r} to be {kind!r}; expected"
@@ -119,7 +122,7 @@ def check_types(module: str, columns: Sequence[RawColumn], types: Mapping[str, s
             )
 
 
-def _kinds(family: str | None) -> tuple[str, ...]:
+def _possible_kinds(family: str | None) -> tuple[str, ...]:
     if family == TEXT:
         return (Category.kind, Text.kind)
     if family in MOMENTS:
@@ -131,24 +134,24 @@ def _kinds(family: str | None) -> tuple[str, ...]:
     return () if family is None else (Number.kind, Category.kind)
 
 
-def _chosen(column: RawColumn, known: Statistics, wanted: str | None) -> Feature | str:
-    """The feature of a column; or only its kind, for a category and a text, of which more is to be
-    looked for.
-    """
+def _infer_column(column: RawColumn, known: Statistics, wanted: str | None) -> Feature | str:
+    """Return the feature of a column, or only its kind if that needs more than statistics."""
     if column.family is None:
         return LeftOut(column.name, f"no input can be made of type {column.type}")
     if column.key and wanted is None:
         return LeftOut(column.name, "it is of the primary key, and names a row")
     if column.family == TEXT:
-        return _text(column, known.texts[column.name], known.rows, wanted)
+        return _infer_text(column, known.texts[column.name], known.rows, wanted)
     if wanted == Category.kind:
         return wanted
     if column.family in MOMENTS:
-        return _moment(column, known)
-    return _number(column, known, wanted)
+        return _infer_moment(column, known)
+    return _infer_number(column, known, wanted)
 
 
-def _text(column: RawColumn, texts: TextStatistics, rows: int, wanted: str | None) -> Feature | str:
+def _infer_text(
+    column: RawColumn, texts: TextStatistics, rows: int, wanted: str | None
+) -> Feature | str:
     if texts.rows == 0:
         return LeftOut(column.name, "it is NULL in all rows")
     if wanted is not None:
@@ -156,15 +159,15 @@ def _text(column: RawColumn, texts: TextStatistics, rows: int, wanted: str | Non
     if (
         texts.words >= FREE_WORDS
         and texts.distinct > FREE_SHARE * texts.sampled
-        and texts.sampled >= FEWEST
+        and texts.sampled >= MIN_ROWS
     ):
         return Text.kind
-    if texts.sampled >= FEWEST and texts.distinct == texts.sampled:
+    if texts.sampled >= MIN_ROWS and texts.distinct == texts.sampled:
         return LeftOut(column.name, "all of its values differ: it names a row")
     return Category.kind
 
 
-def _number(column: RawColumn, known: Statistics, wanted: str | None) -> Feature:
+def _infer_number(column: RawColumn, known: Statistics, wanted: str | None) -> Feature:
     spread = known.spreads[column.name, ""]
     assert column.family in (*NUMBERS, JSON)
     missing = spread.rows < known.rows
@@ -174,11 +177,11 @@ def _number(column: RawColumn, known: Statistics, wanted: str | None) -> Feature
         return LeftOut(
             column.name, "all of its values differ, and it is called an id: it names a row"
         )
-    scale = scale_of(spread)
+    scale = robust_scale(spread)
     if scale is None and not missing:
         return LeftOut(column.name, "it has one value only")
     return Number(
-        column.name, column.family, scale or Scale(_within(spread.low or 0.0), 1.0), missing
+        column.name, column.family, scale or Scale(_bounded(spread.low or 0.0), 1.0), missing
     )
 
 
@@ -187,19 +190,21 @@ def _names_rows(column: RawColumn, spread: NumberStatistics) -> bool:
     return (
         called
         and column.family == "integer"
-        and spread.sampled >= FEWEST
+        and spread.sampled >= MIN_ROWS
         and spread.distinct == spread.sampled
     )
 
 
-def _moment(column: RawColumn, known: Statistics) -> Feature:
+def _infer_moment(column: RawColumn, known: Statistics) -> Feature:
     assert column.family is not None
     spreads = {part: known.spreads[column.name, part] for part in MOMENTS[column.family]}
     present = spreads["epoch"].rows
     if present == 0:
         return LeftOut(column.name, "it is NULL in all rows")
     scales = {
-        part: scale for part, spread in spreads.items() if (scale := scale_of(spread)) is not None
+        part: scale
+        for part, spread in spreads.items()
+        if (scale := robust_scale(spread)) is not None
     }
     missing = present < known.rows
     if not scales and not missing:
@@ -207,26 +212,26 @@ def _moment(column: RawColumn, known: Statistics) -> Feature:
     return Moment(column.name, column.family, scales or {"epoch": Scale(0.0, 1.0)}, missing)
 
 
-def scale_of(spread: NumberStatistics) -> Scale | None:
-    """The median and the distance of the quartiles, or half of the range where that is none; None
-    for a single value.
+def robust_scale(spread: NumberStatistics) -> Scale | None:
+    """Return the scale by the median and the distance of the quartiles; None for a single value.
 
-    Edges are the quantiles and the ends of the range, as far as they differ.
+    Half of the range takes the place of a distance of 0. Edges are the distinct quantiles and ends
+    of the range.
 
-    >>> scale_of(NumberStatistics(9, 0.0, 8.0, (2.0, 4.0, 6.0), 9, 9))
+    >>> robust_scale(NumberStatistics(9, 0.0, 8.0, (2.0, 4.0, 6.0), 9, 9))
     Scale(center=4.0, width=4.0, edges=(0.0, 2.0, 4.0, 6.0, 8.0))
-    >>> scale_of(NumberStatistics(9, 0.0, 8.0, (4.0, 4.0, 4.0), 9, 3))
+    >>> robust_scale(NumberStatistics(9, 0.0, 8.0, (4.0, 4.0, 4.0), 9, 3))
     Scale(center=4.0, width=4.0, edges=(0.0, 4.0, 8.0))
     """
     if spread.low is None or spread.high is None or spread.low == spread.high:
-        # Infinite ones of both signs, or beside a single finite one, still differ.
-        return Scale(_within(spread.low or 0.0), 1.0) if spread.distinct > 1 else None
-    low, high = _within(spread.low), _within(spread.high)
-    first, middle, last = map(_within, spread.quartiles or (low, low / 2 + high / 2, high))
+        # Infinities of both signs, or next to one finite number, still differ.
+        return Scale(_bounded(spread.low or 0.0), 1.0) if spread.distinct > 1 else None
+    low, high = _bounded(spread.low), _bounded(spread.high)
+    first, middle, last = map(_bounded, spread.quartiles or (low, low / 2 + high / 2, high))
     width = last - first or high / 2 - low / 2
-    edges = sorted({low, high, *map(_within, spread.quantiles or ())})
+    edges = sorted({low, high, *map(_bounded, spread.quantiles or ())})
     return Scale(middle, min(max(width, 1 / LARGEST), LARGEST), tuple(edges))
 
 
-def _within(value: float) -> float:
+def _bounded(value: float) -> float:
     return min(max(value, -LARGEST), LARGEST)

@@ -1,5 +1,4 @@
-"""Which of many models predict best together: chosen greedily, one after another, some of them more
-than once. Pure.
+"""Greedy ensemble selection: models whose mean prediction is best, some of them counted twice.
 
 Caruana, Niculescu-Mizil, Crew and Ksikes, "Ensemble Selection from Libraries of Models" (2004),
 section 2.1, with replacement as in section 2.2.
@@ -12,71 +11,81 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from cerebro_plpy.limits import Poll, no_poll, poll_between
-from cerebro_plpy.preprocessing.scoring.metrics import Told
+from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
 
-Score = Callable[[Sequence[Told]], float]
+Score = Callable[[Sequence[ScoredRow]], float]
 
 
-def selected(
-    library: Sequence[Sequence[Told]], score: Score, larger: bool, picks: int, poll: Poll = no_poll
+def select_greedily(
+    library: Sequence[Sequence[ScoredRow]],
+    score: Score,
+    larger: bool,
+    picks: int,
+    poll: Poll = no_poll,
 ) -> Counter[int]:
-    """How often each model counts whose mean is best; `library` has what each says of the same
-    rows.
+    """Return how often each model counts in the best mean.
 
-    At most so many are picked, the best alone first, and none that makes nothing better.
+    Args:
+        library: the predictions of each model for the same rows.
+        larger: larger scores are better.
+        picks: the most models to pick; a model that does not improve the score ends the selection.
 
     >>> from cerebro_plpy.preprocessing.scoring.metrics import mae
-    >>> rows = lambda *numbers: [Told("3", {}, number) for number in numbers]
-    >>> sorted(selected([rows(1.0, 2.0), rows(5.0, 4.0), rows(9.0, 9.0)], mae, False, 5).items())
+    >>> rows = lambda *numbers: [ScoredRow("3", {}, number) for number in numbers]
+    >>> library = [rows(1.0, 2.0), rows(5.0, 4.0), rows(9.0, 9.0)]
+    >>> sorted(select_greedily(library, mae, False, 5).items())
     [(0, 1), (1, 1)]
     """
-    chosen: Counter[int] = Counter()
-    best, together = math.nan, list[Told]()
+    counts: Counter[int] = Counter()
+    best_score = math.nan
+    ensemble: list[ScoredRow] = []
     for count in range(1, picks + 1):
-        tried = [
-            mean([(together, count - 1), (rows, 1)]) if together else list(rows)
+        candidates = [
+            average_rows([(ensemble, count - 1), (rows, 1)]) if ensemble else list(rows)
             for rows in poll_between(library, poll, interval=1)
         ]
-        scores = [score(rows) for rows in poll_between(tried, poll, interval=1)]
-        place = best_place(scores, larger)
-        if place is None or not is_better(scores[place], best, larger):
+        scores = [score(rows) for rows in poll_between(candidates, poll, interval=1)]
+        place = find_best(scores, larger)
+        if place is None or not is_better(scores[place], best_score, larger):
             break
-        best, together = scores[place], tried[place]
-        chosen[place] += 1
-    return chosen
+        best_score = scores[place]
+        ensemble = candidates[place]
+        counts[place] += 1
+    return counts
 
 
-def mean(parts: Sequence[tuple[Sequence[Told], int]]) -> list[Told]:
-    """What models say together, each counted so often; all of the same rows in one order.
+def average_rows(parts: Sequence[tuple[Sequence[ScoredRow], int]]) -> list[ScoredRow]:
+    """Return the weighted mean of predictions for the same rows in the same order.
 
-    >>> mean([([Told("a", {"a": 1.0, "b": 0.0})], 3), ([Told("a", {"a": 0.0, "b": 1.0})], 1)])
-    [Told(label='a', classes={'a': 0.75, 'b': 0.25}, number=0.0)]
+    >>> first = [ScoredRow("a", {"a": 1.0, "b": 0.0})]
+    >>> second = [ScoredRow("a", {"a": 0.0, "b": 1.0})]
+    >>> average_rows([(first, 3), (second, 1)])
+    [ScoredRow(label='a', classes={'a': 0.75, 'b': 0.25}, number=0.0)]
     """
     counts = [count for _, count in parts]
     total = sum(counts)
 
-    def joined(rows: Sequence[Told]) -> Told:
+    def average(rows: Sequence[ScoredRow]) -> ScoredRow:
         classes = {
             name: sum(row.classes[name] * count for row, count in zip(rows, counts)) / total
             for name in rows[0].classes
         }
-        number = (
-            0.0 if classes else sum(row.number * count for row, count in zip(rows, counts)) / total
-        )
-        return Told(rows[0].label, classes, number)
+        number = 0.0
+        if not classes:
+            number = sum(row.number * count for row, count in zip(rows, counts)) / total
+        return ScoredRow(rows[0].label, classes, number)
 
-    return [joined(rows) for rows in zip(*(part for part, _ in parts))]
+    return [average(rows) for rows in zip(*(part for part, _ in parts))]
 
 
-def best_place(scores: Sequence[float], larger: bool) -> int | None:
-    """Where the best is, the first of equals; None where all are NaN."""
+def find_best(scores: Sequence[float], larger: bool) -> int | None:
+    """Return the position of the best score, the first of equals; None if all are NaN."""
     known = [place for place, score in enumerate(scores) if not math.isnan(score)]
     return min(known, key=lambda place: -scores[place] if larger else scores[place], default=None)
 
 
 def is_better(new: float, old: float, larger: bool) -> bool:
-    """True if a metric is better than another, where larger ones are, or smaller ones; NaN is the
-    worst.
+    """Return whether a score is better than another; NaN is the worst.
 
     >>> is_better(0.9, 0.8, True), is_better(0.9, 0.8, False), is_better(1.0, float("nan"), False)
     (True, False, True)
