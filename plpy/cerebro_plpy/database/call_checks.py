@@ -13,8 +13,8 @@ from cerebro_plpy.errors import (
     ReadOnlyTransaction,
 )
 
+# Limit of intervals, about 30 years: a time so far in the past can still be computed with.
 MAX_SECONDS = 1e9
-"""Limit of intervals, about 30 years: a time so far in the past can still be computed with."""
 
 
 def check_encoding(db: Database) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 
 from cerebro_plpy.database.definitions import (
     check_session_dependencies,
-    list_named_settings,
     read_definitions,
     refuse_computed_names,
 )
@@ -29,19 +28,19 @@ from cerebro_plpy.errors import (
     ObjectNotReady,
 )
 
+# Limit of all options: the server silently drops connections with larger packets than 10,000.
 MAX_BYTES = 8000
-"""Limit of all options: the server silently drops connections with larger packets than 10,000."""
+# Added to the buffer: if it is too small, the server raises an error that Python cannot pass.
 SPARE_BYTES = 65536
-"""Added to the buffer: if it is too small, the server raises an error that Python cannot pass."""
 SIZE_BYTES = ctypes.sizeof(ctypes.c_size_t)
 NUMBER_BYTES = 4
 BYTE_ORDER = sys.byteorder
 MAX_SOURCE = 31  # PostgreSQL has 13 sources of settings.
 MAX_CONTEXT = 6
+# The server splits startup options at whitespace, and reads a backslash as an escape.
 ESCAPED_CHARACTERS = re.compile(r"[\\\s]")
-"""The server splits startup options at whitespace, and reads a backslash as an escape."""
+# The server ends the name of a startup option at =, and reads - as _.
 FORBIDDEN_IN_NAMES = re.compile(r"[-=]")
-"""The server ends the name of a startup option at =, and reads - as _."""
 
 
 class CustomSettings(Mapping[str, str]):
@@ -82,7 +81,8 @@ def read_custom_settings(db: Database, sources: Sequence[int] = ()) -> CustomSet
     definitions = read_definitions(db, sources)
     if changed is None:
         refuse_computed_names(definitions)
-    candidates = [*list_named_settings(definitions), *(changed or ())]
+    literal_names = {name for definition in definitions for name in definition.names}
+    candidates = [*literal_names, *(changed or ())]
     names = {name.lower(): name for name in candidates if "." in name}
     values: dict[str, str] = {}
     for row in db.rows(sql("custom.settings"), sorted(names.values())):

@@ -20,6 +20,7 @@ POLICY = "policy"
 FUNCTION = "function"
 TEMPORARY = "temporary table"
 APPLICATION_NAME = "application_name"
+# Functions of PostgreSQL whose values another session of the same caller does not share.
 SESSION_FUNCTIONS = (
     "currval",
     "inet_client_addr",
@@ -30,7 +31,6 @@ SESSION_FUNCTIONS = (
     "pg_backend_pid",
     "pg_my_temp_schema",
 )
-"""Functions of PostgreSQL whose values another session of the same caller does not share."""
 SETTING = "current_setting"
 LITERAL_NAME = re.compile(
     rf"\b{SETTING}\s*\(\s*E?'((?:[^']|'')+)'\s*(?:::\s*[\w.]+\s*)?(?=[,)])", re.IGNORECASE
@@ -110,21 +110,17 @@ def read_definitions(db: Database, sources: Sequence[int]) -> list[Definition]:
     statement = sql(
         "behind.definitions", relations=relations_query(), applies=sql("behind.applies")
     )
-    definitions = []
-    for row in db.rows(statement, list(sources)):
-        texts = {"tree": row["tree"] or "", "source": row["source"] or ""}
-        definitions.append(Definition(**{**row, **texts, "calls": calls}))
-    return definitions
+    return [
+        Definition(
+            **{**row, "tree": row["tree"] or "", "source": row["source"] or "", "calls": calls}
+        )
+        for row in db.rows(statement, list(sources))
+    ]
 
 
 def relations_query() -> str:
     """Return the query for all relations that a SELECT reads; it takes the oids of sources."""
     return sql("behind.relations", applies=sql("behind.applies"))
-
-
-def list_named_settings(definitions: Sequence[Definition]) -> set[str]:
-    """Return the names of settings that are literals in definitions."""
-    return {name for definition in definitions for name in definition.names}
 
 
 def refuse_computed_names(definitions: Sequence[Definition]) -> None:

@@ -20,9 +20,9 @@ def effective_role() -> int:
 def session_roles() -> str | None:
     """Return the oids of the database and of this session's roles, separated by spaces.
 
-    The roles are: who logged in, the session user, the outer user, and the current user. If all
-    oids are equal in two sessions of a server, one may have what the other had. None if the server
-    does not export these functions.
+    The roles are the authenticated user, the session user, the outer user and the current user. If
+    all oids are equal in two sessions of a server, one may have what the other had. None if the
+    server does not export these functions.
     """
     try:
         database = ctypes.c_uint32.in_dll(ctypes.CDLL(None), "MyDatabaseId").value

@@ -12,8 +12,8 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sql.identifiers import quote_qualified
 
+# Processes that hold a lock. None is a prepared transaction: its role is unknown, so it counts.
 Pids = list[Optional[int]]
-"""Processes that hold a lock. None is a prepared transaction: its role is unknown, so it counts."""
 
 
 def reserve(db: Database, schema: str, name: str) -> bool:

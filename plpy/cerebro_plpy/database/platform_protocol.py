@@ -117,7 +117,6 @@ class Packers(Protocol):
 
     def begin(self, activity: str, total: int | None = None) -> None:
         """Show that an activity begins, such as "counted", and the total number of its rows."""
-        ...
 
     def inspect_image(self, key: int, column: str, encoding: str, spec: str) -> Any:
         """Return what a segment's packer finds about the first image in a column.
@@ -126,7 +125,6 @@ class Packers(Protocol):
             key: key of the segment.
             encoding: SQL expression that sends the image.
         """
-        ...
 
     def fill(self, parts: Mapping[str, str], seed: int | None, arrays: str) -> None:
         """Pack all rows into the table.
@@ -134,7 +132,6 @@ class Packers(Protocol):
         Args:
             parts: parts of the statement, see `packing.fill_buffers.insertion`.
         """
-        ...
 
 
 class Platform(Protocol):
@@ -163,12 +160,10 @@ class Platform(Protocol):
     @property
     def name(self) -> str:
         """The name that users know."""
-        ...
 
     @property
     def clauses(self) -> Mapping[str, str]:
         """Clauses that statements need only on this platform, by their placeholders."""
-        ...
 
     @property
     def writes_during_run(self) -> bool:
@@ -176,17 +171,14 @@ class Platform(Protocol):
 
         Otherwise workers may end in a way that the caller's transaction must not see.
         """
-        ...
 
     @property
     def logs_with_output(self) -> bool:
         """True if the transaction that creates a run's output tables may change its log row."""
-        ...
 
     @property
     def stores_features(self) -> bool:
         """True if a statement that writes a table can get the rows from a worker's trainer."""
-        ...
 
     # Sessions
 
@@ -196,11 +188,9 @@ class Platform(Protocol):
 
         Otherwise the session that writes the log holds it.
         """
-        ...
 
     def session_options(self, db: Caller) -> Mapping[str, str]:
         """Return the settings of a worker session, which may train for hours."""
-        ...
 
     def park(self, session: Reader, seconds: int, target: str | None) -> None:
         """Let a session and its trainer wait for the next call.
@@ -211,15 +201,12 @@ class Platform(Protocol):
         Args:
             target: the `dispatch_clause` of the trainer's process; None without a trainer.
         """
-        ...
 
     def wake(self, session: Reader, label: str) -> None:
         """Let a parked session work again; `label` is its application_name."""
-        ...
 
     def clean_message(self, text: str) -> str:
         """Return the message of an error without additions of the server."""
-        ...
 
     def translate_loss(self, sqlstate: str, message: str) -> CerebroError | None:
         """Return our error if a part of the server was lost and the session can continue.
@@ -227,33 +214,27 @@ class Platform(Protocol):
         Args:
             message: the server's own message.
         """
-        ...
 
     def wait_for_segments(self, session: Reader) -> None:
         """Wait until all parts of the server serve a session again.
 
         The session repeats statements that a lost part prevents.
         """
-        ...
 
     def check_interrupts(self, db: Caller) -> None:
         """Raise if the caller's statement was cancelled, or if its session is to end."""
-        ...
 
     def uninterrupted(self) -> AbstractContextManager[None]:
         """Hold back cancels that could harm a statement; `check_interrupts` still sees them."""
-        ...
 
     def check_process(self, module: str | None = None) -> None:
         """Raise if the current statement prevents this process from using the database.
 
         The check itself uses no statement. With a module, also raise if tables cannot be read.
         """
-        ...
 
     def refuse_private_tables(self, names: Sequence[str], reason: str) -> None:
         """Raise if tables that only the caller's session can use cannot be trained on at all."""
-        ...
 
     def find_waits(
         self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]
@@ -266,57 +247,46 @@ class Platform(Protocol):
         Args:
             watch: returns a separate session for the query; None while that is busy.
         """
-        ...
 
     def refresh_activity(self, db: Caller) -> None:
         """Let the caller's transaction see the current state of other sessions."""
-        ...
 
     # Predictions for roles that may not read a model
 
     def check_groups(self, module: str) -> None:
         """Raise if buffers cannot be restricted to rows of one group."""
-        ...
 
     def check_grants(self, module: str) -> None:
         """Raise if predictions cannot be granted."""
-        ...
 
     def read_granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
         """Return the function of this name that grants predictions with a model table.
 
         The result has at most one row: see statement grant.found.
         """
-        ...
 
     def grant_hint(self, model: str) -> str:
         """Return how an owner grants predictions, as a part of a sentence; '' if impossible."""
-        ...
 
     # Segments, their machines and their workers
 
     def dispatch_clause(self, segment_id: int | None) -> str:
         """Return the clause that sends a statement to the process of a segment's worker."""
-        ...
 
     def assign_segments(self, segments: Sequence[int], workers: int) -> Sequence[int | None]:
         """Return for each worker the only segment that it serves, or None if it serves any."""
-        ...
 
     def default_workers(self, segments: int) -> int:
         """Return the number of workers to train with if the caller does not choose it."""
-        ...
 
     def trainer_threads(self, workers: int) -> Mapping[int, int]:
         """Return the threads of each trainer by the number of workers, from 1 to `workers`.
 
         Empty if there is always one worker per segment.
         """
-        ...
 
     def count_machines(self, db: Caller) -> int:
         """Return the number of machines that trainers work on."""
-        ...
 
     def read_hosts(self, session: Reader, segments: Mapping[int, int | None]) -> Mapping[int, str]:
         """Return the machine of each worker's trainer, by the worker's number.
@@ -324,7 +294,6 @@ class Platform(Protocol):
         Args:
             segments: the segment that `assign_segments` gave to each worker, by its number.
         """
-        ...
 
     def list_gpus(
         self, db: Caller, source: str, list_local: Callable[[], Iterable[str]]
@@ -334,7 +303,6 @@ class Platform(Protocol):
         Args:
             list_local: lists the GPUs of this machine.
         """
-        ...
 
     # Packed tables
 
@@ -342,7 +310,6 @@ class Platform(Protocol):
         self, db: Caller, module: str, rules: Rules, segments: int | None
     ) -> Distribution:
         """Return the segments for a new packed table: those of the rules, or only the first."""
-        ...
 
     def follow_distribution(
         self, db: Caller, module: str, keys: Sequence[int], rules: Rules
@@ -351,7 +318,6 @@ class Platform(Protocol):
 
         A NOTICE reports rules that name other segments.
         """
-        ...
 
     def ordered_rows_sql(self, output: str, rows: Mapping[str, str]) -> str:
         """Return the statement that creates a temporary table of rows ordered by a number.
@@ -363,7 +329,6 @@ class Platform(Protocol):
             rows: parts of the statement: the `columns` made of each row `t` of a `source` for
                 which `side` is true, and the number, `order`.
         """
-        ...
 
     def open_packers(
         self, db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]
@@ -372,7 +337,6 @@ class Platform(Protocol):
 
         They end with the context; after an error they end with the transaction.
         """
-        ...
 
     def ensure_packer(self, is_running: bool, has_rows: bool, start: Callable[[], object]) -> bool:
         """Return True if this process can pack; start a packer if necessary.
@@ -380,23 +344,19 @@ class Platform(Protocol):
         Args:
             has_rows: the process has rows to pack.
         """
-        ...
 
     def check_distributed(self, session: Reader, module: str, table: Table) -> None:
         """Refuse a packed table whose rows are not stored where their segments are served."""
-        ...
 
     def check_keys(
         self, session: Reader, module: str, table: Table, segments: Sequence[int]
     ) -> None:
         """Refuse a packed table with keys of unknown segments."""
-        ...
 
     # States
 
     def state_table_sql(self, name: str) -> str:
         """Return the statement that creates or empties a table for states; `name` is quoted."""
-        ...
 
     def state_rows_sql(self, table: str, segment_id: int | None, base: str | None = None) -> str:
         """Return the query for the chunks, in order, of a state in a table.
@@ -405,7 +365,6 @@ class Platform(Protocol):
             segment_id: segment whose visit has stored the state; None if the table has only one.
             base: table with the chunks that several states share.
         """
-        ...
 
     def state_range_sql(self, table: str, segment_id: int | None) -> str | None:
         """Return the query for the chunks of a state between two blocks of its table.
@@ -413,7 +372,6 @@ class Platform(Protocol):
         The query takes the first block and the block after the last as values. None if a state can
         only be read completely.
         """
-        ...
 
     def copy_state_sql(
         self, table: str, segment_id: int | None, base: str | None, copy: str
@@ -422,7 +380,6 @@ class Platform(Protocol):
 
         The copy includes the chunks in `base`, and is read in the same way.
         """
-        ...
 
     def state_from_rows_sql(self, rows: str, table: str) -> str:
         """Return the statement that copies the chunks of a state from a query into a table.
@@ -430,4 +387,3 @@ class Platform(Protocol):
         Args:
             rows: query for parts and chunks.
         """
-        ...

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 SCHEMA = "cerebro_state"
 SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "oid", "gp_segment_id")
+# A copy may take this share of the disk space that is free when it begins.
 MAX_DISK_SHARE = 0.5
-"""A copy may take this share of the disk space that is free when it begins."""
+# Takes an item of FROM and its columns; returns an item that also reports the rows read.
 Watch = Callable[[str, Sequence[str]], str]
-"""Takes an item of FROM and its columns; returns an item that also reports the rows read."""
 
 
 class Copy(NamedTuple):

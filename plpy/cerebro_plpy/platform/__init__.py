@@ -1,1 +1,1 @@
-"""What differs between PostgreSQL and Greenplum, behind one protocol."""
+"""The differences between PostgreSQL and Greenplum, behind one protocol."""

@@ -280,14 +280,12 @@ class CallContext:
         """Return this call's workers for these segments, with their trainers, or open new ones."""
         key = (tuple(segments), framework)
         workers = self._workers.get(key, ())
-        if workers and (self.is_local or self._are_open(workers)):
-            return workers
-        self._workers[key] = self.open_workers(segments, (framework,))
-        return self._workers[key]
-
-    def _are_open(self, workers: Sequence[Worker]) -> bool:
         sessions = [session for _, session in self._open]
-        return all(worker.session in sessions for worker in workers)
+        are_open = self.is_local or all(worker.session in sessions for worker in workers)
+        if not workers or not are_open:
+            workers = self.open_workers(segments, (framework,))
+            self._workers[key] = workers
+        return workers
 
     def open_background(self) -> WorkerSession:
         """Open a session that can work without this call."""

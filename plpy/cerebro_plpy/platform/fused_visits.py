@@ -64,19 +64,14 @@ class FusedVisits(StateWriter):
             worker.memory.lose_state()
             cost = worker.account.charge(total((cost, (yield from self._read_cost(worker)))))
             shares = divide_cost(cost, len(batches))
-            yield join(
-                [
-                    log_failure(visits[0], error.message, share)
-                    for visits, share in zip(batches, shares)
-                ]
-            )
+            pairs = zip(batches, shares)
+            yield join([log_failure(visits[0], error.message, share) for visits, share in pairs])
             raise
         worker.memory.lose_state()
         worker.account.charge(cost)
         for number, batch in enumerate(fused):
             if not batch.error:
-                results = visit_results(batch.batch, next(stored))
-                fused[number] = batch._replace(results=results)
+                fused[number] = batch._replace(results=visit_results(batch.batch, next(stored)))
         return fused
 
     def _open_fusion(

@@ -29,8 +29,8 @@ class Job:
     callbacks: Mapping[str, Any] | None = None  # output for TensorBoard
     compilation: str | None = None  # names the compiled code, for later users of the trainer
     block_rows: int | None = None  # rows of neighbouring buffers that are read as one buffer
+    # Names of datasets to add up, by data set, if the evaluation covers the whole epoch.
     total: Mapping[str, Sequence[str]] | None = None
-    """Names of datasets to add up, by data set, if the evaluation covers the whole epoch."""
     layers: Sequence[str] | None = None  # layers of `fronts`
     visits: Sequence[Mapping[str, Any]] | None = None  # of each state of a fusion
     beside: bool | None = None  # the state joins a fusion that another state began

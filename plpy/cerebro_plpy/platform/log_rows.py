@@ -8,6 +8,7 @@ from typing import Any
 from cerebro_plpy.platform.resource_usage import Cost
 from cerebro_plpy.platform.visit_protocol import BatchResult, EvaluateVisit, TrainVisit
 
+# Columns of a visit that `result_values` returns the values of.
 RESULT_COLUMNS = (
     "ended_at",
     "rows",
@@ -17,7 +18,6 @@ RESULT_COLUMNS = (
     "training_seconds",
     *Cost._fields,
 )
-"""Columns of a visit that `result_values` returns the values of."""
 Result = Mapping[str, Any]
 
 

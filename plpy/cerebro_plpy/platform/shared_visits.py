@@ -9,7 +9,6 @@ the next visit while the state is stored.
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -19,10 +18,11 @@ from cerebro_plpy.database.sql import strict_json
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.platform import log_rows
 from cerebro_plpy.platform.fused_visits import FusedVisits
-from cerebro_plpy.platform.job import Dataset, Filling, Job, RawRows, StateSource, Sums
+from cerebro_plpy.platform.job import Dataset, Filling, Job, StateSource, Sums
 from cerebro_plpy.platform.resource_usage import Cost, total
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.state_writer import (
+    create_table,
     first_visit,
     list_datasets,
     log_evaluations,
@@ -43,23 +43,12 @@ from cerebro_plpy.platform.visit_protocol import (
 )
 
 T = TypeVar("T")
+# Free memory, in states, that a trainer needs for one more: its copies are freed late.
 STATES_IN_ROOM = 2
-"""Free memory, in states, that a trainer needs for one more: its copies are freed late."""
 
 
 class SharedVisits(FusedVisits):
     """See `visit_protocol.Visits` for the laws."""
-
-    @abstractmethod
-    def predict(
-        self,
-        worker: Worker,
-        rows: RawRows,
-        state: StateSource,
-        job: Job,
-        request: Mapping[str, Any],
-    ) -> Steps[str | None]:
-        """See `Visits.predict`."""
 
     def train(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[BatchResult]:
         """See `Visits.train`."""
@@ -194,20 +183,24 @@ class SharedVisits(FusedVisits):
         self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
     ) -> Steps[dict[str, Any]]:
         """See `Visits.probe`."""
-        yield from self._prepare(worker, (dataset,))
-        worker.memory.lose_state()
-        return (yield from self._job(worker, job, (dataset,), state))
+        return (yield from self._run_unlogged(worker, job, (dataset,), state))
 
     def check_state(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
         """See `Visits.check_state`."""
-        result = yield from self.inspect(worker, state, job)
+        result = yield from self._run_unlogged(worker, job, (), state)
         return bool(result["whole"])
 
     def inspect(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         """See `Visits.inspect`."""
-        yield from self._prepare(worker, ())
+        return (yield from self._run_unlogged(worker, job, (), state))
+
+    def _run_unlogged(
+        self, worker: Worker, job: Job, datasets: Sequence[Dataset], state: StateSource
+    ) -> Steps[dict[str, Any]]:
+        """Do a job whose state is not stored."""
+        yield from self._prepare(worker, datasets)
         worker.memory.lose_state()
-        return (yield from self._job(worker, job, (), state))
+        return (yield from self._job(worker, job, datasets, state))
 
     def store_features(
         self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]
@@ -223,15 +216,9 @@ class SharedVisits(FusedVisits):
         """See `Visits.join`."""
         yield from self._prepare(worker, ())
         yield from self._job(worker, job, (), joined.state)
-        row = (joined.table, joined.run_id, joined.mst_key, joined.table)
         stored = StoredState(joined.table, joined.segment_id)
-        yield join(
-            [
-                Statement(worker.session.platform.state_table_sql(joined.table)),
-                Statement(sql("run.add_state_table"), row),
-                self._store_state(stored, job.result_key),
-            ]
-        )
+        create = create_table(worker, joined.run_id, joined.mst_key, joined.table)
+        yield join([create, self._store_state(stored, job.result_key)])
         return stored
 
     def measure(

@@ -29,8 +29,8 @@ class StoredState(NamedTuple):
 STATE_SCHEMA = "cerebro_state"
 VALIDATION = "validation"
 SPLITS = ("training", VALIDATION)
+# The holdout rows as a prior version encodes them, for the comparison of the run with it.
 COMPARED = "compared"
-"""The holdout rows as a prior version encodes them, for the comparison of the run with it."""
 PACKED_TABLES = tuple(
     split + suffix for split in (*SPLITS, COMPARED) for suffix in ("", "_summary")
 )

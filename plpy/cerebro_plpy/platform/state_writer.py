@@ -138,7 +138,7 @@ class StateWriter(TrainerJobs):
         try:
             for visit in visits:
                 if visit.replaced_table:
-                    yield from self._create_table(worker, visit, visit.state_table)
+                    yield create_table(worker, visit.run_id, visit.mst_key, visit.state_table)
             tables = [visit.state_table for visit in visits]
             yield store_all(tables)
         except CerebroError as error:
@@ -149,7 +149,7 @@ class StateWriter(TrainerJobs):
                 for visit in visits
             ]
             for visit, table in zip(visits, tables):
-                yield from self._create_table(worker, visit, table)
+                yield create_table(worker, visit.run_id, visit.mst_key, table)
             yield store_all(tables)
         return tables
 
@@ -178,11 +178,6 @@ class StateWriter(TrainerJobs):
                 key = (visit.run_id, visit.mst_key, visit.epoch)
                 yield log_metrics(key, result["metrics"], visit.metrics)
 
-    def _create_table(self, worker: Worker, visit: TrainVisit, name: str) -> Steps[None]:
-        # An earlier attempt may have created it.
-        create = f"{worker.session.platform.state_table_sql(name)}; {sql('run.add_state_table')}"
-        yield Statement(create, (name, visit.run_id, visit.mst_key, name))
-
     def _drop_table(self, run_id: int, name: str) -> Steps[None]:
         try:
             yield Statement(sql("run.drop_state_tables", states=name), drop_values(run_id, [name]))
@@ -193,12 +188,19 @@ class StateWriter(TrainerJobs):
 
     def _log_best(self, worker: Worker, best: BestState) -> list[Statement]:
         """Return the statements that create the table of a best state and log its epoch."""
-        row = (best.table, best.run_id, best.mst_key, best.table)
         return [
-            Statement(worker.session.platform.state_table_sql(best.table)),
-            Statement(sql("run.add_state_table"), row),
+            create_table(worker, best.run_id, best.mst_key, best.table),
             Statement(sql("run.best_epoch"), (best.epoch, best.run_id, best.mst_key)),
         ]
+
+
+def create_table(worker: Worker, run_id: int, mst_key: int, name: str) -> Statement:
+    """Return the statement that creates a table for states and logs it.
+
+    An earlier attempt may have created the table.
+    """
+    create = f"{worker.session.platform.state_table_sql(name)}; {sql('run.add_state_table')}"
+    return Statement(create, (name, run_id, mst_key, name))
 
 
 def row_key(visit: TrainVisit) -> tuple[int, ...]:

@@ -17,8 +17,8 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.platform.job import Dataset, Filling, StateSource
 from cerebro_plpy.platform.visit_protocol import Worker
 
+# Size of the parts that pass between a table and the trainer: a backend buffers one part.
 PART_BYTES = 128 << 10
-"""Size of the parts that pass between a table and the trainer: a backend buffers one part."""
 
 
 def parse_result(rows: Rows) -> dict[str, Any]:
@@ -81,12 +81,12 @@ def stream_dataset(dataset: Dataset, number: int) -> Statement:
     Args:
         number: number of the pass.
     """
-    if dataset.buffers is None:
-        text = sql("visit.dataset_stream", **read_dataset(dataset))
-        return Statement(text, (dataset.key, number, dataset.segment_id))
-    parts = read_dataset(dataset, sql("visit.some_buffers"))
-    values = (dataset.key, number, dataset.segment_id, list(dataset.buffers))
-    return Statement(sql("visit.dataset_stream", **parts), values)
+    condition = ""
+    values: list[object] = [dataset.key, number, dataset.segment_id]
+    if dataset.buffers is not None:
+        condition = sql("visit.some_buffers")
+        values.append(list(dataset.buffers))
+    return Statement(sql("visit.dataset_stream", **read_dataset(dataset, condition)), values)
 
 
 def read_dataset(dataset: Dataset, condition: str = "") -> dict[str, str]:
@@ -122,7 +122,6 @@ def read_dataset(dataset: Dataset, condition: str = "") -> dict[str, str]:
 def store_outputs(filling: Filling) -> Statement:
     """Return the statement that stores a layer's outputs; targets and weights are copied."""
     table = filling.source.table
-    first_input = table.independent[0]
     copied = [*table.dependent, *([table.weight] if table.weight else [])]
     columns = [
         (f"c{number}", f"s{number}", name)
@@ -130,7 +129,7 @@ def store_outputs(filling: Filling) -> Statement:
     ]
     inputs = columns[: len(table.independent)]
     others = columns[len(table.independent) :]
-    names = [name + suffix for name in (first_input, *copied) for suffix in ("", "_shape")]
+    names = [name + suffix for name in (table.independent[0], *copied) for suffix in ("", "_shape")]
     text = sql(
         "visit.features_store",
         features=filling.table,

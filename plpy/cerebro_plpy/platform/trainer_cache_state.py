@@ -30,8 +30,8 @@ class TrainerCacheState:
         self._programs: set[str] = set()
         self._state = ""
         self._base: str | None = None
+        # Names of states that are still to be stored, and that it must keep until then.
         self.unstored: tuple[str, ...] = ()
-        """Names of states that are still to be stored, and that it must keep until then."""
 
     def start(self, hello: Mapping[str, Any], cache_bytes: int | None) -> None:
         """Record that the trainer has started.

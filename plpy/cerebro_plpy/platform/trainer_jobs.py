@@ -45,8 +45,8 @@ class TrainerJobs(ABC):
         self._cache_bytes = cache_bytes
         self._note = note
         self._noted_tables: set[str] = set()
+        # Tables that are known to contain frozen weights that states of the run share.
         self._bases: set[str] = set()
-        """Tables that are known to contain frozen weights that states of the run share."""
 
     @abstractmethod
     def _pass_state(self, worker: Worker, state: StateSource, is_first: bool) -> list[Statement]:

@@ -225,15 +225,12 @@ class Visits(Protocol):
 
     def start(self, worker: Worker) -> Steps[None]:
         """Start the trainer of a worker, unless it has started."""
-        ...
 
     def report_cost(self, worker: Worker) -> Steps[None]:
         """Let a worker report its cost since its last job."""
-        ...
 
     def stop_trainer(self, worker: Worker) -> Steps[None]:
         """End the trainer of a worker, if it has started: the next visit starts another."""
-        ...
 
     def train(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[BatchResult]:
         """Do visits of one configuration, of which the first trains, or averages states.
@@ -241,7 +238,6 @@ class Visits(Protocol):
         Only the first visits are done if not all segments are cached in the trainer's memory, or
         if an evaluation finds a loss that is not a number.
         """
-        ...
 
     def train_fused(
         self, worker: Worker, batches: Sequence[Sequence[TrainVisit]]
@@ -251,23 +247,18 @@ class Visits(Protocol):
         No visit is done if not all segments are cached in the trainer's memory, or if the states
         are too large.
         """
-        ...
 
     def can_overlap(self, worker: Worker, batch: BatchResult, datasets: Sequence[Dataset]) -> bool:
         """Return True if visits to these partitions can begin before the batch is stored."""
-        ...
 
     def begin(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[None]:
         """Begin to train visits; `can_overlap` must have returned True."""
-        ...
 
     def finish(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[BatchResult]:
         """Finish visits that `begin` began."""
-        ...
 
     def store(self, worker: Worker, batch: BatchResult) -> Steps[list[VisitResult]]:
         """Store the states of visits and log the visits as completed; return training results."""
-        ...
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
         """Evaluate a visit; only its first segment if not all are cached in the trainer's memory.
@@ -275,13 +266,11 @@ class Visits(Protocol):
         Returns:
             Rows and sums by segment and data set (training, validation).
         """
-        ...
 
     def probe(
         self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
     ) -> Steps[dict[str, Any]]:
         """Time a configuration on the first buffer of a partition; log and store nothing."""
-        ...
 
     def check_state(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
         """Return True if the whole state fits the program of a job.
@@ -289,30 +278,25 @@ class Visits(Protocol):
         Raises:
             ConfigFailure: not even its weights fit.
         """
-        ...
 
     def inspect(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         """Return the result of a job that inspects the network of a state, without rows.
 
         Nothing is logged or stored.
         """
-        ...
 
     def store_features(
         self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]
     ) -> Steps[None]:
         """Fill tables with the outputs of layers for partitions; fill all of them or none."""
-        ...
 
     def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:
         """Create a state from the weights of several states, and log its table, or do neither."""
-        ...
 
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job
     ) -> Steps[dict[str, Any]]:
         """Evaluate outside a run, without a log; return rows and sums by key of the data set."""
-        ...
 
     def read_outputs(
         self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
@@ -321,7 +305,6 @@ class Visits(Protocol):
 
         This is done outside a run.
         """
-        ...
 
     def predict(
         self,
@@ -339,19 +322,15 @@ class Visits(Protocol):
         Returns:
             The statement that declares the cursor over the blocks; None if the worker has no rows.
         """
-        ...
 
     def end_prediction(self, worker: Worker) -> Statement:
         """Return the statement that ends a prediction job whose blocks have been fetched."""
-        ...
 
     def compute_metrics(self, worker: Worker, sums: Sums) -> Steps[dict[str, Any]]:
         """Return final metrics from sums over segments: loss and metrics by data set."""
-        ...
 
     def retain(self, worker: Worker, best: BestState) -> Steps[StoredState]:
         """Copy a state and log it as the best, or do neither; return the location of the copy."""
-        ...
 
 
 @runtime_checkable
@@ -372,7 +351,6 @@ class TrainingPlatform(Platform, Protocol):
             workers: number of workers that share the memory that the settings allow.
             note: sends a message to the caller.
         """
-        ...
 
     def scoring_trainers(self, trainers: int, is_local: bool) -> int:
         """Return the number of trainers that divide the cores of a machine when they score.
@@ -381,7 +359,6 @@ class TrainingPlatform(Platform, Protocol):
             trainers: the actual number.
             is_local: the trainer is that of the caller's own session.
         """
-        ...
 
     def raw_rows(self, session: Reader, table: int, rows: RawRows) -> RawRows:
         """Return the rows of a table, with the segments where they are predicted.
@@ -389,4 +366,3 @@ class TrainingPlatform(Platform, Protocol):
         Args:
             table: oid of the table.
         """
-        ...

@@ -74,7 +74,7 @@ class TrainerConnection:
         self._is_parked = False
         self._is_broken = False
         self._unsent = 0  # bytes of the payload of the current frame
-        self._has_pending_reply = False
+        self.has_pending_reply = False
         self._early_reply: tuple[Header, memoryview] | None = None
         self._aside_number = 0  # of the last request that was sent before a pending reply
         self._unread = 0  # bytes of the payload of the current reply
@@ -155,7 +155,7 @@ class TrainerConnection:
 
     def is_alive(self) -> bool:
         """Return True if the trainer can take another request."""
-        if self._is_broken or self._has_pending_reply:
+        if self._is_broken or self.has_pending_reply:
             return False
         if self._unsent or self._unread or self._process.wait(0) is not None:
             return False
@@ -218,10 +218,10 @@ class TrainerConnection:
 
     def post(self, header: Header, *payload: bytes) -> None:
         """Send a request; its reply must be received before the next request."""
-        if self._has_pending_reply:
+        if self.has_pending_reply:
             raise _unfetched_error()
         self.send(header, *payload)
-        self._has_pending_reply = True
+        self.has_pending_reply = True
 
     def call(self, header: Header, *payload: bytes) -> Header:
         """Send a request and return the object in the field `ok` of its reply."""
@@ -235,7 +235,7 @@ class TrainerConnection:
             The result, and the size of the payload.
         """
         answer, self._unread = self._receive_head()
-        self._has_pending_reply = False
+        self.has_pending_reply = False
         return self._check_result(answer), self._unread
 
     def read_part(self, size: int) -> bytes:
@@ -259,13 +259,8 @@ class TrainerConnection:
     def receive_reply(self) -> tuple[Header, Buffer]:
         """Return the result and the payload of the next reply."""
         header, payload = self.receive_frame()
-        self._has_pending_reply = False
+        self.has_pending_reply = False
         return self._check_result(header), payload
-
-    @property
-    def has_pending_reply(self) -> bool:
-        """True if a reply is still to be received."""
-        return self._has_pending_reply
 
     def stream_chunks(self, header: Header) -> Iterator[Buffer]:
         """Send a request and yield the chunks of its reply.
@@ -273,7 +268,7 @@ class TrainerConnection:
         The request may be sent while another reply is pending, which may come before or between
         the chunks.
         """
-        if self._has_pending_reply:
+        if self.has_pending_reply:
             yield from self._stream_aside(header)
         else:
             yield from self.stream_reply(header)
@@ -284,7 +279,7 @@ class TrainerConnection:
         while True:
             answer, payload = self.receive_frame()
             if not answer.get("more"):
-                self._has_pending_reply = False
+                self.has_pending_reply = False
                 self._check_result(answer)
                 return
             yield payload

@@ -31,8 +31,8 @@ CHUNKS = "cerebro_state_chunks"  # chunks that are still to be sent
 SEALED = "cerebro_state_sealed"  # True if this session must not see the content of these chunks
 MAX_COLLECTED_BYTES = limits.CHUNK.maximum
 MAX_COLLECTED_CHUNKS = 1024
+# Frame size of a state: weights may be one value, but a trainer has no memory for two states.
 FRAME_BYTES = 1 << 20
-"""Frame size of a state: weights may be one value, but a trainer has no memory for two states."""
 ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16", ("w", 4): "float32"}
 ROLES = {"x": "input", "y": "target", "w": "weight"}
 Globals = dict[str, Any]

@@ -36,8 +36,8 @@ class Settings:
     kept_features_mb: int = field(default=1000, metadata={"least": 0})
     gpus: tuple[int, ...] | None = None
     spare_cores: int = field(default=0, metadata={"least": 0})  # cores that trainers do not use
+    # The caller's role is shared by tenants, so that trainers are not reused across sessions.
     tenant_roles: bool = False
-    """The caller's role is shared by tenants, so that trainers are not reused across sessions."""
     # For the view `cerebro.cost`, and for runs with `max_cost`.
     price_per_core_hour: float | None = None
     price_per_gpu_hour: float | None = None

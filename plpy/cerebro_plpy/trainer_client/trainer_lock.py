@@ -16,7 +16,6 @@ class Holder(Protocol):
 
     def fetch_pending(self) -> None:
         """Fetch the pending answer of the trainer."""
-        ...
 
 
 def acquire(gd: dict[str, Any], holder: Holder) -> None:

@@ -15,8 +15,8 @@ from cerebro_plpy.database.platform_protocol import Caller
 from cerebro_plpy.database.sessions.async_dispatcher import DONE, Rows
 from cerebro_plpy.errors import OutOfTime
 
+# Settings of worker sessions that statements rely on; the caller's lock_timeout stays.
 SETTINGS = {"enable_hashagg": "off", "cursor_tuple_fraction": "1"}
-"""Settings of worker sessions that statements rely on; the caller's lock_timeout stays."""
 
 
 class LocalSession:

@@ -37,8 +37,8 @@ from cerebro_plpy.errors import (
 HANDLED_ERRORS = (ConfigFailure, LockNotAvailable, OutOfMemory, TrainerFailure)
 STREAM_ROWS = 128  # rows that a stream fetches at a time
 SAFE_PATH = "pg_catalog, pg_temp"
+# Limit of waits for a locked table of schema cerebro if the caller has no lock_timeout.
 LOCK_WAIT_SECONDS = 60
-"""Limit of waits for a locked table of schema cerebro if the caller has no lock_timeout."""
 PLANS: dict[tuple[str, tuple[str, ...]], Any] = {}
 DATA_EXCEPTION = "22"  # the class of SQLSTATEs about values
 T = TypeVar("T")

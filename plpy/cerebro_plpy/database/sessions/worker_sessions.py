@@ -37,8 +37,8 @@ from cerebro_plpy.records import dataclass
 CONNECT_SECONDS = 10.0
 CLOSING_SECONDS = 0.1  # until the caller notices that the server has ended
 WORK_LOCK = sql("session.work_for", lock="pg_try_advisory_lock_shared")
+# Messages of a server without a free slot: for any role, this role or this database.
 NO_SLOT = re.compile(r"too many (clients|connections)|connection slots are reserved")
-"""Messages of a server without a free slot: for any role, this role or this database."""
 
 
 def driver_version() -> str:
@@ -196,7 +196,6 @@ class WorkerSession:
             self._cursor = self._connection.cursor()
             self._cursor.execute(escape_percent(statement), [adapt(value) for value in values])
         except psycopg2.Error as error:
-            self._busy = False
             raise self._translate(error) from error
 
     def poll(self) -> int:
@@ -210,7 +209,6 @@ class WorkerSession:
         try:
             state = int(self._connection.poll())
         except psycopg2.Error as error:
-            self._busy = False
             raise self._translate(error) from error
         self._busy = state != extensions.POLL_OK
         return state
@@ -221,6 +219,7 @@ class WorkerSession:
             self._priority_pending = not lower_priority(self.pid)
 
     def _translate(self, error: psycopg2.Error) -> CerebroError:
+        self._busy = False
         translated = translate(error, self.platform)
         self.segment_lost |= isinstance(translated, SegmentLost)
         return translated

@@ -81,8 +81,8 @@ RECONFIGURED = (
 )
 INTERNAL_ERROR = "XX000"
 ENDED = "57P"
+# The server appends the segment to the message of its error.
 _SEGMENT = re.compile(r"  \(seg\d+ [^()]*pid=\d+\)$")
-"""The server appends the segment to the message of its error."""
 
 
 class Greenplum:

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import dataclass
 
+# Free space on the disk that the default requires; trainers store half as much.
 MIN_FREE_BYTES = 2 << 30
-"""Free space on the disk that the default requires; trainers store half as much."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def _parent_in_temporary_files() -> str:
     return os.path.join(os.path.realpath(tempfile.gettempdir()), f"cerebro_db-{os.geteuid()}")
 
 
+# Default locations of the folders of a system user's servers.
 PARENTS: tuple[Callable[[], str], ...] = (_parent_in_home, _parent_in_temporary_files)
-"""Default locations of the folders of a system user's servers."""
 
 
 def _create_folder(parent: str) -> str:

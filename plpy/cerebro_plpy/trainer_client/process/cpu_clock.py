@@ -10,6 +10,7 @@ import re
 import time
 
 TICKS = os.sysconf("SC_CLK_TCK")  # per second
+START_FIELD = 19  # of `read_stat`: start of a process in ticks since the boot of the machine
 PAUSE_SECONDS = 0.1  # between two readings of its memory
 CPUCLOCK_SCHED = 2  # the clock of user and kernel mode together
 
@@ -33,10 +34,10 @@ def read_memory(pid: int) -> tuple[int, int]:
     return int(sizes.get("VmHWM", 0)) << 10, int(sizes.get("VmRSS", 0)) << 10
 
 
-def _read_start(pid: int) -> float:
-    """Return the start of a process in seconds since the boot of the machine."""
+def read_stat(pid: int) -> list[str]:
+    """Return the fields of a process in /proc, from its state on; raise OSError if it has ended."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
-        return float(stat.read().rpartition(")")[2].split()[19]) / TICKS
+        return stat.read().rpartition(")")[2].split()
 
 
 class Clock:
@@ -63,10 +64,10 @@ class Clock:
     def _begin(self, pid: int, seconds: float) -> None:
         self._pid = pid
         try:
-            is_reused = _read_start(pid) < self._created - 1 / TICKS
+            start = float(read_stat(pid)[START_FIELD]) / TICKS
         except OSError:
             return  # it has just ended
-        if is_reused:
+        if start < self._created - 1 / TICKS:  # reused
             self._taken = seconds
             self._earlier_peak, _ = read_memory(pid)
 

@@ -19,6 +19,7 @@ from functools import partial
 from glob import escape, glob
 
 from cerebro_plpy.records import asdict
+from cerebro_plpy.trainer_client.process.cpu_clock import START_FIELD, read_stat
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 from cerebro_plpy.trainer_client.process.trainer_process import (
     ForkedTrainer,
@@ -28,8 +29,8 @@ from cerebro_plpy.trainer_client.process.trainer_process import (
 )
 
 CONNECT_SECONDS = 1.0
+# Addresses of fork servers that failed a trainer of this backend: none is started there again.
 _excluded: set[str] = set()
-"""Addresses of fork servers that failed a trainer of this backend: none is started there again."""
 
 
 def fork(
@@ -86,16 +87,11 @@ def server_address(spec: TrainerSpec) -> str:
         spec.python,
         spec.framework,
         str(server),
-        _read_start(server),
+        read_stat(server)[START_FIELD],
         *_installation_times(spec.python),
         *map(str, spec.cores),
     ]
     return f"cerebro_nursery-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]}"
-
-
-def _read_start(process: int) -> str:
-    with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as stat:
-        return stat.read().rpartition(")")[2].split()[19]
 
 
 def _installation_times(python: str) -> list[str]:

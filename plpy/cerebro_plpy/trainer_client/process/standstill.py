@@ -23,8 +23,7 @@ ASLEEP = "S"
 def read_state(pid: int) -> str | None:
     """Return the letter of the state of a process; None if the process has ended."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
-            return stat.read().rpartition(")")[2].split()[0]
+        return cpu_clock.read_stat(pid)[0]
     except OSError:
         return None
 

@@ -16,12 +16,12 @@ from typing import NamedTuple, Protocol
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 from cerebro_plpy.trainer_client.process.standstill import Standstill
 
+# Process id, user and group of a peer.
 CREDENTIALS = struct.Struct("3i")
-"""Process id, user and group of a peer."""
 MESSAGE_BYTES = 4096
 END_SECONDS = 2.0
+# The exit status, like that of a signal, of a trainer whose fork server has ended.
 LOST = -1
-"""The exit status, like that of a signal, of a trainer whose fork server has ended."""
 
 
 class Peer(NamedTuple):
@@ -63,11 +63,9 @@ class TrainerProcess(Protocol):
         Raises:
             OSError: it will never exist.
         """
-        ...
 
     def wait(self, seconds: float) -> int | None:
         """Return its exit status; None if it does not end in time."""
-        ...
 
     def park(self, seconds: int | None) -> bool:
         """Allow it to serve another session of its caller if this session ends in this time.
@@ -78,11 +76,9 @@ class TrainerProcess(Protocol):
         Returns:
             False if the fork server cannot be reached.
         """
-        ...
 
     def end(self) -> int:
         """Kill it and its children; return its exit status."""
-        ...
 
 
 class ExecutedTrainer:
