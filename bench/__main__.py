@@ -79,10 +79,10 @@ def main() -> None:
             results |= _measure_workload_parts(server, key, args)
         if WITH_TORCH.key in args.only:
             results[WITH_TORCH.key] = _measure_contenders(server, WITH_TORCH, TORCH, args)
-        rows = must.workload_rows(results)
+        rows = must.make_workload_rows(results)
         if MUST in args.only:
             echo("must reach: single parts")
-            rows += must.part_rows(
+            rows += must.measure_parts(
                 Bench(server=server, scale=args.scale, repeats=args.repeats, echo=echo)
             )
         if SEEDS in args.only:
@@ -90,7 +90,7 @@ def main() -> None:
         if args.scale == REPORT:  # rows that were not measured now are kept
             rows = document.merge_rows(document.DOCUMENT.read_text(), "must reach", rows)
         if rows:
-            publish(args.scale, "must reach", must.table(rows))
+            publish(args.scale, "must reach", must.format_table(rows))
         for name, measure in REPORTS.items():
             if name in args.only:
                 path = document.ON_A_GPU if name == GPU else document.DOCUMENT
@@ -108,9 +108,11 @@ def _measure_workload_parts(
     # One configuration cannot be shared among processes or trials.
     contenders = (*OURS, *(PEERS if len(workload.configs) > 1 else ALONE))
     results = {key: _measure_contenders(server, workload, contenders, args)}
-    part = workload.with_batches_up_to(SMALL_BATCH)
+    part = workload.limit_batches(SMALL_BATCH)
     if part.key in must.FASTER:
-        finalists = [c for c in contenders if c.ours or c.name == tables.best_peer(results[key])]
+        finalists = [
+            c for c in contenders if c.ours or c.name == tables.find_best_peer(results[key])
+        ]
         results[part.key] = _measure_contenders(server, part, finalists, args)
     return results
 
@@ -137,7 +139,7 @@ def _measure_seeds(server: BenchServer, args: argparse.Namespace) -> list[list[s
         SEEDS,
         f"{seeds_report.report(contest, args.seconds)}\n\n{scale.report(simulated)}",
     )
-    return must.seed_rows(contest)
+    return must.make_seed_rows(contest)
 
 
 def publish(scale: str, name: str, content: str, path: Path = document.DOCUMENT) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from trainer_peer import Peer
 
-from bench.job import Job, Result, arguments, write_result
+from bench.job import Job, Result, parse_arguments, write_result
 from bench.keras_config import Architectures, read_architectures
 from bench.workloads import Config
 
@@ -30,7 +30,7 @@ Buffers = list[list[tuple[str, Any]]]
 
 def main() -> None:
     """Time the loops of the command line's job, summed over the visits of each epoch."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     session = job.connect()
     partitions = [read_buffers(session, job.packed, segment) for segment in range(job.segments)]
     architectures = read_architectures(session, job.models)

@@ -122,7 +122,7 @@ def load(
         selection=f"{name}_configs",
         output=f"{name}_model",
         classes=workload.classes,
-        epochs=workload.epochs_at(scale),
+        epochs=workload.count_epochs(scale),
         segments=workload.segments,
         seed=RUN_SEED,
         configs=workload.configs,
@@ -132,7 +132,9 @@ def load(
         tables = (job.train, job.valid, job.models, job.selection, f"{job.selection}_summary")
         with session.cursor() as cursor:
             cursor.execute(f"DROP TABLE IF EXISTS {', '.join(tables)}")
-        for table, examples in zip((job.train, job.valid), workload.examples(scale), strict=True):
+        for table, examples in zip(
+            (job.train, job.valid), workload.draw_examples(scale), strict=True
+        ):
             write_table(session, table, examples)
         _load_models(session, job, workload, weights)
         _load_configs(session, job)
@@ -181,6 +183,6 @@ def pack(session: Connection, job: Job) -> float:
         return time.perf_counter() - began
 
 
-def environment() -> dict[str, str]:
+def make_environment() -> dict[str, str]:
     """Return the environment of a contender: that of this process, with the path of the modules."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -113,7 +113,7 @@ def break_down(
     known, the other part of these statements' usual time counts as part of the hop.
     """
     totals = _sum_phases(steps, start, end, lambda stretch: stretch.end - stretch.start)
-    workers = max(1, len(_workers(steps)))
+    workers = max(1, len(_find_workers(steps)))
     return _separate_reading(
         {phase: seconds / workers for phase, seconds in totals.items()},
         _find_reading_share(totals, training),
@@ -145,7 +145,7 @@ def _interpolate(time: float, history: CpuHistory) -> float:
     return float(np.interp(time, *history))
 
 
-def _workers(steps: Iterable[Step]) -> set[int]:
+def _find_workers(steps: Iterable[Step]) -> set[int]:
     return {step.pid for step in steps if step.kind == "train"}
 
 
@@ -154,7 +154,7 @@ def _sum_phases(
 ) -> dict[str, float]:
     usual_seconds = find_usual_seconds(steps)
     totals = dict.fromkeys(PHASES, 0.0)
-    for pid in _workers(steps):
+    for pid in _find_workers(steps):
         for stretch in _split_worker(
             [step for step in steps if step.pid == pid], usual_seconds, start, end
         ):

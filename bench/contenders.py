@@ -152,7 +152,7 @@ def run_module(
     Returns:
         The usage of the module and the server, the result, and the reason if there is none.
     """
-    interpreter = interpreter or Interpreter([sys.executable], bench_server.environment())
+    interpreter = interpreter or Interpreter([sys.executable], bench_server.make_environment())
     numbered = f"{module}-{job.framework}"
     job_path = server.folder / f"{numbered}.job"
     result_path = server.folder / f"{numbered}.result"

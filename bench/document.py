@@ -62,35 +62,42 @@ def describe_workload(results: WorkloadResults, repeats: int) -> str:
     scale = results.scale
     summary = (
         f"{len(job.configs)} configurations, {job.epochs} epochs, "
-        f"{results.workload.rows_at(scale):,} rows to train on, "
-        f"{results.workload.validation_at(scale):,} to validate on, {job.segments} segments; "
-        f"{repeats} repetitions in turns."
+        f"{results.workload.count_rows(scale):,} rows to train on, "
+        f"{results.workload.count_validation_rows(scale):,} to validate on, "
+        f"{job.segments} segments; {repeats} repetitions in turns."
     )
-    parts = [summary, tables.contenders(results), "Where our time went:", tables.breakdown(results)]
-    parts.append(f"Visits by the form of their loop: {tables.forms(results)}.")
-    return "\n\n".join([*parts, f"Settings of the peers: {tables.settings(results)}."])
+    parts = [
+        summary,
+        tables.format_contenders(results),
+        "Where our time went:",
+        tables.format_breakdown(results),
+    ]
+    parts.append(f"Visits by the form of their loop: {tables.format_forms(results)}.")
+    return "\n\n".join([*parts, f"Settings of the peers: {tables.format_settings(results)}."])
 
 
 def describe_machine(postgresql: str) -> str:
     """Return the machine and the versions of the libraries."""
     names = ("tensorflow_cpu", "tensorflow", "jax", "torch", "keras", "numpy", "ray", "safetensors")
     versions = [
-        f"{name.replace('_', '-')} {installed}" for name in names if (installed := _version(name))
+        f"{name.replace('_', '-')} {installed}"
+        for name in names
+        if (installed := _find_version(name))
     ]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
-        f"{len(os.sched_getaffinity(0))} cores ({_processor()}), {memory:.0f} GB of memory, Linux "
-        f"{platform.release()}; PostgreSQL {postgresql}, Python {platform.python_version()}, "
-        f"{', '.join(versions)}; cerebro_db {_version('cerebro_db')}."
+        f"{len(os.sched_getaffinity(0))} cores ({_find_processor()}), {memory:.0f} GB of memory, "
+        f"Linux {platform.release()}; PostgreSQL {postgresql}, Python {platform.python_version()}, "
+        f"{', '.join(versions)}; cerebro_db {_find_version('cerebro_db')}."
     )
 
 
-def _processor() -> str:
+def _find_processor() -> str:
     installed = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return installed[1] if installed else platform.machine()
 
 
-def _version(name: str) -> str | None:
+def _find_version(name: str) -> str | None:
     try:
         return version(name)
     except PackageNotFoundError:

@@ -56,7 +56,7 @@ def measure_estimate(job: Job) -> Estimate:
     """Plan a job, and run it."""
     session = job.connect()
     try:
-        planned = _plan(session, job)
+        planned = _estimate_seconds(session, job)
         run_id = ours.fit(session, job)
         with session.cursor() as cursor:
             cursor.execute(
@@ -73,7 +73,7 @@ def measure_estimate(job: Job) -> Estimate:
     )
 
 
-def _plan(session: Any, job: Job) -> float | None:
+def _estimate_seconds(session: Any, job: Job) -> float | None:
     with session.cursor() as cursor:
         cursor.execute(
             "SELECT cerebro.plan_fit(%s, %s, %s, validation_table => %s, seed => %s, "

@@ -12,7 +12,7 @@ Labels: TypeAlias = npt.NDArray[np.int32]
 Examples: TypeAlias = tuple[Floats, Labels]
 
 
-def sparse(rng: np.random.Generator, rows: int) -> Examples:
+def draw_sparse(rng: np.random.Generator, rows: int) -> Examples:
     """Draw rows of 1,024 zeros and ones, like one-hot encoded categories; two classes.
 
     A twentieth of the numbers are ones.
@@ -24,7 +24,7 @@ def sparse(rng: np.random.Generator, rows: int) -> Examples:
     return x, (score + rng.normal(scale=0.3, size=rows) > 0).astype(np.int32)
 
 
-def numeric(rng: np.random.Generator, rows: int) -> Examples:
+def draw_numeric(rng: np.random.Generator, rows: int) -> Examples:
     """Draw rows of 20 numbers; three classes with curved borders."""
     x = rng.normal(size=(rows, 20)).astype(np.float32)
     hidden = np.tanh(x @ _make_fixed_generator(3).normal(size=(20, 12)) * 0.6)
@@ -34,7 +34,7 @@ def numeric(rng: np.random.Generator, rows: int) -> Examples:
     return x, score.argmax(axis=1).astype(np.int32)
 
 
-def images(rng: np.random.Generator, rows: int) -> Examples:
+def draw_images(rng: np.random.Generator, rows: int) -> Examples:
     """Draw pictures of 32 x 32 x 3 with values from 0 to 1; ten classes.
 
     Each class has a pattern, which is shifted and noisy.
@@ -47,7 +47,7 @@ def images(rng: np.random.Generator, rows: int) -> Examples:
     return x.astype(np.float32), y.astype(np.int32)
 
 
-def series(rng: np.random.Generator, rows: int) -> Examples:
+def draw_series(rng: np.random.Generator, rows: int) -> Examples:
     """Draw windows of 64 steps of a three-axis sensor; six classes of movement.
 
     The movements differ in frequency and axis.
@@ -61,7 +61,7 @@ def series(rng: np.random.Generator, rows: int) -> Examples:
     return x.astype(np.float32), y.astype(np.int32)
 
 
-def flowers(rng: np.random.Generator, rows: int) -> Examples:
+def draw_flowers(rng: np.random.Generator, rows: int) -> Examples:
     """Draw rows of 4 measures; three classes."""
     y = rng.integers(0, 3, size=rows)
     centres = np.array([[5.0, 3.4, 1.5, 0.2], [5.9, 2.8, 4.3, 1.3], [6.6, 3.0, 5.6, 2.0]])

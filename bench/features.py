@@ -19,8 +19,8 @@ from models import Json, dense, layer, sequential
 
 from bench import bench_server
 from bench.bench_server import BenchServer, Echo
-from bench.examples import images
-from bench.ratios import Span, ratios
+from bench.examples import draw_images
+from bench.ratios import Span, compute_ratios
 from bench.workloads import Config, Workload
 
 SHAPE = [32, 32, 3]
@@ -96,7 +96,7 @@ def draw_weights(units: int) -> bytes:
 WORKLOAD = Workload(
     key="T",
     title="eight heads on a frozen network of six convolutions",
-    draw=images,
+    draw=draw_images,
     rows=1_000,
     validation=250,
     classes=CLASSES,
@@ -152,7 +152,7 @@ def compare_exploration(server: BenchServer, repeats: int, echo: Echo) -> str:
         Span.from_values(list(seconds_by_turn.values())).text(1)
         for seconds_by_turn in (joint_seconds, separate_seconds)
     ]
-    faster = ratios(separate_seconds, joint_seconds)
+    faster = compute_ratios(separate_seconds, joint_seconds)
     assert faster is not None
     return (
         f"The same head on {len(LAYERS)} of these layers, {EPOCHS} epochs: one run took {spans[0]} "
@@ -195,10 +195,10 @@ def report(
 ) -> str:
     """Return the result as text."""
     spans = [Span.from_values(list(seconds.values())).text(1) for seconds in (plain, stored)]
-    faster = ratios(plain, stored)
+    faster = compute_ratios(plain, stored)
     assert faster is not None
     layers = len([*make_frozen_layers()])
-    rows = f"{WORKLOAD.rows_at(scale):,}"
+    rows = f"{WORKLOAD.count_rows(scale):,}"
     return (
         f"{len(HEADS)} heads on {layers} frozen layers, {epochs} epochs over {rows} rows: "
         f"{spans[0]} s where the layers are computed in each epoch, {spans[1]} s where that is "

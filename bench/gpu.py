@@ -29,10 +29,10 @@ from trainer_peer import Peer, place
 from trainer_programs import program
 
 from bench.bench_server import BenchServer, Echo, load, pack
-from bench.examples import images, numeric
+from bench.examples import draw_images, draw_numeric
 from bench.job import Job
 from bench.ours import fit
-from bench.workloads import REPORT, Workload, grid, perceptron
+from bench.workloads import REPORT, Workload, make_grid, make_perceptron
 from cerebro_plpy.run.log.form_timings import LANES
 
 DEVICE = "0"
@@ -74,24 +74,24 @@ def make_convolutional(width: int) -> str:
 PICTURES = Workload(
     key="GP",
     title="four rates for a network of six convolutions, 128 to 512 filters, batches of 256",
-    draw=images,
+    draw=draw_images,
     rows=16_384,
     validation=1_024,
     classes=10,
     architectures=(make_convolutional(128),),
-    configs=grid(1, ["Adam"], [3e-3, 1e-3, 3e-4, 1e-4], [256]),
+    configs=make_grid(1, ["Adam"], [3e-3, 1e-3, 3e-4, 1e-4], [256]),
     epochs=2,
     small_rows=512,
 )
 NUMBERS = Workload(
     key="GN",
     title="32 rates for a perceptron of 64 and 32 units, batches of 32",
-    draw=numeric,
+    draw=draw_numeric,
     rows=16_384,
     validation=1_024,
     classes=CLASSES,
-    architectures=(perceptron(INPUTS, (64, 32), CLASSES),),
-    configs=grid(1, ["Adam"], [1e-2 * 0.8**number for number in range(32)], [32]),
+    architectures=(make_perceptron(INPUTS, (64, 32), CLASSES),),
+    configs=make_grid(1, ["Adam"], [1e-2 * 0.8**number for number in range(32)], [32]),
     epochs=2,
     small_rows=512,
 )
@@ -227,7 +227,7 @@ def compare_ways(
     for way in WAYS[workload.key]:
         if way.framework in usable:
             lines.append(
-                run_way(server, job, workload.rows_at(scale) * PASSES[workload.key], way).line()
+                run_way(server, job, workload.count_rows(scale) * PASSES[workload.key], way).line()
             )
             echo(f"  {lines[-1]}")
     return "\n".join(lines)
@@ -394,7 +394,7 @@ def measure_rates(
 def make_program(hidden: Sequence[int]) -> Json:
     """Return the program of a perceptron in the wire protocol."""
     return program(
-        json.loads(perceptron(INPUTS, hidden, CLASSES)),
+        json.loads(make_perceptron(INPUTS, hidden, CLASSES)),
         targets=[{"kind": "onehot", "classes": CLASSES}],
     )
 
@@ -402,5 +402,5 @@ def make_program(hidden: Sequence[int]) -> Json:
 def make_buffers() -> list[list[tuple[str, np.ndarray]]]:
     """Return rows in the wire protocol."""
     rng = np.random.default_rng(1)
-    batches = [numeric(rng, FUSED_ROWS) for _ in range(FUSED_BUFFERS)]
+    batches = [draw_numeric(rng, FUSED_ROWS) for _ in range(FUSED_BUFFERS)]
     return [[("x", x), ("y", np.eye(CLASSES, dtype=np.int16)[y])] for x, y in batches]

@@ -139,7 +139,7 @@ def _fit(side: Side) -> tuple[float, int]:
         return time.perf_counter() - began, run_id
 
 
-def _weights(session: Connection, job: Job) -> list[tuple[int, bytes]]:
+def _read_weights(session: Connection, job: Job) -> list[tuple[int, bytes]]:
     with session.cursor() as cursor:
         cursor.execute(f"SELECT mst_key, model_weights FROM {job.output} ORDER BY mst_key")
         return [(key, bytes(weights)) for key, weights in cursor.fetchall()]
@@ -161,7 +161,7 @@ def _sum_state_bytes(session: Connection, job: Job) -> list[tuple[int, int, int]
         ]
 
 
-def _forms(session: Connection, job: Job) -> list[tuple[str, int, int]]:
+def _count_forms(session: Connection, job: Job) -> list[tuple[str, int, int]]:
     """Return the number of visits by form and threads, on which bits depend."""
     with session.cursor() as cursor:
         cursor.execute(
@@ -191,12 +191,14 @@ def _print_comparison(measured: Comparison, workload: Workload) -> None:
     weights = []
     for side in sides:
         with side.server.session() as session:
-            weights.append(_weights(session, side.job))
+            weights.append(_read_weights(session, side.job))
             print(
                 f"  {side.name}, per epoch (epoch, bytes of states, configs x segments x state):"
                 f" {_sum_state_bytes(session, side.job)}"
             )
-            print(f"  {side.name}, visits (form, threads, visits): {_forms(session, side.job)}")
+            print(
+                f"  {side.name}, visits (form, threads, visits): {_count_forms(session, side.job)}"
+            )
     print(f"  same weights, bit for bit: {weights[0] == weights[1]}")
 
 

@@ -19,7 +19,7 @@ import pandas
 from psycopg2.extensions import connection as Connection
 
 from bench.bench_server import BenchServer, Echo
-from bench.examples import numeric
+from bench.examples import draw_numeric
 from bench.real_tables import TABLES as TABLES_OF_PACKAGES
 from bench.real_tables import write
 
@@ -111,7 +111,7 @@ class Turn(NamedTuple):
 
 def compare_times(server: BenchServer, echo: Echo) -> str:
     """Compare the seconds of the joint run and of the runs of groups, in turns."""
-    x, y = numeric(np.random.default_rng(DATA_SEED), GROUPS * ROWS)
+    x, y = draw_numeric(np.random.default_rng(DATA_SEED), GROUPS * ROWS)
     frame = pandas.DataFrame(x, columns=[f"x{number}" for number in range(x.shape[1])])
     frame = frame.assign(
         y=[f"class {label}" for label in y], g=[f"group {n % GROUPS}" for n in range(len(x))]

@@ -78,6 +78,6 @@ def read_result(path: Path) -> Result:
     return Result(scores=scores, moved_bytes=fields["moved_bytes"], more=fields["more"])
 
 
-def arguments() -> tuple[Job, Path]:
+def parse_arguments() -> tuple[Job, Path]:
     """Return the job and the path of the result from the command line MODULE JOB RESULT."""
     return read_job(Path(sys.argv[1])), Path(sys.argv[2])

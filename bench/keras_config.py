@@ -57,7 +57,7 @@ def read_architectures(session: Connection, table: str) -> Architectures:
         return [(text, bytes(flat)) for text, flat in cursor.fetchall()]
 
 
-def one_hot(examples: Examples, classes: int) -> tuple[Any, Any]:
+def encode_one_hot(examples: Examples, classes: int) -> tuple[Any, Any]:
     """Return inputs and one-hot targets."""
     x, y = examples
     return x, np.eye(classes, dtype=np.float32)[y]

@@ -12,15 +12,15 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bench.job import Job, Result, arguments, write_result
-from bench.keras_config import Architectures, build, evaluate, one_hot, prepare, read
+from bench.job import Job, Result, parse_arguments, write_result
+from bench.keras_config import Architectures, build, encode_one_hot, evaluate, prepare, read
 
 
 def main() -> None:
     """Do the job of the command line."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     rows, architectures, received = read(job)
-    train, valid = (one_hot(examples, job.classes) for examples in rows)
+    train, valid = (encode_one_hot(examples, job.classes) for examples in rows)
     order = sorted(range(len(job.configs)), key=lambda number: job.configs[number].batch_size)
     if job.processes == 1:
         keras = prepare(job.framework)

@@ -25,11 +25,11 @@ from bench.contenders import (
     run_bare_loops,
 )
 from bench.copying import write_table
-from bench.examples import flowers, numeric
+from bench.examples import draw_flowers, draw_numeric
 from bench.job import Job
 from bench.trainers import TrainerKind, with_kept_trainers, with_new_trainers
 from bench.turns import prepare_job
-from bench.workloads import REPORT, WORKLOADS, Workload, grid, perceptron
+from bench.workloads import REPORT, WORKLOADS, Workload, make_grid, make_perceptron
 
 LONGEST_MILLISECONDS = 120_000
 """Time limit of a timed statement."""
@@ -44,13 +44,13 @@ Numbers = Iterator[Sequence[float]]
 FULL = Workload(
     key="U",
     title="visits of at least 50 ms, states below 1 MB",
-    draw=numeric,
+    draw=draw_numeric,
     rows=98_304,
     validation=64,
     classes=3,
     small_rows=98_304,
-    architectures=(perceptron(20, (250, 250), 3),),
-    configs=grid(1, ["Adam"], [3e-3, 1e-3, 3e-4, 1e-4], [16, 32, 64, 128]),
+    architectures=(make_perceptron(20, (250, 250), 3),),
+    configs=make_grid(1, ["Adam"], [3e-3, 1e-3, 3e-4, 1e-4], [16, 32, 64, 128]),
     epochs=6,
     small_epochs=3,
     segments=4,
@@ -58,13 +58,13 @@ FULL = Workload(
 LARGE = Workload(
     key="L",
     title="states of 100 MB, more configurations than workers",
-    draw=flowers,
+    draw=draw_flowers,
     rows=64,
     validation=16,
     classes=3,
     small_rows=64,
-    architectures=(perceptron(4, (2880, 2880), 3),),
-    configs=grid(1, ["Adam"], [1e-3, 3e-4, 1e-4, 3e-5], [32]),
+    architectures=(make_perceptron(4, (2880, 2880), 3),),
+    configs=make_grid(1, ["Adam"], [1e-3, 3e-4, 1e-4, 3e-5], [32]),
     epochs=3,
     small_epochs=2,
 )
@@ -83,7 +83,7 @@ class Bench:
     repeats: int
     echo: Echo
 
-    def rows(self, count: int) -> int:
+    def count_rows(self, count: int) -> int:
         """Return the number of rows at the scale: a twentieth at the small one."""
         return count if self.scale == REPORT else count // 20
 
@@ -106,7 +106,7 @@ class Bench:
             raise RuntimeError(f"the bare loops failed: {reason}")
         return loops
 
-    def fastest(self, job: Job) -> Contender:
+    def find_fastest(self, job: Job) -> Contender:
         """Return ours with the framework of the fastest bare loops; a run of it times the forms."""
         loops = {framework: self.run_bare_loops(job, framework).seconds for framework in FRAMEWORKS}
         best = min(loops, key=lambda framework: loops[framework])
@@ -123,9 +123,9 @@ def compare_job(key: str, times: int, *ways: TrainerKind) -> Callable[[Bench], N
     """
 
     def measure_job(bench: Bench) -> Numbers:
-        workload = WORKLOADS[key].longer(times)
+        workload = WORKLOADS[key].extend_epochs(times)
         job = bench.prepare(workload)
-        contender = bench.fastest(job)
+        contender = bench.find_fastest(job)
         for _ in range(bench.repeats):
             bare = bench.run_bare_loops(job, contender.framework).seconds
             walls = [
@@ -146,7 +146,7 @@ def measure_fullness(bench: Bench) -> Numbers:
     It counts from the first visit of epoch 2 on.
     """
     job = bench.prepare(FULL)
-    contender = bench.fastest(job)
+    contender = bench.find_fastest(job)
     for _ in range(bench.repeats):
         first, *later_epochs = bench.run_bare_loops(job, contender.framework).epochs
         attempt = bench.train(job, contender)
@@ -218,7 +218,7 @@ def measure_first_fit(bench: Bench) -> Numbers:
     The first number is for idle trainers, the second one for new trainers.
     """
     job = bench.prepare(replace(WORKLOADS["F"], key="N"))
-    job = replace(job, framework=bench.fastest(job).framework)
+    job = replace(job, framework=bench.find_fastest(job).framework)
 
     def fit() -> float:
         began = time.perf_counter()
@@ -249,7 +249,7 @@ def measure_predicting(bench: Bench) -> Numbers:
     )
     bench.train(job)
     with bench.server.session() as session:
-        write_table(session, "predict_rows", numeric(np.random.default_rng(2), PREDICTED_ROWS))
+        write_table(session, "predict_rows", draw_numeric(np.random.default_rng(2), PREDICTED_ROWS))
     call = (
         f"SELECT madlib_predict('{job.output}', 'predict_rows', 'id', 'x', 'predicted', "
         "'response', mst_key => 1)"
@@ -317,7 +317,7 @@ def measure_memory(bench: Bench) -> Numbers:
 
 def measure_packing(bench: Bench) -> Numbers:
     """Measure the time of packing 1,000,000 x 64 numbers relative to CREATE TABLE AS."""
-    rows = bench.rows(1_000_000)
+    rows = bench.count_rows(1_000_000)
     rng = np.random.default_rng(1)
     bench.echo(f"  packing {rows:,} x 64")
     with bench.server.session() as session:

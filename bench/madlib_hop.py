@@ -19,13 +19,13 @@ import psycopg2
 
 from bench.bare import read_buffers
 from bench.copying import read_table
-from bench.job import Job, Result, arguments, write_result
+from bench.job import Job, Result, parse_arguments, write_result
 from bench.keras_config import (
     Architectures,
     build,
+    encode_one_hot,
     evaluate,
     flatten,
-    one_hot,
     prepare,
     read_architectures,
 )
@@ -35,7 +35,7 @@ Call = Callable[[Any], Any]
 
 def main() -> None:
     """Do the job of the command line."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     session = job.connect()
     architectures = read_architectures(session, job.models)
     segments = [_Segment(job, architectures, number) for number in range(job.segments)]
@@ -79,7 +79,7 @@ def _serve(pipe: Pipe, job: Job, architectures: Architectures, number: int) -> N
         (dict(buffer)["x"], dict(buffer)["y"].astype("<f4"))
         for buffer in read_buffers(session, job.packed, number)
     ]
-    valid = one_hot(read_table(session, job.valid)[0], job.classes)
+    valid = encode_one_hot(read_table(session, job.valid)[0], job.classes)
     session.close()
     while (request := pipe.recv()) is not None:
         kind, config_number, weights = request
@@ -121,7 +121,7 @@ def _train(session: Any, job: Job, architectures: Architectures, segments: list[
             cursor.execute("INSERT INTO madlib_weights VALUES (%s, %s)", (number, first))
         for hop in list_hops(len(job.configs), len(segments)) * job.epochs:
             for config_number, segment in hop:
-                segments[segment].send("train", config_number, _weights(cursor, config_number))
+                segments[segment].send("train", config_number, _read_weights(cursor, config_number))
             for config_number, segment in hop:
                 weights = segments[segment].receive()
                 moved_bytes += 2 * len(weights)
@@ -132,7 +132,7 @@ def _train(session: Any, job: Job, architectures: Architectures, segments: list[
     return moved_bytes
 
 
-def _weights(cursor: Any, number: int) -> bytes:
+def _read_weights(cursor: Any, number: int) -> bytes:
     cursor.execute("SELECT weights FROM madlib_weights WHERE config = %s", (number,))
     return bytes(cursor.fetchone()[0])
 
@@ -143,7 +143,7 @@ def _evaluate(session: Any, job: Job, segments: list[_Segment]) -> dict[int, tup
         for first in range(0, len(job.configs), len(segments)):
             now = range(first, min(first + len(segments), len(job.configs)))
             for number, segment in zip(now, segments, strict=False):
-                segment.send("evaluate", number, _weights(cursor, number))
+                segment.send("evaluate", number, _read_weights(cursor, number))
             for number, segment in zip(now, segments, strict=False):
                 scores[number + 1] = segment.receive()
         cursor.execute("DROP TABLE madlib_weights")

@@ -9,7 +9,7 @@ import psycopg2
 
 from bench import limits, tables
 from bench.limits import Bench
-from bench.ratios import Span, ratios
+from bench.ratios import Span, compute_ratios
 from bench.seeds import report
 from bench.seeds.contest import Contest
 from bench.trainers import with_kept_trainers, with_new_trainers
@@ -26,14 +26,14 @@ class Target:
     least: bool = True  # the bound is a minimum, else a maximum
     digits: int = 2
 
-    def row(self, measured_span: Span | None, reason: str | None = None) -> list[str]:
+    def make_row(self, measured_span: Span | None, reason: str | None = None) -> list[str]:
         """Return a row of the table; the median decides if the target is reached."""
         target = f"{'≥' if self.least else '≤'} {self.bound:,g}{self.unit}"
         if measured_span is None:
             return [
                 self.name,
                 target,
-                f"not measured: {tables.plain(reason)}" if reason else "not measured",
+                f"not measured: {tables.escape_cell(reason)}" if reason else "not measured",
                 "",
             ]
         reached = (
@@ -169,62 +169,64 @@ TARGETS = {
 }
 
 
-def workload_rows(results: Mapping[str, WorkloadResults]) -> list[list[str]]:
+def make_workload_rows(results: Mapping[str, WorkloadResults]) -> list[list[str]]:
     """Return the rows of the workloads that were measured."""
     faster = {**FASTER, **TORCH}
     rows = [
-        faster[key].row(against_best_peer(results[key]), NO_PEER)
+        faster[key].make_row(compare_best_peer(results[key]), NO_PEER)
         for key in faster
         if key in results
     ]
     return rows + [
-        KERAS[key].row(against_keras(results[key]), NO_PEER) for key in KERAS if key in results
+        KERAS[key].make_row(compare_keras(results[key]), NO_PEER) for key in KERAS if key in results
     ]
 
 
-def seed_rows(results: Contest) -> list[list[str]]:
+def make_seed_rows(results: Contest) -> list[list[str]]:
     """Return the rows of the comparison with other methods."""
     rows = report.measure_all(results)
-    return [target.row(*rows[target.name]) for target in SEEDS]
+    return [target.make_row(*rows[target.name]) for target in SEEDS]
 
 
-def against_best_peer(results: WorkloadResults) -> Span | None:
+def compare_best_peer(results: WorkloadResults) -> Span | None:
     """Return the time of the best peer relative to ours."""
-    return ratios(
-        results.walls(tables.best_peer(results) or ""),
-        results.walls(tables.best_of_ours(results) or ""),
+    return compute_ratios(
+        results.list_walls(tables.find_best_peer(results) or ""),
+        results.list_walls(tables.find_best_of_ours(results) or ""),
     )
 
 
-def against_keras(results: WorkloadResults) -> Span | None:
+def compare_keras(results: WorkloadResults) -> Span | None:
     """Return our time relative to the best of plain Keras."""
-    return ratios(
-        results.walls(tables.best_of_ours(results) or ""),
-        results.walls(tables.best_peer(results, "Keras fit") or ""),
+    return compute_ratios(
+        results.list_walls(tables.find_best_of_ours(results) or ""),
+        results.list_walls(tables.find_best_peer(results, "Keras fit") or ""),
     )
 
 
-def part_rows(bench: Bench) -> list[list[str]]:
+def measure_parts(bench: Bench) -> list[list[str]]:
     """Measure single parts; return their rows."""
-    return [row for targets, measure in PARTS for row in rows(bench, targets, measure)]
+    return [row for targets, measure in PARTS for row in measure_rows(bench, targets, measure)]
 
 
-def rows(
+def measure_rows(
     bench: Bench, targets: Sequence[Target], measure: Callable[[Bench], limits.Numbers]
 ) -> list[list[str]]:
     """Measure parts together; return their rows."""
     try:
         columns = list(zip(*measure(bench), strict=True))
     except FAILURES as error:
-        return [target.row(None, str(error)) for target in targets]
+        return [target.make_row(None, str(error)) for target in targets]
     return [
-        target.row(Span.from_values(numbers))
+        target.make_row(Span.from_values(numbers))
         for target, numbers in zip(targets, columns, strict=True)
     ]
 
 
-def table(measured: Iterable[list[str]]) -> str:
+def format_table(measured: Iterable[list[str]]) -> str:
     """Return all rows as one table, in the order of the targets; former targets are left out."""
     by_target = {row[0]: row for row in measured}
     ordered = [by_target[name] for name in TARGETS if name in by_target]
-    return tables.table(["what", "target", "seen: median (least to most)", "reached"], ordered)
+    return tables.format_table(
+        ["what", "target", "seen: median (least to most)", "reached"], ordered
+    )

@@ -12,8 +12,8 @@ import optuna
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from bench.job import Job, Result, arguments, write_result
-from bench.keras_config import one_hot, prepare, read
+from bench.job import Job, Result, parse_arguments, write_result
+from bench.keras_config import encode_one_hot, prepare, read
 from bench.keras_fit import choose_core, fit_epochs, run_processes
 
 ETA = 3
@@ -22,9 +22,9 @@ NAME = "search"
 
 def main() -> None:
     """Do the job of the command line, with a trial for each configuration."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     rows, architectures, received = read(job)
-    train, valid = (one_hot(examples, job.classes) for examples in rows)
+    train, valid = (encode_one_hot(examples, job.classes) for examples in rows)
     file = Path(job.folder) / "optuna.log"
     file.unlink(missing_ok=True)
     optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -6,12 +6,12 @@ from typing import Any
 
 from psycopg2.extensions import connection as Connection
 
-from bench.job import Job, Result, arguments, write_result
+from bench.job import Job, Result, parse_arguments, write_result
 
 
 def main() -> None:
     """Do the job of the command line."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     session = job.connect()
     run_id = fit(session, job)
     with session.cursor() as cursor:

@@ -58,11 +58,11 @@ class Log:
     def __init__(self, session: Any, status: str, configs: int, epochs: int) -> None:
         self._session = session
         self._facts = {"status": status, "configs": configs, "epochs": epochs, "segments": SEGMENTS}
-        self.run = self._ask(RUN)[0][0]
+        self.run = self._execute(RUN)[0][0]
         self._facts["run"] = self.run
         if status == "running":  # the sign of a live run
-            self._ask("SELECT pg_advisory_lock((1667590770::bigint << 32) # %(run)s)")
-        self._ask(CONFIG)
+            self._execute("SELECT pg_advisory_lock((1667590770::bigint << 32) # %(run)s)")
+        self._execute(CONFIG)
 
     def train(self, first: int, last: int, keys: list[int]) -> None:
         """Log some epochs of configurations."""
@@ -72,7 +72,7 @@ class Log:
                 cursor.execute(text, {**self._facts, "first": first, "last": last, "keys": keys})
             cursor.execute("COMMIT")
 
-    def _ask(self, text: str) -> list[Any]:
+    def _execute(self, text: str) -> list[Any]:
         with self._session.cursor() as cursor:
             cursor.execute(text, self._facts)
             return list(cursor.fetchall()) if cursor.description else []

@@ -19,7 +19,7 @@ import pandas
 from models import dense, sequential
 from psycopg2.extensions import connection as Connection
 
-from bench.examples import numeric
+from bench.examples import draw_numeric
 from bench.real_tables import TABLES, write
 from bench.rivals import CLASSIFICATION, encode
 from cerebro_plpy.configs.search_space.distributions import Choices, Distribution, Range
@@ -177,7 +177,7 @@ def read_rows(table: str) -> tuple[pandas.DataFrame, str]:
     """Return the rows of a table, and the name of its target column."""
     if table != GENERATED:
         return TABLES[table].frame(), TABLES[table].target
-    x, y = numeric(np.random.default_rng(DATA_SEED), ROWS)
+    x, y = draw_numeric(np.random.default_rng(DATA_SEED), ROWS)
     frame = pandas.DataFrame(x, columns=[f"x{number}" for number in range(x.shape[1])])
     return frame.assign(y=[f"class {label}" for label in y]), "y"
 

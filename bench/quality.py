@@ -55,7 +55,7 @@ class Outcome:
         """The other contenders."""
         return tuple(name for name in self.scores if name != OURS)
 
-    def behind(self, rival: str) -> float:
+    def measure_gap(self, rival: str) -> float:
         """Return the mean score of a rival minus ours."""
         return statistics.mean(self.scores[rival]) - statistics.mean(self.scores[OURS])
 
@@ -105,7 +105,10 @@ def _report_mixed(outcomes: Sequence[Outcome]) -> list[str]:
         [*_describe_table(outcome), *_format_scores(outcome), *_compare_rivals(outcome)]
         for outcome in outcomes
     ]
-    return [tables.table(headings, rows), *(_count_wins(outcomes, rival) for rival in rivals)]
+    return [
+        tables.format_table(headings, rows),
+        *(_count_wins(outcomes, rival) for rival in rivals),
+    ]
 
 
 def _report_special(outcomes: Sequence[Outcome]) -> list[str]:
@@ -115,7 +118,11 @@ def _report_special(outcomes: Sequence[Outcome]) -> list[str]:
         our_score, rival_score = _format_scores(outcome)
         scores = [our_score, rival, rival_score]
         rows.append([*_describe_table(outcome), *scores, *_compare_rivals(outcome)])
-    return [tables.table(["table", "rows", "measure", OURS, "pipeline", "its", "not below"], rows)]
+    return [
+        tables.format_table(
+            ["table", "rows", "measure", OURS, "pipeline", "its", "not below"], rows
+        )
+    ]
 
 
 def _describe_table(outcome: Outcome) -> list[str]:
@@ -131,7 +138,7 @@ def _compare_rivals(outcome: Outcome) -> list[str]:
     """Return for each rival if ours is not below it; a single seed does not reveal the noise."""
     results = []
     for rival in outcome.rivals:
-        if outcome.behind(rival) <= 0 and not outcome.is_worse(rival):
+        if outcome.measure_gap(rival) <= 0 and not outcome.is_worse(rival):
             results.append("yes")
         elif outcome.is_worse(rival) or len(outcome.scores[OURS]) == 1:
             results.append("no")
@@ -150,7 +157,7 @@ def _name_measure(outcome: Outcome) -> str:
 
 
 def _count_wins(outcomes: Sequence[Outcome], rival: str) -> str:
-    level = sum(outcome.behind(rival) <= 0 for outcome in outcomes)
+    level = sum(outcome.measure_gap(rival) <= 0 for outcome in outcomes)
     worse = [outcome.name for outcome in outcomes if outcome.is_worse(rival)]
     note = f"; below by more than noise on {', '.join(worse)}" if worse else ""
     return f"Not below {rival} on {level} of {len(outcomes)} tables{note}."

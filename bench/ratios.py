@@ -31,20 +31,20 @@ class Span:
         return f"{self.middle:.{digits}f} ({self.least:.{digits}f} to {self.most:.{digits}f})"
 
 
-def ratios(above: Mapping[int, float], below: Mapping[int, float]) -> Span | None:
+def compute_ratios(above: Mapping[int, float], below: Mapping[int, float]) -> Span | None:
     """Return the quotients within the repetitions; None if no repetition has both values.
 
-    >>> ratios({0: 4.0, 1: 9.0}, {0: 2.0, 1: 3.0, 2: 1.0})
+    >>> compute_ratios({0: 4.0, 1: 9.0}, {0: 2.0, 1: 3.0, 2: 1.0})
     Span(middle=2.5, least=2.0, most=3.0)
     """
     quotients = [above[number] / below[number] for number in above if number in below]
     return Span.from_values(quotients) if quotients else None
 
 
-def best(contenders: Mapping[str, Mapping[int, float]]) -> str | None:
+def find_best(contenders: Mapping[str, Mapping[int, float]]) -> str | None:
     """Return the contender with the smallest median.
 
-    >>> best({"slow": {0: 3.0}, "fast": {0: 1.0, 1: 2.0}})
+    >>> find_best({"slow": {0: 3.0}, "fast": {0: 1.0, 1: 2.0}})
     'fast'
     """
     medians = {

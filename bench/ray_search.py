@@ -6,7 +6,7 @@ from typing import Any
 
 from ray.tune.schedulers import ASHAScheduler
 
-from bench.job import Job, arguments, write_result
+from bench.job import Job, parse_arguments, write_result
 from bench.keras_fit import fit_epochs
 from bench.ray_tune import Trial, run_trials
 
@@ -41,7 +41,7 @@ class Steps(Trial):
 
 def main() -> None:
     """Do the job of the command line."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     scheduler = ASHAScheduler(
         metric="loss", mode="min", max_t=job.epochs, grace_period=1, reduction_factor=ETA
     )

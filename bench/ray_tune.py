@@ -17,8 +17,8 @@ import ray
 from ray import tune
 from ray.tune.schedulers import TrialScheduler
 
-from bench.job import Job, Result, arguments, write_result
-from bench.keras_config import one_hot, prepare, read
+from bench.job import Job, Result, parse_arguments, write_result
+from bench.keras_config import encode_one_hot, prepare, read
 from bench.keras_fit import fit_config
 
 CORES = {"cpu": 1.0}
@@ -58,7 +58,7 @@ class Trial(tune.Trainable):  # type: ignore[misc]
 
 def main() -> None:
     """Do the job of the command line, configurations with most steps first."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     order = sorted(range(len(job.configs)), key=lambda number: job.configs[number].batch_size)
     write_result(run_trials(Trial, job, order), result_path)
 
@@ -68,7 +68,7 @@ def run_trials(
 ) -> Result:
     """Run a trial of each configuration in an order; return the result."""
     rows, architectures, received = read(job)
-    train, valid = (one_hot(examples, job.classes) for examples in rows)
+    train, valid = (encode_one_hot(examples, job.classes) for examples in rows)
     ray.init(
         num_cpus=job.processes,
         include_dashboard=False,

@@ -13,7 +13,7 @@ from typing import Any
 from bench import tables
 from bench.bench_server import BenchServer, Echo
 from bench.contenders import FRAMEWORKS, OURS, Attempt, Contender, run_attempt
-from bench.ratios import Span, ratios
+from bench.ratios import Span, compute_ratios
 from bench.turns import prepare_job, tune_peers
 from bench.workloads import WORKLOADS, Workload
 
@@ -72,11 +72,11 @@ def report(attempts: Attempts, scale: str) -> str:
     ]
     work = make_workload()
     summary = (
-        f"{len(work.configs)} configurations, {work.epochs_at(scale)} epochs, "
-        f"{work.rows_at(scale):,} rows."
+        f"{len(work.configs)} configurations, {work.count_epochs(scale)} epochs, "
+        f"{work.count_rows(scale):,} rows."
     )
     headings = ["", "wall s", f"time of {ours} / its", "best validation loss"]
-    return "\n\n".join([summary, tables.table(headings, rows)])
+    return "\n\n".join([summary, tables.format_table(headings, rows)])
 
 
 def _make_row(
@@ -84,8 +84,8 @@ def _make_row(
 ) -> Sequence[str]:
     walls = _list_walls(attempts)
     if not walls:
-        return [name, f"failed: {tables.plain(next(iter(attempts.values())).reason)}", "", ""]
-    against = ratios(_list_walls(ours), walls)
+        return [name, f"failed: {tables.escape_cell(next(iter(attempts.values())).reason)}", "", ""]
+    against = compute_ratios(_list_walls(ours), walls)
     best = [
         min(loss for loss, _ in attempt.result.scores.values())
         for attempt in attempts.values()

@@ -200,7 +200,7 @@ def _report_kind(kind: str, judgements: Sequence[Judgement]) -> list[str]:
             f"Beside {peer}: better on {results.count('better')}, worse on "
             f"{results.count('worse')}."
         )
-    return [tables.table(headings, map(_make_row, judgements)), " ".join(parts)]
+    return [tables.format_table(headings, map(_make_row, judgements)), " ".join(parts)]
 
 
 def _make_row(judgement: Judgement) -> list[str]:

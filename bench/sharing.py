@@ -29,9 +29,9 @@ import psycopg2
 from psycopg2.extensions import cursor as Cursor
 
 from bench.bench_server import BenchServer, Echo, load, log_durations, pack
-from bench.examples import numeric
+from bench.examples import draw_numeric
 from bench.weights import draw_weights
-from bench.workloads import SMALL, Workload, grid, perceptron
+from bench.workloads import SMALL, Workload, make_grid, make_perceptron
 
 # Users, users of a crowd, sessions of pgbench, and its transactions a second.
 USERS = 8
@@ -47,13 +47,13 @@ EVERY_SECONDS = 0.5
 WORK = Workload(
     key="S",
     title="the same run for each of many users",
-    draw=numeric,
+    draw=draw_numeric,
     rows=10_000,
     validation=64,
     classes=3,
     small_rows=10_000,
-    architectures=(perceptron(20, (200, 200), 3),),
-    configs=grid(1, ["Adam"], [1e-3, 3e-4], [64]),
+    architectures=(make_perceptron(20, (200, 200), 3),),
+    configs=make_grid(1, ["Adam"], [1e-3, 3e-4], [64]),
     epochs=40,
     small_epochs=40,
     segments=2,

@@ -65,7 +65,7 @@ def measure_strategies(
         most = WARM_UP_TURNS + repeats
         while number < most:
             began = time.perf_counter()
-            for way, settings in _in_turn(number):
+            for way, settings in _order_strategies(number):
                 seconds, strategy = run(replace(job, settings={**job.settings, **settings}))
                 echo(f"  {workload.key}, {way}, {number + 1}: {seconds:.2f} s ({strategy})")
                 if number >= WARM_UP_TURNS:
@@ -78,7 +78,7 @@ def measure_strategies(
     return results
 
 
-def _in_turn(number: int) -> Sequence[tuple[str, Mapping[str, object]]]:
+def _order_strategies(number: int) -> Sequence[tuple[str, Mapping[str, object]]]:
     """Return the strategies, starting with another one in each turn."""
     ways = [*WAYS.items()]
     first = number % len(WAYS)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from bench.breakdown import PHASES
 from bench.contenders import Attempt
 from bench.measure import BACKENDS, CLIENT, SERVER, TRAINERS
-from bench.ratios import Span, best, ratios
+from bench.ratios import Span, compute_ratios, find_best
 from bench.turns import PRODUCT, WorkloadResults, find_middle_attempt
 
 MB = 1 << 20
@@ -15,10 +15,10 @@ CPU_PHASES = ("train", "compile", "hop", "evaluate")
 """Phases whose CPU time is shown; the other phases are the start, the rows and the end."""
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def format_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table whose first column is text and whose others are numbers.
 
-    >>> print(table(["who", "s"], [["we", "1.0"]]))
+    >>> print(format_table(["who", "s"], [["we", "1.0"]]))
     | who | s |
     |---|---:|
     | we | 1.0 |
@@ -28,9 +28,9 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([f"| {first} |", f"|{rule}|", *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def contenders(results: WorkloadResults) -> str:
+def format_contenders(results: WorkloadResults) -> str:
     """Return a row for each contender: its costs, and its time relative to the best of ours."""
-    base = results.walls(best_of_ours(results) or "")
+    base = results.list_walls(find_best_of_ours(results) or "")
     headings = [
         "",
         "wall s",
@@ -41,25 +41,34 @@ def contenders(results: WorkloadResults) -> str:
         "validation loss",
         "its time / ours",
     ]
-    rows = [_row(name, attempts, base) for name, attempts in results.attempts.items()]
+    rows = [_make_row(name, attempts, base) for name, attempts in results.attempts.items()]
     packed = list(results.packing.values())
     wall, cpu, memory = (
         Span.from_values([getattr(usage, field) for usage in packed])
         for field in ("wall", "cpu", "memory")
     )
     rows.append(
-        ["packing, once for a table", wall.text(), cpu.text(), _mb(memory.middle), "", "", "", ""]
+        [
+            "packing, once for a table",
+            wall.text(),
+            cpu.text(),
+            _format_mb(memory.middle),
+            "",
+            "",
+            "",
+            "",
+        ]
     )
     if results.bare:
         seconds = Span.from_values(list(results.bare.values())).text()
         rows.append(["bare loops over arrays in memory", seconds, "", "", "", "", "", ""])
-    return table(headings, rows)
+    return format_table(headings, rows)
 
 
-def _row(name: str, attempts: Mapping[int, Attempt], base: Mapping[int, float]) -> list[str]:
+def _make_row(name: str, attempts: Mapping[int, Attempt], base: Mapping[int, float]) -> list[str]:
     good = {number: attempt for number, attempt in attempts.items() if attempt.result is not None}
     if not good:
-        return [name, f"failed: {plain(next(iter(attempts.values())).reason)}", *[""] * 6]
+        return [name, f"failed: {escape_cell(next(iter(attempts.values())).reason)}", *[""] * 6]
     wall = Span.from_values([attempt.usage.wall for attempt in good.values()]).text()
     cpu = Span.from_values([attempt.usage.cpu for attempt in good.values()]).text()
     memory = max(attempt.usage.memory for attempt in good.values())
@@ -67,60 +76,60 @@ def _row(name: str, attempts: Mapping[int, Attempt], base: Mapping[int, float]) 
     last = next(iter(good.values())).result
     assert last is not None
     losses = [loss for loss, _ in last.scores.values()]
-    against = ratios({number: attempt.usage.wall for number, attempt in good.items()}, base)
+    against = compute_ratios({number: attempt.usage.wall for number, attempt in good.items()}, base)
     if len(good) < len(attempts):
         name += f" ({len(attempts) - len(good)} of {len(attempts)} attempts failed)"
     return [
         name,
         wall,
         cpu,
-        _mb(memory),
-        _mb(stored),
-        _mb(last.moved_bytes),
-        _losses(losses),
+        _format_mb(memory),
+        _format_mb(stored),
+        _format_mb(last.moved_bytes),
+        _format_losses(losses),
         against.text() if against else "",
     ]
 
 
-def _losses(losses: Sequence[float]) -> str:
+def _format_losses(losses: Sequence[float]) -> str:
     if not losses:
         return ""
     span = Span.from_values(losses)
     return f"{span.least:.4f} best, {span.middle:.4f} median"
 
 
-def _mb(count: float) -> str:
+def _format_mb(count: float) -> str:
     return f"{count / MB:,.1f}"
 
 
-def plain(text: str) -> str:
+def escape_cell(text: str) -> str:
     """Return a text that a cell can contain."""
     return text.strip().replace("|", "\\|").replace("\n", " ")[:160]
 
 
-def best_of_ours(results: WorkloadResults) -> str | None:
+def find_best_of_ours(results: WorkloadResults) -> str | None:
     """Return our contender with the smallest median."""
-    return best(
-        {name: results.walls(name) for name in results.attempts if name.startswith(PRODUCT)}
+    return find_best(
+        {name: results.list_walls(name) for name in results.attempts if name.startswith(PRODUCT)}
     )
 
 
-def best_peer(results: WorkloadResults, name_part: str = "") -> str | None:
+def find_best_peer(results: WorkloadResults, name_part: str = "") -> str | None:
     """Return the peer with the smallest median among those whose names contain a text."""
     peers = [
         name for name in results.attempts if not name.startswith(PRODUCT) and name_part in name
     ]
-    return best({name: results.walls(name) for name in peers})
+    return find_best({name: results.list_walls(name) for name in peers})
 
 
-def breakdown(results: WorkloadResults) -> str:
+def format_breakdown(results: WorkloadResults) -> str:
     """Return the seconds and the CPU seconds of each of ours by phase."""
     walls = []
     cpus = []
     for name, attempts in results.attempts.items():
         if attempt := find_middle_attempt(attempts):
             walls.append([name, *(f"{(attempt.phases or {})[phase]:.2f}" for phase in PHASES)])
-            cpus.append([name, *(f"{seconds:.2f}" for seconds in _cpu(attempt))])
+            cpus.append([name, *(f"{seconds:.2f}" for seconds in _list_cpu_seconds(attempt))])
     if not walls:
         return "No attempt of ours succeeded."
     headings = [
@@ -130,10 +139,10 @@ def breakdown(results: WorkloadResults) -> str:
         SERVER,
         CLIENT,
     ]
-    return "\n\n".join([table(["seconds", *PHASES], walls), table(headings, cpus)])
+    return "\n\n".join([format_table(["seconds", *PHASES], walls), format_table(headings, cpus)])
 
 
-def _cpu(attempt: Attempt) -> list[float]:
+def _list_cpu_seconds(attempt: Attempt) -> list[float]:
     parts = attempt.cpu or {}
     roles = attempt.usage.cpu_of
     return [
@@ -142,7 +151,7 @@ def _cpu(attempt: Attempt) -> list[float]:
     ]
 
 
-def forms(results: WorkloadResults) -> str:
+def format_forms(results: WorkloadResults) -> str:
     """Return the forms of our visits in the first attempt of each of ours."""
     parts = []
     for name, attempts in results.attempts.items():
@@ -162,7 +171,7 @@ def forms(results: WorkloadResults) -> str:
     return "; ".join(parts) or "none"
 
 
-def settings(results: WorkloadResults) -> str:
+def format_settings(results: WorkloadResults) -> str:
     """Return the tuned settings of the peers."""
     parts = []
     for framework, tuned_settings in results.settings.items():

@@ -12,8 +12,8 @@ import os
 import time
 from typing import Any
 
-from bench.job import Job, Result, arguments, write_result
-from bench.keras_config import Architectures, build, one_hot, prepare, read
+from bench.job import Job, Result, parse_arguments, write_result
+from bench.keras_config import Architectures, build, encode_one_hot, prepare, read
 
 STEPS = 48
 EXECUTIONS = {"tensorflow": (1, 24), "jax": (1, 24), "torch": (1,)}
@@ -26,11 +26,11 @@ ENOUGH_SECONDS = 10.0
 
 def main() -> None:
     """Time all candidates, and write the best settings into the result."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     rows, architectures, _ = read(job)
     cores = sorted(os.sched_getaffinity(0))
     keras = prepare(job.framework, [cores[list(COMPILE_CHOICES).index(job.framework) % len(cores)]])
-    train = one_hot(rows[0], job.classes)
+    train = encode_one_hot(rows[0], job.classes)
     candidates = []
     for steps, is_compiled in itertools.product(
         EXECUTIONS[job.framework], COMPILE_CHOICES[job.framework]

@@ -39,7 +39,7 @@ class WorkloadResults:
     packing: dict[int, Usage] = field(default_factory=dict)
     bare: dict[int, float] = field(default_factory=dict)
 
-    def walls(self, name: str) -> dict[int, float]:
+    def list_walls(self, name: str) -> dict[int, float]:
         """Return the seconds of a contender's successful attempts, by repetition."""
         return {
             n: a.usage.wall for n, a in self.attempts.get(name, {}).items() if a.result is not None
@@ -88,10 +88,10 @@ def measure_workload(
     first one. Ours gets no idle trainers of earlier attempts.
     """
     with trainers.forbid_kept_trainers(server):
-        return _measured(server, workload, scale, contenders, repeats, echo)
+        return _measure_in_turns(server, workload, scale, contenders, repeats, echo)
 
 
-def _measured(
+def _measure_in_turns(
     server: BenchServer,
     workload: Workload,
     scale: str,
@@ -130,7 +130,9 @@ def _take_turn(
     echo: Echo,
 ) -> None:
     peers = [name for name in results.attempts if not name.startswith(PRODUCT)]
-    fastest = min((wall for name in peers for wall in results.walls(name).values()), default=None)
+    fastest = min(
+        (wall for name in peers for wall in results.list_walls(name).values()), default=None
+    )
     first = results.attempts.get(contender.name, {}).get(0)
     if first is not None and not contender.ours and is_out(first, fastest):
         return

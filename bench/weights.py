@@ -21,7 +21,9 @@ def draw_weights(architectures: Sequence[str], folder: Path) -> list[bytes]:
     """Return weights of each architecture, as flat float32."""
     (folder / "architectures.json").write_text(json.dumps(architectures))
     command = [sys.executable, "-m", "bench.weights", str(folder)]
-    subprocess.run(command, env=bench_server.environment(), check=True, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        command, env=bench_server.make_environment(), check=True, stderr=subprocess.DEVNULL
+    )
     return [(folder / f"weights-{number}").read_bytes() for number in range(len(architectures))]
 
 

@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from models import Json, dense, layer, sequential
 
-from bench.examples import Examples, flowers, images, numeric, series, sparse
+from bench.examples import (
+    Examples,
+    draw_flowers,
+    draw_images,
+    draw_numeric,
+    draw_series,
+    draw_sparse,
+)
 
 SMALL = "small"
 REPORT = "report"
@@ -61,13 +68,13 @@ class Workload:
     small_epochs: int = 1
     draw_held: Callable[[np.random.Generator, int], Examples] | None = None
 
-    def with_batches_up_to(self, size: int) -> Workload:
+    def limit_batches(self, size: int) -> Workload:
         """Return the workload with the configurations of batches up to a size."""
         configs = tuple(config for config in self.configs if config.batch_size <= size)
         title = f"{self.title}, batches of at most {size}"
         return replace(self, key=f"{self.key}{size}", title=title, configs=configs)
 
-    def longer(self, times: int) -> Workload:
+    def extend_epochs(self, times: int) -> Workload:
         """Return the workload with more epochs."""
         title = f"{self.title}, {times} times the epochs"
         epochs = times * self.epochs
@@ -76,26 +83,28 @@ class Workload:
             self, key=f"{self.key}x{times}", title=title, epochs=epochs, small_epochs=small
         )
 
-    def rows_at(self, scale: str) -> int:
+    def count_rows(self, scale: str) -> int:
         """Return the number of training rows."""
         return self.rows if scale == REPORT else self.small_rows
 
-    def validation_at(self, scale: str) -> int:
+    def count_validation_rows(self, scale: str) -> int:
         """Return the number of validation rows."""
         return self.validation if scale == REPORT else min(self.validation, self.small_rows)
 
-    def epochs_at(self, scale: str) -> int:
+    def count_epochs(self, scale: str) -> int:
         """Return the number of epochs."""
         return self.epochs if scale == REPORT else self.small_epochs
 
-    def examples(self, scale: str) -> tuple[Examples, Examples]:
+    def draw_examples(self, scale: str) -> tuple[Examples, Examples]:
         """Return training and validation rows, the same ones at every call."""
         rng = np.random.default_rng(DATA_SEED)
         draw_validation = self.draw_held or self.draw
-        return self.draw(rng, self.rows_at(scale)), draw_validation(rng, self.validation_at(scale))
+        return self.draw(rng, self.count_rows(scale)), draw_validation(
+            rng, self.count_validation_rows(scale)
+        )
 
 
-def grid(
+def make_grid(
     models: int, optimizers: Sequence[str], rates: Sequence[float], batches: Sequence[int]
 ) -> tuple[Config, ...]:
     """Return all combinations."""
@@ -105,13 +114,13 @@ def grid(
     )
 
 
-def perceptron(inputs: int, hidden: Sequence[int], classes: int, l2: float = 0.0) -> str:
+def make_perceptron(inputs: int, hidden: Sequence[int], classes: int, l2: float = 0.0) -> str:
     """Return a network of dense layers, with an L2 penalty on their kernels."""
-    layers = [dense(units, f"hidden_{n}", **penalty(l2)) for n, units in enumerate(hidden)]
+    layers = [dense(units, f"hidden_{n}", **make_penalty(l2)) for n, units in enumerate(hidden)]
     return sequential([inputs], *layers, dense(classes, "classes", "softmax"))
 
 
-def penalty(l2: float) -> Json:
+def make_penalty(l2: float) -> Json:
     """Return the arguments of a layer for an L2 penalty on its kernel; none for 0."""
     if not l2:
         return {}
@@ -119,7 +128,7 @@ def penalty(l2: float) -> Json:
     return {"kernel_regularizer": {**config, "config": {"l2": l2}}}
 
 
-def convolutional(filters: int) -> str:
+def make_convolutional(filters: int) -> str:
     """Return a network of two convolutions with poolings, over pictures of 32 x 32 x 3."""
     return sequential(
         [32, 32, 3],
@@ -147,7 +156,7 @@ def convolutional(filters: int) -> str:
     )
 
 
-def recurrent(units: int) -> str:
+def make_recurrent(units: int) -> str:
     """Return a network of a convolution over time and an LSTM, over windows of 64 x 3."""
     return sequential(
         [64, 3],
@@ -165,60 +174,60 @@ WORKLOADS = {
         Workload(
             key="A",
             title="tabular MLP of 1000 and 500 units on 1,024 sparse zeros and ones",
-            draw=sparse,
+            draw=draw_sparse,
             rows=6_144,
             validation=2_048,
             classes=2,
-            architectures=tuple(perceptron(1024, (1000, 500), 2, l2) for l2 in (1e-4, 1e-6)),
-            configs=grid(2, ["Adam"], [1e-3, 1e-4], [32, 64, 256, 512]),
+            architectures=tuple(make_perceptron(1024, (1000, 500), 2, l2) for l2 in (1e-4, 1e-6)),
+            configs=make_grid(2, ["Adam"], [1e-3, 1e-4], [32, 64, 256, 512]),
             epochs=2,
             small_rows=1_024,
         ),
         Workload(
             key="B",
             title="small MLP of 64 and 32 units on 20 numbers",
-            draw=numeric,
+            draw=draw_numeric,
             rows=20_000,
             validation=5_000,
             classes=3,
-            architectures=(perceptron(20, (64, 32), 3),),
-            configs=grid(1, ["Adam", "RMSprop"], [1e-2, 3e-3, 1e-3, 3e-4], [16, 32, 64, 128]),
+            architectures=(make_perceptron(20, (64, 32), 3),),
+            configs=make_grid(1, ["Adam", "RMSprop"], [1e-2, 3e-3, 1e-3, 3e-4], [16, 32, 64, 128]),
             epochs=2,
             small_rows=4_000,
         ),
         Workload(
             key="C",
             title="convolutional network on pictures of 32 x 32 x 3",
-            draw=images,
+            draw=draw_images,
             rows=2_048,
             validation=1_024,
             classes=10,
-            architectures=(convolutional(32),),
-            configs=grid(1, ["Adam", "SGD"], [1e-2, 1e-3], [32, 64]),
+            architectures=(make_convolutional(32),),
+            configs=make_grid(1, ["Adam", "SGD"], [1e-2, 1e-3], [32, 64]),
             epochs=2,
             small_rows=256,
         ),
         Workload(
             key="D",
             title="convolution and LSTM on windows of 64 steps of a three-axis sensor",
-            draw=series,
+            draw=draw_series,
             rows=4_096,
             validation=1_024,
             classes=6,
-            architectures=(recurrent(32),),
-            configs=grid(1, ["Adam"], [1e-2, 3e-3, 1e-3, 3e-4], [32, 64]),
+            architectures=(make_recurrent(32),),
+            configs=make_grid(1, ["Adam"], [1e-2, 3e-3, 1e-3, 3e-4], [32, 64]),
             epochs=3,
             small_rows=512,
         ),
         Workload(
             key="E",
             title="a state of 200 MB: 16.7 million weights with Adam",
-            draw=flowers,
+            draw=draw_flowers,
             rows=64,
             validation=16,
             classes=3,
-            architectures=(perceptron(4, (4080, 4080), 3),),
-            configs=grid(1, ["Adam"], [1e-4], [32]),
+            architectures=(make_perceptron(4, (4080, 4080), 3),),
+            configs=make_grid(1, ["Adam"], [1e-4], [32]),
             epochs=6,
             small_rows=64,
             small_epochs=4,
@@ -226,16 +235,16 @@ WORKLOADS = {
         Workload(
             key="F",
             title="a dozen configurations on 120 rows: start-up",
-            draw=flowers,
+            draw=draw_flowers,
             rows=120,
             validation=30,
             classes=3,
-            architectures=(perceptron(4, (10, 10), 3),),
-            configs=grid(1, ["Adam"], [1e-1, 1e-2, 1e-3], [4, 8, 16, 32]),
+            architectures=(make_perceptron(4, (10, 10), 3),),
+            configs=make_grid(1, ["Adam"], [1e-1, 1e-2, 1e-3], [4, 8, 16, 32]),
             epochs=10,
             small_rows=120,
         ),
     )
 }
-WITH_TORCH = replace(WORKLOADS["B"].with_batches_up_to(32), key="PyTorch")
+WITH_TORCH = replace(WORKLOADS["B"].limit_batches(32), key="PyTorch")
 """Small batches, where what is around the arithmetic counts."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.job import Job, arguments, write_result
+from bench.job import Job, parse_arguments, write_result
 from bench.keras_config import build, evaluate, prepare, read_architectures, unflatten
 from bench.keras_fit import choose_core
 from bench.seeds import files, loopback, parts
@@ -24,7 +24,7 @@ ADDRESS = (loopback.HOST, loopback.FIRST_PORT)
 
 def main() -> None:
     """Do the job of the command line."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     loopback.enable()
     with Listener(ADDRESS) as listener:
         context = multiprocessing.get_context("fork")

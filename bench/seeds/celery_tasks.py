@@ -8,9 +8,9 @@ from pathlib import Path
 
 from celery import Celery
 
-from bench.job import Job, arguments, write_result
+from bench.job import Job, parse_arguments, write_result
 from bench.seeds import copies, files, loopback
-from bench.seeds.curves import AT_REST, make_result, most_steps_first
+from bench.seeds.curves import AT_REST, make_result, order_by_steps
 
 WORKER = "worker"
 POLL_SECONDS = 0.05
@@ -18,7 +18,7 @@ POLL_SECONDS = 0.05
 
 def main() -> None:
     """Do the job of the command line; as a worker, its tasks."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     app = make_application(job)
     job_path = sys.argv[1]
     if sys.argv[3:] == [WORKER]:
@@ -36,8 +36,7 @@ def main() -> None:
     workers = [subprocess.Popen(command) for _ in range(job.processes)]
     try:
         tasks = {
-            number + 1: app.send_task("curve", (job_path, number))
-            for number in most_steps_first(job)
+            number + 1: app.send_task("curve", (job_path, number)) for number in order_by_steps(job)
         }
         curves = {number: task.get(interval=POLL_SECONDS) for number, task in tasks.items()}
     finally:

@@ -17,7 +17,7 @@ from bench.bench_server import BenchServer, Echo
 from bench.contenders import run_module
 from bench.job import Job, Result
 from bench.measure import Usage
-from bench.ratios import best
+from bench.ratios import find_best
 from bench.seeds import curves, environments
 from bench.seeds.scale import Visit
 from bench.seeds.workload import WORKLOAD
@@ -121,7 +121,7 @@ class Contest:
             if attempt.result is not None
         }
 
-    def walls(self, method: Method) -> dict[int, float]:
+    def list_walls(self, method: Method) -> dict[int, float]:
         """Return the seconds of the successful attempts of a method, by turn."""
         return {turn: attempt.usage.wall for turn, attempt in self.list_successful(method).items()}
 
@@ -148,14 +148,15 @@ class Contest:
         """Model hopping with the faster framework."""
         return (
             JAX
-            if best({method.name: self.walls(method) for method in (MOP, JAX)}) == JAX.name
+            if find_best({method.name: self.list_walls(method) for method in (MOP, JAX)})
+            == JAX.name
             else MOP
         )
 
     @property
     def tasks(self) -> Method:
         """The fastest method with tasks; the first one if none succeeded."""
-        name = best({method.name: self.walls(method) for method in TASKS})
+        name = find_best({method.name: self.list_walls(method) for method in TASKS})
         return next((method for method in TASKS if method.name == name), TASKS[0])
 
 

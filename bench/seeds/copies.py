@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.job import Job, read_job
-from bench.keras_config import one_hot, prepare, read
+from bench.keras_config import encode_one_hot, prepare, read
 from bench.keras_fit import choose_core, fit_epochs
 from bench.seeds import files
 from bench.seeds.curves import Point
@@ -25,7 +25,7 @@ class Worker:
         own_core = choose_core(number)
         (train, valid), self._architectures, _ = read(job)
         self._train = files.store_rows(job, number, train)
-        self._valid = one_hot(valid, job.classes)
+        self._valid = encode_one_hot(valid, job.classes)
         self._keras = prepare(job.framework, [own_core])
 
     def train_curve(self, number: int) -> list[Point]:

@@ -75,6 +75,6 @@ def find_time(curves: Curves, accuracy: float) -> float | None:
     return next(times, None)
 
 
-def most_steps_first(job: Job) -> list[int]:
+def order_by_steps(job: Job) -> list[int]:
     """Return the configurations of a job, from 0, those with most steps first."""
     return sorted(range(len(job.configs)), key=lambda number: job.configs[number].batch_size)

@@ -7,14 +7,14 @@ import sys
 import dask
 from distributed import Client, LocalCluster
 
-from bench.job import arguments, write_result
+from bench.job import parse_arguments, write_result
 from bench.seeds import copies, files, loopback
-from bench.seeds.curves import AT_REST, make_result, most_steps_first
+from bench.seeds.curves import AT_REST, make_result, order_by_steps
 
 
 def main() -> None:
     """Do the job of the command line."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     loopback.enable()
     dask.config.set({"distributed.scheduler.worker-saturation": 1.0})
     options = {"host": loopback.HOST, "dashboard_address": None, "threads_per_worker": 1}
@@ -22,7 +22,7 @@ def main() -> None:
         bytes_before = loopback.count_sent_bytes()
         tasks = {
             n + 1: client.submit(copies.train_curve, sys.argv[1], n, pure=False)
-            for n in most_steps_first(job)
+            for n in order_by_steps(job)
         }
         curves = client.gather(tasks)
         moved_bytes = loopback.count_sent_bytes() - bytes_before

@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.examples import Examples
 from bench.job import Job
-from bench.keras_config import one_hot
+from bench.keras_config import encode_one_hot
 
 ROWS = "rows"
 
@@ -23,7 +23,7 @@ def store_rows(job: Job, number: int, rows: Examples) -> tuple[Any, Any]:
     """Write the rows of a worker, with one-hot targets, and read them back."""
     worker_folder = find_folder(job, number)
     worker_folder.mkdir(parents=True, exist_ok=True)
-    for name, array in zip(("x", "y"), one_hot(rows, job.classes), strict=True):
+    for name, array in zip(("x", "y"), encode_one_hot(rows, job.classes), strict=True):
         np.save(worker_folder / f"{name}.npy", array)
     return np.load(worker_folder / "x.npy"), np.load(worker_folder / "y.npy")
 

@@ -7,7 +7,7 @@ from typing import Any
 from psycopg2.extensions import connection as Connection
 
 from bench import ours
-from bench.job import arguments, write_result
+from bench.job import parse_arguments, write_result
 from bench.seeds.curves import AT_REST, Point, make_result
 
 CURVE = """
@@ -34,7 +34,7 @@ STATES = """
 
 def main() -> None:
     """Do the job of the command line."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     session = job.connect()
     run_id = ours.fit(session, job)
     curves: dict[int, list[Point]] = {}

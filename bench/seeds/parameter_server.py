@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from bench.job import Job, arguments, write_result
+from bench.job import Job, parse_arguments, write_result
 from bench.keras_config import prepare
 from bench.keras_fit import choose_core
 from bench.seeds import files, loopback, parts
@@ -27,7 +27,7 @@ WORKER = "worker"
 
 def main() -> None:
     """Do the job of the command line."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     loopback.enable()
     worker_data = [parts.WorkerData(job, number, job.processes) for number in range(job.processes)]
     tasks = [(SERVER, 0), *((WORKER, number) for number in range(job.processes))]

@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.copying import read_table
 from bench.job import Job
-from bench.keras_config import Architectures, one_hot, read_architectures, unflatten
+from bench.keras_config import Architectures, encode_one_hot, read_architectures, unflatten
 from bench.seeds import files
 from bench.seeds.curves import Point
 from bench.workloads import Config
@@ -38,7 +38,7 @@ class WorkerData:
         self.architectures: Architectures = read_architectures(session, job.models)
         session.close()
         self.train = files.store_rows(job, number, train)
-        self.valid = one_hot(valid, job.classes)
+        self.valid = encode_one_hot(valid, job.classes)
 
 
 def draw_batches(job: Job, number: int, epoch: int, rows: int) -> Any:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ray
 from ray.util import ActorPool
 
-from bench.job import arguments, write_result
+from bench.job import parse_arguments, write_result
 from bench.seeds import copies, files, loopback
-from bench.seeds.curves import AT_REST, make_result, most_steps_first
+from bench.seeds.curves import AT_REST, make_result, order_by_steps
 
 
 def main() -> None:
     """Do the job of the command line."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     loopback.enable()
     ray.init(
         num_cpus=job.processes,
@@ -23,7 +23,7 @@ def main() -> None:
     bytes_before = loopback.count_sent_bytes()
     actor = ray.remote(num_cpus=1)(copies.Worker)
     pool = ActorPool([actor.remote(job, number) for number in range(job.processes)])
-    order = most_steps_first(job)
+    order = order_by_steps(job)
     curves = list(pool.map(lambda worker, number: worker.train_curve.remote(number), order))
     moved_bytes = loopback.count_sent_bytes() - bytes_before
     ray.shutdown()

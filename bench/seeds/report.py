@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from bench import tables
-from bench.ratios import Span, ratios
+from bench.ratios import Span, compute_ratios
 from bench.seeds import curves
 from bench.seeds.contest import (
     AVERAGE,
@@ -32,11 +32,12 @@ def report(contest: Contest, limit: float) -> str:
     """Return all tables with a summary."""
     job = contest.job
     scale = contest.scale
-    rows = WORKLOAD.rows_at(scale)
+    rows = WORKLOAD.count_rows(scale)
     batches = statistics.fmean(rows / config.batch_size for config in job.configs)
     summary = (
         f"{len(job.configs)} configurations, {job.epochs} epochs of {batches:,.0f} batches on "
-        f"average, {rows:,} rows to train on, {WORKLOAD.validation_at(scale):,} to validate on, "
+        f"average, {rows:,} rows to train on, "
+        f"{WORKLOAD.count_validation_rows(scale):,} to validate on, "
         f"{job.segments} parts of the rows, {job.processes} workers; each peer was given "
         f"{limit:.0f} s."
     )
@@ -64,16 +65,16 @@ def report_costs(contest: Contest) -> str:
         "rows at rest MB",
     ]
     headings += ["states at rest MB", "published: h for each epoch", "published: rows at rest GB"]
-    return tables.table(headings, [_report_cost(contest, method) for method in METHODS])
+    return tables.format_table(headings, [_report_cost(contest, method) for method in METHODS])
 
 
 def _report_cost(contest: Contest, method: Method) -> list[str]:
     published = [f"{number:,g}" for number in method.published] if method.published else ["", ""]
     good = contest.list_successful(method)
     if not good:
-        return [method.name, tables.plain(contest.reason(method)), *[""] * 5, *published]
+        return [method.name, tables.escape_cell(contest.reason(method)), *[""] * 5, *published]
     one = good[min(good)]
-    against = ratios(contest.walls(MOP), contest.walls(method))
+    against = compute_ratios(contest.list_walls(MOP), contest.list_walls(method))
     return [
         method.name,
         Span.from_values([attempt.usage.wall for attempt in good.values()]).text(),
@@ -106,14 +107,14 @@ def report_learning(contest: Contest) -> str:
                 [method.name, *(f"{mean:.4f}, {end - one.began:.1f} s" for mean, end in points)]
             )
             rows[-1][-1] += f" ({best:.4f})"
-    return tables.table(
+    return tables.format_table(
         ["", *(f"epoch {number + 1}" for number in range(contest.job.epochs))], rows
     )
 
 
 def _report_noise(contest: Contest) -> list[str]:
     """Report the accuracies of ours and the fastest tasks over the seeds."""
-    our_values, peer_values = (_accuracies(contest, method) for method in (MOP, contest.tasks))
+    our_values, peer_values = (_list_accuracies(contest, method) for method in (MOP, contest.tasks))
     if len(our_values) < 2 or our_values.keys() != peer_values.keys():
         return []
     text = (
@@ -123,7 +124,7 @@ def _report_noise(contest: Contest) -> list[str]:
     return [f"Mean accuracy after the last epoch, of {len(our_values)} seeds: {', '.join(text)}."]
 
 
-def _accuracies(contest: Contest, method: Method) -> dict[int, float]:
+def _list_accuracies(contest: Contest, method: Method) -> dict[int, float]:
     """Return the mean accuracy after the last epoch, by turn."""
     return {
         turn: curves.average_epochs(attempt.curves)[-1]
@@ -132,7 +133,9 @@ def _accuracies(contest: Contest, method: Method) -> dict[int, float]:
 
 
 def _compare_walls(method: Method) -> Callable[[Contest], Span | None]:
-    return lambda contest: ratios(contest.walls(contest.fastest), contest.walls(method))
+    return lambda contest: compute_ratios(
+        contest.list_walls(contest.fastest), contest.list_walls(method)
+    )
 
 
 def _compare_catching_up(method: Method) -> Callable[[Contest], Span | None]:
@@ -165,11 +168,11 @@ def _compare_rows_at_rest(contest: Contest) -> Span | None:
         }
         for method in (MOP, contest.tasks)
     )
-    return ratios(*spans)
+    return compute_ratios(*spans)
 
 
 def _compare_moved_bytes(contest: Contest) -> Span | None:
-    return ratios(
+    return compute_ratios(
         *(
             {
                 t: _measure_moved_bytes(contest, attempt)
@@ -182,17 +185,17 @@ def _compare_moved_bytes(contest: Contest) -> Span | None:
 
 def _measure_noise(contest: Contest) -> Span | None:
     """Return by how many standard errors the tasks are more accurate; None with a single seed."""
-    our_values, peer_values = (_accuracies(contest, method) for method in (MOP, contest.tasks))
+    our_values, peer_values = (_list_accuracies(contest, method) for method in (MOP, contest.tasks))
     differences = [
         peer_values[turn] - our_values[turn] for turn in our_values if turn in peer_values
     ]
-    return Span.from_values([standard_errors(differences)]) if len(differences) > 1 else None
+    return Span.from_values([count_standard_errors(differences)]) if len(differences) > 1 else None
 
 
-def standard_errors(differences: Sequence[float]) -> float:
+def count_standard_errors(differences: Sequence[float]) -> float:
     """Return the mean of differences in units of its standard error.
 
-    >>> round(standard_errors([1.0, 2.0, 3.0]), 2), standard_errors([0.0, 0.0])
+    >>> round(count_standard_errors([1.0, 2.0, 3.0]), 2), count_standard_errors([0.0, 0.0])
     (3.46, 0.0)
     """
     mean = statistics.fmean(differences)
@@ -229,7 +232,7 @@ _PEER_OF = {
 
 def _explain(contest: Contest, method: Method) -> str:
     """Return why a method has no result; for one that was stopped, with a bound for its time."""
-    our_seconds = contest.walls(contest.fastest).get(0)
+    our_seconds = contest.list_walls(contest.fastest).get(0)
     stopped = contest.stopped(method)
     if our_seconds is None or stopped is None:
         return contest.reason(method)

@@ -211,4 +211,4 @@ def report(results: Sequence[Simulation]) -> str:
         ]
         for result in results
     ]
-    return tables.table(headings, rows)
+    return tables.format_table(headings, rows)

@@ -14,7 +14,7 @@ import multiprocessing
 import os
 from typing import Any
 
-from bench.job import Job, arguments, write_result
+from bench.job import Job, parse_arguments, write_result
 from bench.keras_config import prepare
 from bench.keras_fit import choose_core, run_processes
 from bench.seeds import files, loopback, parts
@@ -25,7 +25,7 @@ HEARTBEAT_TIMEOUT_MILLISECONDS = 120_000
 
 def main() -> None:
     """Do the job of the command line."""
-    job, result_path = arguments()
+    job, result_path = parse_arguments()
     loopback.enable()
     results = multiprocessing.get_context("fork").SimpleQueue()
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from models import dense, layer, sequential
 
 from bench.examples import Examples
-from bench.workloads import Workload, grid, penalty
+from bench.workloads import Workload, make_grid, make_penalty
 
 SPLIT_SEED = 3
 HELD_OUT = 0.2
@@ -76,27 +76,27 @@ def _find_sources(
     scale = rng.uniform(1 - MAX_SCALING, 1 + MAX_SCALING, size=(rows, 1, 1))
     down, right = rng.uniform(-MAX_SHIFT, MAX_SHIFT, size=(2, rows, 1, 1))
     middle = (size - 1) / 2
-    lines, columns = (grid[None] - middle for grid in np.mgrid[0:size, 0:size])
+    lines, columns = (make_grid[None] - middle for make_grid in np.mgrid[0:size, 0:size])
     return (
         scale * (np.cos(angle) * lines - np.sin(angle) * columns) + middle + down,
         scale * (np.sin(angle) * lines + np.cos(angle) * columns) + middle + right,
     )
 
 
-def perceptron(l2: float) -> str:
+def make_perceptron(l2: float) -> str:
     """Return a network of 51,000 weights in dense layers."""
     return sequential(
         [8, 8, 1],
         layer("Flatten", "flat"),
-        dense(256, "hidden_1", **penalty(l2)),
-        dense(128, "hidden_2", **penalty(l2)),
+        dense(256, "hidden_1", **make_penalty(l2)),
+        dense(128, "hidden_2", **make_penalty(l2)),
         dense(10, "classes", "softmax"),
     )
 
 
-def convolutional(l2: float) -> str:
+def make_convolutional(l2: float) -> str:
     """Return a network of 6,000 weights: two convolutions, each followed by a pooling."""
-    same = {"kernel_size": [3, 3], "activation": "relu", "padding": "same", **penalty(l2)}
+    same = {"kernel_size": [3, 3], "activation": "relu", "padding": "same", **make_penalty(l2)}
     return sequential(
         [8, 8, 1],
         layer("Conv2D", "convolution_1", filters=8, **same),
@@ -104,7 +104,7 @@ def convolutional(l2: float) -> str:
         layer("Conv2D", "convolution_2", filters=16, **same),
         layer("MaxPooling2D", "pool_2"),
         layer("Flatten", "flat"),
-        dense(64, "hidden", **penalty(l2)),
+        dense(64, "hidden", **make_penalty(l2)),
         dense(10, "classes", "softmax"),
     )
 
@@ -117,8 +117,10 @@ WORKLOAD = Workload(
     rows=25_600,
     validation=2_048,
     classes=10,
-    architectures=tuple(make(l2) for make in (perceptron, convolutional) for l2 in (1e-4, 1e-6)),
-    configs=grid(4, ["Adam"], [1e-3, 1e-4], [16, 64]),
+    architectures=tuple(
+        make(l2) for make in (make_perceptron, make_convolutional) for l2 in (1e-4, 1e-6)
+    ),
+    configs=make_grid(4, ["Adam"], [1e-3, 1e-4], [16, 64]),
     epochs=8,
     small_rows=1_280,
     small_epochs=2,

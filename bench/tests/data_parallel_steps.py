@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.keras_config import build, flatten, one_hot, prepare
+from bench.keras_config import build, encode_one_hot, flatten, prepare
 from bench.seeds import parts, workload
 
 
@@ -23,7 +23,7 @@ def compare_with_keras(keras: Any, number: int) -> None:
     first = flatten(keras.models.model_from_json(text).get_weights())
     model = build(keras, (text, first), config, {})
     network = parts.Network(keras, (text, first), config)
-    x, y = one_hot(workload.draw_training(np.random.default_rng(5), 64), 10)
+    x, y = encode_one_hot(workload.draw_training(np.random.default_rng(5), 64), 10)
     for _ in range(3):
         model.train_on_batch(x, y)
         network.apply(network.gradients(x, y))

@@ -30,7 +30,7 @@ from bench.madlib_hop import list_hops
 from bench.must import Target
 from bench.pools import Curve, Pool
 from bench.quality import Outcome, QualitySettings, report
-from bench.ratios import Span, ratios
+from bench.ratios import Span, compute_ratios
 from bench.tests.bench_job import JOB
 from bench.turns import WorkloadResults, is_out
 from bench.workloads import REPORT, SMALL, WORKLOADS
@@ -57,14 +57,14 @@ def test_the_examples_in_docstrings_hold(module: str) -> None:
 
 @given(st.dictionaries(st.integers(0, 5), positive, min_size=1), positive)
 def test_a_ratio_lies_between_its_ends_and_scales(values: dict[int, float], factor: float) -> None:
-    span = ratios({number: value * factor for number, value in values.items()}, values)
+    span = compute_ratios({number: value * factor for number, value in values.items()}, values)
     assert span is not None
     assert span.least <= span.middle <= span.most
     assert span.middle == pytest.approx(factor)
 
 
 def test_repetitions_without_a_partner_give_no_ratio() -> None:
-    assert ratios({0: 1.0}, {1: 1.0}) is None
+    assert compute_ratios({0: 1.0}, {1: 1.0}) is None
 
 
 @given(
@@ -190,7 +190,7 @@ def outcome(ours: list[float], boosting: list[float], table: str = "wine") -> Ou
 def test_what_is_behind_by_less_than_two_standard_errors_is_noise() -> None:
     noisy = outcome([0.8, 0.9], [0.84, 0.87])
     clear = outcome([0.80, 0.81, 0.79], [0.90, 0.92, 0.91])
-    assert (noisy.behind("boosting") > 0, noisy.is_worse("boosting")) == (True, False)
+    assert (noisy.measure_gap("boosting") > 0, noisy.is_worse("boosting")) == (True, False)
     assert clear.is_worse("boosting") and not clear.is_worse("MLP")
     assert not outcome([0.1], [0.9]).is_worse("boosting")
 
@@ -436,10 +436,10 @@ def test_a_contender_that_failed_is_shown_with_its_reason() -> None:
         "a peer": {0: make_attempt(6.0), 1: make_attempt(8.0)},
         "another": {0: make_attempt(1.0, succeeded=False)},
     }
-    text = tables.contenders(results)
+    text = tables.format_contenders(results)
     assert "| another | failed: no rows |" in text
     assert "2.50 (2.00 to 3.00) |" in text
-    assert (tables.best_peer(results), tables.best_of_ours(results)) == (
+    assert (tables.find_best_peer(results), tables.find_best_of_ours(results)) == (
         "a peer",
         "cerebro_db, tensorflow",
     )
@@ -447,14 +447,14 @@ def test_a_contender_that_failed_is_shown_with_its_reason() -> None:
 
 def test_a_target_is_reached_where_the_median_reaches_it() -> None:
     span = Span(2.0, 1.0, 3.0)
-    assert Target(name="w", bound=2, unit="x").row(span) == [
+    assert Target(name="w", bound=2, unit="x").make_row(span) == [
         "w",
         "≥ 2x",
         "2.00 (1.00 to 3.00)x",
         "yes",
     ]
-    assert Target(name="w", bound=1.9, unit="x", least=False).row(span)[-1] == "no"
-    assert "because" in Target(name="w", bound=2, unit="x").row(None, "because")[2]
+    assert Target(name="w", bound=1.9, unit="x", least=False).make_row(span)[-1] == "no"
+    assert "because" in Target(name="w", bound=2, unit="x").make_row(None, "because")[2]
 
 
 def test_bare_loops_are_shared_by_their_trainers() -> None:
@@ -471,7 +471,9 @@ def make_results(key: str, ours: float, **peers: float) -> WorkloadResults:
 
 def test_the_best_peer_counts_and_of_a_large_state_keras_alone() -> None:
     peers = {"Keras fit, jax, one process": 20.0, "Ray Tune, jax": 15.0}
-    rows = must.workload_rows({key: make_results(key, 5.0, **peers) for key in ("B", "E", "F")})
+    rows = must.make_workload_rows(
+        {key: make_results(key, 5.0, **peers) for key in ("B", "E", "F")}
+    )
     assert [(row[0][0], row[2], row[3]) for row in rows] == [
         ("B", "3.00x", "no"),
         ("F", "3.00x", "no"),
@@ -487,7 +489,7 @@ def bench() -> limits.Bench:
 
 def test_parts_that_are_measured_together_have_a_row_each() -> None:
     targets = (must.at_most("a", 1.0, "x"), must.at_most("b", 1.0, "x"))
-    rows = must.rows(bench(), targets, lambda _: iter([(1.0, 2.0), (0.5, 4.0)]))
+    rows = must.measure_rows(bench(), targets, lambda _: iter([(1.0, 2.0), (0.5, 4.0)]))
     assert [(row[0], row[2], row[3]) for row in rows] == [
         ("a", "0.75 (0.50 to 1.00)x", "yes"),
         ("b", "3.00 (2.00 to 4.00)x", "no"),
@@ -499,30 +501,36 @@ def test_a_part_that_fails_says_why_in_all_its_rows() -> None:
         yield (1.0,)
         raise RuntimeError("there is none")
 
-    rows = must.rows(bench(), (must.at_most("a", 1.0, "x"), must.at_most("b", 1.0, "x")), failing)
+    rows = must.measure_rows(
+        bench(), (must.at_most("a", 1.0, "x"), must.at_most("b", 1.0, "x")), failing
+    )
     assert [row[2] for row in rows] == ["not measured: there is none"] * 2
 
 
 def test_without_greenplum_its_rows_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(greenplum.URL, raising=False)
-    (row,) = must.rows(bench(), (must.at_most("a", 1.0, "x"),), limits.compare_greenplum("C"))
+    (row,) = must.measure_rows(
+        bench(), (must.at_most("a", 1.0, "x"),), limits.compare_greenplum("C")
+    )
     assert row[2].startswith("not measured: no Greenplum is given")
 
 
 def test_the_table_of_the_document_has_the_targets_and_says_rightly_which_are_reached() -> None:
     rows = merge_rows(DOCUMENT.read_text(), "must reach", [])
-    assert [row[:2] for row in rows] == [target.row(None)[:2] for target in must.TARGETS.values()]
+    assert [row[:2] for row in rows] == [
+        target.make_row(None)[:2] for target in must.TARGETS.values()
+    ]
     for name, _, measurement, reached in rows:
         if not measurement.startswith("not measured"):
             number = re.match(r"-?[\d.]+", measurement)
             assert number is not None, measurement
             middle = float(number[0])
-            assert must.TARGETS[name].row(Span(middle, middle, middle))[3] == reached
+            assert must.TARGETS[name].make_row(Span(middle, middle, middle))[3] == reached
 
 
 def test_a_row_that_is_no_target_any_more_is_left_out() -> None:
-    first, second = (target.row(None) for target in list(must.TARGETS.values())[:2])
-    lines = must.table([["hops a second", "≥ 1", "2", "yes"], second, first]).splitlines()
+    first, second = (target.make_row(None) for target in list(must.TARGETS.values())[:2])
+    lines = must.format_table([["hops a second", "≥ 1", "2", "yes"], second, first]).splitlines()
     assert [line.split(" | ")[0] for line in lines[2:]] == [f"| {first[0]}", f"| {second[0]}"]
 
 
@@ -562,8 +570,8 @@ def test_what_contenders_are_told_and_tell_survives_the_way(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("key", WORKLOADS)
 def test_a_workload_draws_the_same_rows_each_time(key: str) -> None:
-    first, second = (WORKLOADS[key].examples(SMALL) for _ in range(2))
+    first, second = (WORKLOADS[key].draw_examples(SMALL) for _ in range(2))
     for (x, y), (x_again, y_again) in zip(first, second, strict=True):
         assert x.tobytes() == x_again.tobytes() and y.tobytes() == y_again.tobytes()
         assert set(y) <= set(range(WORKLOADS[key].classes))
-    assert WORKLOADS[key].rows_at(REPORT) >= WORKLOADS[key].rows_at(SMALL)
+    assert WORKLOADS[key].count_rows(REPORT) >= WORKLOADS[key].count_rows(SMALL)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from trials import trials
 
 from bench import must
-from bench.bench_server import BenchServer, environment
+from bench.bench_server import BenchServer, make_environment
 from bench.job import read_result, write_result
 from bench.measure import Usage
 from bench.seeds import contest, curves, environments, parts, report, scale, workload
@@ -71,9 +71,9 @@ def test_an_epoch_has_a_thousand_batches_on_average_and_no_rest() -> None:
     job_workload = workload.WORKLOAD
     sizes = [config.batch_size for config in job_workload.configs]
     assert len(job_workload.configs) == 16
-    assert np.mean([job_workload.rows_at(REPORT) / size for size in sizes]) >= 1000
+    assert np.mean([job_workload.count_rows(REPORT) / size for size in sizes]) >= 1000
     assert all(
-        job_workload.rows_at(name) % (size * job_workload.segments) == 0
+        job_workload.count_rows(name) % (size * job_workload.segments) == 0
         for size in sizes
         for name in (SMALL, REPORT)
     )
@@ -82,7 +82,7 @@ def test_an_epoch_has_a_thousand_batches_on_average_and_no_rest() -> None:
 def test_pictures_are_the_same_each_time_and_those_held_out_are_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    first, second = (workload.WORKLOAD.examples(SMALL) for _ in range(2))
+    first, second = (workload.WORKLOAD.draw_examples(SMALL) for _ in range(2))
     assert all(
         (a == b).all()
         for x, y in zip(first, second, strict=True)
@@ -119,7 +119,7 @@ def test_a_step_of_data_parallelism_is_a_step_of_keras() -> None:
     """
     # A process of its own, because the number of TensorFlow's threads is set once per process.
     command = [sys.executable, "-m", "bench.tests.data_parallel_steps", "0", "12"]
-    assert subprocess.run(command, cwd=environments.CLONE, env=environment()).returncode == 0
+    assert subprocess.run(command, cwd=environments.CLONE, env=make_environment()).returncode == 0
 
 
 def test_curves_survive_the_way(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def make_contest() -> Contest:
 
 
 def test_ratios_are_of_the_fastest_tasks_and_of_what_succeeded() -> None:
-    rows = {row[0]: row[2:] for row in must.seed_rows(make_contest())}
+    rows = {row[0]: row[2:] for row in must.make_seed_rows(make_contest())}
     assert rows[report.TASKS_WALL] == ["0.50x", "yes"]
     assert rows[report.SYNCHRONOUS_WALL] == ["0.25x", "yes"]
     assert rows[report.SERVER_WALL] == [
@@ -211,9 +211,9 @@ def test_ratios_are_of_the_fastest_tasks_and_of_what_succeeded() -> None:
 
 def test_in_walls_alone_the_faster_framework_stands_for_hopping() -> None:
     results = make_contest()
-    rows_before = {row[0]: row for row in must.seed_rows(make_contest())}
+    rows_before = {row[0]: row for row in must.make_seed_rows(make_contest())}
     results.attempts[JAX.name] = {0: make_attempt(8.0)}
-    rows_after = {row[0]: row for row in must.seed_rows(results)}
+    rows_after = {row[0]: row for row in must.make_seed_rows(results)}
     walls = {report.SYNCHRONOUS_WALL: "0.20x", report.TASKS_WALL: "0.40x"}
     assert {name: rows_after[name][2] for name in walls} == walls
     assert "7.5 times" in rows_after[report.SERVER_WALL][2]
