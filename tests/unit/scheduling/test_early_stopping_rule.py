@@ -1,4 +1,4 @@
-"""Patience decides as Keras' own EarlyStopping does, whatever the values are."""
+"""The rule of early stopping decides as Keras' EarlyStopping, whatever the values are."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Laws of fair shares: nothing beyond the limits, nobody left out for ever, equal demands alike, no
-back and forth.
-"""
+"""Laws of fair shares: slots within quotas, equal demands alike, stable shares, no starvation."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ standings = st.fixed_dictionaries(
 
 
 def within(limit: Quota, found: list[Demand], taken: list[int]) -> bool:
-    """Whether these places keep to a limit."""
+    """Return True if these slots are within a quota."""
     configs = sum(entry.configs for entry, places in zip(found, taken, strict=True) if places)
     return (limit.trainers is None or sum(taken) <= limit.trainers) and (
         limit.configs is None or configs <= limit.configs
@@ -46,7 +44,7 @@ def within(limit: Quota, found: list[Demand], taken: list[int]) -> bool:
 
 
 def possible(entry: Demand, limit: Quota) -> bool:
-    """Whether it could work if it were alone."""
+    """Return True if the run could work without other runs."""
     return within(limit, [entry], [entry.min_slots])
 
 
@@ -126,7 +124,7 @@ def test_who_cannot_give_places_back_keeps_them(
 def test_who_could_not_even_work_alone_is_not_waited_for(
     found: list[Demand], roles: dict[int, Role], server: Quota
 ) -> None:
-    """Such a run is one of before a limit was lowered."""
+    """Such a run has started before a quota was lowered."""
     able = [possible(entry, roles[entry.role].quota) and possible(entry, server) for entry in found]
     taken = divide_slots(found, roles, server)
     others = divide_slots(
@@ -155,7 +153,7 @@ def test_who_could_not_even_work_alone_is_not_waited_for(
 def test_what_was_divided_stays_as_it_is(
     found: list[Demand], roles: dict[int, Role], server: Quota
 ) -> None:
-    """Who has a place is preferred to who is in no other way better off."""
+    """A role that has slots is preferred to one that is equal otherwise."""
     level = {number: role._replace(used=0.0) for number, role in roles.items()}
     taken = divide_slots(found, level, server)
     held = [
@@ -169,7 +167,7 @@ def test_what_was_divided_stays_as_it_is(
 def test_roles_take_turns_where_there_are_fewer_places(
     roles: int, capacity: int, runs: int
 ) -> None:
-    """Simulated with steps of a second: all get the same, in slices that are longer than a step."""
+    """In simulated steps of a second, all roles get equal time, in slices longer than a step."""
     found = [Demand(role, 1, 2, 1) for role in range(roles) for _ in range(runs)]
     used, changes, steps = Counter[int](), 0, 600
     held = [0] * len(found)
@@ -195,7 +193,7 @@ SMALL = st.integers(0, 7)
 
 @st.composite
 def any_entry(draw: st.DrawFn) -> Demand:
-    """An entry with any small numbers, also those that no run of ours writes."""
+    """Draw a demand of any small numbers, including those that runs never write."""
     configs, held = draw(st.integers(1, 4)), draw(SMALL)
     least = draw(st.integers(1, 4))
     return Demand(
@@ -224,7 +222,7 @@ MOST = 2**31 - 1
 
 
 def test_no_number_of_a_run_makes_the_division_longer() -> None:
-    """One place after another, these would take hours."""
+    """Granted one by one, these slots would take hours."""
     own = Demand(0, 1, 4, 2)
     greedy = Demand(1, 1, MOST, 1)
     roles = {0: Role(), 1: Role(), 2: Role()}

@@ -1,4 +1,4 @@
-"""Several selections in one run: each goes as it would alone, and none has all the room."""
+"""Several selections in one run: each decides as it would alone, and they share the capacity."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rules(keys: Sequence[int]) -> list[Rule]:
 
 
 def named(shares: Sequence[Sequence[int]]) -> dict[int, str]:
-    """The groups of configs, of which the first have none."""
+    """Return the groups of configs; the first share has no group."""
     return {key: str(place) for place, share in enumerate(shares) if place for key in share}
 
 
@@ -48,13 +48,13 @@ def limits(
     width: int,
     groups: Groups = NO_GROUPS,
 ) -> dict[int, int]:
-    """How far each config of a search trains, in which results come in a fixed order."""
-    course = SearchState(rule, keys, width, fixed=True, groups=groups)
-    while list(course.decide()) or course.is_running:
-        for key, trial in list(course.trials.items()):
+    """Return the last epoch of each config of a search with a fixed order."""
+    state = SearchState(rule, keys, width, fixed=True, groups=groups)
+    while list(state.decide()) or state.is_running:
+        for key, trial in list(state.trials.items()):
             if trial.is_running:
-                course.report_value(key, trial.max_epoch, values[key, trial.max_epoch])
-    return dict(course.max_epochs)
+                state.report_value(key, trial.max_epoch, values[key, trial.max_epoch])
+    return dict(state.max_epochs)
 
 
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=4), st.integers(0, 3), st.integers())
@@ -117,11 +117,11 @@ def test_where_there_is_little_room_all_selections_begin_alike(
     shares = [list(range(1 + group * size, 1 + (group + 1) * size)) for group in range(groups)]
     rule = GroupedRules({str(n) if n else None: Asha(EPOCHS) for n in range(groups)})
     of = Groups(named(shares))
-    course = SearchState(
+    state = SearchState(
         rule, [key for share in shares for key in share], width, fixed=True, groups=of
     )
-    list(course.decide())
-    begun = [sum(course.max_epochs[key] > 0 for key in share) for share in shares]
+    list(state.decide())
+    begun = [sum(state.max_epochs[key] > 0 for key in share) for share in shares]
     assert sum(begun) == min(width, groups * size) and max(begun) - min(begun) <= 1
 
 
@@ -131,7 +131,7 @@ DRAWING: list[Rule] = [Asha(EPOCHS), Stepwise((EPOCHS,)), EpochBudget(Asha(EPOCH
 def drawn_through(
     sizes: Sequence[int], draws: int, width: int, rule: Rule, seed: int
 ) -> list[tuple[int, str | None]]:
-    """Which groups are drawn of, in their order; every selection begins with so many configs."""
+    """Return the sampled groups in order, if each selection begins with some configs."""
     groups = [str(n) if n else None for n in range(len(sizes))]
     of = {
         n: group
@@ -142,29 +142,29 @@ def drawn_through(
     named = {key: group for key, group in of.items() if group is not None}
     left = {group: draws for group in groups if group is not None}
     selections = GroupedRules(dict.fromkeys(groups, rule))
-    course = SearchState(
+    state = SearchState(
         selections, of, width, fixed=True, sample_count=draws, groups=Groups(named, left)
     )
     random, found = Random(seed), list[tuple[int, str | None]]()
     while True:
-        for heard in course.decide():
-            assert len(sizes) == 1 or heard.sample_count in (0, 1)
-            for _ in range(heard.sample_count):
-                found.append((len(of) + len(found), heard.group))
-                course.add_config(*found[-1])
+        for batches in state.decide():
+            assert len(sizes) == 1 or batches.sample_count in (0, 1)
+            for _ in range(batches.sample_count):
+                found.append((len(of) + len(found), batches.group))
+                state.add_config(*found[-1])
         going = [
             key
-            for key, trial in course.trials.items()
-            if trial.is_running and key not in course._results
+            for key, trial in state.trials.items()
+            if trial.is_running and key not in state._results
         ]
         if not going:
             break
         for key in going:
-            course.report_value(key, course.trials[key].max_epoch, random.random())
-    assert {key: course.trials[key].group for key, _ in found} == dict(found), (
+            state.report_value(key, state.trials[key].max_epoch, random.random())
+    assert {key: state.trials[key].group for key, _ in found} == dict(found), (
         "each is of the group it was drawn for"
     )
-    assert all(trial.max_epoch for trial in course.trials.values()) or isinstance(rule, EpochBudget)
+    assert all(trial.max_epoch for trial in state.trials.values()) or isinstance(rule, EpochBudget)
     return found
 
 

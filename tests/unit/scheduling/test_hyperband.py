@@ -1,4 +1,4 @@
-"""Hyperband's schedule against the paper's pseudo-code with MADlib's rounding, and who goes on."""
+"""Hyperband's schedule against the pseudo-code of the paper, with MADlib's rounding; promotions."""
 
 from __future__ import annotations
 
@@ -138,22 +138,22 @@ def test_diagonals_are_trained_one_after_the_other(
     than who went on.
     """
     keys, ends = range(1, method.configs + 1), method.ends()
-    course = SearchState(Diagonals(method, keys), keys, 2, fixed=False)
-    heard, begun = [*course.decide()], list[dict[tuple[int, int], list[int]]]()
+    state = SearchState(Diagonals(method, keys), keys, 2, fixed=False)
+    batches, begun = [*state.decide()], list[dict[tuple[int, int], list[int]]]()
     values: dict[int, float] = {}
-    while course.is_running:
-        coming = [key for key, trial in course.trials.items() if trial.is_running]
+    while state.is_running:
+        coming = [key for key, trial in state.trials.items() if trial.is_running]
         places: dict[tuple[int, int], list[int]] = {}
         for key in coming:
-            places.setdefault(method.locate(key, course.trials[key].max_epoch), []).append(key)
+            places.setdefault(method.locate(key, state.trials[key].max_epoch), []).append(key)
         begun.append(places)
         for key in coming:
-            values[key] = losses[(key * 7 + course.trials[key].max_epoch) % len(losses)]
+            values[key] = losses[(key * 7 + state.trials[key].max_epoch) % len(losses)]
             if key in failing and len(begun) > key % 3:
-                course.report_end(key, "it failed", failed=True)
+                state.report_end(key, "it failed", failed=True)
             else:
-                course.report_value(key, course.trials[key].max_epoch, values[key])
-            heard += course.decide()
+                state.report_value(key, state.trials[key].max_epoch, values[key])
+            batches += state.decide()
     if not failing and all(map(math.isfinite, losses)):
         planned = [{(r.s, r.i): r.configs for r in diagonal} for diagonal in method.diagonals()]
         assert [
@@ -165,15 +165,15 @@ def test_diagonals_are_trained_one_after_the_other(
                 continue
             assert set(found) <= set(before[s, i - 1]), "nobody returns, or changes the bracket"
             end = ends[s][i - 1]
-            worst = max((course.trials[key].values[end], key) for key in found)
+            worst = max((state.trials[key].values[end], key) for key in found)
             out = [
                 key
                 for key in before[s, i - 1]
-                if key not in found and end in course.trials[key].values
+                if key not in found and end in state.trials[key].values
             ]
             able = [
                 key
                 for key in out
-                if not course.trials[key].finished and math.isfinite(course.trials[key].values[end])
+                if not state.trials[key].finished and math.isfinite(state.trials[key].values[end])
             ]
-            assert all((course.trials[key].values[end], key) > worst for key in able)
+            assert all((state.trials[key].values[end], key) > worst for key in able)

@@ -1,6 +1,4 @@
-"""PASHA: the ceiling grows where orders change from rung to rung, by more than epsilon, and nowhere
-else.
-"""
+"""PASHA: the ceiling rises only if rankings change from rung to rung, by more than epsilon."""
 
 from __future__ import annotations
 
@@ -22,56 +20,56 @@ ENDS = compute_rungs(EPOCHS, 3, 1)
 
 
 def trained(
-    course: SearchState, values: Values, picks: Sequence[int] = (), until: int = 10**6
+    state: SearchState, values: Values, picks: Sequence[int] = (), until: int = 10**6
 ) -> list[DecisionBatch]:
-    """Let so many epochs of a search have their values, each config's in turn, in the order that
-    `picks` says.
-    """
-    heard, order = [*course.decide()], iter(picks)
+    """Report up to `until` values of a search, in the order of `picks`."""
+    batches, order = [*state.decide()], iter(picks)
     while until > 0:
         coming = sorted(
             key
-            for key, trial in course.trials.items()
-            if trial.is_running and key not in course._results
+            for key, trial in state.trials.items()
+            if trial.is_running and key not in state._results
         )
         if not coming:
             break
         key, until = coming[next(order, 0) % len(coming)], until - 1
-        epoch = max(course._curves[key], default=0) + 1
-        course.report_value(key, epoch, values(key, epoch))
-        heard += course.decide()
-    return heard
+        epoch = max(state._curves[key], default=0) + 1
+        state.report_value(key, epoch, values(key, epoch))
+        batches += state.decide()
+    return batches
 
 
 def searched(
     rule: Rule, values: Values, count: int, width: int, picks: Sequence[int]
 ) -> SearchState:
-    course = SearchState(rule, range(count), width, fixed=False)
-    trained(course, values, picks)
-    return course
+    state = SearchState(rule, range(count), width, fixed=False)
+    trained(state, values, picks)
+    return state
 
 
 def upside_down(key: int, epoch: int) -> float:
-    """The order turns over at the end of each rung, where values are ever closer: so they cross, by
-    less than epsilon ever is where they were farther apart."""
+    """Return values whose order reverses at the end of each rung.
+
+    The values get closer, so that they cross by less than epsilon.
+    """
     rung = sum(epoch > end for end in ENDS)
     return (key if rung % 2 == 0 else -key) / 10.0 ** (3 * rung)
 
 
 @given(st.integers(1, 40), st.integers(1, 6), PICKS)
 def test_one_order_never_raises_the_ceiling(count: int, width: int, picks: list[int]) -> None:
-    """And one that is trained to it there is always, though it may be the only one."""
-    course = searched(Pasha(EPOCHS), lambda key, epoch: key / epoch, count, width, picks)
-    assert max(course.max_epochs.values()) == 3 and min(course.max_epochs.values()) >= 1
-    assert 3 in course.trials[0].values, "the best is promoted at last"
+    """There is always a config that trains up to the ceiling."""
+    state = searched(Pasha(EPOCHS), lambda key, epoch: key / epoch, count, width, picks)
+    assert max(state.max_epochs.values()) == 3 and min(state.max_epochs.values()) >= 1
+    assert 3 in state.trials[0].values, "the best is promoted at last"
 
 
 @given(st.integers(18, 50), st.integers(1, 6), PICKS)
 def test_where_the_order_always_turns_over_the_last_rung_is_come_to(
     count: int, width: int, picks: list[int]
 ) -> None:
-    course = searched(Pasha(EPOCHS), upside_down, count, width, picks)
-    assert max(course.max_epochs.values()) == EPOCHS == course.rule.decision_epochs[-1]
+    state = searched(Pasha(EPOCHS), upside_down, count, width, picks)
+    assert max(state.max_epochs.values()) == EPOCHS == state.rule.decision_epochs[-1]
 
 
 @given(
@@ -88,12 +86,12 @@ def test_nobody_is_trained_but_by_rungs_of_asha(
     table = {
         (key, epoch): random.random() for key in range(count) for epoch in range(1, epochs + 1)
     }
-    course = searched(Pasha(epochs, eta), lambda key, epoch: table[key, epoch], count, width, picks)
+    state = searched(Pasha(epochs, eta), lambda key, epoch: table[key, epoch], count, width, picks)
     ends = Asha(epochs, eta).decision_epochs
-    assert course.rule.decision_epochs == ends and set(course.max_epochs.values()) <= set(ends)
-    assert isinstance(course.rule, Pasha) and max(
-        course.max_epochs.values()
-    ) == course.rule.find_ceiling(course.trials)
+    assert state.rule.decision_epochs == ends and set(state.max_epochs.values()) <= set(ends)
+    assert isinstance(state.rule, Pasha) and max(
+        state.max_epochs.values()
+    ) == state.rule.find_ceiling(state.trials)
 
 
 CURVES = st.lists(
@@ -132,7 +130,7 @@ def test_where_the_order_is_fixed_it_does_not_matter_whose_curve_is_ahead(
 
 
 def come(*curves: Sequence[float]) -> dict[int, Trial]:
-    """Configs with these values by epoch, which have come to the rungs among them."""
+    """Return configs with these values by epoch, which have reached the rungs among them."""
     by_epoch = [dict(enumerate(curve, 1)) for curve in curves]
     return {
         key: Trial(len(curve), {end: curve[end] for end in ENDS if end in curve}, curve=curve)
@@ -177,7 +175,7 @@ def test_the_ceiling_grows_where_somebody_leaves_its_like(
 
 
 def test_the_ceiling_stays_where_somebody_trains_already() -> None:
-    """Whatever values say later."""
+    """Later values do not matter."""
     trials = come((1.0, 1.0, 1.0), (2.0, 2.0, 2.0))
     assert Pasha(EPOCHS).find_ceiling(trials) == 3
     assert Pasha(EPOCHS).find_ceiling({**trials, 0: trials[0]._replace(max_epoch=9)}) == 9

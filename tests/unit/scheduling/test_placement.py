@@ -1,4 +1,4 @@
-"""Where the rows of groups lie: all of them, once, as evenly as the largest group lets them."""
+"""The placement of groups: all rows, once, as evenly as the largest group allows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Search rules against the papers' tables and a plain reading of their algorithms; and the order in
-which they hear.
-"""
+"""Search rules against the tables and algorithms of their papers; and the order of results."""
 
 from __future__ import annotations
 
@@ -34,40 +32,40 @@ VALUES = st.floats(allow_nan=True, allow_infinity=True) | st.integers(-3, 3).map
 
 
 def worked_through(
-    course: SearchState,
+    state: SearchState,
     values: Values,
     picks: Sequence[int] = (),
     fails: Mapping[int, int] | None = None,
     until: int = 10**6,
 ) -> list[DecisionBatch]:
-    """Let the results of a search come in the order that `picks` says, and write down what is
-    decided.
+    """Report the results of a search in the order of `picks`, and return the decisions.
 
-    No more than `until` results come.
+    Args:
+        until: largest number of results.
     """
-    heard = [*course.decide()]
+    batches = [*state.decide()]
     order = iter(picks)
     while until > 0:
         coming = sorted(
             key
-            for key, trial in course.trials.items()
-            if trial.is_running and key not in course._results
+            for key, trial in state.trials.items()
+            if trial.is_running and key not in state._results
         )
         if not coming:
             break
         key, until = coming[next(order, 0) % len(coming)], until - 1
-        limit = course.trials[key].max_epoch
+        limit = state.trials[key].max_epoch
         if fails and fails.get(key, math.inf) <= limit:
-            course.report_end(key, "it failed")
+            state.report_end(key, "it failed")
         else:
-            course.report_value(key, limit, values(key, limit))
-        heard += course.decide()
-    return heard
+            state.report_value(key, limit, values(key, limit))
+        batches += state.decide()
+    return batches
 
 
-def came_to(course: SearchState) -> Counter[int]:
-    """How many configs have a value after each epoch."""
-    return Counter(epoch for trial in course.trials.values() for epoch in trial.values)
+def came_to(state: SearchState) -> Counter[int]:
+    """Count the configs that have a value after each epoch."""
+    return Counter(epoch for trial in state.trials.values() for epoch in trial.values)
 
 
 RULES: dict[str, Callable[[Sequence[int], int], Rule]] = {
@@ -105,21 +103,21 @@ def test_hyperband_is_the_table_of_the_paper() -> None:
         34: [(3, 34), (9, 11), (27, 3), (81, 1)],
     }
     table |= {15: [(9, 15), (27, 5), (81, 1)], 8: [(27, 8), (81, 2)], 5: [(81, 5)]}
-    course = SearchState(make_hyperband(range(143), 81, 3), range(143), 4, fixed=False)
-    assert isinstance(course.rule, Brackets)
-    worked_through(course, lambda key, epoch: float(key))
-    for keys, _ in course.rule.brackets:
-        found = Counter(epoch for key in keys for epoch in course.trials[key].values)
+    state = SearchState(make_hyperband(range(143), 81, 3), range(143), 4, fixed=False)
+    assert isinstance(state.rule, Brackets)
+    worked_through(state, lambda key, epoch: float(key))
+    for keys, _ in state.rule.brackets:
+        found = Counter(epoch for key in keys for epoch in state.trials[key].values)
         assert sorted(found.items()) == table[len(keys)]
 
 
 @given(st.integers(1, 60), st.integers(2, 5), st.integers(1, 40))
 def test_halving_lets_the_best_go_on(count: int, eta: int, epochs: int) -> None:
-    course = SearchState(make_halving(range(count), epochs, eta, 1), range(count), 1, fixed=False)
-    worked_through(course, lambda key, epoch: float(-key))
+    state = SearchState(make_halving(range(count), epochs, eta, 1), range(count), 1, fixed=False)
+    worked_through(state, lambda key, epoch: float(-key))
     for number, end in enumerate(compute_rungs(epochs, eta, 1)):
         best = max(1, count // eta**number)
-        assert {key for key, trial in course.trials.items() if end in trial.values} == set(
+        assert {key for key, trial in state.trials.items() if end in trial.values} == set(
             range(count - best, count)
         )
 
@@ -182,22 +180,22 @@ def test_asha_takes_the_job_of_the_paper(
 
 @given(st.integers(1, 30), st.integers(1, 6), PICKS)
 def test_asha_begins_all_and_one_comes_to_the_end(count: int, width: int, picks: list[int]) -> None:
-    course = SearchState(Asha(9), range(count), width, fixed=False)
-    worked_through(course, lambda key, epoch: float(key), picks)
-    came = came_to(course)
+    state = SearchState(Asha(9), range(count), width, fixed=False)
+    worked_through(state, lambda key, epoch: float(key), picks)
+    came = came_to(state)
     assert came[1] == count and came[9] >= 1
-    assert 9 in course.trials[0].values, "the best of each rung is promoted at last"
+    assert 9 in state.trials[0].values, "the best of each rung is promoted at last"
 
 
 @given(st.integers(1, 30), st.integers(1, 6), PICKS)
 def test_who_ends_by_itself_on_the_way_to_the_end_has_come_there(
     count: int, width: int, picks: list[int]
 ) -> None:
-    """As by EarlyStopping: else all would be tried in its place."""
-    whole, course = (SearchState(Asha(9), range(count), width, fixed=False) for _ in range(2))
+    """Early stopping does so; otherwise, all others would be tried in its place."""
+    whole, state = (SearchState(Asha(9), range(count), width, fixed=False) for _ in range(2))
     worked_through(whole, lambda key, epoch: float(key), picks)
-    worked_through(course, lambda key, epoch: float(key), picks, dict.fromkeys(range(count), 9))
-    assert course.max_epochs == whole.max_epochs
+    worked_through(state, lambda key, epoch: float(key), picks, dict.fromkeys(range(count), 9))
+    assert state.max_epochs == whole.max_epochs
 
 
 @given(TRIALS)
@@ -219,14 +217,12 @@ def test_the_median_rule_stops_whom_the_paper_stops(
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=12), st.integers(0, 9), PICKS)
 def test_a_target_ends_all(values: list[int], target: int, picks: list[int]) -> None:
-    course = SearchState(UntilTarget(Asha(9), float(target)), range(len(values)), 3, fixed=False)
-    decided = worked_through(course, lambda key, epoch: float(values[key]), picks)
-    reached = [
-        key for key, trial in course.trials.items() if values[key] <= target and trial.values
-    ]
-    stopped = [each for heard in decided for each in heard.decisions if each.action == "stop"]
+    state = SearchState(UntilTarget(Asha(9), float(target)), range(len(values)), 3, fixed=False)
+    decided = worked_through(state, lambda key, epoch: float(values[key]), picks)
+    reached = [key for key, trial in state.trials.items() if values[key] <= target and trial.values]
+    stopped = [each for batches in decided for each in batches.decisions if each.action == "stop"]
     assert bool(reached) == bool(stopped) == (min(values) <= target)
-    assert not course.is_running and all(f"mst_key={reached[0]}" in each.reason for each in stopped)
+    assert not state.is_running and all(f"mst_key={reached[0]}" in each.reason for each in stopped)
     assert len(reached) <= 1, "nobody goes on after the first"
 
 
@@ -234,17 +230,17 @@ def test_a_target_ends_all(values: list[int], target: int, picks: list[int]) -> 
 def test_no_more_epochs_are_decided_than_may_be(
     count: int, most: int, fixed: bool, picks: list[int], data: st.DataObject
 ) -> None:
-    """And where all may be made, nothing is decided otherwise."""
+    """With enough epochs, the decisions are those without a budget."""
     rules: list[Rule] = [Asha(9), make_halving(range(count), 9, 3, 1), Stepwise((1, 3, 9))]
     rule = data.draw(st.sampled_from(rules))
-    course = SearchState(EpochBudget(rule, most), range(count), 3, fixed=fixed)
-    worked_through(course, lambda key, epoch: float(key), picks)
-    assert sum(course.max_epochs.values()) <= most
-    assert any(course.max_epochs.values()), "one epoch may always be made"
+    state = SearchState(EpochBudget(rule, most), range(count), 3, fixed=fixed)
+    worked_through(state, lambda key, epoch: float(key), picks)
+    assert sum(state.max_epochs.values()) <= most
+    assert any(state.max_epochs.values()), "one epoch may always be made"
     whole = SearchState(rule, range(count), 3, fixed=fixed)
     worked_through(whole, lambda key, epoch: float(key), picks)
     if most >= 9 * count:
-        assert course.max_epochs == whole.max_epochs
+        assert state.max_epochs == whole.max_epochs
 
 
 @given(
@@ -256,32 +252,32 @@ def test_no_more_epochs_are_decided_than_may_be(
 def test_others_are_drawn_when_there_is_room(
     draws: int, width: int, picks: list[int], rule: Rule
 ) -> None:
-    """All of them in the end, but never more at a time than could begin."""
-    course = SearchState(rule, range(2), width, fixed=False, sample_count=draws)
+    """All are sampled in the end, but never more at a time than could begin."""
+    state = SearchState(rule, range(2), width, fixed=False, sample_count=draws)
     known, coming = list(range(2)), 0
     order = iter(picks)
     while True:
-        for heard in course.decide():
-            if heard.sample_count:
-                assert heard.sample_count <= width - sum(
-                    trial.is_running for trial in course.trials.values()
+        for batches in state.decide():
+            if batches.sample_count:
+                assert batches.sample_count <= width - sum(
+                    trial.is_running for trial in state.trials.values()
                 )
-                for _ in range(heard.sample_count):
+                for _ in range(batches.sample_count):
                     known.append(len(known))
-                    course.add_config(known[-1])
+                    state.add_config(known[-1])
         under_way = [
             key
-            for key, trial in course.trials.items()
-            if trial.is_running and key not in course._results
+            for key, trial in state.trials.items()
+            if trial.is_running and key not in state._results
         ]
         if not under_way:
             break
         key = under_way[next(order, 0) % len(under_way)]
-        course.report_value(key, course.trials[key].max_epoch, float(key))
+        state.report_value(key, state.trials[key].max_epoch, float(key))
         coming += 1
-    assert len(known) == 2 + draws and not course.remaining_samples
-    assert all(trial.max_epoch for trial in course.trials.values())
-    assert any(trial.max_epoch == 9 for trial in course.trials.values())
+    assert len(known) == 2 + draws and not state.remaining_samples
+    assert all(trial.max_epoch for trial in state.trials.values())
+    assert any(trial.max_epoch == 9 for trial in state.trials.values())
 
 
 @given(searches(), PICKS)
@@ -289,12 +285,12 @@ def test_a_search_ends_and_limits_only_grow(
     search: tuple[Callable[[], SearchState], Values, dict[int, int]], picks: list[int]
 ) -> None:
     new, values, fails = search
-    course = new()
+    state = new()
     limits: dict[int, int] = {}
-    for heard in worked_through(course, values, picks, fails):
-        assert heard.cause is None or heard.decisions[0].mst_key == heard.cause
-        assert len({each.mst_key for each in heard.decisions}) == len(heard.decisions)
-        for each in heard.decisions:
+    for batches in worked_through(state, values, picks, fails):
+        assert batches.cause is None or batches.decisions[0].mst_key == batches.cause
+        assert len({each.mst_key for each in batches.decisions}) == len(batches.decisions)
+        for each in batches.decisions:
             grows = each.action in ("start", "continue", "promote")
             assert (
                 (each.max_epoch > limits.get(each.mst_key, 0))
@@ -302,8 +298,8 @@ def test_a_search_ends_and_limits_only_grow(
                 else (each.max_epoch == limits[each.mst_key])
             )
             limits[each.mst_key] = each.max_epoch
-    assert not course.is_running and limits == {
-        key: limit for key, limit in course.max_epochs.items() if limit
+    assert not state.is_running and limits == {
+        key: limit for key, limit in state.max_epochs.items() if limit
     }
 
 
@@ -347,11 +343,11 @@ def test_a_search_that_is_taken_up_goes_on_as_it_would_have(
         assert [*begun, *worked_through(second, values, (), fails)] == decided
 
 
-def unheard(course: SearchState, mst_key: int, epoch: int) -> bool:
-    """Whether a result has come that the rule has not heard of."""
-    waiting = course._results.get(mst_key)
+def unheard(state: SearchState, mst_key: int, epoch: int) -> bool:
+    """Return True if the rule has not received a result yet."""
+    waiting = state._results.get(mst_key)
     return (
         waiting is not None
         and waiting.value is not None
-        and course.trials[mst_key].max_epoch == epoch
+        and state.trials[mst_key].max_epoch == epoch
     )

@@ -1,6 +1,4 @@
-"""A plan that is made again differs from the one before where measured times do, and only where
-that is worth it.
-"""
+"""Replanning changes the strategy if measured times differ from the plan, and only if it pays."""
 
 from __future__ import annotations
 
@@ -32,14 +30,14 @@ from cerebro_plpy.scheduling.planning.run_plan import (
 )
 
 UNITS = (2, 1, 1, 1, 2)
-"""Those of the toy case of the paper on Cerebro: see test_simulation.py."""
+"""Seconds of the toy case of the paper on Cerebro: see test_simulation.py."""
 WORKERS = 3
 SECONDS = st.integers(1, 9).map(float)
 COSTS = st.fixed_dictionaries({name: st.integers(0, 9).map(float) for name in ("compile", "hop")})
 
 
 def work_of(configs: int, epochs: int, evaluated: tuple[int, ...] = ()) -> Work:
-    """Configs that train on one row of each segment."""
+    """Return the work of configs that train on one row of each segment."""
     return Work(
         epochs,
         evaluated,
@@ -53,7 +51,7 @@ def work_of(configs: int, epochs: int, evaluated: tuple[int, ...] = ()) -> Work:
 def programs_of(
     rows: Sequence[float | None], compile: float = 0.0, hop: float = 0.0
 ) -> list[Program]:
-    """A program for each config; it takes as long to store a state as to read it."""
+    """Return a program for each config; storing a state takes as long as reading it."""
     return [
         Program(
             f"p{key}",

@@ -1,7 +1,8 @@
 """The laws of the schedule, checked on every event of simulated runs.
 
-The simulator knows nothing of the scheduler's inside: it starts what `choose` says, lets each visit
-take its time, lets some attempts fail and some configs disappear, and writes a log as a run would.
+The simulator does not depend on the scheduler's internals: it starts the batches that
+`choose_batches` returns, lets each visit take its time, lets some attempts fail and some configs
+disappear, and writes a log as a run would.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Simulation:
     vanishes: Callable[[Visit], bool] = lambda visit: False
     checks: Callable[[Mapping[int, ConfigProgress], set[int]], None] = lambda configs, idle: None
     choice: Callable[..., tuple[tuple[int, VisitBatch], ...]] = choose_batches
-    reach: BatchLimit = BatchLimit(1)
+    limit: BatchLimit = BatchLimit(1)
     log: list[Logged] = field(default_factory=list)
 
     def run(self) -> float:
@@ -91,33 +92,35 @@ class Simulation:
         idle, now, number = set(self.plan.workers.values()), 0.0, count()
         events: list[tuple[float, int, int, VisitBatch, list[float]]] = []
         while True:
-            for worker, tour in self.choice(
-                self.plan, configs, tuple(idle), self.policy, lambda progress: self.reach
+            for worker, batch in self.choice(
+                self.plan, configs, tuple(idle), self.policy, lambda progress: self.limit
             ):
                 idle.remove(worker)
-                key = tour[0].mst_key
-                configs[key] = begin(configs[key], tour)
-                times = [*accumulate((self.seconds(visit) for visit in tour), initial=now)]
-                heapq.heappush(events, (times[-1], next(number), worker, tour, times))
+                key = batch[0].mst_key
+                configs[key] = begin(configs[key], batch)
+                times = [*accumulate((self.seconds(visit) for visit in batch), initial=now)]
+                heapq.heappush(events, (times[-1], next(number), worker, batch, times))
             self.checks(configs, idle)
             if not events:
                 self.left = configs
                 return now
-            now, _, worker, tour, times = heapq.heappop(events)
+            now, _, worker, batch, times = heapq.heappop(events)
             idle.add(worker)
-            self._end(configs, tour, worker, times)
+            self._end(configs, batch, worker, times)
 
     def _end(
-        self, configs: dict[int, ConfigProgress], tour: VisitBatch, worker: int, times: list[float]
+        self, configs: dict[int, ConfigProgress], batch: VisitBatch, worker: int, times: list[float]
     ) -> None:
-        completed, key = not any([self.fails(visit) for visit in tour]), tour[0].mst_key
-        intervals = zip(tour, pairwise(times), strict=True)
+        completed, key = not any([self.fails(visit) for visit in batch]), batch[0].mst_key
+        intervals = zip(batch, pairwise(times), strict=True)
         self.log += [Logged(visit, worker, *interval, completed) for visit, interval in intervals]
         if key not in configs:
             return
         progress = configs[key]
-        configs[key] = complete(self.plan, progress, tour) if completed else abandon(progress, tour)
-        if any([self.vanishes(visit) for visit in tour]):
+        configs[key] = (
+            complete(self.plan, progress, batch) if completed else abandon(progress, batch)
+        )
+        if any([self.vanishes(visit) for visit in batch]):
             del configs[key]
 
 
@@ -185,13 +188,13 @@ def simulations(draw: st.DrawFn) -> Simulation:
     rings = [make_rotation(keys, plan.segments), make_foremost(keys, plan.segments)]
     policies: list[Policy] = [LongestFirst(), LongestFirst(measured), *rings, make_replay(orders)]
     policy = draw(st.sampled_from(policies[:2] if plan.is_averaging else policies))
-    reach = (
+    limit = (
         BatchLimit(1)
         if plan.is_averaging
         else BatchLimit(draw(st.sampled_from([1, 2, 9])), draw(st.sampled_from([0, 1, 2, 9])))
     )
     seconds = lambda visit: durations[visit.mst_key] + jitter * random.random()  # noqa: E731
-    return Simulation(plan, keys, seconds, policy, reach=reach)
+    return Simulation(plan, keys, seconds, policy, limit=limit)
 
 
 def due(simulation: Simulation) -> set[Visit]:
@@ -350,19 +353,19 @@ def test_the_same_question_has_the_same_answer(simulation: Simulation) -> None:
     shuffled = {key: configs[key] for key in reversed(keys)}
     workers = sorted(set(plan.workers.values()))
     answer = choose_batches(
-        plan, configs, workers, simulation.policy, lambda progress: simulation.reach
+        plan, configs, workers, simulation.policy, lambda progress: simulation.limit
     )
     assert answer == choose_batches(
-        plan, shuffled, workers[::-1], simulation.policy, lambda progress: simulation.reach
+        plan, shuffled, workers[::-1], simulation.policy, lambda progress: simulation.limit
     )
-    for _, tour in answer:
-        kinds = [kind for kind, _ in groupby(visit.kind for visit in tour)]
+    for _, batch in answer:
+        kinds = [kind for kind, _ in groupby(visit.kind for visit in batch)]
         assert (
             1
-            <= len([visit for visit in tour if visit.kind == tour[0].kind])
-            <= simulation.reach.visits
+            <= len([visit for visit in batch if visit.kind == batch[0].kind])
+            <= simulation.limit.visits
         )
-        assert kinds[0] == "evaluate" or kinds.count("evaluate") <= simulation.reach.evaluations
+        assert kinds[0] == "evaluate" or kinds.count("evaluate") <= simulation.limit.evaluations
 
 
 @given(simulations())
@@ -487,7 +490,7 @@ def test_a_config_that_stays_keeps_to_its_order_and_to_one_worker(
         make_foremost(keys, plan.segments),
         choice=WorkerAffinity().choose_batches,
     )
-    run.reach = BatchLimit(random.choice([1, 2, 9]), random.choice([0, 1, 9]))
+    run.limit = BatchLimit(random.choice([1, 2, 9]), random.choice([0, 1, 9]))
     run.checks, run.fails = check, lambda visit: random.random() < 0.2
     run.run()
     done = [item for item in run.log if item.completed]
@@ -526,7 +529,7 @@ def test_configs_side_by_side_go_on_where_they_are(simulation: Simulation, seed:
         random.choice(policies),
         choice=WorkerAffinity(programs).choose_batches,
     )
-    run.reach = BatchLimit(random.choice([1, 2, 9]), random.choice([0, 1, 9]))
+    run.limit = BatchLimit(random.choice([1, 2, 9]), random.choice([0, 1, 9]))
     run.checks, run.fails = check, lambda visit: random.random() < 0.2
     run.run()
     done = [item for item in run.log if item.completed]
@@ -593,10 +596,10 @@ def test_what_only_a_lost_worker_had_compiled_goes_to_anybody(lost: bool) -> Non
     if lost:
         home.remove_worker(0)
     configs = {key: start(plan, key) for key in (1, 2)}
-    ((worker, tour),) = home.choose_batches(
+    ((worker, batch),) = home.choose_batches(
         plan, configs, [1], make_rotation((1, 2), plan.segments), lambda progress: BatchLimit(1)
     )
-    assert (worker, tour[0].mst_key) == (1, 1 if lost else 2)
+    assert (worker, batch[0].mst_key) == (1, 1 if lost else 2)
 
 
 def test_who_has_nothing_left_takes_what_is_at_home_with_others() -> None:
@@ -845,7 +848,7 @@ def test_workers_do_not_begin_with_the_same_program() -> None:
         chosen = choose_batches(
             plan, begun, (0, 1, 2), LongestFirst(seconds, programs), lambda progress: BatchLimit(1)
         )
-        return {tour[0].mst_key for _, tour in chosen}
+        return {batch[0].mst_key for _, batch in chosen}
 
     assert first({}) == {1, 4, 6}
     assert first({(2, "train"): 9.0, (3, "train"): 9.0, (1, "train"): 1.0}) == {2, 3, 4}

@@ -1,6 +1,4 @@
-"""Simulated runs obey the laws of real ones, and small ones are compared with the best of all
-schedules.
-"""
+"""Simulated runs obey the laws of real runs; small ones are compared with the best schedule."""
 
 from __future__ import annotations
 
