@@ -1,9 +1,8 @@
-"""What training rows say about raw columns, by set-wise SQL: of all rows, and of samples of them, a
-pass each.
+"""Statistics of raw columns over training rows: one pass over all rows, one over samples.
 
-Quantiles, how many values differ, and which values a category has come of samples, whose rows are
-chosen by a hash. All rows are asked of the columns as they are, so that it costs little; where that
-does not tell the range, those columns are looked at again.
+Samples, whose rows are chosen by a hash, give quantiles, numbers of distinct values, and the values
+of categories. The pass over all rows takes the extremes of columns as they are stored, which costs
+little; columns whose range that does not give are read once more.
 """
 
 from __future__ import annotations
@@ -19,60 +18,57 @@ from cerebro_plpy.preprocessing.kinds.category import MOST_CATEGORIES
 from cerebro_plpy.preprocessing.rows.error_context import error_step
 from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.columns import RawColumn
-from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.expression import Expression, combined_values
 from cerebro_plpy.preprocessing.values.families import JSON, MOMENTS, TEXT
 
-SAMPLE, QUANTILES_SAMPLE = 200_000, 20_000
-"""Rows that tell which values categories have, of which each is to be there more than once; and
-what numbers are.
-"""
+SAMPLE = 200_000
+"""Rows for the values of categories, each of which must occur more than once."""
+QUANTILES_SAMPLE = 20_000
 PIECES = 32
-"""Quantiles divide the sample into so many pieces."""
+"""Pieces that quantiles divide the sample into."""
 AT_ONCE = 100
-"""Columns in one statement, whose result may have 1,664."""
+"""Columns of one statement; PostgreSQL's limit for a result is 1,664."""
 SHARES = f"{{{', '.join(str(piece / PIECES) for piece in range(1, PIECES))}}}"
-RISING = ("", "epoch", "year")
-"""What is greater of a greater value; but for those families."""
-UNORDERED = ("interval", JSON)
-"""Of spans of time, in whose order a month has 30 days; and of JSON."""
-PLACES = 7
-"""Where the expression of a number stands in `features.range`."""
+MONOTONIC_PARTS = ("", "epoch", "year")
+"""Parts that are greater for a greater value, except in unordered families."""
+UNORDERED_FAMILIES = ("interval", JSON)
+"""Spans of time, because their order takes a month for 30 days; and JSON."""
+VALUES_IN_RANGE = 7
+"""How often the expression of a number occurs in `features.range`."""
 SETS_AT_ONCE = 30
-"""As many as GROUPING takes."""
+"""PostgreSQL's limit of arguments of GROUPING."""
 
 
 class Source(NamedTuple):
-    """Rows to learn from: a table by its quoted name, and SQL over its rows `t` that says which of
-    them count.
+    """Rows to learn from; expressions are over a row `t`."""
 
-    `hash` is a bigint that no other column decides but those that name the row. Of so many `rows` a
-    `sample` may have been kept.
-    """
-
-    table: str
-    side: Expression
-    hash: Expression
+    table: str  # quoted
+    side: Expression  # the condition that a row counts
+    hash: Expression  # a bigint that depends on the values that name the row alone
     rows: int | None = None
-    sample: Sample | None = None
+    sample: Sample | None = None  # a stored sample of these rows
 
     def few(self, rows: int, size: int) -> Source:
-        """About so many of the rows, of which there are `rows`, by the hash; fewer are a part of
-        more.
+        """Return about `size` rows, chosen by the hash; a larger choice contains a smaller.
 
-        Other bits of the hash say on which side a row is.
+        Other bits of the hash decide the side of a row.
+
+        Args:
+            rows: the number of rows of the source.
         """
         if rows <= size:
             return self._replace(sample=None)
-        there = self.sample is not None and rows == self.rows and size <= SAMPLE
-        table, side, hashed = self.sample if self.sample and there else self[:3]
-        some = f"(({hashed.text}) >> 32 & 2147483647::bigint) % {max(1, rows)}::bigint < {size}"
-        return Source(
-            table, Expression(f"{some} AND {side.text}", (*hashed.values, *side.values)), hashed
-        )
+        rows_to_choose: Source | Sample = self
+        if self.sample is not None and rows == self.rows and size <= SAMPLE:
+            rows_to_choose = self.sample
+        hash_, side = rows_to_choose.hash, rows_to_choose.side
+        chosen = f"(({hash_.text}) >> 32 & 2147483647::bigint) % {max(1, rows)}::bigint < {size}"
+        condition = Expression(f"{chosen} AND {side.text}", (*hash_.values, *side.values))
+        return Source(rows_to_choose.table, condition, hash_)
 
 
 class Sample(NamedTuple):
-    """A table of some of the rows of a source, as `Source` describes them."""
+    """A table of some of the rows of a source, with fields as in `Source`."""
 
     table: str
     side: Expression
@@ -80,23 +76,18 @@ class Sample(NamedTuple):
 
 
 class NumberStatistics(NamedTuple):
-    """Of a column of numbers: how many there are, the range and quantiles of the finite ones,
-    PIECES - 1 or three.
+    """Statistics of a column of numbers, or of a part of a column of dates."""
 
-    Of the sample: how many there are, and how many of them differ; but of numbers that are not all
-    whole, and of parts of time, only whether none do (0 or 1), or some (2).
-    """
-
-    rows: int
-    low: float | None
+    rows: int  # that have a number
+    low: float | None  # the range of finite numbers
     high: float | None
-    quantiles: tuple[float, ...] | None
+    quantiles: tuple[float, ...] | None  # PIECES - 1 or three, of finite numbers of the sample
     sampled: int
-    distinct: int
+    distinct: int  # in the sample; of numbers that are not whole only 0, 1, or 2 for more
 
     @property
     def quartiles(self) -> tuple[float, float, float] | None:
-        """Those of the quantiles that divide the sample into four."""
+        """The quantiles that divide the sample into four."""
         if self.quantiles is None:
             return None
         quarter = (len(self.quantiles) + 1) // 4
@@ -104,56 +95,52 @@ class NumberStatistics(NamedTuple):
         return first, middle, last
 
     def coarser(self, pieces: int) -> NumberStatistics:
-        """The same with the quantiles of fewer pieces, where they have more."""
-        step = 1 if self.quantiles is None else max(1, (len(self.quantiles) + 1) // pieces)
-        return (
-            self if step == 1 else self._replace(quantiles=(self.quantiles or ())[step - 1 :: step])
-        )
+        """Return the statistics with quantiles of at most `pieces` pieces."""
+        if self.quantiles is None:
+            return self
+        step = max(1, (len(self.quantiles) + 1) // pieces)
+        return self._replace(quantiles=self.quantiles[step - 1 :: step])
 
 
 class TextStatistics(NamedTuple):
-    """Of a column of texts: how many there are; of the sample how many, how many of them differ,
-    and their words.
-    """
+    """Statistics of a column of texts."""
 
-    rows: int
+    rows: int  # that have a text
     sampled: int
-    distinct: int
-    words: float
+    distinct: int  # in the sample
+    words: float  # the mean number in the sample
 
 
 class Statistics(NamedTuple):
-    """Of all columns: `spreads` by column and part, where a number itself has the part ''."""
+    """Statistics of all columns."""
 
     rows: int
-    spreads: dict[tuple[str, str], NumberStatistics]
+    spreads: dict[tuple[str, str], NumberStatistics]  # by column and part; a number has part ''
     texts: dict[str, TextStatistics]
 
     def coarser(self, pieces: int) -> Statistics:
-        """The same with quantiles that divide each sample into fewer pieces."""
+        """Return the statistics with quantiles of at most `pieces` pieces."""
         return self._replace(
             spreads={name: spread.coarser(pieces) for name, spread in self.spreads.items()}
         )
 
     def present(self, column: str) -> int:
-        """In how many rows a column has a value."""
+        """Return the number of rows in which a column has a value."""
         if column in self.texts:
             return self.texts[column].rows
         return max(spread.rows for (name, _), spread in self.spreads.items() if name == column)
 
 
 class _Question(NamedTuple):
-    """What is asked of a column: of a part of it, or of all of a number; the part is None of a
-    text.
-    """
+    """A value of a column that statistics are computed of."""
 
     column: RawColumn
-    part: str | None
+    part: str | None  # '' for a number, None for a text
     value: Expression
 
     @property
     def name(self) -> tuple[str, str]:
-        """By which it is known."""
+        """The column and the part."""
         return self.column.name, self.part or ""
 
 
@@ -164,14 +151,14 @@ class _Range(NamedTuple):
 
     @property
     def finite(self) -> bool:
-        """True if it is that of all numbers, or there are none."""
+        """True if both ends are known and finite, or there are no numbers."""
         return not self.rows or all(end is not None and math.isfinite(end) for end in self[1:])
 
 
 class _Sampled(NamedTuple):
     quantiles: list[float] | None
     sampled: int
-    different: int
+    distinct: int
     low: float | None
     high: float | None
 
@@ -180,27 +167,32 @@ _Ranges = dict[tuple[str, str], _Range]
 
 
 def gather_statistics(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Statistics:
-    """Look at all training rows, and closer at a sample of them."""
-    rows, texts, spreads = 0, dict[str, TextStatistics](), dict[tuple[str, str], NumberStatistics]()
+    """Return the statistics of columns."""
+    rows = 0
+    texts: dict[str, TextStatistics] = {}
+    spreads: dict[tuple[str, str], NumberStatistics] = {}
     usable = [column for column in columns if column.family is not None]
     for start in range(0, max(1, len(usable)), AT_ONCE):
-        part = usable[start : start + AT_ONCE]
-        questions = [each for column in part for each in _questions(column)]
-        few: dict[tuple[str, str], Any] = {}
+        batch = usable[start : start + AT_ONCE]
+        questions = [each for column in batch for each in _questions(column)]
+        sampled: dict[tuple[str, str], Any] = {}
         with error_step(f"{start} of {len(usable)} columns have been looked at."):
-            rows, ranges = _extremes(reader, source, part)
+            rows, ranges = _extremes(reader, source, batch)
             for first in range(0, len(questions), AT_ONCE):
-                few |= _sampled(reader, source, questions[first : first + AT_ONCE], rows)
-            ranges |= _looked_at_again(reader, source, questions, ranges, few)
+                sampled |= _read_sample(reader, source, questions[first : first + AT_ONCE], rows)
+            ranges |= _missing_ranges(reader, source, questions, ranges, sampled)
         for each in questions:
             if each.part is None:
-                texts[each.column.name] = TextStatistics(ranges[each.name].rows, *few[each.name])
+                texts[each.column.name] = TextStatistics(
+                    ranges[each.name].rows, *sampled[each.name]
+                )
             else:
-                spreads[each.name] = _spread(ranges[each.name], few[each.name])
+                spreads[each.name] = _spread(ranges[each.name], sampled[each.name])
     return Statistics(rows, spreads, texts)
 
 
 def _questions(column: RawColumn) -> Iterator[_Question]:
+    """Yield the values of a column that statistics are computed of."""
     if column.family == TEXT:
         yield _Question(column, None, column_values.distinct_text(column.name))
     elif column.family in MOMENTS:
@@ -211,17 +203,17 @@ def _questions(column: RawColumn) -> Iterator[_Question]:
 
 
 def _extremes(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> tuple[int, _Ranges]:
-    """How many rows there are, and what follows of the least and the greatest value of each
-    column.
-    """
-    aggregates, found, names = list[str](), list[Expression](), list[tuple[str, str]]()
+    """Return the number of rows, and the ranges that follow from the extremes of each column."""
+    aggregates: list[str] = []
+    results: list[Expression] = []
+    names: list[tuple[str, str]] = []
     for place, column in enumerate(columns):
         name = f"t.{quote_identifier(column.name)}"
         aggregates.append(f", pg_catalog.count({name}) AS n{place}")
         rising = [
             each.part
             for each in _questions(column)
-            if each.part in RISING and column.family not in UNORDERED
+            if each.part in MONOTONIC_PARTS and column.family not in UNORDERED_FAMILIES
         ]
         if rising:
             aggregates.append(
@@ -229,71 +221,70 @@ def _extremes(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> t
             )
         for part in rising or ["epoch" if column.family in MOMENTS else ""]:
             names.append((column.name, part or ""))
-            ends = (
-                [_made(f"{end}{place}", column.family, part) for end in "lh"]
-                if rising
-                else [NULL, NULL]
-            )
-            found += [Expression(f"t.n{place}"), *ends]
+            ends = [NULL, NULL]
+            if rising:
+                ends = [_part_of(f"{end}{place}", column.family, part) for end in "lh"]
+            results += [Expression(f"t.n{place}"), *ends]
     statement = sql(
         "features.extremes",
         aggregates="".join(aggregates),
         found=", ".join(
-            ["t.rows", *(f"{each.text} AS x{place}" for place, each in enumerate(found))]
+            ["t.rows", *(f"{each.text} AS x{place}" for place, each in enumerate(results))]
         ),
         source=source.table,
         side=source.side.text,
     )
-    values = [value for each in found for value in each.values]
-    ((rows, *told),) = reader.run(statement, (*values, *source.side.values))
-    return rows, {
-        name: _Range(*told[3 * place : 3 * place + 3]) for place, name in enumerate(names)
-    }
+    ((rows, *cells),) = reader.run(statement, (*combined_values(results), *source.side.values))
+    return rows, dict(zip(names, _read_ranges(cells)))
+
+
+def _read_ranges(cells: Sequence[Any]) -> Iterator[_Range]:
+    """Yield the ranges in a row of statements: each is a count, a low and a high end."""
+    for start in range(0, len(cells), 3):
+        yield _Range(*cells[start : start + 3])
 
 
 NULL = Expression("NULL::double precision")
 
 
-def _made(name: str, family: str | None, part: str | None) -> Expression:
-    return (
-        column_values.date_part(name, family or "", part)
-        if part
-        else column_values.number(name, family or "")
-    )
+def _part_of(name: str, family: str | None, part: str | None) -> Expression:
+    if part:
+        return column_values.date_part(name, family or "", part)
+    return column_values.number(name, family or "")
 
 
-def _looked_at_again(
+def _missing_ranges(
     reader: Reader,
     source: Source,
     questions: Sequence[_Question],
     ranges: _Ranges,
     sampled: Mapping[Any, Any],
 ) -> _Ranges:
-    """The ranges of numbers that neither their extremes nor the sample tell: those with infinite
-    ones, and the like.
+    """Return the ranges of numbers that do not follow from their extremes.
 
-    A part of time that has several values in the sample has about its range there.
+    A part of a date with several values in the sample has about the range that it has there. All
+    other ranges, such as those of columns with infinite numbers, are read from all rows.
     """
-    told: _Ranges = {}
-    doubtful: list[_Question] = []
+    result: _Ranges = {}
+    unknown: list[_Question] = []
     for each in questions:
         whole = ranges.get((each.column.name, "epoch")) or ranges[each.column.name, ""]
         if each.part is None or ranges.get(each.name, _Range(1, None, None)).finite:
             continue
-        few: _Sampled = sampled[each.name]
+        sample: _Sampled = sampled[each.name]
         if not whole.rows:
-            told[each.name] = whole
-        elif each.name not in ranges and whole.finite and few.different > 1:
-            told[each.name] = _Range(whole.rows, few.low, few.high)
+            result[each.name] = whole
+        elif each.name not in ranges and whole.finite and sample.distinct > 1:
+            result[each.name] = _Range(whole.rows, sample.low, sample.high)
         else:
-            doubtful.append(each)
-    for start in range(0, len(doubtful), AT_ONCE):
-        told |= _ranges(reader, source, doubtful[start : start + AT_ONCE])
-    return told
+            unknown.append(each)
+    for start in range(0, len(unknown), AT_ONCE):
+        result |= _ranges(reader, source, unknown[start : start + AT_ONCE])
+    return result
 
 
 def _ranges(reader: Reader, source: Source, questions: Sequence[_Question]) -> _Ranges:
-    """Expressions stand in several aggregates, so that nothing keeps the rows from being shared."""
+    """Read ranges from all rows; each expression stands in several aggregates of one scan."""
     statement = sql(
         "features.spread",
         aggregates=", ".join(
@@ -302,23 +293,19 @@ def _ranges(reader: Reader, source: Source, questions: Sequence[_Question]) -> _
         source=source.table,
         side=source.side.text,
     )
-    values = [value for each in questions for value in each.value.values * PLACES]
-    (found,) = reader.run(statement, (*values, *source.side.values))
-    return {
-        each.name: _Range(*found[3 * place : 3 * place + 3]) for place, each in enumerate(questions)
-    }
+    values = [value for each in questions for value in each.value.values * VALUES_IN_RANGE]
+    (cells,) = reader.run(statement, (*values, *source.side.values))
+    return dict(zip((each.name for each in questions), _read_ranges(cells)))
 
 
-def _sampled(
+def _read_sample(
     reader: Reader, source: Source, questions: Sequence[_Question], rows: int
 ) -> dict[tuple[str, str], tuple[Any, ...]]:
-    """What the sample says."""
+    """Read the statistics of the sample."""
     if not questions:
         return {}
-    names, few = (
-        [f"c{number}" for number in range(len(questions))],
-        source.few(rows, QUANTILES_SAMPLE),
-    )
+    names = [f"c{number}" for number in range(len(questions))]
+    few = source.few(rows, QUANTILES_SAMPLE)
     statement = sql(
         "features.sample",
         columns=", ".join(f"{each.value.text} AS {name}" for name, each in zip(names, questions)),
@@ -326,10 +313,10 @@ def _sampled(
         source=few.table,
         side=few.side.text,
     )
-    values = [value for each in questions for value in each.value.values]
-    (found,) = reader.run(statement, (*values, *few.side.values))
-    answers = iter(found)
-    return {each.name: _answer(each, answers) for each in questions}
+    values = combined_values(each.value for each in questions)
+    (cells,) = reader.run(statement, (*values, *few.side.values))
+    remaining = iter(cells)
+    return {each.name: _read_answer(each, remaining) for each in questions}
 
 
 def _aggregates(question: _Question, name: str) -> str:
@@ -340,32 +327,31 @@ def _aggregates(question: _Question, name: str) -> str:
     return sql("features.sampled_numbers", c=name, different=different, shares=SHARES)
 
 
-def _answer(question: _Question, answers: Iterator[Any]) -> tuple[Any, ...]:
+def _read_answer(question: _Question, cells: Iterator[Any]) -> tuple[Any, ...]:
+    """Read the cells of one question."""
     if question.part is None:
-        sampled, different, words = (next(answers) for _ in range(3))
-        return sampled, different, words or 0.0
-    return _Sampled(*(next(answers) for _ in range(5)))
+        sampled, distinct, words = (next(cells) for _ in range(3))
+        return sampled, distinct, words or 0.0
+    return _Sampled(*(next(cells) for _ in range(5)))
 
 
 def _spread(everywhere: _Range, few: _Sampled) -> NumberStatistics:
     quantiles = None if few.quantiles is None else tuple(few.quantiles)
     return NumberStatistics(
-        everywhere.rows, everywhere.low, everywhere.high, quantiles, few.sampled, few.different
+        everywhere.rows, everywhere.low, everywhere.high, quantiles, few.sampled, few.distinct
     )
 
 
 def read_categories(
     reader: Reader, source: Source, columns: Sequence[RawColumn], rows: int
 ) -> dict[str, tuple[str, ...]]:
-    """The values of each of these columns that a sample of so many rows has more than once, the
-    most frequent first.
-    """
-    found: dict[str, list[str]] = {column.name: [] for column in columns}
+    """Return the values that a sample has more than once by column, the most frequent first."""
+    result: dict[str, list[str]] = {column.name: [] for column in columns}
     few = source.few(rows, SAMPLE)
     for start in range(0, len(columns), SETS_AT_ONCE):
-        part = columns[start : start + SETS_AT_ONCE]
-        names = [f"c{number}" for number in range(len(part))]
-        values = [column_values.distinct_text(column.name, column.family) for column in part]
+        batch = columns[start : start + SETS_AT_ONCE]
+        names = [f"c{number}" for number in range(len(batch))]
+        values = [column_values.distinct_text(column.name, column.family) for column in batch]
         statement = sql(
             "features.categories",
             names=", ".join(names),
@@ -374,12 +360,12 @@ def read_categories(
             source=few.table,
             side=few.side.text,
         )
-        everywhere = (1 << len(part)) - 1
-        # The bit of the first column is the highest.
-        place_of = {
-            everywhere - (1 << (len(part) - 1 - place)): column.name
-            for place, column in enumerate(part)
+        # GROUPING sets the bits of the columns that a row is not grouped by; the first is highest.
+        all_bits = (1 << len(batch)) - 1
+        column_by_grouping = {
+            all_bits - (1 << (len(batch) - 1 - place)): column.name
+            for place, column in enumerate(batch)
         }
-        for place, value, _ in reader.run(statement, (*few.side.values, MOST_CATEGORIES)):
-            found[place_of[place]].append(value)
-    return {name: tuple(values) for name, values in found.items()}
+        for grouping, value, _ in reader.run(statement, (*few.side.values, MOST_CATEGORIES)):
+            result[column_by_grouping[grouping]].append(value)
+    return {name: tuple(values) for name, values in result.items()}
