@@ -2,9 +2,9 @@
 SELECT pg_catalog.has_column_privilege(%s::oid, 'model_weights', 'SELECT')
 
 -- name: function
--- What stands between a model's weights and who was granted predictions. It runs as the owner of the tables, begins the
--- job and fills it, and gives nothing back; a job that it has not begun does not take what it adds. Tables and functions
--- in it are found when it is made, not by a search_path.
+-- The function that separates a model's weights from roles with a grant of predictions. It runs as the owner of the tables,
+-- begins the job, sends the weights, and returns nothing; a job that it has not begun does not accept its chunks. Its tables and
+-- functions are resolved when it is created, not by a search_path.
 CREATE FUNCTION {function} (spec json, mst_key integer) RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -30,8 +30,8 @@ SELECT cerebro.sealed_job({model}::pg_catalog.oid, %s::json, %s::integer)
 SELECT {function} (%s::json, %s::integer)
 
 -- name: definition
--- The function of a model as it is now. Its version is another one when it was replaced, or its schema was renamed,
--- though it looks the same again.
+-- The current function of a model. Its version changes when it is replaced, or when its schema is renamed, even if its
+-- definition looks the same.
 SELECT p.oid::bigint AS oid, p.xmin::text || ' ' || n.xmin::text AS version,
        pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(p.proname) AS qualified,
        pg_catalog.quote_ident(p.proname) AS name, pg_catalog.pg_get_functiondef(p.oid) AS definition
@@ -44,9 +44,9 @@ WHERE c.oid = %s::oid AND p.prokind = 'f' AND p.pronargs = 2
 SELECT pg_catalog.pg_get_functiondef(%s::pg_catalog.regprocedure)
 
 -- name: reads
--- What a function refers to, but for what PostgreSQL itself has; and whether no code of its owner's can run because of
--- that. A table of which it is plain has no policies, no children, and no expressions, of which the planner computes
--- those that are constant. A column of the owner's own type would bring a conversion, which would stand here.
+-- The objects that a function refers to, except PostgreSQL's own; and whether they can run no code of their owner. A plain table
+-- has no policies, no children and no expressions, the constant ones of which the planner computes. A column of the owner's type
+-- would need a conversion, which would be listed here.
 SELECT DISTINCT c.oid::bigint AS oid, pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname) AS name,
        CASE d.refclassid
            WHEN 'pg_catalog.pg_namespace'::pg_catalog.regclass THEN true
@@ -66,11 +66,11 @@ LEFT JOIN (pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.rel
 WHERE p.oid = %s::oid
 
 -- name: model
--- The architecture of a model that has weights.
+-- The architecture of a model with weights.
 SELECT t.model_arch::text FROM {table} t JOIN {info} i USING (mst_key) WHERE t.mst_key = %s::integer AND i.model_size IS NOT NULL
 
 -- name: not_own
--- Of these relations those that are no tables of the current user.
+-- The relations in this list that are not tables of the current user.
 SELECT c.oid::pg_catalog.regclass::text AS name FROM pg_catalog.pg_class c
 WHERE c.oid = ANY (%s::oid[])
   AND (c.relkind <> 'r' OR c.relowner <> (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = current_user))
@@ -91,7 +91,7 @@ REVOKE SELECT (mst_key, model_arch, __dist_key__) ON {model} FROM {role};
 REVOKE SELECT ON {info}, {summary} FROM {role}
 
 -- name: others
--- Whether anybody but the owner may still execute it.
+-- True if any role but the owner may still execute it.
 SELECT EXISTS (SELECT FROM pg_catalog.pg_proc p CROSS JOIN LATERAL pg_catalog.aclexplode(p.proacl) a
                WHERE p.oid = pg_catalog.to_regprocedure(%s) AND a.grantee <> p.proowner)
 

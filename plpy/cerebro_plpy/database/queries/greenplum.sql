@@ -1,15 +1,15 @@
 -- name: at
--- To the process of the session on the segment where rows with this key lie: the table has a row for every key.
+-- Send a statement to the session's process on the segment of rows with this key: the table has a row for every key.
  FROM cerebro.segment_key k WHERE k.key = {key}
 
 -- name: hosts
--- On which host rows with these keys lie.
+-- The hosts that store rows with these keys.
 SELECT k.key, c.hostname::text FROM cerebro.segment_key k
 JOIN pg_catalog.gp_segment_configuration c ON c.content = k.gp_segment_id AND c.role = 'p'
 WHERE k.key = ANY (%s::integer[])
 
 -- name: distributed_by
--- The column that alone decides where a row of a table lies; no row where that is none or several.
+-- The only column that decides the segment of a table's rows; no row if there is none, or several.
 SELECT a.attname::text AS name FROM pg_catalog.gp_distribution_policy p JOIN pg_catalog.pg_attribute a ON a.attrelid = p.localoid
 WHERE p.localoid = %s::oid AND p.policytype = 'p' AND p.distkey::text = a.attnum::text
 
@@ -18,8 +18,8 @@ SELECT u.key FROM pg_catalog.unnest(%s::integer[]) AS u (key)
 WHERE NOT EXISTS (SELECT FROM cerebro.segment_key k WHERE k.key = u.key) ORDER BY 1
 
 -- name: hop_table
--- Where states come to on their way to a trainer, in chunks that fill a page. The end of each transaction empties it: without
--- new rows in the catalog as TRUNCATE leaves them, and fast, because it has no TOAST table, whose index would be built anew.
+-- The table through which states reach a trainer, in chunks that fill a page. Each transaction empties it at its end, without the new
+-- catalog rows of a TRUNCATE, and fast, because it has no TOAST table whose index would be rebuilt.
 CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_chunks (__dist_key__ integer, part integer) ON COMMIT DELETE ROWS DISTRIBUTED BY (__dist_key__);
 ALTER TABLE pg_temp.cerebro_chunks ADD COLUMN IF NOT EXISTS chunk bytea, ALTER COLUMN chunk SET STORAGE PLAIN
 
@@ -28,7 +28,7 @@ ALTER TABLE pg_temp.cerebro_chunks ADD COLUMN IF NOT EXISTS chunk bytea, ALTER C
 INSERT INTO pg_temp.cerebro_chunks SELECT {key}, s.part, s.chunk FROM ({source}) s
 
 -- name: hop_weights
--- They are one value, which is read whole before it is cut: else each cut might decompress it anew.
+-- The weights are one value, which is read completely before it is cut: otherwise each cut might decompress it again.
 INSERT INTO pg_temp.cerebro_chunks SELECT {key}, n, pg_catalog.substring(w.flat, (n - 1) * 8120 + 1, 8120)
 FROM (SELECT s.chunk || ''::bytea AS flat FROM ({source}) s OFFSET 0) w, pg_catalog.generate_series(1, pg_catalog.octet_length(w.flat) / 8120 + 1) n
 
@@ -50,7 +50,7 @@ SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
 SELECT t.part, t.chunk FROM {state} t WHERE t.__dist_key__ = {key}
 
 -- name: only_state_rows
--- All of them lie on one segment.
+-- All rows are stored on one segment.
 SELECT t.part, t.chunk FROM {state} t ORDER BY t.part
 
 -- name: only_state_copy
@@ -69,9 +69,9 @@ TRUNCATE {state};
 SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro_db.lock_timeout'), true)
 
 -- name: visit_end
--- See visit.visit_end. The state stays on its segment: a row for another one would be computed in another process. So does
--- the row of the log, and the grouping tells the planner that the size is known there. The log comes last, because a change
--- of any of its rows locks them all.
+-- See visit.visit_end. The state stays on its segment: a row for another segment would be computed in another process. So does the
+-- log row, and the grouping tells the planner that the size is known there. The log comes last, because a change of any of its
+-- rows locks them all.
 INSERT INTO {state} (__dist_key__, part, chunk)
 SELECT c.key, row_number() OVER (PARTITION BY c.key), c.chunk
 FROM (SELECT k.key, cerebro.state_chunks(8120, %s::text) AS chunk FROM cerebro.segment_key k WHERE k.key = {key}) c
@@ -90,7 +90,7 @@ WHERE v.segment_id = s.key AND v.segment_id = {key}
   AND v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
 -- name: state_store
--- See visit.state_store, and visit_end.
+-- See visit.state_store and visit_end.
 INSERT INTO {state} (__dist_key__, part, chunk)
 SELECT c.key, row_number() OVER (PARTITION BY c.key), c.chunk
 FROM (SELECT k.key, cerebro.state_chunks(8120, %s::text) AS chunk FROM cerebro.segment_key k WHERE k.key = {key}) c
@@ -107,8 +107,8 @@ SELECT pg_catalog.set_config('application_name', 'cerebro_db idle', false),
        pg_catalog.set_config('idle_in_transaction_session_timeout', %s, false)
 
 -- name: wait
--- The server ends such a transaction with its session when nobody comes. It holds no lock and no snapshot here, but it has a
--- number in the cluster, and what is deleted after it began stays.
+-- The server ends this transaction with its session if no call comes. It holds no lock and no snapshot here, but it has a number in
+-- the cluster, so that rows deleted after its begin are not removed.
 BEGIN
 
 -- name: wake
@@ -118,8 +118,8 @@ ROLLBACK
 SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '0', false), pg_catalog.set_config('application_name', %s, false)
 
 -- name: lies_on_segments
--- Whether each row of a table lies on one segment, can be asked for by its number, and is read there without other tables:
--- a system column takes the privilege for the whole table, and a policy may look elsewhere.
+-- True if each row of a table is stored on one segment, can be selected by its number, and is read there without other tables: a
+-- system column requires the privilege on the whole table, and a policy may read other tables.
 WITH RECURSIVE parts (oid) AS (
     SELECT %s::oid UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN parts p ON i.inhparent = p.oid
 )
@@ -128,7 +128,7 @@ SELECT pg_catalog.bool_and(c.relkind IN ('r', 'p', 'm') AND d.policytype IS NOT 
 FROM parts p JOIN pg_catalog.pg_class c ON c.oid = p.oid LEFT JOIN pg_catalog.gp_distribution_policy d ON d.localoid = p.oid
 
 -- name: blocks_tables
--- What takes rows on their way to the trainer where they lie elsewhere, and the blocks of predictions that come from it.
+-- Tables for rows on their way to a trainer on another segment, and for the blocks of its predictions.
 CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_rows (__dist_key__ integer, id text, data bytea[]) DISTRIBUTED BY (__dist_key__);
 ALTER TABLE pg_temp.cerebro_rows ALTER COLUMN id SET STORAGE EXTERNAL, ALTER COLUMN data SET STORAGE EXTERNAL;
 CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_blocks (ids json, found json) DISTRIBUTED RANDOMLY;
@@ -147,7 +147,7 @@ t.__dist_key__ = {key}
 SELECT 1 FROM {table} t WHERE {place} LIMIT 1
 
 -- name: collect_blocks
--- What goes into a table distributed at random stays where it is computed: in the process that has the trainer.
+-- Rows of a randomly distributed table stay where they are computed: in the process with the trainer.
 INSERT INTO pg_temp.cerebro_blocks
 SELECT (p.block).ids, (p.block).found
 FROM (SELECT cerebro.predict_add({id}, {data}) AS block FROM {table} t WHERE {place}) p

@@ -11,7 +11,7 @@ WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted AND l.classid::bi
   AND l.objid::bigint = pg_catalog.hashtext(%s)::bigint & 4294967295 AND d.datname = current_database()
 
 -- name: could_create
--- Whether a session of these has a role, by SET ROLE at least, that may create tables in the schema.
+-- True if one of these sessions has a role that may create tables in the schema, at least by SET ROLE.
 SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity a JOIN pg_catalog.pg_roles r ON pg_catalog.pg_has_role(a.usesysid, r.oid, 'MEMBER')
                WHERE a.pid = ANY (%s::integer[]) AND pg_catalog.has_schema_privilege(r.oid, %s::text, 'CREATE'))
 

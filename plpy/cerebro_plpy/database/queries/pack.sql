@@ -1,23 +1,23 @@
 -- name: is_heap
--- Whether its rows lie in pages of one file, one after another, and are found by their place there.
+-- True if its rows are stored one after another in pages of one file, and can be found by their location there.
 SELECT c.relkind = 'r' AND a.amname = 'heap' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_am a ON a.oid = c.relam WHERE c.oid = %s::oid
 
 -- name: seen
--- True; when it is time, those who look are told how many rows have come. The look at the time costs as much as all else that
--- is done with a small row here, so it is not taken for each row of many.
+-- Always true; now and then it reports how many rows have been read. Reading the time costs as much as all other work for a small
+-- row, so it is not read for each of many rows.
 CASE WHEN (n.number < 1024::bigint OR n.number & 63::bigint = 0::bigint)
           AND pg_catalog.current_setting('cerebro_db.look_at')::float8 <= pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
      THEN cerebro.rows_seen(n.number) ELSE true END
 
 -- name: watched
--- The rows of a source, counted as they come.
+-- The rows of a source, counted while they are read.
 (SELECT {names} FROM (SELECT pg_catalog.row_number() OVER () AS number, {columns} FROM {source} t OFFSET 0) n WHERE {seen})
 
 -- name: count
 SELECT count(*) AS rows{nulls} FROM {source} t
 
 -- name: count_weights
--- How many rows have a weight that can be one, and how many of these count.
+-- The number of rows with a valid weight, and of those whose weight is positive.
 , count(*) FILTER (WHERE {weight} >= 0 AND {weight}::real < 'Infinity') AS w{number},
 count(*) FILTER (WHERE {weight} > 0) AS p{number}
 

@@ -1,22 +1,22 @@
 -- name: settings
--- Of the roles that are many tenants each, whether the caller is one.
+-- True if the caller's role is one of those that many tenants share.
 SELECT s.name, CASE s.name WHEN 'tenant_roles' THEN (ARRAY[current_user, session_user]::pg_catalog.text[] OPERATOR(pg_catalog.&&) s.value::pg_catalog.text[])::pg_catalog.text
                            ELSE s.value END AS value
 FROM cerebro.setting s WHERE s.value IS NOT NULL
 
 -- name: caller
--- Under the caller's path, which may have a type named text.
+-- Runs under the caller's path, which may have a type named text.
 SELECT pg_catalog.current_setting('search_path') AS path, pg_catalog.current_schema()::pg_catalog.text AS schema,
        pg_catalog.current_database()::pg_catalog.text AS database,
        (SELECT pg_catalog.json_object_agg(s.name, pg_catalog.current_setting(s.name))
         FROM pg_catalog.unnest(%s::pg_catalog.text[]) s (name))::pg_catalog.text AS settings
 
 -- name: resolve
--- Under the caller's path, so nothing here may depend on it but the name.
+-- Runs under the caller's path, so that only the name may depend on it.
 SELECT pg_catalog.to_regclass(%s)::pg_catalog.oid::bigint AS oid
 
 -- name: open
--- A session resolves a name as it did before until it locks one more relation: to ask for the size of this one locks it.
+-- A session resolves a name as before until it locks another relation; reading the size of this relation locks it.
 SELECT pg_catalog.pg_relation_size(c.oid) AS bytes
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s::text AND c.relname = %s::text
@@ -27,7 +27,7 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 WHERE c.oid = %s::oid
 
 -- name: schema
--- The schema pg_temp is an alias of one that exists from the first temporary table on.
+-- The schema pg_temp is an alias of a schema that exists from the first temporary table on.
 SELECT pg_catalog.has_schema_privilege(n.oid, 'CREATE') AS may_create FROM pg_catalog.pg_namespace n WHERE n.nspname = %s::text
 UNION ALL SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY') WHERE %s::text = 'pg_temp'
 
@@ -45,7 +45,7 @@ WHERE a.attrelid = %s::oid AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 
 -- name: held_by_caller
--- Tables that other sessions cannot see or use while the caller's transaction is open, and those behind views, partitions and children.
+-- Tables that other sessions cannot see or use while the caller's transaction is open, also behind views, partitions and children.
 WITH RECURSIVE behind (oid) AS (
     SELECT s.oid FROM pg_catalog.unnest(%s::oid[]) s (oid)
     UNION
@@ -79,7 +79,7 @@ SELECT EXISTS (SELECT FROM {table} t WHERE {key} IS NULL OR t.buffer_id IS NULL 
 SELECT count(*) AS rows, count(DISTINCT t.buffer_id) AS ids FROM {table} t
 
 -- name: packed_rows
--- The shapes of all buffers but for their number of rows, and how many bytes an element of a target takes.
+-- The shapes of all buffers without their number of rows, and the bytes of an element of a target.
 SELECT DISTINCT pg_catalog.json_build_array({shapes})::text AS shapes, pg_catalog.json_build_array({sizes})::text AS sizes FROM {table} t
 
 -- name: packed_total

@@ -1,6 +1,6 @@
 -- name: identity
--- Who calls, and which server this is; the start time, as a number that no time zone changes, tells a restored copy
--- from the original.
+-- The caller, and this server: the start time, a number that no time zone changes, distinguishes a restored copy from the
+-- original.
 SELECT session_user::text AS session_user, current_user::text AS current_user, pg_catalog.current_database()::text AS database,
        (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = session_user) AS session_superuser,
        (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) AS current_superuser,
@@ -15,27 +15,27 @@ SELECT (SELECT c.system_identifier::text FROM pg_catalog.pg_control_system() c) 
 SET ROLE {role}
 
 -- name: transaction
--- What of the caller's transaction decides whether a run may start in it.
+-- The properties of the caller's transaction that decide whether a run may start in it.
 SELECT pg_catalog.current_setting('transaction_isolation') AS isolation,
        pg_catalog.current_setting('transaction_read_only') AS read_only
 
 -- name: mark_alive
--- Whoever holds this is the orchestrator of the run: see the view cerebro.orchestrator.
+-- The holder of this lock is the orchestrator of the run: see the view cerebro.orchestrator.
 SELECT pg_catalog.{lock}((1667590770::bigint << 32) # %s::bigint)
 
 -- name: work_for
--- Each session of a call holds this, as a worker of a run or (0) of none: see the view cerebro.worker.
+-- Each session of a call holds this lock as a worker of a run, or of none (0): see the view cerebro.worker.
 SELECT pg_catalog.{lock}(((25446::bigint << 16 | pg_catalog.floor(pg_catalog.random() * 65536)::bigint) << 32) | (%s::bigint & 4294967295))
 
 -- name: work_for_nobody
 SELECT pg_catalog.pg_advisory_unlock_all()
 
 -- name: reserve
--- Whoever holds this is about to make a table of that name.
+-- The holder of this lock is about to create a table of that name.
 SELECT pg_catalog.{lock}(1667590772, pg_catalog.hashtext(%s))
 
 -- name: silence
--- To nobody: the client has gone.
+-- Send no messages: the client has left.
 SELECT pg_catalog.set_config('client_min_messages', 'error', false)
 
 -- name: begin
@@ -48,7 +48,7 @@ COMMIT
 ROLLBACK
 
 -- name: idle
--- A session that waits for the next call is ended by the server if none comes.
+-- The server ends a parked session if no call comes in time.
 SELECT pg_catalog.set_config('idle_session_timeout', %s, false)
 
 -- name: busy
@@ -58,14 +58,14 @@ SELECT pg_catalog.set_config('idle_session_timeout', '0', false), pg_catalog.set
 SELECT pg_catalog.set_config('application_name', %s, false)
 
 -- name: progress
--- What others see of this session, and when the rows that it reads are counted again.
+-- The activity that others see of this session, and the time when the rows that it reads are counted again.
 SELECT pg_catalog.set_config('application_name', %s, true), pg_catalog.set_config('cerebro_db.look_at', %s, true)
 
 -- name: setting
 SELECT pg_catalog.current_setting(%s) AS value
 
 -- name: settings
--- This one and the next are asked under the caller's path, which may have types of these names.
+-- This statement and the next run under the caller's path, which may have types of these names.
 SELECT pg_catalog.json_object_agg(s.name, pg_catalog.current_setting(s.name))::pg_catalog.text
 FROM pg_catalog.unnest(%s::pg_catalog.text[]) s (name)
 
@@ -73,16 +73,16 @@ FROM pg_catalog.unnest(%s::pg_catalog.text[]) s (name)
 SELECT pg_catalog.set_config(s.key, s.value, true) FROM pg_catalog.json_each_text(%s::pg_catalog.json) s
 
 -- name: patience
--- What the caller has set, else a limit.
+-- The caller's setting, or else a limit.
 SELECT coalesce(nullif(s.setting::double precision, 0) / 1000, %s::double precision) AS seconds
 FROM pg_catalog.pg_settings s WHERE s.name = 'lock_timeout'
 
 -- name: wait_for
--- The same in force until the subtransaction ends.
+-- Set the same limit until the subtransaction ends.
 SELECT pg_catalog.set_config('lock_timeout', %s::text || 's', true) WHERE pg_catalog.current_setting('lock_timeout') = '0'
 
 -- name: holders
--- Who has locked a table of schema cerebro against everybody.
+-- The session that has locked a table of schema cerebro against all others.
 SELECT l.pid, l.relation::pg_catalog.regclass::text AS table, a.query
 FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid = l.database
 LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
@@ -91,8 +91,8 @@ WHERE l.granted AND l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock' A
 LIMIT 1
 
 -- name: waits
--- Which of these backends wait, directly or through others, for a lock of the caller's own backend; who has one that they wait
--- for on a table of schema cerebro; and who has one that they wait for themselves on any other table.
+-- The process that waits for the caller's backend, directly or indirectly; the process that blocks these backends at a table of
+-- schema cerebro; and the process that blocks them directly at any other table.
 WITH RECURSIVE blocked (pid, by, is_ours) AS (
     SELECT w.pid, b.pid, true
     FROM pg_catalog.unnest(%s::integer[]) w (pid), pg_catalog.unnest(pg_catalog.pg_blocking_pids(w.pid)) b (pid)
@@ -113,7 +113,7 @@ UNION ALL
  FROM waits w LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = w.by WHERE w.is_ours AND NOT w.is_log LIMIT 1)
 
 -- name: room
--- How many more sessions the server, the role and the database have slots for, as far as anybody may know.
+-- The number of free slots for sessions of the server, the role and the database, as far as any role may know.
 SELECT least(pg_catalog.current_setting('max_connections')::integer - pg_catalog.current_setting('superuser_reserved_connections')::integer
                  - coalesce(pg_catalog.current_setting('reserved_connections', true)::integer, 0) - s.sessions,
              nullif(r.rolconnlimit, -1) - s.of_role, nullif(d.datconnlimit, -1) - s.in_database)
@@ -124,8 +124,8 @@ FROM (SELECT count(*) AS sessions, count(*) FILTER (WHERE a.usename = session_us
 WHERE r.rolname = session_user AND d.datname = pg_catalog.current_database()
 
 -- name: workers_total
--- How many sessions calls have open, whosever they are, and how many they may by default: half of all. Anybody may take their
--- lock, so only roles are counted that may use the extension.
+-- The number of open sessions of calls of all roles, and its default limit: half of all slots. Any role may take their lock, so
+-- only roles are counted that may use the extension.
 SELECT (SELECT count(DISTINCT a.pid) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
         WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.classid::bigint >> 16 = 25446
           AND EXISTS (SELECT FROM pg_catalog.pg_namespace n
@@ -135,7 +135,7 @@ SELECT (SELECT count(DISTINCT a.pid) FROM pg_catalog.pg_locks l JOIN pg_catalog.
        greatest(2, pg_catalog.current_setting('max_connections')::integer / 2) AS most
 
 -- name: look_anew
--- A transaction that has looked at the other sessions once goes on to see them as they were.
+-- Discard the snapshot of other sessions that a transaction otherwise keeps.
 SELECT pg_catalog.pg_stat_clear_snapshot()
 
 -- name: still_there

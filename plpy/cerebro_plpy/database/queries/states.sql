@@ -8,8 +8,8 @@ ALTER TABLE {states} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STO
 SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
 
 -- name: tie
--- It is always true. That it is not valid yet makes pg_dump write it by itself, after the tables: a summary that is
--- restored alone lacks the constraint only.
+-- The constraint is always true. Because it is not valid yet, pg_dump writes it separately, after the tables: a summary that is
+-- restored alone lacks only the constraint.
 ALTER TABLE {summary} ADD CONSTRAINT cerebro_states CHECK ({literal}::pg_catalog.regclass IS NOT NULL) NOT VALID;
 COMMENT ON CONSTRAINT cerebro_states ON {summary} IS 'Ties the table of whole states to the models: where no summary names it any more, it goes'
 
@@ -23,7 +23,7 @@ FROM pg_catalog.pg_constraint k
 WHERE k.conrelid = %s::oid AND k.contype = 'c' AND t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND t.relkind = 'r'
 
 -- name: orphans
--- Tables of states of the current user that nothing names any more and nobody, such as a backup, uses.
+-- Tables of states of the current user that are not referenced any more, and that no session, such as a backup, uses.
 SELECT t.oid::pg_catalog.regclass::text AS name, pg_catalog.pg_total_relation_size(t.oid) AS bytes
 FROM pg_catalog.pg_class t
 WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND t.relkind = 'r'

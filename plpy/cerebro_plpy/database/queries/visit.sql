@@ -8,18 +8,18 @@ SELECT cerebro.trainer_stop(){at}
 SELECT cerebro.trainer_rest(){at}
 
 -- name: dataset_load
--- The whole partition of a segment, in order, into the trainer; the trainer says whether it keeps it.
+-- Load the whole partition of a segment, in order, into the trainer; the result contains whether it is cached.
 SELECT cerebro.dataset_open(%s::text, %s::bigint){at};
 SELECT count(cerebro.dataset_add(%s::text, 0, d.buffer_id, d.shapes, pg_catalog.substring(d.data, d.start, {part}))) FROM ({parts}) d;
 SELECT cerebro.dataset_close(%s::text){at}
 
 -- name: dataset_stream
--- The same bytes into an open job, for a trainer that cannot keep them.
+-- Send the same bytes into an open job, for a trainer that cannot cache them.
 SELECT count(cerebro.dataset_add(%s::text, %s::integer, d.buffer_id, d.shapes, pg_catalog.substring(d.data, d.start, {part}))) FROM ({parts}) d
 
 -- name: dataset_parts
--- Where each part of a buffer begins, in order; what is sorted are references to the data. The first part brings the
--- shapes of all arrays. One scan of one table, so that Greenplum knows which segment alone has the rows.
+-- The begin of each part of a buffer, in order; only references to the data are sorted. The first part comes with the shapes of
+-- all arrays. The statement scans one table once, so that Greenplum knows the only segment with the rows.
 SELECT p.buffer_id, p.data, p.start,
        CASE WHEN p.number = 1 AND p.start = 1 THEN pg_catalog.json_build_object('inputs', {inputs}, 'weights', {weights},
            'shapes', pg_catalog.json_build_array({shapes}), 'sizes', pg_catalog.json_build_array({sizes})) END AS shapes
@@ -33,7 +33,7 @@ ORDER BY p.buffer_id, p.number, p.start OFFSET 0
  AND t.buffer_id = ANY (%s::integer[])
 
 -- name: features_store
--- What a layer gives for the rows of a partition, buffer by buffer, with their targets and weights as they are.
+-- Store the outputs of a layer for the rows of a partition, buffer by buffer, with unchanged targets and weights.
 INSERT INTO {features} (__dist_key__, buffer_id, {names})
 SELECT %s::integer, b.buffer_id,
        cerebro.buffer_features(pg_catalog.json_build_object('layer', %s::text, 'buffer_id', b.buffer_id,
@@ -49,18 +49,18 @@ VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, %s::inte
 SELECT count(cerebro.state_add(s.part, s.chunk)) FROM ({source}) s
 
 -- name: state_rows
--- In the order in which they lie, without a sort of the whole state: one statement wrote them into an empty table, and
--- each but the last fills its page. cerebro.state_add checks it.
+-- Chunks in their storage order, without a sort of the whole state: one statement wrote them into an empty table, and each but the
+-- last fills its page. cerebro.state_add checks the order.
 SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
 
 -- name: state_with_base
--- The same of a state that has its frozen weights elsewhere: they come after it.
+-- The same for a state whose frozen weights are stored in another table: they follow it.
 SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
 UNION ALL
 SELECT b.part + (SELECT max(o.part) FROM {state} o), b.chunk FROM {base} b WHERE b.ctid >= '(0,0)'
 
 -- name: state_between
--- The same from one block of the table on, but before another.
+-- The same from one block of the table on, up to another.
 SELECT t.part, t.chunk FROM {state} t
 WHERE t.ctid >= ('(' || %s::bigint || ',0)')::pg_catalog.tid AND t.ctid < ('(' || %s::bigint || ',0)')::pg_catalog.tid
 
@@ -83,15 +83,15 @@ SELECT cerebro.job_finish(){at}
 SELECT cerebro.job_cost(){at}
 
 -- name: empty_state
--- It gives the space of the older state back at once, whatever snapshots others hold.
+-- This frees the space of the older state immediately, whatever snapshots others hold.
 TRUNCATE {state}
 
 -- name: hold_state
--- Of a table that nothing was written to. A transaction that has emptied one waits for the disk when it commits.
+-- For a table that is known to be empty: a transaction that has emptied one waits for the disk when it commits.
 LOCK TABLE {state} IN ROW EXCLUSIVE MODE
 
 -- name: visit_end
--- New state and log row, in one transaction.
+-- The new state and the log row, in one transaction.
 SELECT pg_catalog.set_config('cerebro_db.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),
        pg_catalog.set_config('lock_timeout', '2s', true);
 {taken};
@@ -118,12 +118,12 @@ SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120, %s:
 SELECT cerebro.is_state(%s::bigint, %s::text)
 
 -- name: visits_with_base
--- Those of a tour: a state that is kept as the best is of one of them.
+-- The visits of a batch: a state that is retained as the best was created by one of them.
 UPDATE cerebro.visit v SET base_table = %s::text
 WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no BETWEEN %s::integer AND %s::integer
 
 -- name: visit_passed
--- A visit after which others followed in one job: what it left is what they began from, and is stored nowhere.
+-- A visit that others followed in one job: they started from its state, which is not stored.
 UPDATE cerebro.visit v
 SET status = 'completed', ended_at = pg_catalog.to_timestamp(%s::double precision), rows = %s::bigint, form = %s::text,
     threads = %s::integer, loss = %s::double precision, training_seconds = %s::double precision,
@@ -133,7 +133,7 @@ SET status = 'completed', ended_at = pg_catalog.to_timestamp(%s::double precisio
 WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
 -- name: visits_following
--- The others, of which the last one is completed with its state.
+-- The later visits, the last of which is completed with its state.
 INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status, worker_pid, kind, started_at,
                            ended_at, rows, form, threads, loss, training_seconds, stored_at,
                            trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes)
