@@ -2,7 +2,7 @@
 SELECT r.status, r.spec ->> 'schedule' = 'averaging' AS averages FROM cerebro.run r WHERE r.run_id = %s::bigint
 
 -- name: trained
--- What a call of cerebro.train was asked.
+-- The arguments of a call of cerebro.train.
 SELECT (r.spec -> 'train')::text AS train FROM cerebro.run r WHERE r.run_id = %s::bigint AND r.spec ? 'train'
 
 -- name: configs

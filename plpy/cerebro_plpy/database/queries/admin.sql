@@ -3,7 +3,7 @@ SELECT pg_catalog.quote_ident(n.nspname) AS schema
 FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'cerebro_db'
 
 -- name: functions
--- All functions of the extension but the one that grants them.
+-- All functions of the extension except the one that grants them.
 SELECT p.oid::pg_catalog.regprocedure::text AS function
 FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc p ON p.oid = d.objid
 WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e' AND p.proname <> 'grant_usage'
@@ -16,13 +16,13 @@ GRANT EXECUTE ON ROUTINE {function} TO {role}
 GRANT USAGE ON SCHEMA {schema}, cerebro, cerebro_state, cerebro_optuna TO {role}
 
 -- name: grant_tables
--- Who may update or delete the rows of a table may also lock it against everybody (LOCK TABLE); who may update columns may
--- not. What an older version has granted goes.
+-- A role that may update or delete the rows of a table may also lock it against all others (LOCK TABLE); a role that may update only
+-- columns may not. Grants of older versions are revoked.
 REVOKE UPDATE, DELETE ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric, cerebro.form_timing FROM {role};
 GRANT CREATE ON SCHEMA cerebro_state TO {role};
 GRANT SELECT, INSERT ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric, cerebro.form_timing,
                         cerebro.decision_log, cerebro.model_log, cerebro.version_log, cerebro.group_log, cerebro.grant_log, cerebro.grant_state TO {role};
--- The pg_dump of PostgreSQL 12 locks all tables of an extension, so it must be allowed to read them; no policy shows a row.
+-- The pg_dump of PostgreSQL 12 locks all tables of an extension, so that it must be allowed to read them; policies show no rows.
 GRANT SELECT ON cerebro.queue_log, cerebro.used_time TO {role};
 GRANT UPDATE (deployed, previous, deployed_at, dropped) ON cerebro.model_log TO {role};
 GRANT UPDATE (importance, importance_error) ON cerebro.version_log TO {role};
@@ -41,7 +41,7 @@ GRANT SELECT ON cerebro.setting, cerebro.quota, cerebro.queue, cerebro.orchestra
 GRANT SELECT ON ALL TABLES IN SCHEMA cerebro_optuna TO {role}
 
 -- name: tenants
--- The roles that are many tenants each, with one more or less.
+-- The roles that many tenants share, after adding or removing one.
 INSERT INTO cerebro.setting (name, value)
 SELECT 'tenant_roles', (array_remove(coalesce((SELECT t.value::text[] FROM cerebro.setting t WHERE t.name = 'tenant_roles'), '{}'), r.rolname::text)
                         || CASE WHEN %s::boolean THEN '{}'::text[] ELSE ARRAY[r.rolname::text] END)::text

@@ -12,7 +12,7 @@ CREATE TABLE {output} (mst_key integer PRIMARY KEY, model_weights bytea, model_a
 ALTER TABLE {output} ALTER COLUMN model_weights SET STORAGE EXTERNAL
 
 -- name: info_columns
--- What the table of a search has beside those of output.info.
+-- Columns that the table of a search has in addition to those of output.info.
 , metrics_iters integer[]{places}
 
 -- name: places
@@ -45,5 +45,5 @@ INSERT INTO {output} VALUES (
 INSERT INTO {output} (mst_key, model_id, compile_params, fit_params) VALUES (%s::integer, %s::integer, %s::text, %s::text)
 
 -- name: keys_from
--- Configurations that are appended later take keys that none of the search had.
+-- Configurations that are appended later take keys that no configuration of the search had.
 SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence(%s, 'mst_key')::pg_catalog.regclass, %s::bigint)

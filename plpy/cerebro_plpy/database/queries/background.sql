@@ -1,5 +1,5 @@
 -- name: prepare
--- Messages reach the one who asked until the run is logged; and it waits for locks as long as the caller does.
+-- Messages reach the caller until the run is logged; the session waits for locks as long as the caller does.
 SELECT pg_catalog.set_config('client_min_messages', 'notice', false), pg_catalog.set_config('client_connection_check_interval', '0', false),
        pg_catalog.set_config('lock_timeout', %s, false)
 
@@ -13,8 +13,8 @@ SELECT r.status, r.pid, EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = r.r
 SELECT pg_catalog.pg_cancel_backend(%s::integer)
 
 -- name: arguments
--- Those that a function of the extension takes, in their order, as SQL: `default_value` is NULL where there is no default.
--- Functions of the same name with one argument tell how to use it.
+-- The parameters of a function of the extension, in order, as SQL: `default_value` is NULL for those without a default.
+-- Functions of the same name with one argument return help.
 SELECT p.proargnames[a.place] AS name, pg_catalog.format_type(a.type, NULL) AS type, pg_catalog.pg_get_function_arg_default(p.oid, a.place::integer) AS default_value
 FROM pg_catalog.pg_proc p
 JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'

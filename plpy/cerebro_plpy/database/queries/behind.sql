@@ -1,13 +1,13 @@
 -- name: applies
--- Whether a policy `p` of a relation `c` limits the rows that the role `b.reader` (`k` in pg_roles) reads of it.
+-- True if a policy `p` of a relation `c` limits the rows that the role `b.reader` (`k` in pg_roles) reads.
 b.is_read AND c.relrowsecurity AND p.polqual IS NOT NULL AND p.polcmd IN ('r', '*') AND NOT k.rolsuper AND NOT k.rolbypassrls
 AND (c.relforcerowsecurity OR NOT pg_catalog.pg_has_role(k.oid, c.relowner, 'USAGE'))
 AND EXISTS (SELECT FROM pg_catalog.unnest(p.polroles) m (oid)
             WHERE CASE WHEN m.oid = 0 THEN true ELSE pg_catalog.pg_has_role(k.oid, m.oid, 'USAGE') END)
 
 -- name: relations
--- The relations that a SELECT on others reads: of a view its own, of a policy those in its condition, and children. Each comes with
--- the role that reads it, and whether it is read by its name, so that its own policies count.
+-- The relations that a SELECT on others reads: those of views, those in conditions of policies, and children; with the role that reads
+-- each relation, and whether it is read by its name, so that its own policies apply.
 WITH RECURSIVE behind (oid, reader, is_read) AS (
     SELECT s.oid, r.oid, true FROM pg_catalog.unnest(%s::oid[]) s (oid), pg_catalog.pg_roles r WHERE r.rolname = current_user
     UNION
@@ -30,8 +30,8 @@ WITH RECURSIVE behind (oid, reader, is_read) AS (
 SELECT b.oid, b.reader, b.is_read FROM behind b
 
 -- name: definitions
--- The views, policies and functions that a SELECT on a relation evaluates, with the role that reads at each place, and the temporary
--- tables that it reads. Parse trees are read, because to write them as SQL locks the tables in them.
+-- The views, policies and functions that a SELECT on a relation evaluates, with the role that reads each of them, and the temporary
+-- tables that it reads. Parse trees are read, because deparsing them to SQL locks their tables.
 WITH behind (oid, reader, is_read) AS ({relations}), trees (class, oid, kind, name, tree) AS (
     SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass, r.oid, 'view', 'view ' || r.ev_class::pg_catalog.regclass, r.ev_action::text
     FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class
@@ -55,12 +55,12 @@ SELECT DISTINCT 'temporary table', 'temporary table ' || c.oid::pg_catalog.regcl
 FROM behind b JOIN pg_catalog.pg_class c ON c.oid = b.oid WHERE c.relpersistence = 't' AND c.relkind <> 'v'
 
 -- name: functions
--- The functions of these names that PostgreSQL itself has.
+-- The functions of PostgreSQL itself with these names.
 SELECT p.oid::bigint AS oid, p.proname::text AS name FROM pg_catalog.pg_proc p
 WHERE p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND p.proname::text = ANY (%s::text[])
 
 -- name: wait
--- To ask for the size of a relation waits until it can be read, and lets go of it at once; the caller's setting counts afterwards.
+-- Reading the size of a relation waits until it can be read, and releases it immediately; then the caller's setting applies again.
 SELECT pg_catalog.set_config('cerebro_db.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),
        pg_catalog.set_config('lock_timeout', %s, true);
 SELECT pg_catalog.pg_relation_size(b.oid::pg_catalog.regclass) FROM pg_catalog.unnest(%s::oid[]) b (oid);
@@ -71,7 +71,7 @@ SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro
 SELECT pg_catalog.set_config('lock_timeout', %s, true)
 
 -- name: holder
--- Who has locked one of these relations against readers, or waits to do so before them; the query is hidden from other roles.
+-- The session that has locked one of these relations against readers, or waits to do so before them; other roles cannot see the query.
 SELECT l.pid, l.granted, l.relation::pg_catalog.regclass::text AS relation, a.usename::text AS role, a.state,
        CASE WHEN a.query <> '<insufficient privilege>' THEN a.query END AS query
 FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid = l.database

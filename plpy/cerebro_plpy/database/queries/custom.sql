@@ -1,6 +1,6 @@
 -- name: settings
--- The settings of these names, and those that a role or database gives to a new session of the role that worker sessions log in as
--- (see session.identity). A name that is not in pg_settings is a placeholder, or is hidden from the caller.
+-- The settings of these names, and those that a role or database gives to a new session of the login role of worker sessions (see
+-- session.identity). A name that is missing in pg_settings is a placeholder, or is hidden from the caller.
 WITH login (role) AS (
     SELECT CASE WHEN s.rolsuper AND NOT c.rolsuper THEN c.oid ELSE s.oid END
     FROM pg_catalog.pg_roles s, pg_catalog.pg_roles c WHERE s.rolname = session_user AND c.rolname = current_user
@@ -18,7 +18,7 @@ WHERE pg_catalog.strpos(n.name, '.') > 0 AND NOT pg_catalog.starts_with(pg_catal
 GROUP BY pg_catalog.lower(n.name) ORDER BY 1
 
 -- name: value
--- A value is the result of a statement and never its parameter: the server logs parameters.
+-- A value is the result of a statement and never a parameter: the server logs parameters.
 SELECT pg_catalog.current_setting(%s, true)
 
 -- name: values

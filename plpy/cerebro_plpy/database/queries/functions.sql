@@ -1,7 +1,7 @@
 -- name: table
--- The table of that name in the extension's schema: whether it is an ordinary table of a superuser's, and whether others
--- than superusers may put something into it. Operators are qualified, because this is also asked under the path of
--- whoever calls a function on a segment.
+-- The table of this name in the extension's schema: whether it is an ordinary table of a superuser, and whether roles other than
+-- superusers may write to it. Operators are qualified, because the statement also runs under the path of the caller of a function
+-- on a segment.
 SELECT c.oid::bigint AS oid, n.nspname::pg_catalog.text AS schema, c.relkind OPERATOR(pg_catalog.=) 'r' AS ordinary, o.rolsuper AS trusted,
        EXISTS (SELECT FROM (SELECT c.relacl AS acl UNION ALL
                             SELECT a.attacl FROM pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid) p
@@ -31,7 +31,7 @@ CREATE TABLE {table} (id serial, name text PRIMARY KEY, description text, object
 {distributed_replicated}
 
 -- name: grant
--- Whatever default privileges say: everybody reads it, and nobody else writes it.
+-- Independent of default privileges: every role may read it, and no other role may write it.
 REVOKE ALL ON {table} FROM PUBLIC;
 GRANT SELECT ON {table} TO PUBLIC
 

@@ -1,15 +1,15 @@
 -- name: models
--- The model of that name that this owner has granted to the caller.
+-- The model of this name that this owner has granted to the caller.
 SELECT g.owner::text AS owner, g.model, g.version, g.outline::text AS outline, g.mark
 FROM cerebro.model_grant g WHERE g.model = %s::text AND g.owner::text = %s::text
 
 -- name: owners
--- Roles that have granted the caller a model of that name.
+-- Roles that have granted the caller a model of this name.
 SELECT g.owner::text AS owner FROM cerebro.model_grant g WHERE g.model = %s::text ORDER BY g.owner LIMIT 100
 
 -- name: mark
--- A text that changes when another version predicts, or when its row or its table of weights was replaced: of the model
--- of that owner, which is the caller if there is none.
+-- A text that changes when another version is deployed, or when its row or its table of weights was replaced: for the model of an
+-- owner, by default the caller.
 SELECT coalesce(
     (SELECT pg_catalog.concat_ws('/', m.owner, v.version, v.xmin, v.ctid, c.oid, pg_catalog.pg_relation_filenode(c.oid))
      FROM cerebro.model_log m
@@ -27,7 +27,7 @@ SELECT current_user::text
 SELECT DISTINCT g.model FROM cerebro.model_grant g ORDER BY g.model LIMIT 1000
 
 -- name: types
--- Of these names of types those of types that PostgreSQL has itself.
+-- The names in this list that are types of PostgreSQL itself.
 SELECT DISTINCT n.name AS type FROM pg_catalog.unnest(%s::text[]) AS n (name)
 JOIN pg_catalog.pg_type t ON pg_catalog.format_type(t.oid, -1) = n.name
 WHERE t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace AND t.typtype IN ('b', 'r')
@@ -42,13 +42,13 @@ SELECT v.owner::text AS owner, v.model, v.version, v.run_id, v.mst_key, v.task, 
 FROM cerebro.version_log v WHERE v.owner = %s::name AND v.model = %s::text AND v.version = %s::integer
 
 -- name: group
--- The model of the rows of a version that have this value, if they have one of their own.
+-- The model for the rows of a version with this value, if these rows have their own model.
 SELECT g.run_id, g.mst_key, g.margin, g.architecture::text AS architecture, g.compile_params, g.backend
 FROM cerebro.group_log g WHERE g.owner = %s::name AND g.model = %s::text AND g.version = %s::integer AND g.group_value = %s::text
 
 -- name: marks
--- The hashes of the values of each category, as they are made of columns: see preprocessing/recipe/split_encoding.py. They come from the
--- table, not as a parameter: a plan shows what its parameters are, to who asks the session to show plans.
+-- The hashes of the values of each category, as they are made of columns: see preprocessing/recipe/split_encoding.py. They come from
+-- the table, not as a parameter: a plan, which the session may show, contains its parameters.
 SELECT pg_catalog.array_agg(pg_catalog.hashtextextended(e.value COLLATE pg_catalog."C", 0) ORDER BY e.n) AS first,
        pg_catalog.array_agg(pg_catalog.hashtextextended(e.value COLLATE pg_catalog."C", 1) ORDER BY e.n) AS second
 FROM cerebro.version_log v
@@ -58,13 +58,13 @@ WHERE v.owner = %s::name AND v.model = %s::text AND v.version = %s::integer AND 
 GROUP BY f.n ORDER BY f.n
 
 -- name: state
--- So many chunks at a time. No cursor, which would stay open for FETCH until the transaction ends; and no function that takes
--- them where they are read, which on Greenplum is in another process.
+-- A number of chunks at a time. A cursor would stay open for FETCH until the transaction ends; and a function that takes the chunks
+-- where they are read would run in another process on Greenplum.
 SELECT c.part, c.chunk FROM cerebro.grant_state c
 WHERE c.owner = %s::name AND c.model = %s::text AND c.version = %s::integer AND c.mst_key = %s::integer AND c.part > %s::integer ORDER BY c.part LIMIT %s::integer
 
 -- name: gate
--- The empty table of the caller's by which predictions with a model are granted; NULL where it is gone.
+-- The empty table of the caller whose privileges grant predictions with a model; NULL if it was dropped.
 SELECT g.version, (SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
         FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = 'cerebro_state' AND c.relname = g.gate::name AND c.relkind = 'r'
@@ -81,7 +81,7 @@ INSERT INTO cerebro.grant_log (model, gate) VALUES (%s::text, %s::text)
 ON CONFLICT (owner, model) DO UPDATE SET gate = excluded.gate, version = NULL
 
 -- name: role
--- A role as it must stand in a statement, and whether it may call cerebro.predict at all.
+-- A role as it is written in a statement, and whether it may call cerebro.predict at all.
 SELECT pg_catalog.quote_ident(r.rolname) AS role,
        pg_catalog.has_schema_privilege(r.oid, 'cerebro', 'USAGE')
        AND pg_catalog.has_function_privilege(r.oid, 'cerebro.sealed_version()', 'EXECUTE') AS may_use,
@@ -95,7 +95,7 @@ GRANT SELECT ON {gate} TO {role}
 REVOKE SELECT ON {gate} FROM {role}
 
 -- name: others
--- Whether anybody but the owner may still read it.
+-- True if any role but the owner may still read it.
 SELECT EXISTS (SELECT FROM pg_catalog.pg_class c CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) a
                WHERE c.oid = pg_catalog.to_regclass(%s) AND a.grantee <> c.relowner)
 
@@ -114,7 +114,7 @@ INSERT INTO cerebro.grant_state (model, version, mst_key, part, chunk)
 SELECT %s::text, %s::integer, %s::integer, t.part, t.chunk FROM ({rows}) t ON CONFLICT DO NOTHING
 
 -- name: shut
--- Nobody may any more.
+-- No role may read it any more.
 UPDATE cerebro.grant_log g SET gate = NULL WHERE g.owner = current_user AND g.model = %s::text
 
 -- name: remove

@@ -1,11 +1,11 @@
 -- name: present
--- Training rows, and those that have a file.
+-- The number of training rows, and of those with a file.
 SELECT pg_catalog.count(*) AS rows, pg_catalog.count(*) FILTER (WHERE {size} > 0) AS present FROM {source} t WHERE {side}
 
 -- name: files
--- Of a sample of files: how many are PNG or JPEG with the same size and number of channels, as far as one is declared within
--- {most} bytes, and how long they are. A PNG declares it at its beginning. A JPEG consists of segments, of which each but the
--- first begins with FF, what it is, and its length; those from C0 to CF, but for three, declare it.
+-- The number of files of a sample that are PNG or JPEG with the same size and number of channels, as far as these are declared within
+-- {most} bytes, and their length. A PNG declares them at its beginning. A JPEG consists of segments; each but the first begins with
+-- FF, its kind and its length. Segments from C0 to CF, except three, declare the size.
 WITH RECURSIVE few AS MATERIALIZED (
     SELECT pg_catalog.row_number() OVER () AS n, pg_catalog.substr(f.file, 1, {most}) AS head, pg_catalog.octet_length(f.file) AS bytes
     FROM (SELECT {file} AS file FROM {source} t WHERE {side} OFFSET 0) f WHERE pg_catalog.octet_length(f.file) > 0

@@ -3,7 +3,7 @@ CREATE TABLE {table} (
     model_id integer PRIMARY KEY, model_arch json, model_weights bytea, name text, description text, __internal_madlib_id__ text)
 
 -- name: lock
--- Two loads at once would otherwise take the same model_id.
+-- Two concurrent loads would otherwise take the same model_id.
 LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE
 
 -- name: add

@@ -1,5 +1,5 @@
 -- name: models
--- Weights that were trained are not compressed: they hardly can be, and the attempt can take longer than all else of a row.
+-- Trained weights are not compressed: they hardly can be, and the attempt can take longer than all other work for a row.
 CREATE TABLE {output} (mst_key integer, model_weights bytea, model_arch json, __dist_key__ integer)
 {distributed_by_mst_key};
 ALTER TABLE {output} ALTER COLUMN model_weights SET STORAGE EXTERNAL
@@ -45,7 +45,7 @@ INSERT INTO {output} VALUES (
     %s::bigint, %s::text)
 
 -- name: run
--- Of a run that is not completed the epochs are those that every configuration with a state has completed.
+-- The epochs of an incomplete run are those that every configuration with a state has completed.
 SELECT r.run_id, r.name, r.status, r.spec::text AS spec, r.started_at::text AS started_at, r.ended_at::text AS ended_at,
        CASE WHEN r.status = 'completed' THEN r.epochs
             ELSE (SELECT min(c.epochs) FROM cerebro.config c WHERE c.run_id = r.run_id AND c.status <> 'failed' AND c.epochs > 0)
@@ -54,15 +54,15 @@ SELECT r.run_id, r.name, r.status, r.spec::text AS spec, r.started_at::text AS s
 FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
 
 -- name: types
--- Types by their names as the log has them, as they must stand in a statement. The texts are compared, not parsed.
+-- Types by their names in the log, as they are written in a statement. The texts are compared, not parsed.
 SELECT pg_catalog.format_type(t.oid, -1) AS type
 FROM pg_catalog.unnest(%s::text[]) WITH ORDINALITY AS l (name, n)
      JOIN pg_catalog.pg_type t ON pg_catalog.format_type(t.oid, NULL) = pg_catalog.regexp_replace(l.name, '[(][0-9, ]+[)]', '')
 ORDER BY l.n
 
 -- name: configs
--- The state of each configuration that has one: the newest, or the one that is kept as the best. A failed one counts as
--- having none, and so does one whose state was dropped. Of averaging, replicas are none.
+-- The state of each configuration that has one: the newest, or the retained best. A failed configuration has none, nor one whose state
+-- was dropped. Replicas of averaging are left out.
 SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, c.backend, c.best_epoch, c.released, v.state_table, v.segment_id, v.base_table,
        cerebro.is_state(c.run_id, v.state_table) AND cerebro.is_state(c.run_id, v.base_table) IS NOT FALSE AS kept
 FROM cerebro.config_log c
@@ -81,7 +81,7 @@ WHERE c.run_id = %s::bigint{configs} ORDER BY c.mst_key
 SELECT c.architecture::text FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
 -- name: metrics
--- Without metrics a row of NULLs: no row says that the run cannot be seen.
+-- A row of NULLs if there are no metrics: no row means that the run cannot be seen.
 SELECT m.epoch, m.dataset, m.name, m.value, extract(epoch FROM m.time - r.started_at)::double precision AS elapsed
 FROM cerebro.run_log r LEFT JOIN cerebro.metric m ON m.run_id = r.run_id AND m.mst_key = %s::integer
 WHERE r.run_id = %s::bigint ORDER BY m.epoch

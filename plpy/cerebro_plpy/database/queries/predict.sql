@@ -1,5 +1,5 @@
 -- name: deployed
--- The current user's own model of that name with its version that predicts; NULLs where none does.
+-- The current user's own model of this name with its deployed version; NULLs if none is deployed.
 SELECT m.owner::text AS owner, m.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type,
        v.recipe::text AS recipe, v.classes, v.margin, v.architecture::text AS architecture, v.compile_params, v.backend, v.metric, coalesce(v.seed, 0) AS seed, v.group_by, v.reading::text AS reading
 FROM cerebro.model_log m LEFT JOIN cerebro.version_log v
@@ -10,13 +10,13 @@ WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
 SELECT m.model FROM cerebro.model_log m WHERE m.owner = current_user AND NOT m.dropped ORDER BY m.model LIMIT 1000
 
 -- name: state
--- Whether a table of weights is there, and a plain table of the model's owner.
+-- True if a table of weights exists, and is a plain table of the model's owner.
 SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_roles r ON r.oid = c.relowner
                WHERE c.oid = pg_catalog.to_regclass(%s) AND c.relkind = 'r' AND r.rolname = %s::text) AS genuine
 
 -- name: types
--- The base types of the columns of a table, as far as they are PostgreSQL's own: others run code of their owners. Of no
--- certain length, which a value has already.
+-- The base types of the columns of a table that are PostgreSQL's own: other types run code of their owners. Their length is left out,
+-- because a value has it already.
 SELECT a.attname::text AS name, pg_catalog.format_type(b.oid, -1) AS type
 FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (
     WITH RECURSIVE d AS (
@@ -28,7 +28,7 @@ FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (
 WHERE a.attrelid = pg_catalog.to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
 
 -- name: base
--- The type that a type stands for, by its name; NULL where there is no such type.
+-- The base type of a type, by its name; NULL if the type does not exist.
 WITH RECURSIVE d AS (
     SELECT t.typname, t.typtype, t.typbasetype FROM pg_catalog.pg_type t WHERE t.oid = pg_catalog.to_regtype(%s)
     UNION ALL
@@ -37,12 +37,12 @@ WITH RECURSIVE d AS (
 SELECT d.typname::text FROM d WHERE d.typtype <> 'd'
 
 -- name: key
--- The column that names a row alone: that of a primary key of one column.
+-- The column of a single-column primary key.
 SELECT a.attname::text FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 WHERE i.indrelid = %s::oid AND i.indisprimary AND i.indnkeyatts = 1
 
 -- name: has_one_text
--- Whether a value of a column has the same text under all settings.
+-- True if the text of a column's values is the same under all settings.
 WITH RECURSIVE d AS (
     SELECT t.typname, t.typtype, t.typcategory, t.typbasetype FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
     WHERE a.attrelid = %s::oid AND a.attname = %s::text::name
@@ -53,18 +53,18 @@ SELECT d.typtype = 'e' OR d.typcategory = 'S' OR d.typname::text = ANY (ARRAY['i
 FROM d WHERE d.typtype <> 'd'
 
 -- name: transaction
--- When the caller's transaction began.
+-- The beginning of the caller's transaction.
 SELECT pg_catalog.now()::text AS began
 
 -- name: rows
 SELECT {id} AS id{inputs} FROM {table} t
 
 -- name: in_groups
--- The rows of a table group by group; what is sorted are the columns that are read of it.
+-- The rows of a table by group; only the columns that are read are sorted.
 (SELECT t.* FROM {table} t ORDER BY {group} OFFSET 0)
 
 -- name: record
--- The columns of a row that came as an object of JSON, and the mark of the model by now.
+-- The columns of a row that is an object of JSON, and the current mark of the model.
 SELECT {inputs}, ARRAY(SELECT pg_catalog.jsonb_object_keys(r.record)) AS keys, ({mark}) AS mark
 FROM (SELECT %s::jsonb AS record OFFSET 0) r CROSS JOIN LATERAL pg_catalog.jsonb_to_record(r.record) AS t ({columns})
 
@@ -78,7 +78,7 @@ SELECT (%s::jsonb -> %s::text)::text
 SELECT pg_catalog.jsonb_typeof(%s::jsonb)
 
 -- name: told
--- The one row of a block, as an object.
+-- The only row of a block, as an object.
 SELECT pg_catalog.jsonb_build_object(
     'prediction', r.prediction, 'probability', r.probability, 'probabilities', r.probabilities::jsonb,
     'lower', r.number - r.margin, 'upper', r.number + r.margin)::text AS told

@@ -1,22 +1,22 @@
 -- name: version
--- A version of a model of the current user's.
+-- A version of a model of the current user.
 SELECT v.owner::text AS owner, v.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type,
        v.recipe::text AS recipe, v.classes, v.margin, v.architecture::text AS architecture, v.compile_params, v.backend, v.metric, coalesce(v.seed, 0) AS seed, v.group_by, v.reading::text AS reading,
        v.software::text AS software, v.fingerprint, v.template, v.params::text AS params
 FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = %s::text AND v.version = %s::integer
 
 -- name: configs
--- The configurations that a version is of, as the log of its run has them.
+-- The configurations of a version, as the log of its run contains them.
 SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params, c.architecture::text AS architecture, c.backend, c.status, c.best_epoch,
        true AS trained, c.template, c.params::text AS params, c.warm_started_from, c.group_value
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
 WHERE r.owner = current_user AND c.run_id = %s::bigint AND c.mst_key = ANY (%s::integer[]) AND c.backend IS NOT NULL ORDER BY c.mst_key
 
 -- name: software
--- What trains a run.
+-- The software that trains a run.
 SELECT r.software::text FROM cerebro.run_log r WHERE r.run_id = %s::bigint
 
 -- name: differing
--- How many chunks of two states are not the same; {one} and {other} give their rows.
+-- The number of chunks that differ between two states; {one} and {other} return their rows.
 SELECT count(*) FILTER (WHERE a.chunk IS DISTINCT FROM b.chunk) AS differing, count(*) AS chunks
 FROM ({one}) a (part, chunk) FULL JOIN ({other}) b (part, chunk) ON a.part = b.part

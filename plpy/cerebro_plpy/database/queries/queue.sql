@@ -11,13 +11,13 @@ SELECT cerebro.add_to_queue(%s::bigint, %s::text, %s::integer, %s::integer)
 SELECT cerebro.leave_queue(%s::bigint, %s::text)
 
 -- name: entries
--- All that have places or wait for some, in the order of their arrival.
+-- All runs that have places or wait for places, in the order of their arrival.
 SELECT q.run_id, q.status, q.position, q.places, q.fewest, q.most, q.configs, q.steady, q.role, q.role_used, q.role_trainers, q.role_configs, q.rests,
        q.owner = current_user AS own
 FROM cerebro.queue q ORDER BY q.arrived_at, q.run_id
 
 -- name: quotas
--- Of the role that asks, and of all together.
+-- The quota of the current role, and that of all roles together.
 SELECT q.role::text AS role, q.trainers, q.configs, q.runs_waiting, q.cpu_a_day::text AS cpu_a_day
 FROM cerebro.quota q WHERE q.role IS NULL OR q.role = current_user
 

@@ -6,8 +6,8 @@ WHERE a.attrelid = %s::oid AND a.attnum > 0 AND NOT a.attisdropped AND NOT pg_ca
 ORDER BY a.attnum
 
 -- name: kind
--- The kind of a relation, and whether a reading of it evaluates code of users or fetches rows from elsewhere: that of a view, a foreign
--- table or a child that is one, row security that is active for the current user, or generated columns that are not stored.
+-- The kind of a relation, and whether reading it runs code of users or fetches rows from another server: a view, a foreign table or a
+-- child that is one, row security that applies to the current user, or generated columns that are not stored.
 WITH RECURSIVE child (oid) AS (
     SELECT %s::oid
     UNION
@@ -20,7 +20,7 @@ SELECT p.relkind::text AS kind,
 FROM pg_catalog.pg_class p WHERE p.oid = %s::oid
 
 -- name: copy
--- The one statement that stands under the caller's path: it contains columns, and no operator or function of ours.
+-- The only statement that runs under the caller's path: it contains columns, and no operator or function of the product.
 CREATE UNLOGGED TABLE {copy} AS SELECT {columns} FROM {source} AS t
 
 -- name: copied
@@ -34,12 +34,12 @@ SELECT {literal}::pg_catalog.regclass::oid::bigint AS oid
 DROP TABLE IF EXISTS {table}
 
 -- name: fence
--- Nothing moves across the fence: conditions of a statement are not evaluated within the source.
+-- The fence keeps the conditions of a statement out of the source.
 (SELECT {columns} FROM {source} AS t OFFSET 0)
 
 -- name: kept
 (SELECT {columns} FROM {table} AS t)
 
 -- name: reset
--- What code of the source has changed in the session, and the caller's path with it.
+-- Undo the changes of the source's code to the session, and reset the caller's path.
 RESET ALL

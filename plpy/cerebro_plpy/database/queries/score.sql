@@ -1,14 +1,14 @@
 -- name: info
--- A table of MADlib's has no backend.
+-- A table of MADlib has no backend.
 SELECT t.compile_params::text, pg_catalog.to_json(t) ->> 'backend' FROM {table} t WHERE t.mst_key = %s::integer
 
 -- name: best
--- Of a search: losses of validation decide where there are any.
+-- In a search, losses of validation decide if there are any.
 SELECT t.mst_key::integer FROM {table} t WHERE t.model_size IS NOT NULL
 ORDER BY coalesce(t.validation_loss_final, t.training_loss_final), t.mst_key LIMIT 1
 
 -- name: keys
--- Of the first models of a table.
+-- The first models of a table.
 SELECT t.mst_key::integer FROM {table} t ORDER BY 1 LIMIT 2
 
 -- name: model
@@ -31,8 +31,8 @@ CREATE TABLE {output} (loss double precision, metric double precision, metrics_t
 INSERT INTO {output} VALUES (%s::double precision, %s::double precision, %s::text[], %s::text)
 
 -- name: declare
--- The table is read once, in its own order; predictions come block by block as they are fetched. At the end one block is
--- computed and the last one not even sent.
+-- The table is read once, in its own order; blocks of predictions are computed as they are fetched. At the end, one block is being
+-- computed and the last one has not been sent.
 DECLARE cerebro_predict NO SCROLL CURSOR FOR
 SELECT (p.block).ids::text, (p.block).found::text
 FROM (SELECT cerebro.predict_add(r.id, r.data) AS block FROM (SELECT {id} AS id, {data} AS data FROM {table} t OFFSET 0) r
@@ -57,9 +57,9 @@ CREATE TABLE {output} ({id} {id_type}, class_name text, class_value text, prob d
 {distributed_randomly}
 
 -- name: add_predictions
--- ids is a JSON array of the block's identifiers as texts; the first arrays have one element per output row, the next two
--- one per output of the model, and the last three one per class value. What is long comes as bytes: of a text PL/Python
--- keeps a copy until the call ends.
+-- ids is a JSON array of the block's identifiers as texts; the first arrays have one element per output row, the next two one per
+-- output of the model, and the last three one per class value. Long values are bytes: PL/Python keeps a copy of a text until the
+-- call ends.
 INSERT INTO {output}
 SELECT i.id::{id_type}, o.name, CASE WHEN o.by_place THEN p.class::text ELSE l.label END, p.value{rank}
 FROM ROWS FROM (pg_catalog.unnest(pg_catalog.convert_from(%s::bytea, 'UTF8')::integer[]),

@@ -5,7 +5,7 @@ SELECT r.owner::text AS owner FROM cerebro.run_log r WHERE r.run_id = %s::bigint
 SELECT cerebro.count_time(%s::bigint, %s::text, %s::double precision)
 
 -- name: call
--- When the statement began that works for the run, by the server's own account, in a session of a member of the run's owner.
+-- The start of the statement that works for the run, as the server reports it, in a session of a member of the run's owner.
 SELECT extract(epoch FROM min(coalesce(a.query_start, a.backend_start)))::double precision AS began,
        extract(epoch FROM pg_catalog.clock_timestamp())::double precision AS now
 FROM cerebro.orchestrator o JOIN pg_catalog.pg_stat_activity a ON a.pid = o.pid

@@ -1,5 +1,5 @@
 -- name: model
--- What a name of the caller's has already.
+-- The current content of a name of the caller.
 SELECT m.split, m.split_seed, m.bound, m.deployed, m.identity FROM cerebro.model_log m
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
 
@@ -36,7 +36,7 @@ SELECT %s::text, %s::integer, c.group_value, c.run_id, c.mst_key, c.template, c.
 FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
 -- name: groups
--- The models of groups that a version of the caller's has.
+-- The models of groups of a version of the caller.
 SELECT g.group_value, g.run_id, g.mst_key, g.margin, g.architecture::text AS architecture, g.compile_params, g.backend
 FROM cerebro.group_log g WHERE g.owner = %s::name AND g.model = %s::text AND g.version = %s::integer ORDER BY g.group_value COLLATE "C"
 
@@ -47,7 +47,7 @@ VALUES (%s::text, %s::integer, %s::bigint, %s::integer, %s::text, %s::text, %s::
         %s::jsonb, %s::text[], %s::json, %s::text, %s::text, pg_catalog.pg_total_relation_size(%s::regclass), '{}')
 
 -- name: told_of_key
--- What the information table of a model table tells of a model.
+-- The properties of a model in the information table of a model table.
 SELECT pg_catalog.to_json(t)::text AS told FROM {table} t WHERE t.mst_key = %s::integer
 
 -- name: told_of_single
@@ -58,8 +58,8 @@ UPDATE cerebro.model_log m SET previous = m.deployed, deployed = %s::integer, de
 WHERE m.owner = current_user AND m.model = %s::text
 
 -- name: choose
--- A version of a model of the caller's: by its number, by when it was made, or by what it was compared by, as far as versions
--- predict the same as the newest and are compared by the same. The version that predicted before is known by the model.
+-- A version of a model of the caller: by its number, by its time, or by its metric, among versions with the same task, target
+-- and metric as the newest. The previously deployed version is recorded with the model.
 SELECT m.deployed, m.previous, pg_catalog.array_agg(v.version ORDER BY v.version) AS versions, max(v.version) AS newest,
        (pg_catalog.array_agg(v.version ORDER BY v.value IS NULL OR v.value = 'NaN',
                                                 CASE WHEN v.metric IN ('accuracy', 'auc', 'r2') THEN -v.value ELSE v.value END, v.version DESC)
@@ -85,21 +85,21 @@ UPDATE cerebro.model_log m SET dropped = true WHERE m.owner = current_user AND m
 SELECT cerebro.remove_dropped_model(current_user, %s::text)
 
 -- name: best
--- The best configurations of a run of which there is a state, of those over all rows.
+-- The best configurations of a run that have a state, among those over all rows.
 SELECT l.mst_key, l.value FROM cerebro.leaderboard l
 WHERE l.run_id = %s::bigint AND l.status <> 'failed' AND l.epochs IS NOT NULL AND l.mst_key = ANY (%s::integer[])
   AND l.group_value IS NULL
 ORDER BY l.rank, l.mst_key LIMIT %s::integer
 
 -- name: best_of_groups
--- The same of each group: one of its configurations.
+-- The same for each group: one of its configurations.
 SELECT DISTINCT ON (l.group_value) l.group_value, l.mst_key, l.value FROM cerebro.leaderboard l
 WHERE l.run_id = %s::bigint AND l.status <> 'failed' AND l.epochs IS NOT NULL AND l.mst_key = ANY (%s::integer[])
   AND l.group_value IS NOT NULL
 ORDER BY l.group_value, l.rank, l.mst_key
 
 -- name: leaderboard
--- The configurations that were begun; of others there is nothing to tell.
+-- The configurations that were started; the others have no results.
 SELECT l.run_id, l.rank, l.mst_key, l.template, l.params::text AS params, l.epochs, l.status, l.metric, l.validation, l.training, l.seconds, l.group_value
 FROM cerebro.leaderboard l WHERE l.run_id = %s::bigint AND (l.seconds IS NOT NULL OR l.status = 'failed')
 ORDER BY l.group_value IS NOT NULL, l.group_value COLLATE "C", l.rank, l.mst_key
@@ -112,14 +112,14 @@ WHERE l.run_id = %s::bigint AND l.template IS NOT NULL AND l.status <> 'failed' 
 ORDER BY l.rank, l.mst_key LIMIT %s::integer
 
 -- name: like_model
--- The configuration of the version that predicts; of an ensemble the best of its members.
+-- The configuration of the deployed version; for an ensemble the best of its members.
 SELECT coalesce(c.template, v.template) AS template, coalesce(c.params, v.params)::text AS params, 'model ' || v.model AS origin, v.run_id
 FROM cerebro.model_log m JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
      LEFT JOIN cerebro.config_log c ON c.run_id = v.run_id AND c.mst_key = v.mst_key
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped AND v.template <> 'registered'
 
 -- name: like
--- Configurations of the caller's newest versions for a target of that name and task, and columns of these names.
+-- Configurations of the caller's newest versions for a target of this name and task, and columns of these names.
 SELECT coalesce(c.template, v.template) AS template, coalesce(c.params, v.params)::text AS params,
        'model ' || v.model || ', version ' || v.version AS origin, v.run_id
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model

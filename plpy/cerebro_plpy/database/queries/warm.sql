@@ -2,8 +2,8 @@
 SELECT bool_and(pg_catalog.has_table_privilege(%s::oid, p)) FROM pg_catalog.unnest(ARRAY['SELECT', 'INSERT', 'DELETE']) p
 
 -- name: foreign_code
--- Of these tables those of somebody else with code that would run as the caller: triggers, rules, defaults, checks but
--- the one that ties states to a summary (see states.tie), expressions of indexes, domains, and what children have.
+-- The tables among these that belong to other roles and have code that would run as the caller: triggers, rules, defaults, checks (but
+-- the one that ties states to a summary, see states.tie), expressions of indexes, domains, and code of children.
 SELECT c.oid::pg_catalog.regclass::text AS name FROM pg_catalog.pg_class c
 WHERE c.oid = ANY (%s::oid[]) AND c.relowner <> (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = current_user)
   AND (c.relkind <> 'r' OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)
@@ -18,12 +18,12 @@ WHERE c.oid = ANY (%s::oid[]) AND c.relowner <> (SELECT r.oid FROM pg_catalog.pg
        OR EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid))
 
 -- name: trained
--- The beginning of a state says how far it was trained.
+-- The beginning of a state contains how far it was trained.
 SELECT i.mst_key, i.compile_params, m.model_arch::text, pg_catalog.substring(s.chunk, 1, 1024)
 FROM {info} i JOIN {model} m USING (mst_key) JOIN {state} s ON s.mst_key = i.mst_key AND s.part = 1
 
 -- name: trained_single
--- Of the output of a call that trained a single model.
+-- The output of a call that trained a single model.
 SELECT s.mst_key, u.compile_params, m.model_arch::text, pg_catalog.substring(s.chunk, 1, 1024)
 FROM {summary} u CROSS JOIN {model} m CROSS JOIN {state} s WHERE s.part = 1
 
