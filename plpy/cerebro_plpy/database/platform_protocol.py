@@ -130,7 +130,7 @@ class Packers(Protocol):
         """Pack all rows into the table.
 
         Args:
-            parts: parts of the statement, see `packing.fill_buffers.insertion`.
+            parts: parts of the statement, see `packing.fill_buffers.build_insert`.
         """
 
 

@@ -1,1 +1,1 @@
-"""Packed tables: how they are made, and how they are read."""
+"""Packed tables, made by preprocessors and read by fit."""

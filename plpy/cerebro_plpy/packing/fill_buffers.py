@@ -78,13 +78,13 @@ def _check_shapes(db: Database, plan: PackingPlan, shapes: Sequence[str]) -> Non
     for column, name in zip(plan.columns, shapes):
         rows = db.rows(sql("pack.shapes", output=plan.output.quoted, shape=name))
         if len(rows) > 1:
-            shown = [
+            shape_texts = [
                 f"{'x'.join(map(str, row['shape']))} ({row['rows']} rows)" for row in rows[:10]
             ]
             raise InvalidParameter(
                 f"column {column.name!r} of table '{plan.source.spelling}' has values of "
                 f"{len(rows)} shapes; expected one.",
-                detail=f"There are {', '.join(shown)}{', …' if len(rows) > 10 else ''}.",
+                detail=f"There are {', '.join(shape_texts)}{', …' if len(rows) > 10 else ''}.",
                 hint="All values of a column must have the same dimensions: leave the others out, "
                 "or change them.",
             )

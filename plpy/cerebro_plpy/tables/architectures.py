@@ -89,9 +89,9 @@ def delete(catalog: Catalog, table: str | None, model_id: int | None) -> None:
     relation = find_table(catalog, table)
     db = catalog.db
     if not db.rows(sql("model.delete", table=relation.quoted), model_id):
-        shown = "NULL" if model_id is None else model_id
+        id_text = "NULL" if model_id is None else model_id
         raise UndefinedObject(
-            f"{TITLE}: Model id {shown} not found",
+            f"{TITLE}: Model id {id_text} not found",
             hint=f"SELECT model_id, name FROM {relation.quoted};",
         )
     db.info(f"{TITLE}: Model id {model_id} has been deleted from {table}.")

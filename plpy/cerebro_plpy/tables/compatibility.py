@@ -95,12 +95,12 @@ def name_metrics(
 def _name_metrics(
     configs: Iterable[Config], summaries: Mapping[int, Architecture], source: PackedTable
 ) -> tuple[Config, ...]:
-    named = []
+    named_configs = []
     for config in configs:
         outputs = summaries[config.model_id].output_names
         metrics = output_losses.name_metrics(config.compile.metrics, outputs, source.dependent)
-        named.append(replace(config, metrics=metrics))
-    return tuple(named)
+        named_configs.append(replace(config, metrics=metrics))
+    return tuple(named_configs)
 
 
 def get_input_columns(packed: PackedTable) -> InputColumns:

@@ -1,4 +1,4 @@
-"""What is tried on a table: by a seed, different, within the space that the caller gave."""
+"""Proposals for a table: reproducible by a seed, different, and within the caller's space."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ SPACES = st.fixed_dictionaries(
 )
 
 
-def holds(wanted: Any, value: Any) -> bool:
-    """Whether a space has that value for a field."""
-    if not isinstance(wanted, list):
-        return bool(value == wanted)
-    if isinstance(wanted[-1], str) and not isinstance(wanted[0], str):
-        return bool(wanted[0] <= value <= wanted[1])
-    return value in wanted
+def is_allowed(definition: Any, value: Any) -> bool:
+    """Return whether a caller's definition of a field allows a value."""
+    if not isinstance(definition, list):
+        return bool(value == definition)
+    if isinstance(definition[-1], str) and not isinstance(definition[0], str):
+        return bool(definition[0] <= value <= definition[1])
+    return value in definition
 
 
 @given(st.sampled_from(HEADS), st.integers(1, 10**6), SPACES, st.integers(0, 10**6))
@@ -52,35 +52,37 @@ def test_proposals_are_different_and_of_the_space(
     head: Head, rows: int, space: dict[str, Any], seed: int
 ) -> None:
     check_space("train", TEMPLATES, space)
-    made = list(islice(propose_configs(TEMPLATES, SearchGoal(head, rows, space), seed), 12))
-    assert made == list(islice(propose_configs(TEMPLATES, SearchGoal(head, rows, space), seed), 12))
-    different = [(template.name, params) for template, params, _ in made]
-    assert all(one not in different[:place] for place, one in enumerate(different))
-    for template, params, _ in made:
-        assert all(holds(space[name], value) for name, value in params.items() if name in space)
+    goal = SearchGoal(head, rows, space)
+    proposals = list(islice(propose_configs(TEMPLATES, goal, seed), 12))
+    assert proposals == list(islice(propose_configs(TEMPLATES, goal, seed), 12))
+    configs = [(template.name, params) for template, params, _ in proposals]
+    assert all(config not in configs[:number] for number, config in enumerate(configs))
+    for template, params, _ in proposals:
+        assert all(
+            is_allowed(space[name], value) for name, value in params.items() if name in space
+        )
         parse_compile_params(template.compile_params(head, params))
-    everyone = len(TEMPLATES)
-    assert {template.name for template, _, _ in made[:everyone]} == {
+    first_round = proposals[: len(TEMPLATES)]
+    assert {template.name for template, _, _ in first_round} == {
         template.name for template in TEMPLATES
     }
 
 
 @pytest.mark.parametrize("rows", [MANY_ROWS - 1, MANY_ROWS])
 def test_a_template_begins_with_all_its_starts(rows: int) -> None:
-    """Of few rows the usual values come before them, of many after them."""
-    tried = propose_configs(
-        select_suitable(DEFAULT_TEMPLATES, Table(1)), SearchGoal(HEADS[0], rows, {"width": 64}), 1
-    )
-    made = list(islice(tried, 6))
-    assert [template.name for template, _, _ in made] == ["realmlp", "realmlp_simple", "linear"] + [
-        "realmlp"
-    ] * 3
-    usual, found = (
-        REALMLP.params(HEADS[0], rows, {}),
-        [params for template, params, _ in made if template is REALMLP],
-    )
+    """With few rows the defaults come before the starts, with many rows after them."""
+    templates = select_suitable(DEFAULT_TEMPLATES, Table(1))
+    goal = SearchGoal(HEADS[0], rows, {"width": 64})
+    proposals = list(islice(propose_configs(templates, goal, 1), 6))
+    assert [template.name for template, _, _ in proposals] == [
+        "realmlp",
+        "realmlp_simple",
+        "linear",
+    ] + ["realmlp"] * 3
+    defaults = REALMLP.params(HEADS[0], rows, {})
+    realmlp_params = [params for template, params, _ in proposals if template is REALMLP]
     starts = (*REALMLP.starts, {}) if rows >= MANY_ROWS else ({}, *REALMLP.starts)
-    assert found == [{**usual, **start, "width": 64} for start in starts]
+    assert realmlp_params == [{**defaults, **start, "width": 64} for start in starts]
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -89,9 +91,8 @@ def test_the_first_of_each_template_has_its_defaults(head: Head) -> None:
     assert [params for _, params, _ in first] == [
         template.params(head, 500, {}) for template in TEMPLATES
     ]
-    (fixed,) = islice(
-        propose_configs([REALMLP], SearchGoal(head, 500, {"lr": 0.5, "depth": [4, 5]}), 1), 1
-    )
+    goal = SearchGoal(head, 500, {"lr": 0.5, "depth": [4, 5]})
+    (fixed,) = islice(propose_configs([REALMLP], goal, 1), 1)
     assert fixed.params["lr"] == 0.5 and fixed.params["depth"] in (4, 5)
     assert {**fixed.params, "lr": 0, "depth": 0} == {
         **REALMLP.params(head, 500, {}),
@@ -101,68 +102,67 @@ def test_the_first_of_each_template_has_its_defaults(head: Head) -> None:
 
 
 @pytest.mark.parametrize("head", [HEADS[1], Classes(2, calibrated=True)])
-def test_labels_are_smoothed_only_where_it_is_asked_or_does_no_harm(head: Head) -> None:
+def test_labels_are_smoothed_only_on_request_or_if_it_does_no_harm(head: Head) -> None:
     for space, shares in (({}, {0.0}), ({"label_smoothing": [0.2, 0.3]}, {0.2, 0.3})):
-        found = {
+        values = {
             p["label_smoothing"]
             for _, p, _ in islice(propose_configs([REALMLP], SearchGoal(head, 500, space), 1), 30)
         }
-        assert found == shares
-    usual = islice(propose_configs([REALMLP], SearchGoal(HEADS[0], 500, {}), 1), 30)
-    assert {p["label_smoothing"] for _, p, _ in usual} == {0.0, 0.1}
+        assert values == shares
+    default_proposals = islice(propose_configs([REALMLP], SearchGoal(HEADS[0], 500, {}), 1), 30)
+    assert {p["label_smoothing"] for _, p, _ in default_proposals} == {0.0, 0.1}
 
 
 @pytest.mark.parametrize(
-    ("metric", "harmed"), [("log_loss", True), ("auc", True), ("accuracy", False), (None, False)]
+    ("metric", "is_worsened"),
+    [("log_loss", True), ("auc", True), ("accuracy", False), (None, False)],
 )
-def test_labels_are_not_smoothed_for_a_metric_to_which_that_does_harm(
-    metric: str | None, harmed: bool
+def test_labels_are_not_smoothed_for_a_metric_that_this_worsens(
+    metric: str | None, is_worsened: bool
 ) -> None:
-    tried = islice(propose_configs([REALMLP], make_search_goal(HEADS[0], metric, 500, {}), 1), 30)
-    assert {p["label_smoothing"] for _, p, _ in tried} == ({0.0} if harmed else {0.0, 0.1})
+    proposals = islice(
+        propose_configs([REALMLP], make_search_goal(HEADS[0], metric, 500, {}), 1), 30
+    )
+    assert {p["label_smoothing"] for _, p, _ in proposals} == ({0.0} if is_worsened else {0.0, 0.1})
     assert make_search_goal(HEADS[1], metric, 500, {}) == SearchGoal(HEADS[1], 500, {}), (
         "there are no labels"
     )
 
 
-def test_they_end_where_the_space_does() -> None:
+def test_proposals_end_with_the_space() -> None:
     space = {"lr": [0.1, 0.2], "batch_size": [32, 64], "weight_decay": 0}
-    made = list(propose_configs([LINEAR], SearchGoal(HEADS[0], 100, space), 3))
-    assert len(made) == 4 and {params["weight_decay"] for _, params, _ in made} == {0}
+    proposals = list(propose_configs([LINEAR], SearchGoal(HEADS[0], 100, space), 3))
+    assert len(proposals) == 4 and {params["weight_decay"] for _, params, _ in proposals} == {0}
 
 
-def test_what_did_well_before_is_tried_early_and_once() -> None:
-    """What is named comes first, what is known of like tables after the usual values; as far as the
-    space has it.
-    """
+def test_prior_configurations_are_tried_early_and_once() -> None:
+    """Those that the caller names come first, those of similar tables after the defaults."""
     named = PriorConfig(
         "linear", {"lr": 0.5, "batch_size": 32, "weight_decay": 0.25, "gone": 1}, "run 3", 3
     )
-    usual = PriorConfig("linear", LINEAR.params(HEADS[0], 100, {}), "model a", 4)
-    like = PriorConfig("realmlp", {"depth": 3, "lr": 0.125}, "model b", 5)
+    default = PriorConfig("linear", LINEAR.params(HEADS[0], 100, {}), "model a", 4)
+    similar = PriorConfig("realmlp", {"depth": 3, "lr": 0.125}, "model b", 5)
     wrong = PriorConfig("realmlp", {"depth": "deep"}, "model c", 5)
     other = PriorConfig("transformer", {"depth": 3}, "model of a template that is not tried", 4)
-    known = PriorConfigs((named, named), (usual, other, like, wrong, named))
-    assert known.runs == [3, 4, 5]
-    made = list(
-        islice(
-            propose_configs(
-                [LINEAR, REALMLP], SearchGoal(HEADS[0], 100, {"batch_size": 64}), 3, known
-            ),
-            8,
-        )
-    )
+    prior_configs = PriorConfigs((named, named), (default, other, similar, wrong, named))
+    assert prior_configs.runs == [3, 4, 5]
+    goal = SearchGoal(HEADS[0], 100, {"batch_size": 64})
+    proposals = list(islice(propose_configs([LINEAR, REALMLP], goal, 3, prior_configs), 8))
     starts = ["good to begin with"] * len(REALMLP.starts)
     reasons = ["run 3", "usual values", "usual values", *starts, "model b", "drawn at random"]
-    assert [reason for _, _, reason in made] == reasons
-    assert made[0].params == {
+    assert [reason for _, _, reason in proposals] == reasons
+    assert proposals[0].params == {
         "lr": 0.5,
         "batch_size": 64,
         "class_weight": "none",
         "weight_decay": 0.25,
     }
-    assert made[6].params == {**REALMLP.params(HEADS[0], 100, {}), "lr": 0.125, "batch_size": 64}
-    assert [each.template.name for each in made[1:3]] == ["linear", "realmlp"]
+    assert proposals[6].params == {
+        **REALMLP.params(HEADS[0], 100, {}),
+        "lr": 0.125,
+        "batch_size": 64,
+    }
+    assert [proposal.template.name for proposal in proposals[1:3]] == ["linear", "realmlp"]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_what_did_well_before_is_tried_early_and_once() -> None:
         {"depth": [1, 99]},
     ],
 )
-def test_a_space_that_cannot_be_is_refused(space: dict[str, object]) -> None:
+def test_an_invalid_space_is_refused(space: dict[str, object]) -> None:
     with pytest.raises(InvalidParameter) as error:
         check_space("train", TEMPLATES, space)
     assert error.value.hint
@@ -189,23 +189,25 @@ def test_more_rows_are_worth_more_configurations(one: int, other: int) -> None:
 
 @given(seed=st.integers(0, 9), number=st.integers(0, 30))
 def test_a_point_is_the_configuration_that_it_came_from(seed: int, number: int) -> None:
-    """As far as it lies in the space; what is not searched is as usual."""
+    """This holds for points in the space; fields that are not searched have their defaults."""
     templates = (REALMLP, SIMPLE, LINEAR)
-    wanted = SearchGoal(Classes(3), 500, {"width": [16, 32], "batch_size": 32})
-    space = TemplateSpace(templates, wanted, Table(2))
-    found = next(islice(propose_configs(templates, space.goal, seed), number, None))
-    point = space.find_point({"template": found.template.name, "params": found.params})
-    names = {str(each["name"]) for each in space.describe()[templates.index(found.template)]}
+    goal = SearchGoal(Classes(3), 500, {"width": [16, 32], "batch_size": 32})
+    space = TemplateSpace(templates, goal, Table(2))
+    proposal = next(islice(propose_configs(templates, space.goal, seed), number, None))
+    point = space.find_point({"template": proposal.template.name, "params": proposal.params})
+    names = {
+        str(dimension["name"]) for dimension in space.describe()[templates.index(proposal.template)]
+    }
     if point is None:
-        assert found.reason != "drawn at random"
+        assert proposal.reason != "drawn at random"
     else:
         assert point["values"].keys() == names
         row = space.make_row(point)
-        again = found.template.params(space.goal.head, 500, row["params"])
+        again = proposal.template.params(space.goal.head, 500, row["params"])
         searched = {name.split("/")[1] for name in names}
-        assert row["template"] == found.template.name
+        assert row["template"] == proposal.template.name
         for field in searched:
-            value = found.params[field]
+            value = proposal.params[field]
             assert again[field] == (
                 pytest.approx(value, rel=1e-3) if isinstance(value, float) else value
             )

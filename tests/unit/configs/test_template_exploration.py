@@ -1,11 +1,9 @@
-"""What population based training makes of the fields of a clone, so that it can go on from the
-state of another one.
-"""
+"""Mutations of a clone's fields in population based training, which keep its parent's state."""
 
 from __future__ import annotations
 
 import json
-from itertools import cycle
+from itertools import cycle, islice
 from random import Random
 from typing import Any
 
@@ -34,12 +32,13 @@ from cerebro_plpy.configs.templates.layers.model_io import (
 from cerebro_plpy.configs.templates.registry import TEMPLATES
 from cerebro_plpy.configs.templates.template import Params, Rates, Template
 
-ROWS, RATES = 500, Rates(30, 30)
+ROWS = 500
+RATES = Rates(30, 30)
 TABLE = Table(
     3, 2, (4, 12), (Wide(TEXT, (6,), 31), Wide("series", (11, 2)), Wide("image", (9, 5, 1)))
 )
 HEADS: tuple[Head, ...] = (Classes(3), Floats((Measure(10.0, 2.0, 5.0, 20.0),)))
-STAY = {
+FIXED_FIELDS = {
     "batch_size",
     "width",
     "depth",
@@ -50,26 +49,22 @@ STAY = {
     "label_smoothing",
     "activation",
 }
-"""Fields that change the steps of an epoch, weights, how these begin, or what is made of them."""
+"""Fields that change the steps of an epoch, or weights, their initialization or their use."""
 
 
-def drawn(
+def propose_params(
     template: Template, head: Head, seed: int, space: dict[str, object]
 ) -> tuple[SearchGoal, list[Params]]:
-    """Configurations that a search may try."""
-    searched, found = SearchGoal(head, ROWS, space), list[Params]()
-    for proposal in propose_configs([template], searched, seed):
-        found.append(proposal.params)
-        if len(found) == 2:
-            break
-    return searched, found
+    """Return two configurations of a search."""
+    goal = SearchGoal(head, ROWS, space)
+    proposals = islice(propose_configs([template], goal, seed), 2)
+    return goal, [proposal.params for proposal in proposals]
 
 
-def rates(template: Template, head: Head, params: Params) -> dict[str, Any]:
-    """How its learning rate rises and falls, but for how high."""
-    rate = parse_compile_params(
-        template.compile_params(head, params, (), RATES), None
-    ).optimizer.config["learning_rate"]
+def find_schedule(template: Template, head: Head, params: Params) -> dict[str, Any]:
+    """Return the schedule of the learning rate without its peak."""
+    compile_text = template.compile_params(head, params, (), RATES)
+    rate = parse_compile_params(compile_text, None).optimizer.config["learning_rate"]
     assert isinstance(rate, dict)
     return {name: value for name, value in rate["config"].items() if name != "warmup_target"}
 
@@ -80,16 +75,19 @@ def test_a_clone_has_the_network_and_the_steps_of_its_parent(
     template: Template, head: Head, seed: int, batches: bool
 ) -> None:
     space: dict[str, object] = {"batch_size": [8, 16, 32]} if batches else {}
-    searched, found = drawn(template, head, seed, space)
-    kin, draws = CloneMutation(template, TABLE, head), find_distributions(template, searched)
-    for params in found:
-        moved = kin.mutate(params, draws, Random(seed))
-        texts = [json.loads(template.architecture(TABLE, head, each)) for each in (params, moved)]
+    goal, configs = propose_params(template, head, seed, space)
+    mutation = CloneMutation(template, TABLE, head)
+    distributions = find_distributions(template, goal)
+    for params in configs:
+        mutated = mutation.mutate(params, distributions, Random(seed))
+        texts = [
+            json.loads(template.architecture(TABLE, head, values)) for values in (params, mutated)
+        ]
         assert have_same_predictions(*texts) and have_same_sizes(*texts)
-        assert rates(template, head, params) == rates(template, head, moved)
-        assert not {name for name in moved if moved[name] != params[name]} & STAY
-        assert template.params(head, ROWS, moved) == moved
-        assert kin.mutate(params, draws, Random(seed)) == moved
+        assert find_schedule(template, head, params) == find_schedule(template, head, mutated)
+        assert not {name for name in mutated if mutated[name] != params[name]} & FIXED_FIELDS
+        assert template.params(head, ROWS, mutated) == mutated
+        assert mutation.mutate(params, distributions, Random(seed)) == mutated
 
 
 @pytest.mark.parametrize(
@@ -97,24 +95,24 @@ def test_a_clone_has_the_network_and_the_steps_of_its_parent(
     [*zip(TEMPLATES, cycle(HEADS), strict=False)],
     ids=[template.name for template in TEMPLATES],
 )
-def test_the_learning_rate_of_each_template_moves_and_what_makes_other_weights_stays(
+def test_the_learning_rate_can_change_and_fields_of_the_weights_cannot(
     template: Template, head: Head
 ) -> None:
-    searched, (params, *_) = drawn(template, head, 1, {})
-    found = CloneMutation(template, TABLE, head).find_mutable_fields(
-        params, find_distributions(template, searched)
-    )
-    assert "lr" in found and not STAY.intersection(found)
+    goal, (params, *_) = propose_params(template, head, 1, {})
+    mutation = CloneMutation(template, TABLE, head)
+    mutable = mutation.find_mutable_fields(params, find_distributions(template, goal))
+    assert "lr" in mutable
+    assert not FIXED_FIELDS.intersection(mutable)
     fixed = SearchGoal(
         head, ROWS, {"lr": 0.01, "weight_decay": 0.0, "dropout": 0.0, "width": [8, 16]}
     )
-    left = CloneMutation(template, TABLE, head).find_mutable_fields(
+    mutable = mutation.find_mutable_fields(
         {**params, "lr": 0.01}, find_distributions(template, fixed)
     )
-    assert not {"lr", "weight_decay", "width"}.intersection(left)
+    assert not {"lr", "weight_decay", "width"}.intersection(mutable)
 
 
-def test_layers_that_drop_nothing_have_no_state_of_their_own() -> None:
+def test_dropout_layers_without_dropout_have_no_state() -> None:
     one, other, none = (
         {"class_name": "Dropout", "config": {"rate": rate}} for rate in (0.1, 0.2, 0.0)
     )

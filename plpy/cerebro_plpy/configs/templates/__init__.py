@@ -1,3 +1,1 @@
-"""Named families of architectures with fields that can be searched; pure functions to Keras
-JSON.
-"""
+"""Named families of architectures with fields that can be searched, written as Keras JSON."""

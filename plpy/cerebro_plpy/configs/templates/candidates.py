@@ -155,13 +155,13 @@ def propose_configs(
         _propose_forever(template, goal, Random(f"{seed}/{template.name}"))
         for template in templates
     ]
-    seen = {config_key(*config) for config in existing}
+    known_keys = {config_key(*config) for config in existing}
 
     def select_new(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
         for proposal in proposals:
             key = config_key(proposal.template.name, proposal.params)
-            if key not in seen:
-                seen.add(key)
+            if key not in known_keys:
+                known_keys.add(key)
                 yield proposal
 
     yield from select_new(_propose_prior(templates, goal, seed, prior_configs.first))
@@ -171,13 +171,13 @@ def propose_configs(
         yield from select_new(islice(iterator, len(template.starts)))
     yield from select_new(_propose_prior(templates, goal, seed, prior_configs.later))
     while iterators and not learning:
-        # A template's random configurations are drawn before any of this round is yielded.
-        drawn = [
+        # All templates draw their configurations before the first one of a round is yielded.
+        drawn_proposals = [
             (iterator, next(select_new(islice(iterator, MAX_FRUITLESS_DRAWS)), None))
             for iterator in iterators
         ]
-        iterators = [iterator for iterator, proposal in drawn if proposal]
-        yield from (proposal for _, proposal in drawn if proposal)
+        iterators = [iterator for iterator, proposal in drawn_proposals if proposal]
+        yield from (proposal for _, proposal in drawn_proposals if proposal)
 
 
 def config_key(template: str, params: Params) -> tuple[object, ...]:

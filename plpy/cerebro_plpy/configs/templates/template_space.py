@@ -54,7 +54,7 @@ class TemplateSpace:
     def perturb(self, config: Config, random: Random) -> Mapping[str, Any]:
         """See `PointSpace`."""
         assert config.params is not None
-        template = next(each for each in self.templates if each.name == config.template)
+        template = next(t for t in self.templates if t.name == config.template)
         mutation = CloneMutation(template, self.table, self.goal.head)
         params = mutation.mutate(config.params, self._searched_fields(template), random)
         return {"template": template.name, "params": params}

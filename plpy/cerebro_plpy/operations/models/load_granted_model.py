@@ -31,7 +31,7 @@ CHUNKS = 512
 
 
 def fill(db: Database, gd: dict[str, Any]) -> None:
-    """Fill the trainer with the version that `granted_versions.ask` has asked for."""
+    """Fill the trainer with the version that `granted_versions.fill_trainer` requests."""
     wish = granted_versions.take_request(gd)
     if wish is None:
         raise InsufficientPrivilege(

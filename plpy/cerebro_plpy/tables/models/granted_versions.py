@@ -95,10 +95,10 @@ def find(db: Database, module: str, name: ModelName) -> UsableVersion:
         ObjectNotReady, DataCorrupted: see `model_versions.get_deployed`.
     """
     if name.owner is None or name.owner == db.value(sql("granted.caller")):
-        own = find_deployed(db, module, name.model)
-        if own is None:
+        version = find_deployed(db, module, name.model)
+        if version is None:
             raise _unknown_model(db, module, name)
-        return own
+        return version
     if name.model is None:
         raise NullNotAllowed(
             f"{module} error: model is NULL.", hint="Name a model; cerebro.model lists them."
@@ -201,8 +201,8 @@ def _optional_text(value: object) -> str | None:
 
 def _keep_known_types(db: Database, types: Mapping[str, str]) -> dict[str, str]:
     """Return the types that PostgreSQL itself has: they will be part of a statement."""
-    known = {row["type"] for row in db.rows(sql("granted.types"), list(types.values()))}
-    return {name: type_ for name, type_ in types.items() if type_ in known}
+    existing = {row["type"] for row in db.rows(sql("granted.types"), list(types.values()))}
+    return {name: type_ for name, type_ in types.items() if type_ in existing}
 
 
 def fill_trainer(db: Database, gd: dict[str, Any], version: GrantedVersion) -> None:

@@ -81,8 +81,11 @@ def write_best(db: Database, run: LoggedRun) -> None:
     catalog = Catalog(db, MODULE)
     tables = run.spec.tables
     architectures = find_table(catalog, tables["architectures"])
-    named = replace(architectures, spelling=run.spec.model_arch_table or architectures.spelling)
-    table = model_selection_table.create(catalog, tables["selection"], named, run.spec.object_table)
+    if run.spec.model_arch_table:  # the name that the caller passed
+        architectures = replace(architectures, spelling=run.spec.model_arch_table)
+    table = model_selection_table.create(
+        catalog, tables["selection"], architectures, run.spec.object_table
+    )
     trials = _read_trials(db, run)
     ranked = [trial for trial in trials if trial.loss is not None and not isnan(trial.loss)]
     best = min(ranked, key=lambda trial: (trial.loss, trial.mst_key), default=None)

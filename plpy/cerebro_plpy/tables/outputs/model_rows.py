@@ -49,16 +49,16 @@ def write_model_pieces(
 def insert_weights(
     db: Database,
     statement: str,
-    before: Sequence[object],
+    leading: Sequence[object],
     weights: Weights | None,
-    after: Sequence[object],
+    trailing: Sequence[object],
 ) -> None:
     """Insert weights between other values.
 
     The plan is generic, because planning for these values would copy the weights.
     """
     with db.configured(plan_cache_mode="force_generic_plan"):
-        db.rows(statement, *before, weights.flat if weights else None, *after)
+        db.rows(statement, *leading, weights.flat if weights else None, *trailing)
 
 
 def read_flat_weights(db: Database, state: StoredState, mst_key: int) -> ChunkedWork[Weights]:

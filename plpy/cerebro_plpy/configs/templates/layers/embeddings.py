@@ -137,8 +137,8 @@ def _embed_periodic(graph: Graph, x: Tensor, waves: Waves) -> Tensor:
     numbers = graph.operation("ExpandDims", x, shape=(count, 1), axis=-1)
     parts = [numbers, graph.multiply(mixed, waves.rate)]
     shape = (count, 1 + PERIODIC_WIDTH)
-    joined = graph.operation("Concatenate", parts, shape=shape, dtype="float32", axis=-1)
-    return _flatten(graph, "numbers_flat", joined)
+    embedded = graph.operation("Concatenate", parts, shape=shape, dtype="float32", axis=-1)
+    return _flatten(graph, "numbers_flat", embedded)
 
 
 def _embed_piecewise(graph: Graph, raw: Tensor, table: Table) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""The inputs and the outputs of a template's model: what a table provides, and a head for a target.
+"""The inputs and the outputs of a template's model: the columns of a table, and a head.
 
 Predictions need only this module of the templates.
 """

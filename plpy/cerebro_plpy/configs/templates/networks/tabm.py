@@ -55,14 +55,15 @@ def _add_layer(graph: Graph, number: int, x: Tensor, columns: Tensor, params: Pa
     members, input_width = x.shape
     width = int(params["width"])
     shape = (members, width)
+    ones = constant(1.0)
     if number:
-        before = blocks.add_weights(graph, f"before_{number}", columns, x.shape, constant(1.0))
-        x = graph.multiply(x, before)
+        input_weights = blocks.add_weights(graph, f"before_{number}", columns, x.shape, ones)
+        x = graph.multiply(x, input_weights)
     initializer = uniform(1 / math.sqrt(input_width))
     y = blocks.multiply_by_weights(graph, f"dense_{number}", x, width, initializer)
-    after = blocks.add_weights(graph, f"after_{number}", columns, shape, constant(1.0))
+    output_weights = blocks.add_weights(graph, f"after_{number}", columns, shape, ones)
     bias = blocks.add_weights(graph, f"bias_{number}", columns, shape, initializer)
-    y = graph.add(graph.multiply(y, after), bias)
+    y = graph.add(graph.multiply(y, output_weights), bias)
     y = graph.layer("Activation", f"activation_{number}", y, activation="relu")
     return blocks.add_dropout(graph, f"dropout_{number}", y, float(params["dropout"]))
 
