@@ -21,7 +21,7 @@ from cerebro_plpy.configs.templates.networks import ensemble
 from cerebro_plpy.configs.templates.networks.ensemble import Member
 from cerebro_plpy.configs.templates.registry import DEFAULT_TEMPLATES, TEMPLATES
 from cerebro_plpy.configs.templates.template import Template
-from cerebro_plpy.operations.predict.model_predictor import COMPILED
+from cerebro_plpy.operations.predict.model_predictor import COMPILE_PARAMS
 
 SMALL = {"width": 8, "depth": 2}
 SHORT = 5
@@ -45,7 +45,7 @@ def joined(
 ) -> list[np.ndarray]:
     """The weights of a program of this architecture that was made of states."""
     kind = {"kind": "onehot", "classes": head.units} if head is CLASSES else {"kind": "float"}
-    compiled = parse_compile_params(COMPILED).to_json()
+    compiled = parse_compile_params(COMPILE_PARAMS).to_json()
     made = {"architecture": json.loads(text), "compile": compiled, "targets": [kind]}
     trainer.begin(
         "restore", made, {"source": "joined", "seed": 0, "shares": [1] * (count or len(states))}, ()

@@ -68,7 +68,7 @@ def predicted(
     """
     from cerebro_plpy.operations.predict import precomputed_predictions as ahead
 
-    return raise_to_sql(plpy, lambda: ahead.predicted(told))
+    return raise_to_sql(plpy, lambda: ahead.read_predictions(told))
 
 
 def predict_row(

@@ -246,10 +246,10 @@ def predict(recorder: Any, table: Named, whole: RawTable) -> None:
         )
         ids.append(evaluate_model._pair(label, families))
     for id_text in ids:
-        raw = predict_table.Raw(table.quoted, whole.recipe, id_text, {})
+        raw = predict_table.SourceQuery(table.quoted, whole.recipe, id_text, {})
         for names in (None, ["v1", "v2"], []):
-            each = predict_table.Whole(version, lambda _: None, names)
-            assert next(predict_table.raw_blocks(recorder, each, raw))
+            each = predict_table.GroupedModel(version, lambda _: None, names)
+            assert next(predict_table.read_blocks(recorder, each, raw))
     reading = Reading({}, "", "on")
     for columns in (whole.columns, [each._replace(key=False) for each in whole.columns]):
         source = RawSource(

@@ -55,7 +55,7 @@ def gd() -> Iterator[dict[str, Any]]:
     """What a session keeps."""
     made: dict[str, Any] = {}
     yield made
-    for _, file in made[precomputed_predictions.KEPT]:
+    for _, file in made[precomputed_predictions.FILES_KEY]:
         file.close()
 
 
@@ -75,7 +75,7 @@ def test_what_was_predicted_is_read_as_often_as_one_likes(
     gd: dict[str, Any], blocks: list[Block]
 ) -> None:
     told = ahead(Session(), gd, blocks)
-    readers = [precomputed_predictions.predicted(told) for _ in range(2)]
+    readers = [precomputed_predictions.read_predictions(told) for _ in range(2)]
     first = [next(reader, None) for reader in readers]  # each reads on where it was
     assert all(
         [start, *reader] == [*blocks, *([] if blocks else [None])]
@@ -92,17 +92,17 @@ def test_files_have_no_name_and_are_private(gd: dict[str, Any], folder: Path) ->
 def test_those_of_earlier_transactions_and_too_many_go(gd: dict[str, Any]) -> None:
     session = Session()
     session.transaction += 1
-    told = [ahead(session, gd, []) for _ in range(precomputed_predictions.MOST_KEPT + 1)]
+    told = [ahead(session, gd, []) for _ in range(precomputed_predictions.MAX_FILES + 1)]
     with pytest.raises(ObjectNotReady):
-        precomputed_predictions.predicted(told[0])
-    assert [list(precomputed_predictions.predicted(each)) for each in told[1:]] == [
+        precomputed_predictions.read_predictions(told[0])
+    assert [list(precomputed_predictions.read_predictions(each)) for each in told[1:]] == [
         []
-    ] * precomputed_predictions.MOST_KEPT
+    ] * precomputed_predictions.MAX_FILES
     session.transaction += 1
     newest = ahead(session, gd, [])
     assert (
-        len(gd[precomputed_predictions.KEPT]) == 1
-        and list(precomputed_predictions.predicted(newest)) == []
+        len(gd[precomputed_predictions.FILES_KEY]) == 1
+        and list(precomputed_predictions.read_predictions(newest)) == []
     )
 
 
@@ -113,7 +113,7 @@ def test_no_other_file_is_read(gd: dict[str, Any], folder: Path) -> None:
     with named, other:
         for file in (named, other):
             file.write(
-                precomputed_predictions.HEAD
+                precomputed_predictions.MAGIC
                 + (bytes.fromhex(secret) if file is named else b"?" * 16)
             )
             file.flush()
@@ -128,6 +128,6 @@ def test_no_other_file_is_read(gd: dict[str, Any], folder: Path) -> None:
         ]  # fmt: skip
         for told in wrong:
             with pytest.raises(ObjectNotReady, match="is gone"):
-                precomputed_predictions.predicted(told)
+                precomputed_predictions.read_predictions(told)
     os.close(reading)
     os.close(writing)

@@ -12,19 +12,19 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.operations.explain.importance import places
-from cerebro_plpy.operations.predict.model_predictor import arrays, asker
+from cerebro_plpy.operations.predict.model_predictor import describe_arrays, make_predictor
 from cerebro_plpy.operations.predict.predict_table import (
-    Raw,
-    answered,
-    by_version,
-    id_name,
-    id_text,
-    raw_blocks,
-    whole_version,
+    SourceQuery,
+    choose_id_column,
+    load_grouped_model,
+    make_id_text,
+    read_blocks,
+    request_answers,
+    split_by_version,
 )
 from cerebro_plpy.operations.predict.prediction_source import (
-    deployed_version,
-    raw_source_with_notice,
+    find_deployed_version,
+    resolve_source_with_notice,
 )
 from cerebro_plpy.preprocessing.scoring.occlusion_patches import Patch, patches
 from cerebro_plpy.preprocessing.values.expression import Expression
@@ -46,26 +46,28 @@ def attribution_blocks_of(
     """
     model, source, id_col = arguments
     catalog = Catalog(db, MODULE)
-    version = deployed_version(db, MODULE, model)
-    rows = raw_source_with_notice(catalog, version, source)
+    version = find_deployed_version(db, MODULE, model)
+    rows = resolve_source_with_notice(catalog, version, source)
     recipe = rows.recipe
     names, covered = [each.column for each in recipe.inputs], patches(recipe)
     asked = {
-        "arrays": arrays(version),
+        "arrays": describe_arrays(version),
         "columns": places(version.recipe, version.recipe.places),
         "patches": places(version.recipe, covered),
     }
     whole, id_column = (
-        whole_version(catalog, gd, version, rows),
-        id_name(catalog, rows.table, id_col),
+        load_grouped_model(catalog, gd, version, rows),
+        choose_id_column(catalog, rows.table, id_col),
     )
-    texts = _texts(id_text(db, rows, id_column), names)
-    raw = Raw(rows.rows(id_column, whole.column), recipe, texts, rows.settings)
+    texts = _texts(make_id_text(db, rows, id_column), names)
+    raw = SourceQuery(
+        rows.build_from_item(id_column, whole.group_column), recipe, texts, rows.settings
+    )
     found = (
         _block(block, told, names, covered)
-        for each, its in by_version(whole, raw_blocks(db, whole, raw, BLOCK_ROWS))
-        for block, told in answered(
-            its, asker(db, gd, each, request_schema.build_request("attribute", asked))
+        for each, its in split_by_version(whole, read_blocks(db, whole, raw, BLOCK_ROWS))
+        for block, told in request_answers(
+            its, make_predictor(db, gd, each, request_schema.build_request("attribute", asked))
         )
     )
     return chain([first for first in (next(found, None),) if first], found)

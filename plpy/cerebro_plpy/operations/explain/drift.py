@@ -16,8 +16,8 @@ from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import InsufficientPrivilege, ObjectNotReady
 from cerebro_plpy.operations.predict.prediction_source import (
-    deployed_version,
-    raw_source_with_notice,
+    find_deployed_version,
+    resolve_source_with_notice,
 )
 from cerebro_plpy.preprocessing.kinds.category import CODE
 from cerebro_plpy.preprocessing.kinds.feature import Feature
@@ -32,12 +32,12 @@ MODULE = "drift"
 def drift(db: Database, model: str | None, source: str | None) -> list[Row]:
     """A row for each raw column, that which lies farthest from before first."""
     catalog = Catalog(db, MODULE)
-    version = deployed_version(db, MODULE, model)
+    version = find_deployed_version(db, MODULE, model)
     before = read_profile(db, version)
-    rows = raw_source_with_notice(catalog, version, source)
+    rows = resolve_source_with_notice(catalog, version, source)
     session = LocalSession(db, **rows.settings, enable_hashagg="on", jit="off")
     edges = {key: part.edges for key, part in before.parts.items()}
-    now = drift_profile.bins(session, rows.rows(), rows.recipe, edges)
+    now = drift_profile.bins(session, rows.build_from_item(), rows.recipe, edges)
     return sorted(
         _compared(rows.recipe, before, now),
         key=lambda row: -math.inf if row["psi"] is None else -row["psi"],

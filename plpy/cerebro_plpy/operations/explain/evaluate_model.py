@@ -20,17 +20,17 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.operations.predict.predict_table import (
     SETTINGS,
     Block,
-    Raw,
-    Whole,
-    predicted,
-    raw_blocks,
-    whole_version,
+    GroupedModel,
+    SourceQuery,
+    load_grouped_model,
+    predict_blocks,
+    read_blocks,
 )
 from cerebro_plpy.operations.predict.prediction_source import (
     RawSource,
-    deployed_version,
-    raw_source,
-    raw_source_with_notice,
+    find_deployed_version,
+    resolve_source,
+    resolve_source_with_notice,
 )
 from cerebro_plpy.preprocessing.learning.labels import usable_label_expression
 from cerebro_plpy.preprocessing.rows.weight_column import read_column_name
@@ -49,9 +49,9 @@ class Labelled(NamedTuple):
     """A version, the rows that it predicts, and the columns that they are grouped by."""
 
     version: Version
-    whole: Whole
+    whole: GroupedModel
     table: Relation
-    raw: Raw
+    raw: SourceQuery
     groups: tuple[str, ...]
 
 
@@ -62,7 +62,7 @@ def evaluate_source(db: Database, gd: dict[str, Any], arguments: Arguments) -> I
     What is wrong with a call is told here, and not by the function that this one reads.
     """
     model, _, group_by = arguments
-    found = _labelled(db, gd, arguments, raw_source_with_notice)
+    found = _labelled(db, gd, arguments, resolve_source_with_notice)
     # Within the statement the caller's own path and settings cannot be seen any more.
     caller = json.dumps({"path": db.caller_path, "settings": dict(db.caller_settings)})
     asked = model, found.table.quoted, None if group_by is None else list(found.groups), caller
@@ -100,9 +100,9 @@ def evaluation_blocks_of(
         argument_checks.check_type("path", told.get("path"), str),
         argument_checks.check_type("settings", told.get("settings"), dict),
     )
-    found = _labelled(db, gd, arguments, raw_source)
-    rows = _known(db, raw_blocks(db, found.whole, found.raw), found.version.target)
-    return predicted(db, gd, found.whole, rows)
+    found = _labelled(db, gd, arguments, resolve_source)
+    rows = _known(db, read_blocks(db, found.whole, found.raw), found.version.target)
+    return predict_blocks(db, gd, found.whole, rows)
 
 
 def _labelled(
@@ -112,17 +112,22 @@ def _labelled(
     read: Callable[[Catalog, Version, str | None], RawSource],
 ) -> Labelled:
     model, source, group_by = arguments
-    version = deployed_version(db, MODULE, model)
+    version = find_deployed_version(db, MODULE, model)
     catalog = Catalog(db, MODULE)
     rows = read(catalog, version, source)
     target = usable_label_expression(MODULE, rows.columns, version.target, version.task)
     groups, whole = (
         _groups(rows.columns, group_by or (), rows.table),
-        whole_version(catalog, gd, version, rows),
+        load_grouped_model(catalog, gd, version, rows),
     )
     families = {column.name: column.family for column in rows.columns if column.name in groups}
     pair = _pair(target, {name: families[name] for name in groups})
-    raw = Raw(rows.rows(version.target, whole.column, *groups), rows.recipe, pair, rows.settings)
+    raw = SourceQuery(
+        rows.build_from_item(version.target, whole.group_column, *groups),
+        rows.recipe,
+        pair,
+        rows.settings,
+    )
     return Labelled(version, whole, rows.table, raw, groups)
 
 

@@ -16,12 +16,12 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import select_list
-from cerebro_plpy.operations.predict.model_predictor import arrays, asker
+from cerebro_plpy.operations.predict.model_predictor import describe_arrays, make_predictor
 from cerebro_plpy.operations.predict.predict_table import SETTINGS
 from cerebro_plpy.operations.predict.prediction_source import (
     RawSource,
-    deployed_version,
-    raw_source_with_notice,
+    find_deployed_version,
+    resolve_source_with_notice,
 )
 from cerebro_plpy.operations.train_arguments import METRICS
 from cerebro_plpy.preprocessing.learning.labels import usable_label_expression
@@ -54,8 +54,8 @@ def importance(
     db: Database, gd: dict[str, Any], model: str | None, source: str | None
 ) -> list[Row]:
     """The importance of each column with its standard error, the largest first."""
-    version = deployed_version(db, MODULE, model)
-    rows = raw_source_with_notice(Catalog(db, MODULE), version, source)
+    version = find_deployed_version(db, MODULE, model)
+    rows = resolve_source_with_notice(Catalog(db, MODULE), version, source)
     if version.group_by is not None:
         db.notice(
             f"{MODULE}: of the model of all rows, not of those of groups by {version.group_by}"
@@ -73,8 +73,12 @@ def _importances(
     rows = _rows(db, version, source)
     if not rows:
         return []
-    asked = {"arrays": arrays(version), "target": {"kind": "float64"}, **question(version, metric)}
-    teller = asker(db, gd, version, request_schema.build_request("permute", asked))
+    asked = {
+        "arrays": describe_arrays(version),
+        "target": {"kind": "float64"},
+        **question(version, metric),
+    }
+    teller = make_predictor(db, gd, version, request_schema.build_request("permute", asked))
     found = losses(teller, len(rows), [b"".join([row[name] for row in rows]) for name in rows[0]])
     return [
         {"column_name": each.column, **summary(of_column), "metric": metric, "rows": len(rows)}
@@ -99,7 +103,7 @@ def _rows(db: Database, version: Version, source: RawSource) -> list[Row]:
         inputs=", ".join(f"{expression.text} AS {name}" for name, expression in made),
         columns=select_list("t", (version.target, *(each.column for each in recipe.inputs))),
         table=table_with_copies(
-            source.rows(*(each.name for each in columns)), columns, split, identity
+            source.build_from_item(*(each.name for each in columns)), columns, split, identity
         ),
         target=target.text,
         order=order.text,

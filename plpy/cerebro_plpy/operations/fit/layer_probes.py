@@ -23,9 +23,9 @@ from cerebro_plpy.database.sessions.async_dispatcher import drive
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed
 from cerebro_plpy.operations.predict.predict_byom import (
-    program_of,
-    weighted_architecture,
-    weights_of,
+    describe_program,
+    find_weights,
+    read_weighted_architecture,
 )
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import Job
@@ -110,7 +110,7 @@ def _fronts(
     workplace: CallContext, table: Relation, model_id: int | None, names: Sequence[str]
 ) -> list[dict[str, Any]]:
     """What leads to these layers, as a trainer tells."""
-    loaded = weighted_architecture(MODULE, workplace, table, model_id)
+    loaded = read_weighted_architecture(MODULE, workplace, table, model_id)
     summary = check_architecture(loaded)
     if len(summary.input_shapes) != 1:
         raise FeatureNotSupported(
@@ -118,9 +118,9 @@ def _fronts(
             "one."
         )
     network: Node = loaded  # type: ignore[assignment]
-    program = program_of(probe_models.freeze(network), summary)
+    program = describe_program(probe_models.freeze(network), summary)
     crew = crew_for(workplace, frameworks.BACKENDS[0], False, (0,))
-    state, worker = weights_of(table, model_id), crew.workers[0]
+    state, worker = find_weights(table, model_id), crew.workers[0]
     told = drive(
         worker.session, crew.visits.inspect(worker, state, Job("cuts", program, state.key))
     )

@@ -19,7 +19,7 @@ from cerebro_plpy.errors import (
     ObjectNotReady,
     OutOfMemory,
 )
-from cerebro_plpy.operations.predict.model_predictor import job
+from cerebro_plpy.operations.predict.model_predictor import make_job
 from cerebro_plpy.preprocessing.recipe.split_encoding import Marks, constants
 from cerebro_plpy.tables.models import granted_versions
 from cerebro_plpy.tables.models.granted_versions import SealedRequest, VersionKey
@@ -70,7 +70,7 @@ def _fill(db: Database, gd: dict[str, Any], wish: SealedRequest) -> None:
     marks = [Marks(row["first"], row["second"]) for row in db.rows(sql("granted.marks"), *key)]
     recipe = constants(version.recipe, marks)
     begin = request_schema.build_request(
-        "begin", {**job(version), "result_key": ""}, sealed=True, recipe=recipe
+        "begin", {**make_job(version), "result_key": ""}, sealed=True, recipe=recipe
     )
     segment_functions.get_trainer(gd, sealed=True).call(begin)
     passed = 0

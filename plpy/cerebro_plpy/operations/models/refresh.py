@@ -35,7 +35,7 @@ from cerebro_plpy.operations.fit.drop_run_tables import drop_data
 from cerebro_plpy.operations.fit.fit_request import make_request
 from cerebro_plpy.operations.fit.input_tables import Models
 from cerebro_plpy.operations.models.deployment import own
-from cerebro_plpy.operations.predict.prediction_source import version_reading
+from cerebro_plpy.operations.predict.prediction_source import make_reading
 from cerebro_plpy.operations.train.incremental_packing import Before, can_add, extend
 from cerebro_plpy.operations.train.model_lineage import (
     Made,
@@ -169,7 +169,7 @@ class Look:
         """
         before, newer = self._before, self._newer
         version = self._made.version
-        reading = version_reading(catalog.db, self._source, version)
+        reading = make_reading(catalog.db, self._source, version)
         of = Preparation(self._source, reading, read_wait_limit(catalog.db), version.model)
         if (
             before

@@ -25,7 +25,7 @@ from cerebro_plpy.errors import (
     ObjectNotReady,
     UndefinedTable,
 )
-from cerebro_plpy.operations.predict.model_predictor import COMPILED
+from cerebro_plpy.operations.predict.model_predictor import COMPILE_PARAMS
 from cerebro_plpy.operations.train_arguments import METRICS
 from cerebro_plpy.packing.packed_summary import read_names, read_summary_row
 from cerebro_plpy.platform.state_tables import version_table
@@ -94,7 +94,7 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
             _params(found),
         ),
         *(target.metric, target.value, json.dumps(recipe.to_json()), list(target.classes)),
-        *(json.dumps(found.architecture), COMPILED, found.backend, table),
+        *(json.dumps(found.architecture), COMPILE_PARAMS, found.backend, table),
     )
     with db.limited_lock_wait():
         db.rows(sql("version.add_model"), model, SPLIT, secrets.randbits(31), None, None)

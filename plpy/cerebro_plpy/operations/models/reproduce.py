@@ -39,7 +39,7 @@ from cerebro_plpy.operations.fit.fit_request import make_request, repeat_of
 from cerebro_plpy.operations.fit.input_tables import Data, Models, PackedInputs, find_packed_inputs
 from cerebro_plpy.operations.live.resume import Rest, check_unchanged, logged_models
 from cerebro_plpy.operations.models.deployment import number_of, own
-from cerebro_plpy.operations.predict.prediction_source import version_reading
+from cerebro_plpy.operations.predict.prediction_source import make_reading
 from cerebro_plpy.operations.train.holdout_predictions import Network
 from cerebro_plpy.operations.train.model_lineage import (
     Made,
@@ -198,7 +198,7 @@ def prepare_again(catalog: Catalog, workplace: CallContext, made: Made, run_id: 
         table = known_table(rows, MODULE, source, made.asked, held)
         return with_groups(rows.session, made.asked, table) if made.asked.groups else table
 
-    of = Preparation(source, version_reading(catalog.db, source, made.version), limit)
+    of = Preparation(source, make_reading(catalog.db, source, made.version), limit)
     return prepare(catalog, workplace, look, run_id, of)
 
 

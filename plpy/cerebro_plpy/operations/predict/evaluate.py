@@ -1,4 +1,4 @@
-"""Evaluate: a trained model over a packed table; and what `predict` shares with it."""
+"""`madlib_keras_evaluate`: measure a trained model on a packed table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Steps, drive
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.operations.predict.scoring_arguments import ScoreArguments, begin
+from cerebro_plpy.operations.predict.scoring_arguments import ScoreArguments, resolve_arguments
 from cerebro_plpy.packing.packed_table import PackedTable, read_packed, resolve_packed
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import Dataset, Job, Sums
@@ -29,79 +29,71 @@ from cerebro_plpy.tables.models.trained_model import TrainedModel, load_function
 
 
 def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> None:
-    """Make a table of one row with loss and metric of a model over a packed table."""
-    catalog, tables = begin(db, "madlib_keras_evaluate", arguments)
+    """Create a table of one row with the loss and the metric of a model on a packed table."""
+    catalog, tables = resolve_arguments(db, "madlib_keras_evaluate", arguments)
     output = catalog.reserve_output(arguments.output_table)
-    with open_context(db, gd, tables.relations, None) as workplace:
-        model = load_functions(
-            catalog, read_model(catalog, workplace.reader, tables.model, arguments.mst_key)
-        )
-        test = read_packed(catalog, workplace.reader, resolve_packed(catalog, tables.test, "test"))
-        _check_test(catalog, model, test)
-        found = score(
-            workplace,
-            lambda: crew_for(workplace, model.backend, bool(arguments.use_gpus), test.segments),
-            lambda crew: _measure(workplace, crew, model, test),
+    with open_context(db, gd, tables.relations, None) as context:
+        model = read_model(catalog, context.reader, tables.model, arguments.mst_key)
+        model = load_functions(catalog, model)
+        test = read_packed(catalog, context.reader, resolve_packed(catalog, tables.test, "test"))
+        _check_test_table(catalog, model, test)
+        use_gpus = bool(arguments.use_gpus)
+        metrics = score(
+            context,
+            lambda: crew_for(context, model.backend, use_gpus, test.segments),
+            lambda crew: _measure(context, crew, model, test),
             again=not model.find_state().sealed,
         )
     db.rows(sql("score.evaluation", output=output.quoted, **db.platform.clauses))
-    metric = found["metrics"][0] if found["metrics"] else None
     outputs = check_architecture(model.architecture).output_names
     names = output_losses.order_metrics(model.compile.metrics_as_written, outputs) or None
     db.rows(
         sql("score.add_evaluation", output=output.quoted),
-        found["loss"],
-        metric,
+        metrics["loss"],
+        metrics["metrics"][0] if metrics["metrics"] else None,
         names,
         model.compile.loss_text,
     )
 
 
 def _measure(
-    workplace: CallContext, crew: Crew, model: TrainedModel, test: PackedTable
+    context: CallContext, crew: Crew, model: TrainedModel, test: PackedTable
 ) -> dict[str, Any]:
-    """Loss and metrics from those of the segments, added up in the order of these."""
+    """Compute loss and metrics from the sums of all segments, added in the segments' order."""
     program = model.describe_program(test.targets())
     job = Job("evaluate", program, model.find_state().key)
+    steps = []
+    for worker in crew.workers:
+        segments = test.segments[worker.number :: len(crew.workers)]
+        datasets = [Dataset(test, segment) for segment in segments]
+        steps.append(_measure_datasets(crew, worker, datasets, model, job))
     parts: dict[str, dict[str, Any]] = {}
-    shares = [test.segments[worker.number :: len(crew.workers)] for worker in crew.workers]
-    steps = [
-        _parts(crew, w, [Dataset(test, s) for s in share], model, job)
-        for w, share in zip(crew.workers, shares)
-    ]
-    for _, found in together(workplace, crew, steps):
-        parts.update(found or {})
-    in_order = ({"test": parts[Dataset(test, segment).key]} for segment in test.segments)
-    total, worker = add_parts(in_order), crew.workers[0]
-    return dict(
-        drive(
-            worker.session,
-            crew.visits.compute_metrics(worker, Sums(program, total["sums"], total["rows"])),
-        )["test"]
-    )
+    for _, measured in together(context, crew, steps):
+        parts.update(measured or {})
+    ordered_parts = ({"test": parts[Dataset(test, segment).key]} for segment in test.segments)
+    total = add_parts(ordered_parts)
+    sums = Sums(program, total["sums"], total["rows"])
+    worker = crew.workers[0]
+    metrics = drive(worker.session, crew.visits.compute_metrics(worker, sums))
+    return dict(metrics["test"])
 
 
-def _parts(
-    crew: Crew, worker: Worker, share: Sequence[Dataset], model: TrainedModel, job: Job
+def _measure_datasets(
+    crew: Crew, worker: Worker, datasets: Sequence[Dataset], model: TrainedModel, job: Job
 ) -> Steps[dict[str, dict[str, Any]]]:
-    """Rows and sums of a worker's segments, one after another."""
+    """Measure the datasets of a worker in sequence; return rows and sums by dataset."""
     parts: dict[str, dict[str, Any]] = {}
-    for dataset in share:
-        parts.update((yield from crew.visits.measure(worker, (dataset,), model.find_state(), job)))
+    for dataset in datasets:
+        measured = yield from crew.visits.measure(worker, (dataset,), model.find_state(), job)
+        parts.update(measured)
     return parts
 
 
-def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> None:
-    summary = check_architecture(model.architecture)
-    check_order(
-        catalog,
-        model.independent,
-        test.independent,
-        f"the inputs in table '{test.relation.spelling}'",
-    )
-    check_order(
-        catalog, model.dependent, test.dependent, f"the targets in table '{test.relation.spelling}'"
-    )
-    check_inputs(model.title, summary, get_input_columns(test))
-    check_targets(model.title, summary, test, model.compile)
+def _check_test_table(catalog: Catalog, model: TrainedModel, test: PackedTable) -> None:
+    architecture = check_architecture(model.architecture)
+    table = f"in table '{test.relation.spelling}'"
+    check_order(catalog, model.independent, test.independent, f"the inputs {table}")
+    check_order(catalog, model.dependent, test.dependent, f"the targets {table}")
+    check_inputs(model.title, architecture, get_input_columns(test))
+    check_targets(model.title, architecture, test, model.compile)
     check_classes(catalog, test, model.class_values, "the model was trained on")

@@ -1,4 +1,7 @@
-"""What predictions with a version of a model have in common, be they of a table or of one row."""
+"""A version of a model in the trainer of the caller's session.
+
+Predictions of tables and of single rows share this module.
+"""
 
 from __future__ import annotations
 
@@ -29,102 +32,112 @@ from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 from cerebro_plpy.trainer_client.request_schema import Header
 from cerebro_plpy.trainer_client.settings import TrainerOptions
 
-# Whatever the model was trained with: of that nothing shows in a prediction, and this optimizer
-# keeps nothing.
-COMPILED = "optimizer='SGD()',loss='mean_squared_error'"
-ModelOf = Callable[[str], Optional[UsableVersion]]
-"""The model of the rows that have a value, by its text, if they have one of their own."""
-REMEMBERED = 1000
-"""Values of which it is not asked again whether rows with them have a model of their own."""
-WHOLE = {"int2": 1 << 15, "int4": 1 << 31, "int8": 1 << 63}
+COMPILE_PARAMS = "optimizer='SGD()',loss='mean_squared_error'"
+"""Predictions do not depend on the optimizer; SGD is used because it has no slot variables."""
+FindGroupVersion = Callable[[str], Optional[UsableVersion]]
+"""Return the model of the rows of a group by the text of the group's value, or None."""
+CACHED_GROUPS = 1000
+"""Groups of a granted version whose models are remembered without another query."""
+INTEGER_LIMITS = {"int2": 1 << 15, "int4": 1 << 31, "int8": 1 << 63}
+"""Smallest number that is too large for an integer type."""
 
 
-def predictor(db: Database, gd: dict[str, Any], version: UsableVersion) -> Predictor:
-    """The version in the trainer of the caller's session, as soon as it is asked for
-    predictions.
-    """
-    return asker(
-        db,
-        gd,
-        version,
-        request_schema.build_request("tell", {"arrays": arrays(version), **_asked(db, version)}),
-    )
+def make_row_predictor(db: Database, gd: dict[str, Any], version: UsableVersion) -> Predictor:
+    """Return a client that predicts rows with a version, in the trainer of the caller's session."""
+    fields = {"arrays": describe_arrays(version), **_describe_prediction(db, version)}
+    return make_predictor(db, gd, version, request_schema.build_request("tell", fields))
 
 
-def arrays(version: UsableVersion) -> list[dict[str, object]]:
-    """How the inputs of the network are sent."""
-    return [each.entry for each in inputs(version, version.recipe)]
+def describe_arrays(version: UsableVersion) -> list[dict[str, object]]:
+    """Describe how the inputs of the network are sent."""
+    return [network_input.entry for network_input in list_inputs(version, version.recipe)]
 
 
-def nothing_more() -> None:
-    """Send nothing: a trainer has all that it needs."""
+def send_nothing() -> None:
+    """Send nothing: the trainer has all that it needs."""
 
 
-def asker(
+def make_predictor(
     db: Database,
     gd: dict[str, Any],
     version: UsableVersion,
-    asked: Header,
-    started: TrainerSpec | None = None,
-    bring: Callable[[], None] = nothing_more,
+    header: Header,
+    trainer: TrainerSpec | None = None,
+    send_data: Callable[[], None] = send_nothing,
 ) -> Predictor:
-    """The version in the trainer of the caller's session, as soon as this is asked of it.
+    """Return a client for a version in the trainer of the caller's session.
 
-    Where that was `started` in some other way than usual for one session alone, it is used as it
-    is. What else the trainer needs, `bring` sends to it.
+    The trainer is started and filled when the first request is sent.
+
+    Args:
+        header: header of each request but for its rows.
+        trainer: options to start the trainer; None for the usual way for a single session.
+        send_data: sends more data that the trainer needs, after the weights.
     """
-    chosen = settings.read(db)
-    settings.check_trainer(chosen)
-    told = PredictorSpec(
-        spec=started or settings.trainer_spec(chosen, TrainerOptions(framework=version.backend)),
-        idle_seconds=chosen.trainer_idle_seconds,
-        header=asked,
-        begin=_filling(db, gd, version, bring),
+    options = settings.read(db)
+    settings.check_trainer(options)
+    if trainer is None:
+        trainer = settings.trainer_spec(options, TrainerOptions(framework=version.backend))
+    requests = PredictorSpec(
+        spec=trainer,
+        idle_seconds=options.trainer_idle_seconds,
+        header=header,
+        begin=_make_filler(db, gd, version, send_data),
     )
-    return Predictor(gd, told, db.check_interrupts)
+    return Predictor(gd, requests, db.check_interrupts)
 
 
-def inputs(version: UsableVersion, recipe: Recipe) -> tuple[NetworkInput, ...]:
-    """What a trainer with the version takes of each row, by its recipe as it fits the rows."""
-    return raw_inputs(recipe) if isinstance(version, GrantedVersion) else network_inputs(recipe)
+def list_inputs(version: UsableVersion, recipe: Recipe) -> tuple[NetworkInput, ...]:
+    """Return what a trainer receives of each row.
 
-
-def models_of_groups(
-    db: Database, gd: dict[str, Any], module: str, version: UsableVersion
-) -> tuple[ModelOf, Sequence[str] | None]:
-    """What finds the model of a group of rows, and the texts of all groups where they may be
-    known.
+    Args:
+        recipe: the recipe of the version, as it fits the columns of the rows.
     """
     if isinstance(version, GrantedVersion):
-        return lru_cache(REMEMBERED)(
-            partial(granted_versions.find_group_version, db, gd, version)
-        ), None
-    found = model_versions.read_group_versions(db, module, version)
-    return found.get, list(found)
+        return raw_inputs(recipe)
+    return network_inputs(recipe)
 
 
-def _filling(
-    db: Database, gd: dict[str, Any], version: UsableVersion, bring: Callable[[], None]
+def find_group_versions(
+    db: Database, gd: dict[str, Any], module: str, version: UsableVersion
+) -> tuple[FindGroupVersion, Sequence[str] | None]:
+    """Return a function that finds the model of a group, and the texts of all groups with a model.
+
+    The texts are None for a granted version: only its owner may know them.
+    """
+    if isinstance(version, GrantedVersion):
+        find = partial(granted_versions.find_group_version, db, gd, version)
+        return lru_cache(CACHED_GROUPS)(find), None
+    versions = model_versions.read_group_versions(db, module, version)
+    return versions.get, list(versions)
+
+
+def _make_filler(
+    db: Database, gd: dict[str, Any], version: UsableVersion, send_data: Callable[[], None]
 ) -> Callable[[], None]:
+    """Return a function that begins the job in the session's trainer and sends the weights."""
     if isinstance(version, GrantedVersion):
         return partial(granted_versions.fill_trainer, db, gd, version)
     rows = db.platform.state_rows_sql(version.state_table, None)
-    begin = request_schema.build_request(
-        "begin", privileged_requests.add_sources(db, job(version)), sealed=False
-    )
+    job = privileged_requests.add_sources(db, make_job(version))
+    begin = request_schema.build_request("begin", job, sealed=False)
 
     def fill() -> None:
         segment_functions.get_trainer(gd).call(begin)
         for row in db.stream(rows):
             segment_functions.add_state(gd, row["part"], row["chunk"])
-        segment_functions.get_trainer(gd)  # the last chunks
-        bring()
+        segment_functions.get_trainer(gd)  # send the last chunks
+        send_data()
 
     return fill
 
 
-def job(version: Version) -> dict[str, Any]:
-    """The job of a trainer that predicts with a version."""
+def make_job(version: Version) -> dict[str, Any]:
+    """Describe the job of a trainer that predicts with a version.
+
+    Raises:
+        DataCorrupted: the outputs of the network do not match the classes of the version.
+    """
     architecture = read_architecture(version.architecture)
     units = check_architecture(architecture).output_units
     expected = len(version.classes) or 1
@@ -134,18 +147,22 @@ def job(version: Version) -> dict[str, Any]:
             f"outputs of {', '.join(map(str, units))} units; expected one of {expected}",
             hint="Train the model again.",
         )
-    program = network_program(architecture, COMPILED, version.classes)
+    program = describe_program(architecture, COMPILE_PARAMS, version.classes)
     state = {"source": "weights_of_chunks", "key": "", "seed": 0}
     return {"job": "predict", "program": program, "state": state, "result_key": version.state_table}
 
 
-def network_program(
+def describe_program(
     architecture: object, compile_params: str, classes: Sequence[str]
 ) -> dict[str, Any]:
-    """The program of a network as a trainer wants it described; it has these classes, or gives a
-    number.
+    """Describe the program of a network for a trainer.
+
+    Args:
+        classes: classes of the target; empty if the network predicts a number.
     """
-    target = {"kind": "onehot", "classes": len(classes)} if classes else {"kind": "float"}
+    target: dict[str, object] = {"kind": "float"}
+    if classes:
+        target = {"kind": "onehot", "classes": len(classes)}
     return {
         "architecture": architecture,
         "compile": parse_compile_params(compile_params).to_json(),
@@ -154,27 +171,25 @@ def network_program(
     }
 
 
-def _asked(db: Database, version: UsableVersion) -> dict[str, object]:
-    """What is told of each row: classes, or numbers, whole ones where the target is of such a
-    type.
-    """
+def _describe_prediction(db: Database, version: UsableVersion) -> dict[str, object]:
+    """Return the request's fields about the target: its classes, or the range of its integers."""
     if version.classes:
         return {"labels": list(version.classes)}
-    base = (
-        version.base
-        if isinstance(version, GrantedVersion)
-        else db.value(sql("predict.base"), version.target_type)
-    )
-    reach = WHOLE.get(base or "")
-    return {"whole": [-reach, reach - 1]} if reach else {}
+    if isinstance(version, GrantedVersion):
+        base = version.base
+    else:
+        base = db.value(sql("predict.base"), version.target_type)
+    limit = INTEGER_LIMITS.get(base or "")
+    return {"whole": [-limit, limit - 1]} if limit else {}
 
 
-def columns_told(version: UsableVersion, answer: list[bytes]) -> tuple[bytes | None, ...]:
-    """Prediction, probability, probabilities and number of a block, as arrays in text; None for
-    what the task has not.
+def split_answer(version: UsableVersion, answer: list[bytes]) -> tuple[bytes | None, ...]:
+    """Return prediction, probability, probabilities and number of a block, as arrays in text.
+
+    A value that the task does not have is None.
 
     >>> from types import SimpleNamespace
-    >>> columns_told(SimpleNamespace(classes=()), [b"{2}", b"{1.9}"])
+    >>> split_answer(SimpleNamespace(classes=()), [b"{2}", b"{1.9}"])
     (b'{2}', None, None, b'{1.9}')
     """
     if version.classes:

@@ -1,4 +1,4 @@
-"""Predict: a trained model over the rows of any table or view."""
+"""`madlib_keras_predict`: predict the rows of any table or view with a trained model."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from cerebro_plpy.configs.architecture.architecture import Architecture, check_a
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.operations.predict.prediction_output import (
     Output,
-    Predictor,
+    PredictingModel,
     PredType,
-    question,
-    write,
+    parse_request,
+    write_predictions,
 )
-from cerebro_plpy.operations.predict.scoring_arguments import ScoreArguments, begin
+from cerebro_plpy.operations.predict.scoring_arguments import ScoreArguments, resolve_arguments
 from cerebro_plpy.platform.call_context import open_context
 from cerebro_plpy.tables.compatibility import check_order
 from cerebro_plpy.tables.models.trained_model import TrainedModel, read_model, remove_functions
@@ -26,53 +26,59 @@ def predict(
     columns: tuple[str | None, str | None],
     pred_type: PredType,
 ) -> None:
-    """Make a table of predictions; `columns` are the id column and the list of inputs."""
-    catalog, tables = begin(db, "madlib_keras_predict", arguments)
-    asked = question(catalog, tables.test, columns, pred_type)
+    """Create a table of predictions.
+
+    Args:
+        columns: the id column and the list of inputs.
+    """
+    catalog, tables = resolve_arguments(db, "madlib_keras_predict", arguments)
+    request = parse_request(catalog, tables.test, columns, pred_type)
     output = catalog.reserve_output(arguments.output_table)
-    with open_context(db, gd, tables.relations, None) as workplace:
-        model = remove_functions(
-            read_model(catalog, workplace.reader, tables.model, arguments.mst_key)
-        )
-        check_order(
-            catalog, model.independent, [column.name for column in asked.inputs], "the inputs"
-        )
-        write(workplace, output, predictor(model), asked, bool(arguments.use_gpus))
+    with open_context(db, gd, tables.relations, None) as context:
+        model = read_model(catalog, context.reader, tables.model, arguments.mst_key)
+        model = remove_functions(model)
+        inputs = [column.name for column in request.inputs]
+        check_order(catalog, model.independent, inputs, "the inputs")
+        predicting_model = make_predicting_model(model)
+        write_predictions(context, output, predicting_model, request, bool(arguments.use_gpus))
 
 
-def predictor(model: TrainedModel) -> Predictor:
-    """A trained model as one that predicts."""
-    summary = check_architecture(model.architecture)
-    targets = [_target(model, number, units) for number, units in enumerate(summary.output_units)]
-    return Predictor(
+def make_predicting_model(model: TrainedModel) -> PredictingModel:
+    """Describe a trained model for predictions."""
+    architecture = check_architecture(model.architecture)
+    targets = [
+        _describe_target(model, number, units)
+        for number, units in enumerate(architecture.output_units)
+    ]
+    return PredictingModel(
         title=model.title,
-        architecture=summary,
+        architecture=architecture,
         program=model.describe_program(targets),
         state=model.find_state(),
-        outputs=_outputs(model, summary),
+        outputs=_list_outputs(model, architecture),
         normalizing_const=model.normalizing_const,
         backend=model.backend,
     )
 
 
-def _target(model: TrainedModel, number: int, units: int | None) -> dict[str, Any]:
-    """A target as it was in training, so that the trainer may have the program; classes that pad
-    count.
+def _describe_target(model: TrainedModel, number: int, units: int | None) -> dict[str, Any]:
+    """Describe a target as in training, so that a trainer may have the program in its cache.
+
+    Padding classes are counted.
     """
     classes = max(len(model.class_values[number] or ()), units or 0)
-    return (
-        {"kind": "float"}
-        if model.float_targets[number] or not classes
-        else {"kind": "onehot", "classes": classes}
-    )
+    if model.float_targets[number] or not classes:
+        return {"kind": "float"}
+    return {"kind": "onehot", "classes": classes}
 
 
-def _outputs(model: TrainedModel, summary: Architecture) -> tuple[Output, ...]:
-    """What is told of each output: a single float has no label, and encoded classes have their
-    places.
-    """
-    targets = zip(model.dependent, model.class_values, model.float_targets, summary.output_units)
-    return tuple(
-        Output(name, (None,) if is_float and units == 1 else values, is_float)
-        for name, values, is_float, units in targets
+def _list_outputs(model: TrainedModel, architecture: Architecture) -> tuple[Output, ...]:
+    """Return the outputs: a single float has no label, and one-hot classes have their positions."""
+    outputs = []
+    targets = zip(
+        model.dependent, model.class_values, model.float_targets, architecture.output_units
     )
+    for name, values, is_float, units in targets:
+        labels = (None,) if is_float and units == 1 else values
+        outputs.append(Output(name, labels, is_float))
+    return tuple(outputs)

@@ -1,7 +1,7 @@
-"""Bring your own model: predictions with a model of an architecture table that was loaded with its
-weights.
+"""`madlib_keras_predict_byom`: predict with a model that the user loaded with its weights.
 
-Nothing was trained here, so classes and the normalizing constant come as arguments.
+The model of the architecture table was not trained here, so the class values and the normalizing
+constant are arguments.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObjec
 from cerebro_plpy.operations.predict.prediction_output import (
     Labels,
     Output,
-    Predictor,
+    PredictingModel,
     PredType,
-    question,
-    write,
+    parse_request,
+    write_predictions,
 )
 from cerebro_plpy.packing.packed_summary import strip_padding
 from cerebro_plpy.platform.call_context import CallContext, open_context
@@ -37,16 +37,15 @@ from cerebro_plpy.tables.compatibility import format_count
 from cerebro_plpy.trainer_client import settings
 
 MODULE = "madlib_keras_predict_byom"
-# A program has to be compiled for something; this keeps nothing beside the weights.
 COMPILE = {"optimizer": {"class_name": "SGD", "config": {}}, "loss": "mean_squared_error"}
-Row = Sequence[Optional[str]]
+"""A program must be compiled for training; SGD is used because it has no slot variables."""
+ClassValues = Sequence[Optional[str]]
+"""The class values of one output."""
 
 
 @dataclass(frozen=True)
 class ByomArguments:
-    """The arguments of a call as they came, None for NULL; those that say what is predicted are
-    apart.
-    """
+    """The arguments of a call but for the columns and pred_type, None for NULL."""
 
     model_arch_table: str | None
     model_id: int | None
@@ -66,34 +65,36 @@ def predict_byom(
     columns: tuple[str | None, str | None],
     pred_type: PredType,
 ) -> None:
-    """Make a table of predictions; `columns` are the id column and the list of inputs."""
+    """Create a table of predictions.
+
+    Args:
+        columns: the id column and the list of inputs.
+    """
     check_transaction(db, MODULE)
     catalog = Catalog(db, MODULE)
     constant, backend = _check_arguments(arguments)
     settings.choose_gpus(settings.read(db), arguments.use_gpus)
-    relations = [
-        find_table(catalog, arguments.model_arch_table),
-        catalog.resolve_input(arguments.test_table, "test"),
-    ]
-    asked = question(catalog, relations[1], columns, pred_type)
+    table = find_table(catalog, arguments.model_arch_table)
+    test = catalog.resolve_input(arguments.test_table, "test")
+    request = parse_request(catalog, test, columns, pred_type)
     output = catalog.reserve_output(arguments.output_table)
-    with open_context(db, gd, relations, None) as workplace:
-        architecture = weighted_architecture(MODULE, workplace, relations[0], arguments.model_id)
-        summary = check_architecture(architecture)
-        predictor = Predictor(
+    with open_context(db, gd, [table, test], None) as context:
+        network = read_weighted_architecture(MODULE, context, table, arguments.model_id)
+        architecture = check_architecture(network)
+        model = PredictingModel(
             title=f"model_id {arguments.model_id}",
-            architecture=summary,
-            program=program_of(architecture, summary),
-            state=weights_of(relations[0], arguments.model_id),
-            outputs=outputs(arguments, summary),
+            architecture=architecture,
+            program=describe_program(network, architecture),
+            state=find_weights(table, arguments.model_id),
+            outputs=list_outputs(arguments, architecture),
             normalizing_const=constant,
             backend=backend,
         )
-        write(workplace, output, predictor, asked, bool(arguments.use_gpus))
+        write_predictions(context, output, model, request, bool(arguments.use_gpus))
 
 
 def _check_arguments(arguments: ByomArguments) -> tuple[float, str]:
-    """The normalizing constant and the framework, checked."""
+    """Return the checked normalizing constant and backend."""
     backend = arguments.backend or frameworks.BACKENDS[0]
     if backend not in frameworks.BACKENDS:
         raise InvalidParameter(
@@ -103,11 +104,16 @@ def _check_arguments(arguments: ByomArguments) -> tuple[float, str]:
     return check_constant(MODULE, arguments.normalizing_const), backend
 
 
-def weighted_architecture(
-    module: str, workplace: CallContext, table: Relation, model_id: int | None
+def read_weighted_architecture(
+    module: str, context: CallContext, table: Relation, model_id: int | None
 ) -> object:
-    """A network that was loaded with its weights."""
-    rows = workplace.reader.run(sql("read.architectures", table=table.quoted), ([model_id],))
+    """Read a network that was loaded with its weights.
+
+    Raises:
+        UndefinedObject: the table has no such model.
+        NullNotAllowed: the architecture or the weights are missing.
+    """
+    rows = context.reader.run(sql("read.architectures", table=table.quoted), ([model_id],))
     if not rows:
         raise UndefinedObject(
             f"{module} error: no model arch found in table {table.spelling} with id"
@@ -124,87 +130,98 @@ def weighted_architecture(
     return read_architecture(text)
 
 
-def program_of(architecture: object, summary: Architecture) -> dict[str, Any]:
-    """A program that does no more than to give the outputs of a network."""
-    targets = [{"kind": "float"} for _ in summary.output_units]
+def describe_program(network: object, architecture: Architecture) -> dict[str, Any]:
+    """Describe a program that only computes the outputs of a network."""
+    targets = [{"kind": "float"} for _ in architecture.output_units]
     return {
-        "architecture": architecture,
+        "architecture": network,
         "compile": COMPILE,
         "targets": targets,
         "dtype_policy": None,
     }
 
 
-def weights_of(table: Relation, model_id: int | None) -> StateSource:
-    """Those of an architecture table."""
+def find_weights(table: Relation, model_id: int | None) -> StateSource:
+    """Return the source of the weights of a model of an architecture table."""
     text = sql("visit.weights_source", table=table.quoted)
     return StateSource("weights", f"{table.oid}/{model_id}", 0, text, (model_id,))
 
 
-def outputs(arguments: ByomArguments, summary: Architecture) -> tuple[Output, ...]:
-    """What is told of each output of the model, under the names that MADlib gives where there are
-    no columns.
+def list_outputs(arguments: ByomArguments, architecture: Architecture) -> tuple[Output, ...]:
+    """Return the outputs of the model, under the names that MADlib gives them without columns.
+
+    Raises:
+        InvalidParameter: dependent_count or class_values do not match the network.
     """
-    count = len(summary.output_units)
+    count = len(architecture.output_units)
     if arguments.dependent_count not in (None, count):
         raise InvalidParameter(
             f"{MODULE} error: dependent_count is {arguments.dependent_count}, but model_id "
-            f"{arguments.model_id} has {format_count(summary.output_units, 'output')}: "
-            f"{', '.join(summary.output_names)}.",
+            f"{arguments.model_id} has {format_count(architecture.output_units, 'output')}: "
+            f"{', '.join(architecture.output_names)}.",
             hint=f"Pass dependent_count => {count}.",
         )
-    rows: Sequence[Row | None] = (
-        [None] * count if arguments.class_values is None else by_output(arguments.class_values)
-    )
-    if len(rows) != count:
-        raise _mismatch(
-            f"class_values is for {format_count(rows, 'output')}, but the model has {count}."
+    values_by_output: Sequence[ClassValues | None] = [None] * count
+    if arguments.class_values is not None:
+        values_by_output = split_by_output(arguments.class_values)
+    if len(values_by_output) != count:
+        raise _make_mismatch_error(
+            f"class_values is for {format_count(values_by_output, 'output')}, but the model has "
+            f"{count}."
         )
-    names = (
-        ["dependent_var"] if count == 1 else [f"dependent_var_{number}" for number in range(count)]
-    )
+    names = [f"dependent_var_{number}" for number in range(count)]
+    if count == 1:
+        names = ["dependent_var"]
     return tuple(
-        Output(name, labels(row, units, name))
-        for name, row, units in zip(names, rows, summary.output_units)
+        Output(name, make_labels(values, units, name))
+        for name, values, units in zip(names, values_by_output, architecture.output_units)
     )
 
 
-def by_output(class_values: Sequence[Any]) -> Sequence[Row]:
-    """The class values of each output: an array of one dimension is for one output, the rows of
-    another for several.
+def split_by_output(class_values: Sequence[Any]) -> Sequence[ClassValues]:
+    """Return the class values of each output.
+
+    Args:
+        class_values: an array of one dimension for one output, or of two with a row per output.
+
+    Raises:
+        InvalidParameter: the array has more than two dimensions.
     """
-    deep = [
-        isinstance(row, list) and any(isinstance(value, list) for value in row)
-        for row in class_values
-    ]
-    if any(deep):
+    rows = [row for row in class_values if isinstance(row, list)]
+    if any(isinstance(value, list) for row in rows for value in row):
         raise InvalidParameter(f"{MODULE} error: class_values has more than two dimensions.")
-    return class_values if any(isinstance(row, list) for row in class_values) else [class_values]
+    return class_values if rows else [class_values]
 
 
-def labels(row: Row | None, units: int | None, name: str) -> Labels:
-    """The class values of an output of so many units; None, and so their places, where there are
-    none.
+def make_labels(values: ClassValues | None, units: int | None, name: str) -> Labels:
+    """Return the class values of an output; None, which labels classes by position, without any.
 
-    NULLs at the end fill up a row, or stand for classes that only pad, as in
-    `<dependent>_class_values`.
+    NULLs at the end fill up a row, or stand for padding classes as in `<dependent>_class_values`.
 
-    >>> labels(["a", "b", None], 2, "y"), labels([None, "a"], 2, "y"), labels(["no", "yes"], 1, "y")
-    (('a', 'b'), (None, 'a'), ('no', 'yes'))
+    Args:
+        units: units of the output; None if they are not fixed.
+
+    Raises:
+        InvalidParameter: the number of values does not match the units.
+
+    >>> make_labels(["a", "b", None], 2, "y"), make_labels([None, "a"], 2, "y")
+    (('a', 'b'), (None, 'a'))
+    >>> make_labels(["no", "yes"], 1, "y")
+    ('no', 'yes')
     """
-    if row is None or all(value is None for value in row):
+    if values is None or all(value is None for value in values):
         return None
-    found = strip_padding(list(row))
-    binary = units == 1 and len(found) == 2
-    if units is None or binary or len(found) <= units <= len(row):
-        return found
-    raise _mismatch(
-        f"{name} has {units} units, but {len(row)} class values: "
-        f"{', '.join(map(str, found[:100]))}."
+    labels = strip_padding(list(values))
+    is_binary = units == 1 and len(labels) == 2
+    if units is None or is_binary or len(labels) <= units <= len(values):
+        return labels
+    raise _make_mismatch_error(
+        f"{name} has {units} units, but {len(values)} class values: "
+        f"{', '.join(map(str, labels[:100]))}."
     )
 
 
-def _mismatch(detail: str) -> InvalidParameter:
+def _make_mismatch_error(detail: str) -> InvalidParameter:
     return InvalidParameter(
         f"{MODULE}: The number of class values do not match the provided architecture.",
         detail=detail,

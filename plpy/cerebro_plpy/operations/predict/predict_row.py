@@ -1,7 +1,6 @@
-"""Predict by the name of a model: one row, which is given as an object of JSON.
+"""`cerebro.predict_row`: predict one row, passed as a JSON object, by the name of a model.
 
-The statements, the program and the weights of a model stay with the session from one call to the
-next.
+The session keeps the prepared statements, the program and the weights of a model for later calls.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
 from cerebro_plpy.operations.predict.model_predictor import (
-    ModelOf,
-    columns_told,
-    inputs,
-    models_of_groups,
-    predictor,
+    FindGroupVersion,
+    find_group_versions,
+    list_inputs,
+    make_row_predictor,
+    split_answer,
 )
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.records import dataclass
@@ -31,155 +30,172 @@ from cerebro_plpy.tables.models.granted_versions import GrantedVersion, ModelNam
 from cerebro_plpy.trainer_client.predictor import Predictor
 
 MODULE = "predict_row"
-KEPT = "cerebro_record_models"
-MOST_KEPT = 8
-PLAIN = (
-    "text", "boolean", "smallint", "integer", "bigint", "numeric", "real", "double precision",
-    "jsonb", "bytea", "uuid",
-    "numeric[]", "real[]", "double precision[]", "character varying", "character", "bpchar",
-)  # fmt: skip
-"""Types whose values are read from JSON alike under all formats."""
+CACHE_KEY = "cerebro_record_models"
+MAX_MODELS = 8
+FORMAT_INDEPENDENT_TYPES = (
+    "text",
+    "boolean",
+    "smallint",
+    "integer",
+    "bigint",
+    "numeric",
+    "real",
+    "double precision",
+    "jsonb",
+    "bytea",
+    "uuid",
+    "numeric[]",
+    "real[]",
+    "double precision[]",
+    "character varying",
+    "character",
+    "bpchar",
+)
+"""Types whose values are read from JSON in the same way under all formats."""
 Statement = Callable[..., list[Row]]
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A model that rows were predicted with in this session; `mark` is another one when the model
-    is another one.
+class CachedModel:
+    """A model with which this session has predicted rows."""
 
-    It may have others for groups of rows, see `model_of`, with `tellers` for those that were asked.
-    """
-
-    mark: str
+    change_mark: str  # differs after the model was changed
     version: UsableVersion
-    teller: Predictor
-    types: Mapping[str, str]
-    encoded: Statement
-    told: Statement
-    constants: tuple[object, ...]
-    model_of: ModelOf
-    tellers: dict[str, Predictor]
-    formats: Mapping[
-        str, str
-    ]  # under which a record is read; none if they do not matter for its types
+    predictor: Predictor
+    types: Mapping[str, str]  # column types of a record
+    encode: Statement  # reads the inputs of the network from a record
+    format_answer: Statement
+    constants: tuple[object, ...]  # first values of `encode`
+    find_group_version: FindGroupVersion
+    group_predictors: dict[str, Predictor]  # of the groups that were predicted
+    formats: Mapping[str, str]  # under which a record is read; empty if its types ignore them
 
-    def group_of(self, record: str) -> str | None:
-        """The text of the group of a row, if it is of one."""
+    def find_group(self, record: str) -> str | None:
+        """Return the text of the group of a row; None if it has none."""
         column = self.version.group_by
-        value = None if column is None else json.loads(record).get(column)
-        text = json.dumps(value) if isinstance(value, bool) else str(value)
-        return None if value is None else text
+        if column is None:
+            return None
+        value = json.loads(record).get(column)
+        if value is None:
+            return None
+        return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
-def predict_record(db: Database, gd: dict[str, Any], wanted: ModelName, record: str | None) -> str:
-    """The prediction for a row, as JSON."""
+def predict_record(db: Database, gd: dict[str, Any], model: ModelName, record: str | None) -> str:
+    """Return the prediction for a row, as JSON."""
     db.platform.check_process(MODULE)
-    kept = _kept(gd, wanted) or _keep(db, gd, wanted)
+    cached = _find_cached_model(gd, model) or _cache_model(db, gd, model)
     if record is None:
         raise NullNotAllowed(
             f"{MODULE} error: record is NULL.", hint="Pass a row as JSON, such as to_jsonb(t)."
         )
-    row = _encoded(db, kept, wanted, record)
-    mark = granted_versions.read_change_mark(db, wanted) if row is None else row["mark"]
-    if not mark or mark != kept.mark:
-        kept = _keep(db, gd, wanted)
-        row = _encoded(db, kept, wanted, record)
+    row = _encode(db, cached, model, record)
+    mark = granted_versions.read_change_mark(db, model) if row is None else row["mark"]
+    if not mark or mark != cached.change_mark:
+        cached = _cache_model(db, gd, model)
+        row = _encode(db, cached, model, record)
     if row is None:
-        raise _refused(db, kept, record)
+        raise _make_record_error(db, cached, record)
     *columns, keys, _ = row.values()
-    _tell_missing(db, kept, keys)
-    version, teller = _of_row(db, gd, kept, record)
+    _report_missing_columns(db, cached, keys)
+    version, predictor = _choose_version(db, gd, cached, record)
     try:
-        teller.send_block(1, columns)
-        answer = teller.receive_block()
+        predictor.send_block(1, columns)
+        answer = predictor.receive_block()
     finally:
-        teller.end()
-    (said,) = kept.told(version.margin, *columns_told(version, answer))
-    return str(said["told"])
+        predictor.end()
+    (formatted,) = cached.format_answer(version.margin, *split_answer(version, answer))
+    return str(formatted["told"])
 
 
-def _of_row(
-    db: Database, gd: dict[str, Any], kept: Kept, record: str
+def _choose_version(
+    db: Database, gd: dict[str, Any], cached: CachedModel, record: str
 ) -> tuple[UsableVersion, Predictor]:
-    """The model that predicts a row, and what asks it."""
-    group = kept.group_of(record)
-    version = None if group is None else kept.model_of(group)
-    if group is None or version is None:
-        return kept.version, kept.teller
-    if group not in kept.tellers:
-        kept.tellers[group] = predictor(db, gd, version)
-    return version, kept.tellers[group]
+    """Return the version that predicts a row, and its predictor."""
+    group = cached.find_group(record)
+    if group is None:
+        return cached.version, cached.predictor
+    version = cached.find_group_version(group)
+    if version is None:
+        return cached.version, cached.predictor
+    if group not in cached.group_predictors:
+        cached.group_predictors[group] = make_row_predictor(db, gd, version)
+    return version, cached.group_predictors[group]
 
 
-def _encoded(db: Database, kept: Kept, wanted: ModelName, record: str) -> Row | None:
-    """The columns of the record; None where it cannot be read as the model wants it."""
-    with _formats(db, kept):
-        rows = db.skip_invalid_values(lambda: kept.encoded(*kept.constants, *wanted, record))
+def _encode(db: Database, cached: CachedModel, model: ModelName, record: str) -> Row | None:
+    """Return the inputs of the network; None if the record is invalid for the model."""
+    with _set_formats(db, cached):
+        rows = db.skip_invalid_values(lambda: cached.encode(*cached.constants, *model, record))
     return rows[0] if rows else None
 
 
-def _formats(db: Database, kept: Kept) -> AbstractContextManager[None]:
-    """Read a record under the formats of the version, as its other readings are."""
-    return db.configured(**kept.formats) if kept.formats else nullcontext()
+def _set_formats(db: Database, cached: CachedModel) -> AbstractContextManager[None]:
+    """Set the formats of the version, so that a record is read like the rows of a table."""
+    return db.configured(**cached.formats) if cached.formats else nullcontext()
 
 
-def _kept(gd: dict[str, Any], wanted: ModelName) -> Kept | None:
-    """The model as this session has it, which another version may have taken the place of."""
-    known: dict[tuple[int, ModelName], Kept] = gd.setdefault(KEPT, {})
-    key = effective_role(), wanted
-    if key in known:
-        known[key] = known.pop(key)
-    return known.get(key)
+def _find_cached_model(gd: dict[str, Any], model: ModelName) -> CachedModel | None:
+    """Return the model from the session's cache; it may have another version by now."""
+    cache: dict[tuple[int, ModelName], CachedModel] = gd.setdefault(CACHE_KEY, {})
+    key = (effective_role(), model)
+    if key in cache:
+        cache[key] = cache.pop(key)  # the least recently used model comes first
+    return cache.get(key)
 
 
-def _keep(db: Database, gd: dict[str, Any], wanted: ModelName) -> Kept:
-    """The model as it is now, which stays with the session."""
-    mark = granted_versions.read_change_mark(db, wanted)
-    kept = _made(db, gd, granted_versions.find(db, MODULE, wanted), mark)
-    known: dict[tuple[int, ModelName], Kept] = gd.setdefault(KEPT, {})
-    known[effective_role(), wanted] = kept
-    while len(known) > MOST_KEPT:
-        del known[next(iter(known))]
-    return kept
+def _cache_model(db: Database, gd: dict[str, Any], model: ModelName) -> CachedModel:
+    """Load the model into the session's cache."""
+    mark = granted_versions.read_change_mark(db, model)
+    loaded = _load_model(db, gd, granted_versions.find(db, MODULE, model), mark)
+    cache: dict[tuple[int, ModelName], CachedModel] = gd.setdefault(CACHE_KEY, {})
+    cache[effective_role(), model] = loaded
+    while len(cache) > MAX_MODELS:
+        del cache[next(iter(cache))]
+    return loaded
 
 
-def _made(db: Database, gd: dict[str, Any], version: UsableVersion, mark: str) -> Kept:
-    recipe, types = _typed(version.recipe, _source_types(db, version))
-    made = [(each.name, each.sent) for each in inputs(version, recipe)]
-    text = ", ".join(f"{expression.text} AS {name}" for name, expression in made)
+def _load_model(db: Database, gd: dict[str, Any], version: UsableVersion, mark: str) -> CachedModel:
+    recipe, types = _fit_recipe_to_record(version.recipe, _read_source_types(db, version))
+    inputs = [(item.name, item.sent) for item in list_inputs(version, recipe)]
+    text = ", ".join(f"{expression.text} AS {name}" for name, expression in inputs)
     columns = ", ".join(f"{quote_identifier(name)} {type_}" for name, type_ in types.items())
-    constants = tuple(value for _, expression in made for value in expression.values)
-    blank = columns_told(version, [b"", b"", b""])
+    constants = tuple(value for _, expression in inputs for value in expression.values)
     statement = sql("predict.record", inputs=text, columns=columns, mark=sql("granted.mark"))
-    return Kept(
-        mark=mark,
+    blank_answer = [b"" for _ in split_answer(version, [b"", b"", b""])]
+    depends_on_formats = any(type_ not in FORMAT_INDEPENDENT_TYPES for type_ in types.values())
+    return CachedModel(
+        change_mark=mark,
         version=version,
-        teller=predictor(db, gd, version),
+        predictor=make_row_predictor(db, gd, version),
         types=types,
-        encoded=db.prepare(statement, *constants, "", "", ""),
-        told=db.prepare(sql("predict.told"), 0.0, *(b"" for _ in blank)),
+        encode=db.prepare(statement, *constants, "", "", ""),
+        format_answer=db.prepare(sql("predict.told"), 0.0, *blank_answer),
         constants=constants,
-        model_of=models_of_groups(db, gd, MODULE, version)[0],
-        tellers={},
-        formats=version.formats if any(type_ not in PLAIN for type_ in types.values()) else {},
+        find_group_version=find_group_versions(db, gd, MODULE, version)[0],
+        group_predictors={},
+        formats=version.formats if depends_on_formats else {},
     )
 
 
-def _source_types(db: Database, version: UsableVersion) -> Mapping[str, str]:
-    """The types of the columns of the table that the model was trained on."""
+def _read_source_types(db: Database, version: UsableVersion) -> Mapping[str, str]:
+    """Return the column types of the table that the model was trained on."""
     if isinstance(version, GrantedVersion):
         return version.types
     return {row["name"]: row["type"] for row in db.rows(sql("predict.types"), version.source)}
 
 
-def _typed(recipe: Recipe, source: Mapping[str, str]) -> tuple[Recipe, dict[str, str]]:
-    """The recipe over a row that came as JSON, and the types of its columns there.
+def _fit_recipe_to_record(
+    recipe: Recipe, source_types: Mapping[str, str]
+) -> tuple[Recipe, dict[str, str]]:
+    """Return the recipe over a JSON record, and the types of the record's columns.
 
-    They are those of the table that the model was trained on where only so a value has the text
-    that it had there, by which a category is told. Numbers are exact in numeric, whatever came.
+    A column has the type of the training table only if its values need it to have the same text,
+    which identifies a category. Numbers are read as numeric, which is exact for all of them.
     """
     types = {
-        feature.column: feature.record_type(source.get(feature.column)) for feature in recipe.inputs
+        feature.column: feature.record_type(source_types.get(feature.column))
+        for feature in recipe.inputs
     }
     features = [
         feature.over_record(types[feature.column]) if feature.is_input else feature
@@ -188,34 +204,27 @@ def _typed(recipe: Recipe, source: Mapping[str, str]) -> tuple[Recipe, dict[str,
     return Recipe(tuple(features)), types
 
 
-def _tell_missing(db: Database, kept: Kept, keys: Collection[str]) -> None:
-    missing = kept.types.keys() - keys
+def _report_missing_columns(db: Database, cached: CachedModel, keys: Collection[str]) -> None:
+    missing = [repr(name) for name in cached.types if name not in keys]
     if missing:
-        listed = ", ".join(repr(name) for name in kept.types if name in missing)
-        db.notice(f"{MODULE}: record has no {listed}; taken for NULL")
+        db.notice(f"{MODULE}: record has no {', '.join(missing)}; taken for NULL")
 
 
-def _refused(db: Database, kept: Kept, record: str) -> CerebroError:
-    """The error of a record that cannot be read: it is no object, or a column has a value that
-    cannot be cast.
-    """
-    shape = db.value(sql("predict.kind"), record)
-    if shape != "object":
+def _make_record_error(db: Database, cached: CachedModel, record: str) -> CerebroError:
+    """Return the error of a record that is not an object or has a value of the wrong type."""
+    json_type = db.value(sql("predict.kind"), record)
+    if json_type != "object":
         return InvalidParameter(
-            f"{MODULE} error: record is JSON of type {shape}; expected an object with the columns "
-            "of a row.",
+            f"{MODULE} error: record is JSON of type {json_type}; expected an object with the "
+            "columns of a row.",
             hint="Pass a row such as to_jsonb(t).",
         )
-    features = {each.column: each for each in kept.version.recipe.inputs}
-    for name, type_ in kept.types.items():
-        with _formats(db, kept):
-            is_refused = (
-                db.skip_invalid_values(
-                    partial(db.rows, sql("predict.castable", type=type_), record, name)
-                )
-                is None
-            )
-        if is_refused:
+    features = {feature.column: feature for feature in cached.version.recipe.inputs}
+    for name, type_ in cached.types.items():
+        cast = partial(db.rows, sql("predict.castable", type=type_), record, name)
+        with _set_formats(db, cached):
+            rows = db.skip_invalid_values(cast)
+        if rows is None:
             value = db.value(sql("predict.value"), record, name)
             return InvalidText(
                 f"{MODULE} error: column {name!r} of record is {value:.100}; expected "

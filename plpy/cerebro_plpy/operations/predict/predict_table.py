@@ -1,8 +1,7 @@
-"""Predict by the name of a model: the rows of a table or view, block by block, in the caller's own
-session.
+"""`cerebro.predict`: predict the rows of a table or view block by block, by the name of a model.
 
-Nothing is kept of the caller's between two blocks but a cursor, and a trainer that ends by itself:
-the query may be left after any of them.
+The caller's own session reads the rows. Between two blocks it holds only a cursor and a trainer
+that ends by itself, because a query may stop after any block.
 """
 
 from __future__ import annotations
@@ -18,13 +17,16 @@ from cerebro_plpy.database.reading import STYLES
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.operations.predict.model_predictor import (
-    ModelOf,
-    columns_told,
-    inputs,
-    models_of_groups,
-    predictor,
+    FindGroupVersion,
+    find_group_versions,
+    list_inputs,
+    make_row_predictor,
+    split_answer,
 )
-from cerebro_plpy.operations.predict.prediction_source import RawSource, raw_source_with_notice
+from cerebro_plpy.operations.predict.prediction_source import (
+    RawSource,
+    resolve_source_with_notice,
+)
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.weight_column import find_column, read_column_name
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
@@ -34,103 +36,122 @@ from cerebro_plpy.tables.models.granted_versions import ModelName, UsableVersion
 from cerebro_plpy.trainer_client.predictor import Predictor
 
 MODULE = "predict"
-GROUP = "cerebro_group"
-# Rows of a block, and numbers that go into one or come out of it: what is on its way is a few MB.
-BLOCK_ROWS, BLOCK_ELEMENTS = 4096, 1 << 18
-# Compiling the encoding takes longer than it saves, and all rows are wanted as a rule.
+GROUP_COLUMN = "cerebro_group"
+BLOCK_ROWS = 4096
+BLOCK_ELEMENTS = 1 << 18
+"""Numbers in the inputs or the outputs of a block, so that a block takes a few MB."""
 SETTINGS = {"cursor_tuple_fraction": "1", "jit": "off"}
+"""Usually all rows are read; and compiling the encoding takes longer than it saves."""
 Block = tuple[
-    Optional[float],
-    list[Optional[str]],
-    Optional[bytes],
-    Optional[bytes],
-    Optional[bytes],
-    Optional[bytes],
+    Optional[float],  # margin
+    list[Optional[str]],  # ids
+    Optional[bytes],  # predictions; this and the next ones are texts of arrays
+    Optional[bytes],  # probabilities of the predictions
+    Optional[bytes],  # probabilities of all classes
+    Optional[bytes],  # numbers
 ]
 
 
-class Raw(NamedTuple):
-    """Raw rows: what stands in FROM, the recipe as it is over its columns, what makes the text of
-    each id, and the settings under which they are read."""
+class SourceQuery(NamedTuple):
+    """The query that reads raw rows."""
 
-    table: str
-    recipe: Recipe
-    id: Expression
-    settings: Mapping[str, str]
+    table: str  # FROM item
+    recipe: Recipe  # as it is over the columns of the table
+    id: Expression  # text of each row's id
+    settings: Mapping[str, str]  # settings under which the rows are read
+
+
+class GroupedModel(NamedTuple):
+    """A version and the models of its groups of rows."""
+
+    version: UsableVersion
+    find_group_version: FindGroupVersion
+    groups: Sequence[str] | None = None  # groups that have a model; None if only the owner knows
+    family: str | None = None  # type family of the group column
+
+    @property
+    def group_column(self) -> str | None:
+        """Column that contains the groups; None if no group has a model."""
+        if self.groups is not None and not self.groups:
+            return None
+        return self.version.group_by
 
 
 def predict_source(
     db: Database,
     gd: dict[str, Any],
-    wanted: ModelName,
+    model: ModelName,
     arguments: tuple[str | None, str | None],
     *,
     shared: bool = True,
 ) -> Iterator[Block]:
-    """Margin, ids, and predictions of each block; `arguments` are the source and the id column.
+    """Predict the rows of a source; the first block is predicted when this returns.
 
-    The first block is predicted when this returns. If the session is not `shared` with a query that
-    takes block by block, all of them are taken before the statement ends.
+    Args:
+        arguments: the source and the id column.
+        shared: the query that takes the blocks uses the session between two blocks. If False, all
+            blocks are taken before the statement ends.
     """
     db.platform.check_process(MODULE)
     source, id_col = arguments
     catalog = Catalog(db, MODULE)
-    version = granted_versions.find(db, MODULE, wanted)
-    rows = raw_source_with_notice(catalog, version, source)
-    whole, id_column = (
-        whole_version(catalog, gd, version, rows),
-        id_name(catalog, rows.table, id_col),
+    version = granted_versions.find(db, MODULE, model)
+    raw_source = resolve_source_with_notice(catalog, version, source)
+    grouped_model = load_grouped_model(catalog, gd, version, raw_source)
+    id_column = choose_id_column(catalog, raw_source.table, id_col)
+    query = SourceQuery(
+        raw_source.build_from_item(id_column, grouped_model.group_column),
+        raw_source.recipe,
+        make_id_text(db, raw_source, id_column),
+        raw_source.settings,
     )
-    raw = Raw(
-        rows.rows(id_column, whole.column), rows.recipe, id_text(db, rows, id_column), rows.settings
-    )
-    blocks = predicted(db, gd, whole, raw_blocks(db, whole, raw, shared=shared))
-    return chain([first for first in (next(blocks, None),) if first], blocks)
+    rows = read_blocks(db, grouped_model, query, shared=shared)
+    return start_blocks(predict_blocks(db, gd, grouped_model, rows))
 
 
-class Whole(NamedTuple):
-    """A version, and its models of groups by the texts of their values. The `names` of those that
-    have one are known to the owner alone. The column that says the group is of a `family`."""
-
-    version: UsableVersion
-    model_of: ModelOf
-    names: Sequence[str] | None = None
-    family: str | None = None
-
-    @property
-    def column(self) -> str | None:
-        """That whose values name the groups, if there are any."""
-        return self.version.group_by if self.names is None or self.names else None
+def start_blocks(blocks: Iterator[Any]) -> Iterator[Any]:
+    """Compute the first block now, so that its errors are raised by the call."""
+    first = next(blocks, None)
+    return blocks if first is None else chain([first], blocks)
 
 
-def whole_version(
-    catalog: Catalog, gd: dict[str, Any], version: UsableVersion, rows: RawSource
-) -> Whole:
-    """A version with its models of groups; raises UndefinedColumn where rows cannot tell their
-    groups.
+def load_grouped_model(
+    catalog: Catalog, gd: dict[str, Any], version: UsableVersion, source: RawSource
+) -> GroupedModel:
+    """Return a version with the models of its groups.
+
+    Raises:
+        UndefinedColumn: the source has no column for the groups.
     """
     family = None
     if version.group_by is not None:
-        where = f" in {rows.table.spelling}"
-        family = find_column(
-            catalog.module, rows.columns, version.group_by, "the model's group_by", where
-        ).family
-    return Whole(version, *models_of_groups(catalog.db, gd, catalog.module, version), family)
+        column = find_column(
+            catalog.module,
+            source.columns,
+            version.group_by,
+            "the model's group_by",
+            f" in {source.table.spelling}",
+        )
+        family = column.family
+    find, groups = find_group_versions(catalog.db, gd, catalog.module, version)
+    return GroupedModel(version, find, groups, family)
 
 
-def predicted(
-    db: Database, gd: dict[str, Any], whole: Whole, blocks: Iterator[list[Row]]
+def predict_blocks(
+    db: Database, gd: dict[str, Any], grouped_model: GroupedModel, blocks: Iterator[list[Row]]
 ) -> Iterator[Block]:
-    """While the trainer computes a block, and the query has the one before, the next one is read.
+    """Yield the predictions of blocks of rows.
 
-    Rows of groups come group by group; at the end the caller is told how many of them the model of
-    all rows predicts.
+    The next block is read while the trainer computes one and the query processes the previous one.
+    Rows are predicted group by group. A NOTICE counts the rows of groups without a model.
     """
-    others = 0
-    for version, its in by_version(whole, blocks):
-        for rows, told in answered(its, predictor(db, gd, version)):
-            others += len(rows) if version is whole.version else 0
-            prediction, probability, probabilities, number = columns_told(version, told)
+    without_group = 0
+    for version, version_blocks in split_by_version(grouped_model, blocks):
+        predictor = make_row_predictor(db, gd, version)
+        for rows, answer in request_answers(version_blocks, predictor):
+            if version is grouped_model.version:
+                without_group += len(rows)
+            prediction, probability, probabilities, number = split_answer(version, answer)
             yield (
                 version.margin,
                 [row["id"] for row in rows],
@@ -139,96 +160,104 @@ def predicted(
                 probabilities,
                 number,
             )
-    if others and whole.column:
+    column = grouped_model.group_column
+    if without_group and column:
         db.notice(
-            f"{others} rows have no model of their own by {whole.column}: that of all rows "
+            f"{without_group} rows have no model of their own by {column}: that of all rows "
             "predicts them"
         )
 
 
-def by_version(
-    whole: Whole, blocks: Iterator[list[Row]]
+def split_by_version(
+    grouped_model: GroupedModel, blocks: Iterator[list[Row]]
 ) -> Iterator[tuple[UsableVersion, Iterator[list[Row]]]]:
-    """Which model predicts which rows, of those that come group by group."""
-    for model, parts in groupby(_by_model(whole, blocks), key=lambda part: part[0]):
-        yield model, (rows for _, rows in parts)
+    """Yield the blocks of each version that predicts rows; the rows arrive group by group."""
+    pairs = _assign_versions(grouped_model, blocks)
+    for version, version_pairs in groupby(pairs, key=lambda pair: pair[0]):
+        yield version, (rows for _, rows in version_pairs)
 
 
-def _by_model(
-    whole: Whole, blocks: Iterator[list[Row]]
+def _assign_versions(
+    grouped_model: GroupedModel, blocks: Iterator[list[Row]]
 ) -> Iterator[tuple[UsableVersion, list[Row]]]:
-    """The rows of each block, apart where they are of several groups."""
+    """Yield blocks with the version that predicts them; a block of several groups is split."""
     for block in blocks:
-        for group, rows in groupby(block, key=lambda row: row.get(GROUP)):
-            yield (
-                whole.version if group is None else whole.model_of(group) or whole.version,
-                list(rows),
-            )
+        for group, rows in groupby(block, key=lambda row: row.get(GROUP_COLUMN)):
+            group_version = None
+            if group is not None:
+                group_version = grouped_model.find_group_version(group)
+            yield group_version or grouped_model.version, list(rows)
 
 
-def answered(
-    blocks: Iterator[list[Row]], teller: Predictor
+def request_answers(
+    blocks: Iterator[list[Row]], predictor: Predictor
 ) -> Iterator[tuple[list[Row], list[bytes]]]:
-    """The rows of each block, and what the trainer answered of them."""
+    """Yield the rows of each block with the answer of the trainer."""
     try:
-        before: list[Row] = []
+        previous: list[Row] = []
         for rows in blocks:
-            told = teller.receive_block() if before else []
-            _ask(teller, rows)
-            if before:
-                yield before, told
-            before = rows
-        if before:
-            yield before, teller.receive_block()
+            answer = predictor.receive_block() if previous else []
+            _send_block(predictor, rows)
+            if previous:
+                yield previous, answer
+            previous = rows
+        if previous:
+            yield previous, predictor.receive_block()
     finally:
-        teller.end()
+        predictor.end()
 
 
-def raw_blocks(
-    db: Database, whole: Whole, raw: Raw, most: int = BLOCK_ROWS, *, shared: bool = True
+def read_blocks(
+    db: Database,
+    grouped_model: GroupedModel,
+    query: SourceQuery,
+    max_rows: int = BLOCK_ROWS,
+    *,
+    shared: bool = True,
 ) -> Iterator[list[Row]]:
-    """The rows of a source, each with its id and what the network is given of it, so many at a time
-    at most; those of a group after those of another.
+    """Read the rows of a source group by group, each with its id and the inputs of the network.
 
-    See `predict_source` for a session that is `shared`.
+    Args:
+        max_rows: rows of a block; a block of many numbers has fewer.
+        shared: see `predict_source`.
     """
-    version = whole.version
-    made = [(each.name, each.sent) for each in inputs(version, raw.recipe)]
-    table = raw.table
-    if whole.column:
-        group = _group(whole, whole.column)
-        made.append((GROUP, group))
-        table = sql("predict.in_groups", table=raw.table, group=group.inlined())
-    text = "".join(f", {expression.text} AS {as_}" for as_, expression in made)
-    statement = sql("predict.rows", id=raw.id.text, inputs=text, table=table)
-    width = max(raw.recipe.room, len(version.classes))
-    size = max(1, min(most, BLOCK_ELEMENTS // width))
-    values = (*raw.id.values, *(value for _, expression in made for value in expression.values))
-    with db.configured(**SETTINGS, **raw.settings):
-        blocks = db.stream_blocks(statement, size, *values)
+    version = grouped_model.version
+    inputs = [(item.name, item.sent) for item in list_inputs(version, query.recipe)]
+    table = query.table
+    if grouped_model.group_column:
+        group = _make_group_text(grouped_model, grouped_model.group_column)
+        inputs.append((GROUP_COLUMN, group))
+        table = sql("predict.in_groups", table=query.table, group=group.inlined())
+    text = "".join(f", {expression.text} AS {name}" for name, expression in inputs)
+    statement = sql("predict.rows", id=query.id.text, inputs=text, table=table)
+    input_values = (value for _, expression in inputs for value in expression.values)
+    width = max(query.recipe.room, len(version.classes))
+    size = max(1, min(max_rows, BLOCK_ELEMENTS // width))
+    with db.configured(**SETTINGS, **query.settings):
+        blocks = db.stream_blocks(statement, size, *query.id.values, *input_values)
     if not shared:
-        return _taken_at_once(db, raw.settings, blocks)
-    return iter(partial(_next, db, raw.settings, blocks), [])
+        return _read_at_once(db, query.settings, blocks)
+    return iter(partial(_read_next, db, query.settings, blocks), [])
 
 
-def _group(whole: Whole, column: str) -> Expression:
-    """The group of a row that has a model of its own; of any, where it is not known which have."""
-    value = distinct_text(column, whole.family)
-    if whole.names is None:
+def _make_group_text(grouped_model: GroupedModel, column: str) -> Expression:
+    """Return the group of a row: NULL for groups without a model, if the groups are known."""
+    value = distinct_text(column, grouped_model.family)
+    if grouped_model.groups is None:
         return value
     return Expression(
         f"CASE WHEN {value.text} = ANY (%s::text[]) THEN {value.text} END",
-        (*value.values, list(whole.names), *value.values),
+        (*value.values, list(grouped_model.groups), *value.values),
     )
 
 
-def _next(db: Database, settings: Mapping[str, str], blocks: Iterator[list[Row]]) -> list[Row]:
-    """Return the next block; the settings of the session are its caller's again."""
+def _read_next(db: Database, settings: Mapping[str, str], blocks: Iterator[list[Row]]) -> list[Row]:
+    """Return the next block; the session has the caller's settings again afterwards."""
     with db.configured(**settings):
         return next(blocks, [])
 
 
-def _taken_at_once(
+def _read_at_once(
     db: Database, settings: Mapping[str, str], blocks: Iterator[list[Row]]
 ) -> Iterator[list[Row]]:
     """Yield all blocks, each by a single statement: see `Platform.check_interrupts`."""
@@ -242,39 +271,31 @@ def _taken_at_once(
             yield block
 
 
-def _ask(teller: Predictor, rows: list[Row]) -> None:
-    names = [name for name in rows[0] if name not in ("id", GROUP)]
-    teller.send_block(len(rows), [b"".join([row[name] for row in rows]) for name in names])
+def _send_block(predictor: Predictor, rows: list[Row]) -> None:
+    names = [name for name in rows[0] if name not in ("id", GROUP_COLUMN)]
+    predictor.send_block(len(rows), [b"".join([row[name] for row in rows]) for name in names])
 
 
-def id_text(db: Database, source: RawSource, name: str | None) -> Expression:
-    """Return what makes the text of the column that tells rows apart: the text that it has in the
-    caller's session.
-    """
-    if name is None:
+def make_id_text(db: Database, source: RawSource, column: str | None) -> Expression:
+    """Return the text of the id column as the caller's session formats it; NULL without one."""
+    if column is None:
         return Expression("NULL::text")
-    value = f"t.{quote_identifier(name)}"
-    if db.value(sql("predict.has_one_text"), source.table.oid, name):
+    value = f"t.{quote_identifier(column)}"
+    if db.value(sql("predict.has_one_text"), source.table.oid, column):
         return Expression(f"{value}::text")
-    return Expression(
-        f"cerebro.text_under({value}, {', '.join(['%s::text'] * len(STYLES))})", caller_styles(db)
-    )
+    styles = ", ".join(["%s::text"] * len(STYLES))
+    return Expression(f"cerebro.text_under({value}, {styles})", list_caller_styles(db))
 
 
-def caller_styles(db: Database) -> tuple[str, ...]:
-    """Return the settings that decide the text of a value in the caller's session, in the order of
-    STYLES.
-    """
+def list_caller_styles(db: Database) -> tuple[str, ...]:
+    """Return the caller's settings that decide the text of a value, in the order of STYLES."""
     return tuple(db.caller_settings[name] for name in STYLES)
 
 
-def id_name(catalog: Catalog, table: Relation, given: str | None) -> str | None:
-    """Return the column that tells the rows apart: by default that of the primary key, None if no
-    single one does.
-    """
-    if given is None:
+def choose_id_column(catalog: Catalog, table: Relation, name: str | None) -> str | None:
+    """Return the id column: by default the primary key, or None if it is not a single column."""
+    if name is None:
         key: str | None = catalog.db.value(sql("predict.key"), table.oid)
         return key
-    return read_column_name(
-        catalog.module, catalog.read_columns(table), given, "id_col", table.spelling
-    )
+    columns = catalog.read_columns(table)
+    return read_column_name(catalog.module, columns, name, "id_col", table.spelling)

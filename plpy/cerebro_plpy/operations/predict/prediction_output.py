@@ -1,8 +1,7 @@
-"""Predictions with any model over the rows of any table or view, into a table that the caller's
-transaction makes.
+"""Predictions with any model for the rows of any table or view, written into a new table.
 
-A worker reads the rows and passes them through its trainer; meanwhile the caller's session writes
-what came before.
+A worker reads the rows and passes them through its trainer. Meanwhile the caller's session writes
+the previous predictions.
 """
 
 from __future__ import annotations
@@ -40,39 +39,35 @@ from cerebro_plpy.tables.compatibility import InputColumns, check_inputs
 PredType = Union[str, int, float, None]
 Labels = Optional[tuple[Optional[str], ...]]
 Block = tuple[str, dict[str, str]]
-# Numbers that go into a block of rows or come out of it, and rows: what is on its way is a few MB.
-BLOCK_ELEMENTS, BLOCK_ROWS = 1 << 20, 10_000
+"""The ids of some rows as a JSON array, and arrays of predictions as texts, by name."""
+BLOCK_ROWS = 10_000
+BLOCK_ELEMENTS = 1 << 20
+"""Numbers in the inputs or the outputs of a block, so that a block takes a few MB."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """What is told of an output: its name, and its class values, by place; None where the place
-    itself is the label.
-
-    Of floats all are told, without a look at which is the largest.
-    """
+    """An output of a model; all values of a float output are predicted, without a ranking."""
 
     name: str
-    labels: Labels
+    labels: Labels  # class values by position; None if the position is the label
     is_float: bool = False
 
     @property
     def classes(self) -> int | None:
-        """How many classes the trainer is to report: 0 for floats, None for as many as the output
-        has units.
-        """
-        return 0 if self.is_float else None if self.labels is None else len(self.labels)
+        """Classes that the trainer reports: 0 for floats, None for all units of the output."""
+        if self.is_float:
+            return 0
+        return None if self.labels is None else len(self.labels)
 
 
 @dataclass(frozen=True)
-class Predictor:
-    """A model that predicts; `title` names it in messages, `program` is as the trainer wants it
-    described.
-    """
+class PredictingModel:
+    """A model that can predict."""
 
-    title: str
+    title: str  # its name in messages
     architecture: Architecture
-    program: dict[str, Any]
+    program: dict[str, Any]  # described as a trainer needs it
     state: StateSource
     outputs: tuple[Output, ...]
     normalizing_const: float
@@ -80,48 +75,47 @@ class Predictor:
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked: of which rows, by which column they are told apart, their inputs, and which
-    classes are wanted.
-    """
+class PredictionRequest:
+    """The rows to predict and the predictions to report."""
 
     table: Relation
     id_column: Row
     inputs: tuple[Column, ...]
-    want: dict[str, object]
+    want: dict[str, object]  # see `parse_pred_type`
 
     @property
-    def unranked(self) -> bool:
-        """Whether one class of a row is wanted alone."""
+    def is_unranked(self) -> bool:
+        """True if only one class of each row is reported."""
         return self.want["kind"] == "response"
 
 
-def question(
+def parse_request(
     catalog: Catalog, table: Relation, columns: tuple[str | None, str | None], pred_type: PredType
-) -> Question:
-    """The arguments of a call as they are understood; `columns` are the id column and the list of
-    inputs.
+) -> PredictionRequest:
+    """Check the arguments of a call.
+
+    Args:
+        columns: the id column and the list of inputs.
     """
-    want = prediction_kind(catalog.module, pred_type)
-    found = _columns(catalog, table, columns[0], "id column")
-    if len(found) != 1:
-        raise _no_column(catalog, table, columns[0], "id column")
-    inputs = _columns(catalog, table, columns[1], "independent_varname")
-    return Question(
-        table, found[0], tuple(_input(catalog, table, column) for column in inputs), want
-    )
+    want = parse_pred_type(catalog.module, pred_type)
+    id_columns = _find_columns(catalog, table, columns[0], "id column")
+    if len(id_columns) != 1:
+        raise _make_column_error(catalog, table, columns[0], "id column")
+    input_columns = _find_columns(catalog, table, columns[1], "independent_varname")
+    inputs = tuple(_make_input(catalog, table, column) for column in input_columns)
+    return PredictionRequest(table, id_columns[0], inputs, want)
 
 
-def prediction_kind(module: str, pred_type: PredType) -> dict[str, object]:
-    """What the trainer is asked for, from pred_type.
+def parse_pred_type(module: str, pred_type: PredType) -> dict[str, object]:
+    """Return the predictions that a trainer reports, from pred_type.
 
-    >>> prediction_kind("m", 2)
+    >>> parse_pred_type("m", 2)
     {'kind': 'top', 'n': 2}
     """
-    if pred_type is None or (
-        isinstance(pred_type, str) and pred_type.lower() in ("prob", "response")
-    ):
-        return {"kind": "prob" if pred_type is None else str(pred_type).lower()}
+    if pred_type is None:
+        return {"kind": "prob"}
+    if isinstance(pred_type, str) and pred_type.lower() in ("prob", "response"):
+        return {"kind": pred_type.lower()}
     if isinstance(pred_type, int) and pred_type >= 1:
         return {"kind": "top", "n": pred_type}
     if isinstance(pred_type, float) and 0.0 <= pred_type < 1.0:
@@ -132,125 +126,148 @@ def prediction_kind(module: str, pred_type: PredType) -> dict[str, object]:
     )
 
 
-def _columns(catalog: Catalog, table: Relation, given: str | None, what: str) -> list[Row]:
-    if given is None or not given.strip():
+def _find_columns(catalog: Catalog, table: Relation, names: str | None, argument: str) -> list[Row]:
+    if names is None or not names.strip():
         raise NullNotAllowed(
-            f"{catalog.module} error: {what} is NULL or empty; expected the name of a column."
+            f"{catalog.module} error: {argument} is NULL or empty; expected the name of a column."
         )
     columns = catalog.read_columns(table)
     try:
-        return [columns[name] for name in split_columns(given)]
+        return [columns[name] for name in split_columns(names)]
     except (KeyError, InvalidName) as error:
-        raise _no_column(catalog, table, given, what) from error
+        raise _make_column_error(catalog, table, names, argument) from error
 
 
-def _no_column(catalog: Catalog, table: Relation, given: str | None, what: str) -> UndefinedColumn:
+def _make_column_error(
+    catalog: Catalog, table: Relation, names: str | None, argument: str
+) -> UndefinedColumn:
     return UndefinedColumn(
-        f"{catalog.module} error: invalid {what} ('{given}') for test table ({table.spelling}).",
+        f"{catalog.module} error: invalid {argument} ('{names}') for test table "
+        f"({table.spelling}).",
         hint=f"Its columns are: {', '.join(catalog.read_columns(table))}.",
     )
 
 
-def _input(catalog: Catalog, table: Relation, found: Row) -> Column:
-    """How a column of the catalog is sent as an input."""
-    sent = make_input_column(found)
-    if sent is None:
+def _make_input(catalog: Catalog, table: Relation, column: Row) -> Column:
+    """Return how a column of the catalog is sent as an input.
+
+    Raises:
+        DatatypeMismatch: the type of the column cannot be an input.
+    """
+    input_column = make_input_column(column)
+    if input_column is None:
         raise DatatypeMismatch(
-            f"{catalog.module} error: independent column '{found['name']}' is of type "
-            f"{found['type']}; expected an array of numbers, a number, or an image (bytea).",
-            hint=suggest_numeric_view(table, found).replace("Pack", "Predict from", 1),
+            f"{catalog.module} error: independent column '{column['name']}' is of type "
+            f"{column['type']}; expected an array of numbers, a number, or an image (bytea).",
+            hint=suggest_numeric_view(table, column).replace("Pack", "Predict from", 1),
         )
-    return sent
+    return input_column
 
 
-def write(
-    workplace: CallContext, output: Relation, predictor: Predictor, asked: Question, gpu: bool
+def write_predictions(
+    context: CallContext,
+    output: Relation,
+    model: PredictingModel,
+    request: PredictionRequest,
+    use_gpus: bool,
 ) -> None:
-    """Make a table of predictions."""
-    db, summary = workplace.db, predictor.architecture
-    shapes = [_row_shape(workplace.reader, asked.table, column) for column in asked.inputs]
-    names = [column.name for column in asked.inputs]
-    check_inputs(predictor.title, summary, InputColumns(asked.table.spelling, names, shapes))
-    _create(db, output, asked)
-    known = [
-        shape or tuple(n or 1 for n in expected)
-        for shape, expected in zip(shapes, summary.input_shapes)
-    ]
-    given = sum(units or 1 for units in summary.output_units)
-    elements = max(sum(map(prod, known)), given, sum(o.classes or 0 for o in predictor.outputs), 1)
-    block = min(BLOCK_ROWS, max(1, BLOCK_ELEMENTS // elements))
-    told = _told(predictor.outputs)
-    rows = workplace.platform.raw_rows(workplace.control, asked.table.oid, _rows(asked))
+    """Create a table of predictions."""
+    db = context.db
+    shapes = [_read_shape(context.reader, request.table, column) for column in request.inputs]
+    names = [column.name for column in request.inputs]
+    inputs = InputColumns(request.table.spelling, names, shapes)
+    check_inputs(model.title, model.architecture, inputs)
+    _create_table(db, output, request)
+    trainer_request = _describe_request(model, request, _choose_block_rows(model, shapes))
+    output_values = _list_output_values(model.outputs)
+    rows = context.platform.raw_rows(context.control, request.table.oid, _make_raw_rows(request))
 
     def predict(crew: Crew) -> None:
-        with db.atomic(
-            enable_nestloop="off"
-        ):  # whatever the planner expects of the arrays of a block
-            for found in _blocks(workplace, crew, predictor, (asked, rows), block):
-                _insert(db, output, told, asked, found)
+        # The planner cannot know how long the arrays of a block are.
+        with db.atomic(enable_nestloop="off"):
+            for block in _predict_blocks(context, crew, model, rows, trainer_request):
+                _insert_block(db, output, request, block, output_values)
 
     score(
-        workplace,
-        lambda: crew_for(workplace, predictor.backend, gpu, rows.segments),
+        context,
+        lambda: crew_for(context, model.backend, use_gpus, rows.segments),
         predict,
-        again=not predictor.state.sealed,
+        again=not model.state.sealed,
     )
 
 
-def _blocks(
-    workplace: CallContext,
-    crew: Crew,
-    predictor: Predictor,
-    of: tuple[Question, RawRows],
-    block: int,
-) -> Iterator[Block]:
-    """Per block of so many rows: the identifiers as an array literal, and the predictions."""
-    asked, rows = of
+def _choose_block_rows(model: PredictingModel, shapes: Sequence[tuple[int, ...] | None]) -> int:
+    """Return the rows of a block, from the numbers in a row's inputs, outputs and classes."""
+    input_elements = sum(
+        prod(shape or [size or 1 for size in expected])
+        for shape, expected in zip(shapes, model.architecture.input_shapes)
+    )
+    output_elements = sum(units or 1 for units in model.architecture.output_units)
+    classes = sum(output.classes or 0 for output in model.outputs)
+    elements = max(input_elements, output_elements, classes, 1)
+    return min(BLOCK_ROWS, max(1, BLOCK_ELEMENTS // elements))
+
+
+def _describe_request(
+    model: PredictingModel, request: PredictionRequest, block_rows: int
+) -> dict[str, Any]:
+    """Describe the blocks of rows and their predictions for a trainer."""
     arrays = [
-        {"kind": c.kind, "column": c.name, "divide": predictor.normalizing_const}
-        for c in asked.inputs
+        {"kind": column.kind, "column": column.name, "divide": model.normalizing_const}
+        for column in request.inputs
     ]
-    request = {
-        "arrays": arrays,
-        "want": asked.want,
-        "classes": [output.classes for output in predictor.outputs],
-    }
-    job = Job("predict", predictor.program, predictor.state.key)
-    told = {"block": block, "request": request}
+    classes = [output.classes for output in model.outputs]
+    fields = {"arrays": arrays, "want": request.want, "classes": classes}
+    return {"block": block_rows, "request": fields}
+
+
+def _predict_blocks(
+    context: CallContext,
+    crew: Crew,
+    model: PredictingModel,
+    rows: RawRows,
+    trainer_request: dict[str, Any],
+) -> Iterator[Block]:
+    """Yield the predictions of all workers."""
+    job = Job("predict", model.program, model.state.key)
     steps = [
-        crew.visits.predict(worker, rows, predictor.state, job, told) for worker in crew.workers
+        crew.visits.predict(worker, rows, model.state, job, trainer_request)
+        for worker in crew.workers
     ]
-    for worker, declare in together(workplace, crew, steps):
+    for worker, declare in together(context, crew, steps):
         if declare is not None:
-            yield from fetched(workplace, worker.session, declare)
+            yield from fetch_blocks(context, worker.session, declare)
             finish = crew.visits.end_prediction(worker)
             worker.session.run(finish.sql, finish.values)
 
 
-def _rows(asked: Question) -> RawRows:
-    """How the rows are read."""
-    name = f"t.{quote_identifier(asked.id_column['name'])}::text"
-    data = f"ARRAY[{', '.join(c.bytes_sql(f't.{quote_identifier(c.name)}') for c in asked.inputs)}]"
-    return RawRows(asked.table.quoted, name, data)
+def _make_raw_rows(request: PredictionRequest) -> RawRows:
+    """Return the SQL that reads the ids and the inputs of the rows."""
+    id_text = f"t.{quote_identifier(request.id_column['name'])}::text"
+    arrays = [column.bytes_sql(f"t.{quote_identifier(column.name)}") for column in request.inputs]
+    return RawRows(request.table.quoted, id_text, f"ARRAY[{', '.join(arrays)}]")
 
 
-def fetched(workplace: CallContext, session: Session, declare: str) -> Iterator[Block]:
-    """The blocks of a cursor: while the caller writes one, the worker reads and computes the
-    next.
+def fetch_blocks(context: CallContext, session: Session, declare: str) -> Iterator[Block]:
+    """Yield the blocks of a cursor; the worker computes the next one while the caller writes.
+
+    Args:
+        declare: the statement that declares the cursor.
     """
-    if not workplace.is_local:
+    if not context.is_local:
         session.run(sql("session.begin", isolation="READ COMMITTED"))
     session.run(declare)
     session.start(sql("score.fetch"))
-    while rows := await_rows(session, workplace.check):
+    while rows := await_rows(session, context.check):
         session.start(sql("score.fetch"))
         yield rows[0][0], parse_result([rows[0][1:]])
-    session.run(sql("score.close") if workplace.is_local else sql("session.commit"))
+    session.run(sql("score.close") if context.is_local else sql("session.commit"))
 
 
-def _row_shape(reader: Session, table: Relation, column: Column) -> tuple[int, ...] | None:
-    """The shape of an input in the first row; None for an image, and where there is no row, or it
-    is NULL or empty.
+def _read_shape(reader: Session, table: Relation, column: Column) -> tuple[int, ...] | None:
+    """Return the shape of an input in the first row.
+
+    None for an image, and if there is no row, or its value is NULL or empty.
     """
     if column.kind == IMAGE:
         return None
@@ -259,45 +276,51 @@ def _row_shape(reader: Session, table: Relation, column: Column) -> tuple[int, .
     return tuple(rows[0][0]) if rows and rows[0][0] else None
 
 
-def _create(db: Database, output: Relation, asked: Question) -> None:
-    name, kind = quote_identifier(asked.id_column["name"]), asked.id_column["type"]
-    rank = "" if asked.unranked else ", rank integer"
-    db.rows(
-        sql(
-            "score.predictions",
-            output=output.quoted,
-            id=name,
-            id_type=kind,
-            rank=rank,
-            **db.platform.clauses,
-        )
+def _create_table(db: Database, output: Relation, request: PredictionRequest) -> None:
+    statement = sql(
+        "score.predictions",
+        output=output.quoted,
+        id=quote_identifier(request.id_column["name"]),
+        id_type=request.id_column["type"],
+        rank="" if request.is_unranked else ", rank integer",
+        **db.platform.clauses,
     )
+    db.rows(statement)
 
 
-def _insert(
-    db: Database, output: Relation, told: Sequence[object], asked: Question, found: Block
+def _insert_block(
+    db: Database,
+    output: Relation,
+    request: PredictionRequest,
+    block: Block,
+    output_values: Sequence[object],
 ) -> None:
-    rank = "" if asked.unranked else ", p.rank"
-    text = sql(
-        "score.add_predictions", output=output.quoted, id_type=asked.id_column["type"], rank=rank
+    ids, predictions = block
+    statement = sql(
+        "score.add_predictions",
+        output=output.quoted,
+        id_type=request.id_column["type"],
+        rank="" if request.is_unranked else ", p.rank",
     )
-    ids, values = found
-    long = [*(values[name] for name in ("row", "output", "class", "value", "rank")), ids]
-    db.rows(text, *(value.encode() for value in long), *told)
+    texts = [predictions[name] for name in ("row", "output", "class", "value", "rank")]
+    texts.append(ids)
+    db.rows(statement, *(text.encode() for text in texts), *output_values)
 
 
-def _told(outputs: Sequence[Output]) -> Sequence[object]:
-    """Of each output the name, and whether its classes go by place; of each class value the output,
-    place and label.
+def _list_output_values(outputs: Sequence[Output]) -> Sequence[object]:
+    """Return the values of `score.add_predictions` that describe the outputs.
+
+    The first arrays contain the name of each output and a flag for labels by position. The others
+    contain the output, the position and the label of each class value.
     """
-    labels = [
-        (number, workplace, label)
-        for number, output in enumerate(outputs)
-        for workplace, label in enumerate(output.labels or ())
-    ]
-    by_place = [output.labels is None for output in outputs]
-    return (
-        [output.name for output in outputs],
-        by_place,
-        *([label[n] for label in labels] for n in range(3)),
-    )
+    output_numbers = []
+    positions = []
+    labels = []
+    for number, output in enumerate(outputs):
+        for position, label in enumerate(output.labels or ()):
+            output_numbers.append(number)
+            positions.append(position)
+            labels.append(label)
+    names = [output.name for output in outputs]
+    by_position = [output.labels is None for output in outputs]
+    return names, by_position, output_numbers, positions, labels

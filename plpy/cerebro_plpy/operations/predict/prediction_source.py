@@ -1,6 +1,4 @@
-"""The raw rows of a table or view as a model by name sees them, and the model where more is asked
-than predictions.
-"""
+"""The raw rows of a table or view, as a model by name reads them."""
 
 from __future__ import annotations
 
@@ -21,52 +19,50 @@ from cerebro_plpy.tables.models import model_versions
 from cerebro_plpy.tables.models.granted_versions import UsableVersion
 from cerebro_plpy.tables.models.model_versions import Version
 
-CHANGING = ("view", "foreign table")
+FORMAT_DEPENDENT_KINDS = ("view", "foreign table")
 """Kinds of sources whose rows depend on formats."""
 
 
 class RawSource(NamedTuple):
-    """A source as the caller's own session reads it for a model: by one statement, in its
-    transaction.
-    """
+    """A source that the caller's own session reads for a model, in the caller's transaction."""
 
     table: Relation
     columns: tuple[RawColumn, ...]
     recipe: Recipe  # as it is over these columns
     reading: Reading
     session: LocalSession
-    evaluated: bool  # whether code of users runs when it is read
+    evaluated: bool  # reading the source runs code of users
 
     @property
     def settings(self) -> dict[str, str]:
-        """Settings for the statement that reads it; the caller's path is among them only if the
-        source needs it.
-        """
-        settings = self.reading.settings
-        return (
-            settings
-            if self.evaluated
-            else {n: value for n, value in settings.items() if n != "search_path"}
-        )
+        """Settings of the statement that reads the source.
 
-    def rows(self, *others: str | None) -> str:
-        """Return what stands in FROM for the columns of the recipe and others, of which None is
-        none.
+        The caller's search_path is among them only if the source needs it.
+        """
+        settings = dict(self.reading.settings)
+        if not self.evaluated:
+            settings.pop("search_path", None)
+        return settings
+
+    def build_from_item(self, *extra_columns: str | None) -> str:
+        """Return the FROM item with the columns of the recipe and some more.
+
+        Args:
+            extra_columns: names of columns; None is skipped.
 
         Raises:
-            InsufficientPrivilege: The caller may not read all of them.
+            InsufficientPrivilege: the caller may not read one of the columns.
         """
-        needed = {*others, *(each.column for each in self.recipe.inputs)}
-        names = [each.name for each in self.columns if each.name in needed]
+        needed = {*extra_columns, *(feature.column for feature in self.recipe.inputs)}
+        names = [column.name for column in self.columns if column.name in needed]
         check_readable(self.session, self.table, names)
         return fenced_item(self.table, names) if self.evaluated else self.table.quoted
 
 
-def raw_source(catalog: Catalog, version: UsableVersion, source: str | None) -> RawSource:
-    """Return the source that a call names, as a version reads it: by the caller's rights, under its
-    own formats.
-    """
-    db, table = catalog.db, catalog.resolve_input(source, "source")
+def resolve_source(catalog: Catalog, version: UsableVersion, source: str | None) -> RawSource:
+    """Return the source that a call names, with the caller's rights and the version's formats."""
+    db = catalog.db
+    table = catalog.resolve_input(source, "source")
     session = LocalSession(db)
     wait_for_source(db, session, table, read_wait_limit(db))
     columns = read_columns(session, table.oid)
@@ -75,39 +71,31 @@ def raw_source(catalog: Catalog, version: UsableVersion, source: str | None) -> 
     return RawSource(table, columns, recipe, reading, session, is_evaluated(session, table))
 
 
-def raw_source_with_notice(
+def resolve_source_with_notice(
     catalog: Catalog, version: UsableVersion, source: str | None
 ) -> RawSource:
-    """Return the source that a call names, as `raw_source` does; a NOTICE says which formats are
-    not the session's.
-    """
-    rows = raw_source(catalog, version, source)
-    tell_formats(catalog.db, rows.table, version)
-    return rows
+    """Resolve a source like `resolve_source`; a NOTICE lists formats that the session lacks."""
+    raw_source = resolve_source(catalog, version, source)
+    report_formats(catalog.db, raw_source.table, version)
+    return raw_source
 
 
-def tell_formats(db: Database, source: Table, version: UsableVersion) -> None:
-    """Say which formats of a version differ from the session's, if the rows of a source depend on
-    them.
-    """
-    different = describe_difference(version.formats, db.caller_settings)
-    if different and read_kind(LocalSession(db), source) in CHANGING:
+def report_formats(db: Database, source: Table, version: UsableVersion) -> None:
+    """Send a NOTICE if rows are read under formats that differ from those of the session."""
+    difference = describe_difference(version.formats, db.caller_settings)
+    if difference and read_kind(LocalSession(db), source) in FORMAT_DEPENDENT_KINDS:
         db.notice(
-            f"{source.spelling} is read under the formats of model {version.model!r}: {different}"
+            f"{source.spelling} is read under the formats of model {version.model!r}: {difference}"
         )
 
 
-def version_reading(db: Database, source: Table, version: UsableVersion) -> Reading:
-    """Return how a version reads a source for the caller; a NOTICE says which formats differ from
-    the session's.
-    """
-    tell_formats(db, source, version)
+def make_reading(db: Database, source: Table, version: UsableVersion) -> Reading:
+    """Return how a version reads a source; a NOTICE lists formats that the session lacks."""
+    report_formats(db, source, version)
     return replace(db.reading, formats=version.formats)
 
 
-def deployed_version(db: Database, module: str, model: str | None) -> Version:
-    """The version of a model of the caller's that predicts; raises where its rows cannot be
-    read.
-    """
+def find_deployed_version(db: Database, module: str, model: str | None) -> Version:
+    """Return the deployed version of a model of the caller; check that this process may read."""
     db.platform.check_process(module)
     return model_versions.get_deployed(db, module, model)

@@ -1,4 +1,4 @@
-"""What evaluate and predict have in common: their arguments, and the tables that these name."""
+"""The arguments that `madlib_keras_evaluate` and `madlib_keras_predict` share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cerebro_plpy.trainer_client import settings
 
 @dataclass(frozen=True)
 class ScoreArguments:
-    """What evaluate and predict have in common."""
+    """The shared arguments of evaluate and predict, None for NULL."""
 
     model_table: str | None
     test_table: str | None
@@ -24,27 +24,25 @@ class ScoreArguments:
 
 
 class ScoreTables(NamedTuple):
-    """The tables that a call reads: the model table, the table that is scored, and all of them."""
+    """The tables that a call reads."""
 
     model: Relation
     test: Relation
-    relations: list[Relation]
+    relations: list[Relation]  # both of them and their companions
 
 
-def begin(db: Database, module: str, arguments: ScoreArguments) -> tuple[Catalog, ScoreTables]:
-    """Check what needs no other session; the names of the call, resolved."""
+def resolve_arguments(
+    db: Database, module: str, arguments: ScoreArguments
+) -> tuple[Catalog, ScoreTables]:
+    """Check the arguments that need no other session, and resolve the names of the tables."""
     check_transaction(db, module)
     catalog = Catalog(db, module)
     settings.choose_gpus(settings.read(db), arguments.use_gpus)
-    model, test = (
-        catalog.resolve_input(arguments.model_table, "model"),
-        catalog.resolve_input(arguments.test_table, "test"),
-    )
-    info, summary, packed = (
-        catalog.find_companion(*each)
-        for each in ((model, "_info"), (model, "_summary"), (test, "_summary"))
-    )
+    model = catalog.resolve_input(arguments.model_table, "model")
+    test = catalog.resolve_input(arguments.test_table, "test")
+    info = catalog.find_companion(model, "_info")
+    summary = catalog.find_companion(model, "_summary")
+    packed_summary = catalog.find_companion(test, "_summary")
     states = model_states.find(catalog, model, summary) if summary else None
-    return catalog, ScoreTables(
-        model, test, [model, test, *filter(None, (info, summary, packed, states))]
-    )
+    companions = filter(None, (info, summary, packed_summary, states))
+    return catalog, ScoreTables(model, test, [model, test, *companions])

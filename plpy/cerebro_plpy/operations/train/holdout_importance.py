@@ -26,7 +26,7 @@ from cerebro_plpy.operations.explain.importance import (
     question,
     summary,
 )
-from cerebro_plpy.operations.predict.model_predictor import asker
+from cerebro_plpy.operations.predict.model_predictor import make_predictor
 from cerebro_plpy.operations.train.holdout_predictions import has_packed
 from cerebro_plpy.operations.train.model_lineage import Made, read_made
 from cerebro_plpy.operations.train_arguments import METRICS
@@ -83,7 +83,9 @@ def _losses(
         "permute", {"dataset": DATASET, **question(version, metric), "seconds": seconds}
     )
     trainer = segment_functions.find_spec(gd, version.backend)
-    return losses(asker(db, gd, version, request, trainer, partial(_bring, gd, rows)), 0, ())
+    return losses(
+        make_predictor(db, gd, version, request, trainer, partial(_bring, gd, rows)), 0, ()
+    )
 
 
 def _bring(gd: dict[str, Any], rows: PackedRows) -> None:

@@ -14,7 +14,7 @@ from cerebro_plpy.configs.train_spec import GroupLayout
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, Steps
-from cerebro_plpy.operations.predict.model_predictor import network_program
+from cerebro_plpy.operations.predict.model_predictor import describe_program
 from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import Dataset, Job, StateSource
@@ -91,7 +91,7 @@ def predictions(
     datasets = list(_datasets(rows, group))
     job = Job(
         "outputs",
-        network_program(json.loads(network.architecture), network.compile_params, network.classes),
+        describe_program(json.loads(network.architecture), network.compile_params, network.classes),
         network.state.key,
     )
 

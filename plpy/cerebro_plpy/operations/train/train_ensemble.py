@@ -12,7 +12,7 @@ from cerebro_plpy.configs.templates.networks import ensemble
 from cerebro_plpy.configs.templates.networks.ensemble import Member
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.sessions.async_dispatcher import drive
-from cerebro_plpy.operations.predict.model_predictor import COMPILED, network_program
+from cerebro_plpy.operations.predict.model_predictor import COMPILE_PARAMS, describe_program
 from cerebro_plpy.operations.train.holdout_predictions import Network
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import Job, StateSource
@@ -57,7 +57,7 @@ def assembled(
         {"mst_key": each.result.mst_key, "template": each.template, "share": share}
         for each, share in shares
     ]
-    described = Ensemble(ensemble.NAME, {"members": listed}, text, COMPILED)
+    described = Ensemble(ensemble.NAME, {"members": listed}, text, COMPILE_PARAMS)
     result = RunResult(
         best.result.run_id, best.result.mst_key, score(told), None, network.state.stored, described
     )
@@ -76,8 +76,10 @@ def joined(workplace: CallContext, members: list[Candidate], text: str) -> Netwo
     key = f"{run_id}/{mst_key}/joined"
     state = StateSource("joined", key, 0, of=of)
     crew = crew_for(workplace, first.network.backend, False, (place,))
-    job = Job("restore", network_program(json.loads(text), COMPILED, first.network.classes), key)
+    job = Job(
+        "restore", describe_program(json.loads(text), COMPILE_PARAMS, first.network.classes), key
+    )
     state_of_all = JoinedState(run_id, mst_key, state, joined_table(run_id, mst_key), place)
     stored = drive(crew.workers[0].session, crew.visits.join(crew.workers[0], state_of_all, job))
     kept = StateSource("weights_of_chunks", key, 0, stored=stored)
-    return first.network._replace(architecture=text, compile_params=COMPILED, state=kept)
+    return first.network._replace(architecture=text, compile_params=COMPILE_PARAMS, state=kept)
