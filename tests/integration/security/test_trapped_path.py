@@ -238,13 +238,13 @@ def predict(recorder: Any, table: Named, whole: RawTable) -> None:
         model="kinds",
     )  # fmt: skip
     ids = [Expression('t."id"::text')]
-    ids.append(attribution._texts(ids[0], [each.column for each in whole.recipe.inputs]))
+    ids.append(attribution._make_texts(ids[0], [each.column for each in whole.recipe.inputs]))
     families = {each.name: each.family for each in whole.columns if each.name in GROUPS}
     for target in ("kind", "amount"):
         label = usable_label_expression(
             "evaluate", whole.columns, target, CLASSIFICATION if target == "kind" else "regression"
         )
-        ids.append(evaluate_model._pair(label, families))
+        ids.append(evaluate_model._make_pair(label, families))
     for id_text in ids:
         raw = predict_table.SourceQuery(table.quoted, whole.recipe, id_text, {})
         for names in (None, ["v1", "v2"], []):
@@ -255,7 +255,7 @@ def predict(recorder: Any, table: Named, whole: RawTable) -> None:
         source = RawSource(
             cast(Any, table), tuple(columns), whole.recipe, reading, recorder, evaluated=True
         )
-        assert importance._rows(recorder, version, source)
+        assert importance._read_rows(recorder, version, source)
     measured = drift_profile.measure(
         SourceRows(recorder, recorder.run), whole.source, whole.rows, whole.recipe
     )

@@ -1,17 +1,17 @@
-"""Why a model by name predicts what it does for raw rows: what each column adds, block by block
-like predictions.
+"""`cerebro.attribution`: compute the contribution of each column to the predictions of rows.
+
+The rows are explained block by block, like predictions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any, Optional
 
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.operations.explain.importance import places
+from cerebro_plpy.operations.explain.importance import list_positions
 from cerebro_plpy.operations.predict.model_predictor import describe_arrays, make_predictor
 from cerebro_plpy.operations.predict.predict_table import (
     SourceQuery,
@@ -21,6 +21,7 @@ from cerebro_plpy.operations.predict.predict_table import (
     read_blocks,
     request_answers,
     split_by_version,
+    start_blocks,
 )
 from cerebro_plpy.operations.predict.prediction_source import (
     find_deployed_version,
@@ -33,65 +34,77 @@ from cerebro_plpy.trainer_client import request_schema
 MODULE = "attribution"
 BLOCK_ROWS = 1024
 Texts = list[Optional[str]]
-Attributed = tuple[Texts, list[str], Texts, Texts, bytes, bytes]
+Attributed = tuple[
+    Texts,  # ids
+    list[str],  # columns
+    Texts,  # bounds of patches
+    Texts,  # texts of the columns' values
+    bytes,  # attributions, text of an array
+    bytes,  # gaps, text of an array
+]
 
 
 def attribution_blocks_of(
     db: Database, gd: dict[str, Any], arguments: tuple[str | None, str | None, str | None]
 ) -> Iterator[Attributed]:
-    """Of each block ids, columns, patches, texts, attributions and gaps; `arguments` are model,
-    source and id column.
+    """Explain the rows of a source; the first block is explained when this returns.
 
-    The first block is explained when this returns.
+    Args:
+        arguments: the model, the source and the id column.
     """
     model, source, id_col = arguments
     catalog = Catalog(db, MODULE)
     version = find_deployed_version(db, MODULE, model)
-    rows = resolve_source_with_notice(catalog, version, source)
-    recipe = rows.recipe
-    names, covered = [each.column for each in recipe.inputs], patches(recipe)
-    asked = {
+    raw_source = resolve_source_with_notice(catalog, version, source)
+    recipe = raw_source.recipe
+    covered_patches = patches(recipe)
+    fields = {
         "arrays": describe_arrays(version),
-        "columns": places(version.recipe, version.recipe.places),
-        "patches": places(version.recipe, covered),
+        "columns": list_positions(version.recipe, version.recipe.places),
+        "patches": list_positions(version.recipe, covered_patches),
     }
-    whole, id_column = (
-        load_grouped_model(catalog, gd, version, rows),
-        choose_id_column(catalog, rows.table, id_col),
+    grouped_model = load_grouped_model(catalog, gd, version, raw_source)
+    id_column = choose_id_column(catalog, raw_source.table, id_col)
+    names = [feature.column for feature in recipe.inputs]
+    query = SourceQuery(
+        raw_source.build_from_item(id_column, grouped_model.group_column),
+        recipe,
+        _make_texts(make_id_text(db, raw_source, id_column), names),
+        raw_source.settings,
     )
-    texts = _texts(make_id_text(db, rows, id_column), names)
-    raw = SourceQuery(
-        rows.build_from_item(id_column, whole.group_column), recipe, texts, rows.settings
-    )
-    found = (
-        _block(block, told, names, covered)
-        for each, its in split_by_version(whole, read_blocks(db, whole, raw, BLOCK_ROWS))
-        for block, told in request_answers(
-            its, make_predictor(db, gd, each, request_schema.build_request("attribute", asked))
+    header = request_schema.build_request("attribute", fields)
+    blocks = read_blocks(db, grouped_model, query, BLOCK_ROWS)
+    explained = (
+        _format_block(rows, answer, names, covered_patches)
+        for group_version, version_blocks in split_by_version(grouped_model, blocks)
+        for rows, answer in request_answers(
+            version_blocks, make_predictor(db, gd, group_version, header)
         )
     )
-    return chain([first for first in (next(found, None),) if first], found)
+    return start_blocks(explained)
 
 
-def _texts(name: Expression, columns: list[str]) -> Expression:
-    """An array of the text of a row's id, and of those of its columns."""
-    parts = [name.text, *(f"t.{quote_identifier(column)}::text" for column in columns)]
-    return Expression(f"ARRAY[{', '.join(parts)}]", name.values)
+def _make_texts(id_text: Expression, columns: list[str]) -> Expression:
+    """Return an array with the text of a row's id and the texts of its columns."""
+    parts = [id_text.text, *(f"t.{quote_identifier(column)}::text" for column in columns)]
+    return Expression(f"ARRAY[{', '.join(parts)}]", id_text.values)
 
 
-def _block(
-    rows: list[Row], told: list[bytes], columns: list[str], covered: Sequence[Patch]
+def _format_block(
+    rows: list[Row], answer: list[bytes], names: list[str], covered_patches: Sequence[Patch]
 ) -> Attributed:
-    """A line for each column of each row, and then one for each patch, of which the text would be
-    no other.
+    """Return a line for each column of each row, followed by a line for each patch of the row.
+
+    A patch has no text: it would be the same as that of its column.
     """
-    lines = columns + [each.column for each in covered]
-    bounds = [None] * len(columns) + [f"{{{','.join(map(str, each.bounds))}}}" for each in covered]
+    columns = names + [patch.column for patch in covered_patches]
+    bounds: Texts = [None] * len(names)
+    bounds += [f"{{{','.join(map(str, patch.bounds))}}}" for patch in covered_patches]
     ids: Texts = []
     texts: Texts = []
     for row in rows:
-        name, *values = row["id"]
-        ids += [name] * len(lines)
-        texts += [*values, *[None] * len(covered)]
-    attributions, gaps = told
-    return ids, lines * len(rows), bounds * len(rows), texts, attributions, gaps
+        row_id, *values = row["id"]
+        ids += [row_id] * len(columns)
+        texts += [*values, *[None] * len(covered_patches)]
+    attributions, gaps = answer
+    return ids, columns * len(rows), bounds * len(rows), texts, attributions, gaps

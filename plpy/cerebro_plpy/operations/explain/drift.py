@@ -1,7 +1,7 @@
-"""How far the rows of a source lie from those that a model was trained on, by its raw columns.
+"""`cerebro.drift`: compare the raw columns of a source with the training rows of a model.
 
-The source is read as predictions read it: in the caller's session and snapshot, under the version's
-formats.
+The source is read as for predictions: in the caller's session and snapshot, under the formats of
+the version.
 """
 
 from __future__ import annotations
@@ -30,22 +30,28 @@ MODULE = "drift"
 
 
 def drift(db: Database, model: str | None, source: str | None) -> list[Row]:
-    """A row for each raw column, that which lies farthest from before first."""
+    """Return a row for each raw column, the one with the largest drift first."""
     catalog = Catalog(db, MODULE)
     version = find_deployed_version(db, MODULE, model)
-    before = read_profile(db, version)
-    rows = resolve_source_with_notice(catalog, version, source)
-    session = LocalSession(db, **rows.settings, enable_hashagg="on", jit="off")
-    edges = {key: part.edges for key, part in before.parts.items()}
-    now = drift_profile.bins(session, rows.build_from_item(), rows.recipe, edges)
+    training = read_profile(db, version)
+    raw_source = resolve_source_with_notice(catalog, version, source)
+    recipe = raw_source.recipe
+    session = LocalSession(db, **raw_source.settings, enable_hashagg="on", jit="off")
+    edges = {key: part.edges for key, part in training.parts.items()}
+    current = drift_profile.bins(session, raw_source.build_from_item(), recipe, edges)
     return sorted(
-        _compared(rows.recipe, before, now),
+        _compare_columns(recipe, training, current),
         key=lambda row: -math.inf if row["psi"] is None else -row["psi"],
     )
 
 
 def read_profile(db: Database, version: Version) -> Profile:
-    """What was kept of the training rows of a version, which its owner may have changed."""
+    """Read the profile of a version's training rows; its owner may have changed it.
+
+    Raises:
+        InsufficientPrivilege: the model belongs to another role.
+        ObjectNotReady: the version has no profile.
+    """
     rows = db.peek(sql("drift.profile"), version.model, version.version)
     if not rows:
         raise InsufficientPrivilege(
@@ -63,24 +69,34 @@ def read_profile(db: Database, version: Version) -> Profile:
     return Profile.from_json(json.loads(text), version.recipe)
 
 
-def _compared(recipe: Recipe, before: Profile, now: Profile) -> Iterator[Row]:
+def _compare_columns(recipe: Recipe, training: Profile, current: Profile) -> Iterator[Row]:
     for feature in recipe.inputs:
-        column, found = feature.column, _farthest(feature, before, now)
-        first = feature.drift_parts[0]
-        codes = now.parts[column, CODE] if first == CODE else None
+        column = feature.column
+        parts = feature.drift_parts
+        index, part = _find_largest_index(feature, training, current)
+        new_categories = None
+        if parts[0] == CODE:
+            codes = current.parts[column, CODE]
+            new_categories = codes.counts[0] / codes.rows if codes.rows else None
         yield {
             "column": column,
             "kind": feature.kind,
-            "training_missing": before.missing_share(column, first),
-            "missing": now.missing_share(column, first),
-            "psi": None if found is None else found[0],
-            "part": None if found is None or len(feature.drift_parts) == 1 else found[1],
-            "new_categories": codes.counts[0] / codes.rows if codes and codes.rows else None,
+            "training_missing": training.missing_share(column, parts[0]),
+            "missing": current.missing_share(column, parts[0]),
+            "psi": index,
+            "part": part if len(parts) > 1 else None,
+            "new_categories": new_categories,
         }
 
 
-def _farthest(feature: Feature, before: Profile, now: Profile) -> tuple[float, str] | None:
-    """The largest index of the parts of a column, and which part that is."""
-    keys = [(feature.column, part) for part in feature.drift_parts]
-    indices = [(stability(before.parts[key].counts, now.parts[key].counts), key[1]) for key in keys]
-    return max(((index, part) for index, part in indices if index is not None), default=None)
+def _find_largest_index(
+    feature: Feature, training: Profile, current: Profile
+) -> tuple[float | None, str | None]:
+    """Return the largest stability index of a column's parts, and that part; None without any."""
+    indices = []
+    for part in feature.drift_parts:
+        key = (feature.column, part)
+        index = stability(training.parts[key].counts, current.parts[key].counts)
+        if index is not None:
+            indices.append((index, part))
+    return max(indices, default=(None, None))

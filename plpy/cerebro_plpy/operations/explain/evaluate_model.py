@@ -1,9 +1,8 @@
-"""How good the predictions of a model by name are for the rows of a table: metrics, made set-wise
-by PostgreSQL.
+"""`cerebro.evaluate`: measure the predictions of a model by name on the rows of a table.
 
-The rows are predicted as `cerebro.predict` does it, but each goes with its target and its group
-instead of an id, so that neither a key nor a join is needed. What has to be sorted PostgreSQL
-sorts, on disk where memory does not do.
+PostgreSQL computes the metrics set-wise, and sorts on disk if memory is too small. The rows are
+predicted as `cerebro.predict` does, but each prediction is returned with its target and its group
+instead of an id. So neither a key nor a join is needed.
 """
 
 from __future__ import annotations
@@ -41,136 +40,135 @@ from cerebro_plpy.tables.models.model_versions import Version
 from cerebro_plpy.trainer_client import argument_checks
 
 MODULE = "evaluate"
-FETCHED = 1000
+METRIC_ROWS = 1000
+"""Rows of metrics that are fetched at a time."""
 Arguments = tuple["str | None", "str | None", "Sequence[str | None] | None"]
+"""The model, the source and the columns to group by."""
 
 
-class Labelled(NamedTuple):
-    """A version, the rows that it predicts, and the columns that they are grouped by."""
+class LabelledRows(NamedTuple):
+    """The rows of a source with their targets and groups, and the version that predicts them."""
 
     version: Version
-    whole: GroupedModel
+    grouped_model: GroupedModel
     table: Relation
-    raw: SourceQuery
-    groups: tuple[str, ...]
+    query: SourceQuery
+    group_columns: tuple[str, ...]
 
 
 def evaluate_source(db: Database, gd: dict[str, Any], arguments: Arguments) -> Iterator[list[Row]]:
-    """Metrics, one a row, some at a time; `arguments` are the model, the source, and columns to
-    group by.
+    """Return the metrics, one a row, in blocks.
 
-    What is wrong with a call is told here, and not by the function that this one reads.
+    Errors of the arguments are raised here, and not by the SQL function that the statement reads.
     """
     model, _, group_by = arguments
-    found = _labelled(db, gd, arguments, resolve_source_with_notice)
-    # Within the statement the caller's own path and settings cannot be seen any more.
+    labelled = _resolve_rows(db, gd, arguments, resolve_source_with_notice)
+    # The statement itself cannot read the caller's own path and settings.
     caller = json.dumps({"path": db.caller_path, "settings": dict(db.caller_settings)})
-    asked = model, found.table.quoted, None if group_by is None else list(found.groups), caller
+    groups = None if group_by is None else list(labelled.group_columns)
+    statement, values = _make_statement(labelled)
+    values += (model, labelled.table.quoted, groups, caller)
     with db.configured(**SETTINGS):
-        blocks = db.stream_blocks(*_statement(found, asked))
+        blocks = db.stream_blocks(statement, METRIC_ROWS, *values)
     return iter(partial(next, blocks, []), [])
 
 
-def _statement(found: Labelled, asked: tuple[object, ...]) -> tuple[Any, ...]:
-    """The statement with the metrics of the task, how many rows of it to take at a time, and its
-    values.
-    """
-    if found.version.classes:
-        keys = {"of_pair": "t.label, t.prediction", "of_class": "c.key, c.value::float8"}
-        sets = {name: f"({columns}), " if found.groups else "" for name, columns in keys.items()}
-        return (
-            sql("understanding.classification", **sets),
-            FETCHED,
-            list(found.version.classes),
-            *asked,
-        )
-    return sql("understanding.regression", of_all="(), " if found.groups else ""), FETCHED, *asked
+def _make_statement(labelled: LabelledRows) -> tuple[str, tuple[object, ...]]:
+    """Return the statement that computes the metrics of the task, and its first values."""
+    has_groups = bool(labelled.group_columns)
+    if not labelled.version.classes:
+        return sql("understanding.regression", of_all="(), " if has_groups else ""), ()
+    statement = sql(
+        "understanding.classification",
+        of_pair="(t.label, t.prediction), " if has_groups else "",
+        of_class="(c.key, c.value::float8), " if has_groups else "",
+    )
+    return statement, (list(labelled.version.classes),)
 
 
 def evaluation_blocks_of(
     db: Database, gd: dict[str, Any], arguments: Arguments, caller: str | None
 ) -> Iterator[Block]:
-    """Predictions of the rows that have a target, block by block; the ids are arrays of the target
-    and the group.
+    """Predict the rows that have a target; the ids are arrays of the target and the group.
 
-    `caller` has the path and the settings of the session that evaluates, as JSON.
+    Args:
+        caller: the path and the settings of the session that evaluates, as JSON.
     """
-    told = argument_checks.parse_object("caller", caller)
+    session = argument_checks.parse_object("caller", caller)
     db.adopt_caller(
-        argument_checks.check_type("path", told.get("path"), str),
-        argument_checks.check_type("settings", told.get("settings"), dict),
+        argument_checks.check_type("path", session.get("path"), str),
+        argument_checks.check_type("settings", session.get("settings"), dict),
     )
-    found = _labelled(db, gd, arguments, resolve_source)
-    rows = _known(db, read_blocks(db, found.whole, found.raw), found.version.target)
-    return predict_blocks(db, gd, found.whole, rows)
+    labelled = _resolve_rows(db, gd, arguments, resolve_source)
+    blocks = read_blocks(db, labelled.grouped_model, labelled.query)
+    blocks = _skip_unlabelled(db, blocks, labelled.version.target)
+    return predict_blocks(db, gd, labelled.grouped_model, blocks)
 
 
-def _labelled(
+def _resolve_rows(
     db: Database,
     gd: dict[str, Any],
     arguments: Arguments,
-    read: Callable[[Catalog, Version, str | None], RawSource],
-) -> Labelled:
+    resolve: Callable[[Catalog, Version, str | None], RawSource],
+) -> LabelledRows:
+    """Resolve the arguments of a call; `resolve` resolves the source."""
     model, source, group_by = arguments
     version = find_deployed_version(db, MODULE, model)
     catalog = Catalog(db, MODULE)
-    rows = read(catalog, version, source)
-    target = usable_label_expression(MODULE, rows.columns, version.target, version.task)
-    groups, whole = (
-        _groups(rows.columns, group_by or (), rows.table),
-        load_grouped_model(catalog, gd, version, rows),
+    raw_source = resolve(catalog, version, source)
+    columns = raw_source.columns
+    target = usable_label_expression(MODULE, columns, version.target, version.task)
+    groups = _find_group_columns(columns, group_by or (), raw_source.table)
+    grouped_model = load_grouped_model(catalog, gd, version, raw_source)
+    families = {column.name: column.family for column in columns}
+    query = SourceQuery(
+        raw_source.build_from_item(version.target, grouped_model.group_column, *groups),
+        raw_source.recipe,
+        _make_pair(target, {name: families[name] for name in groups}),
+        raw_source.settings,
     )
-    families = {column.name: column.family for column in rows.columns if column.name in groups}
-    pair = _pair(target, {name: families[name] for name in groups})
-    raw = SourceQuery(
-        rows.build_from_item(version.target, whole.group_column, *groups),
-        rows.recipe,
-        pair,
-        rows.settings,
-    )
-    return Labelled(version, whole, rows.table, raw, groups)
+    return LabelledRows(version, grouped_model, raw_source.table, query, groups)
 
 
-def _pair(target: Expression, groups: Mapping[str, str | None]) -> Expression:
-    """The target and the group of a row as the text of an array; NULL where the target is not
-    known.
+def _make_pair(target: Expression, families: Mapping[str, str | None]) -> Expression:
+    """Return the target and the group of a row as the text of an array; NULL without a target.
 
-    Groups are columns by their names, with their families.
+    Args:
+        families: type families of the group columns, by name.
     """
     members = ", ".join(
         f"%s::text, {as_json(f't.{quote_identifier(name)}', family)}"
-        for name, family in groups.items()
+        for name, family in families.items()
     )
-    group = f"pg_catalog.jsonb_build_object({members})::text" if groups else "NULL::text"
+    group = f"pg_catalog.jsonb_build_object({members})::text" if families else "NULL::text"
     text = f"CASE WHEN {target.text} IS NOT NULL THEN ARRAY[{target.text}::text, {group}]::text END"
-    return Expression(text, (*target.values, *target.values, *groups))
+    return Expression(text, (*target.values, *target.values, *families))
 
 
-def _groups(
-    columns: Sequence[RawColumn], wanted: Sequence[str | None], table: Relation
+def _find_group_columns(
+    columns: Sequence[RawColumn], group_by: Sequence[str | None], table: Relation
 ) -> tuple[str, ...]:
-    """Names of columns, which may be written as in SQL, too."""
-    known = [column.name for column in columns]
-    names = ("" if name is None else name for name in wanted)
-    return tuple(
-        dict.fromkeys(
-            name
-            if name in known
-            else read_column_name(MODULE, known, name, "group_by", table.spelling)
-            for name in names
-        )
-    )
+    """Return the names of the group columns, which may be written as in SQL, without repetition."""
+    existing = [column.name for column in columns]
+    names: dict[str, None] = {}
+    for name in group_by:
+        if name not in existing:
+            name = read_column_name(MODULE, existing, name or "", "group_by", table.spelling)
+        names[name] = None
+    return tuple(names)
 
 
-def _known(db: Database, blocks: Iterator[list[Row]], target: str) -> Iterator[list[Row]]:
-    """The rows that have an id; at the end the others are told of."""
-    rows = missing = 0
+def _skip_unlabelled(db: Database, blocks: Iterator[list[Row]], target: str) -> Iterator[list[Row]]:
+    """Yield the rows that have an id, and so a target; a NOTICE counts the others."""
+    labelled = 0
+    unlabelled = 0
     for block in blocks:
-        known = [row for row in block if row["id"] is not None]
-        rows, missing = rows + len(known), missing + len(block) - len(known)
-        if known:
-            yield known
-    if missing:
-        db.notice(f"{MODULE}: {missing} rows have no {target}, and are left out")
-    if not rows:
+        rows = [row for row in block if row["id"] is not None]
+        labelled += len(rows)
+        unlabelled += len(block) - len(rows)
+        if rows:
+            yield rows
+    if unlabelled:
+        db.notice(f"{MODULE}: {unlabelled} rows have no {target}, and are left out")
+    if not labelled:
         db.notice(f"{MODULE}: there are no rows with a {target}")

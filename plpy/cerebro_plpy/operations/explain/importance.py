@@ -1,8 +1,7 @@
-"""What each column of a raw table is worth to a model by name: how much worse its predictions get
-without it.
+"""`cerebro.importance`: measure how much worse the predictions get without each column.
 
-The rows are read once; a trainer shuffles each column among them in its own memory, and predicts
-them again.
+The rows are read once. A trainer shuffles each column among them in its own memory, and predicts
+the rows again (permutation importance).
 """
 
 from __future__ import annotations
@@ -43,144 +42,164 @@ from cerebro_plpy.trainer_client import request_schema
 from cerebro_plpy.trainer_client.predictor import Predictor
 
 MODULE = "importance"
-MOST_ROWS, REPEATS = 5000, 5
-MOST_NUMBERS = 1 << 24
-"""Of all rows, which are all on their way at once."""
-FALLBACKS = {CLASSIFICATION: "log_loss", REGRESSION: "rmse"}
-"""For versions that were compared by what is no metric here."""
+MAX_ROWS = 5000
+MAX_NUMBERS = 1 << 24
+"""Numbers of all rows, which are sent at once."""
+REPEATS = 5
+FALLBACK_METRICS = {CLASSIFICATION: "log_loss", REGRESSION: "rmse"}
+"""For versions that were compared by something that is not a metric here."""
 
 
 def importance(
     db: Database, gd: dict[str, Any], model: str | None, source: str | None
 ) -> list[Row]:
-    """The importance of each column with its standard error, the largest first."""
+    """Return the importance of each column with its standard error, the largest first."""
     version = find_deployed_version(db, MODULE, model)
-    rows = resolve_source_with_notice(Catalog(db, MODULE), version, source)
+    raw_source = resolve_source_with_notice(Catalog(db, MODULE), version, source)
     if version.group_by is not None:
         db.notice(
             f"{MODULE}: of the model of all rows, not of those of groups by {version.group_by}"
         )
-    found = _importances(db, gd, version, rows)
-    if not found:
+    importances = _measure_importances(db, gd, version, raw_source)
+    if not importances:
         db.notice(f"{MODULE}: there are no rows with a {version.target}")
-    return sorted(found, key=lambda row: (row["importance"] is None, -(row["importance"] or 0.0)))
+    return sorted(
+        importances, key=lambda row: (row["importance"] is None, -(row["importance"] or 0.0))
+    )
 
 
-def _importances(
+def _measure_importances(
     db: Database, gd: dict[str, Any], version: Version, source: RawSource
 ) -> list[Row]:
-    metric = version.metric if version.metric in METRICS[version.task] else FALLBACKS[version.task]
-    rows = _rows(db, version, source)
+    rows = _read_rows(db, version, source)
     if not rows:
         return []
-    asked = {
+    fields = {
         "arrays": describe_arrays(version),
         "target": {"kind": "float64"},
-        **question(version, metric),
+        **describe_permutation(version),
     }
-    teller = make_predictor(db, gd, version, request_schema.build_request("permute", asked))
-    found = losses(teller, len(rows), [b"".join([row[name] for row in rows]) for name in rows[0]])
+    predictor = make_predictor(db, gd, version, request_schema.build_request("permute", fields))
+    arrays = [b"".join([row[name] for row in rows]) for name in rows[0]]
+    metric = choose_metric(version)
     return [
-        {"column_name": each.column, **summary(of_column), "metric": metric, "rows": len(rows)}
-        for each, of_column in zip(version.recipe.places, found)
+        {"column_name": part.column, **summarize(losses), "metric": metric, "rows": len(rows)}
+        for part, losses in zip(version.recipe.places, measure_losses(predictor, len(rows), arrays))
     ]
 
 
-def _rows(db: Database, version: Version, source: RawSource) -> list[Row]:
-    """What the network is given of rows that have a target, and this; of many rows those whose
-    hashes are the least.
+def _read_rows(db: Database, version: Version, source: RawSource) -> list[Row]:
+    """Read the inputs of the network and the target of rows that have one.
+
+    Of many rows, those with the smallest hashes are read.
     """
     recipe = source.recipe
     target = usable_label_expression(MODULE, source.columns, version.target, version.task)
-    identity, split = _identity(db, version, source)
-    needed = {version.target, *identity, *(each.column for each in recipe.inputs)}
-    columns = [each for each in source.columns if each.name in needed]
+    identity, split = _choose_identity(db, version, source)
+    input_columns = [feature.column for feature in recipe.inputs]
+    needed = {version.target, *identity, *input_columns}
+    columns = [column for column in source.columns if column.name in needed]
+    from_item = source.build_from_item(*(column.name for column in columns))
     order = row_hash(naming_columns(columns, split, identity), version.seed + 1)
-    number = _number(version, target)
-    made = [*((each.name, each.sent) for each in network_inputs(recipe)), ("target", number)]
+    arrays = [(item.name, item.sent) for item in network_inputs(recipe)]
+    arrays.append(("target", _encode_target(version, target)))
     statement = sql(
         "understanding.sample",
-        inputs=", ".join(f"{expression.text} AS {name}" for name, expression in made),
-        columns=select_list("t", (version.target, *(each.column for each in recipe.inputs))),
-        table=table_with_copies(
-            source.build_from_item(*(each.name for each in columns)), columns, split, identity
-        ),
+        inputs=", ".join(f"{expression.text} AS {name}" for name, expression in arrays),
+        columns=select_list("t", (version.target, *input_columns)),
+        table=table_with_copies(from_item, columns, split, identity),
         target=target.text,
         order=order.text,
     )
-    values = (value for _, expression in made for value in expression.values)
-    most = max(1, min(MOST_ROWS, MOST_NUMBERS // recipe.room))
+    values = [value for _, expression in arrays for value in expression.values]
+    max_rows = max(1, min(MAX_ROWS, MAX_NUMBERS // recipe.room))
     with db.configured(**SETTINGS, **source.settings):
-        return db.rows(statement, *values, *target.values, *order.values, most)
+        return db.rows(statement, *values, *target.values, *order.values, max_rows)
 
 
-def _identity(db: Database, version: Version, source: RawSource) -> tuple[tuple[str, ...], Split]:
-    """Return the columns that name a row, and whether copies of a row are told apart.
+def _choose_identity(
+    db: Database, version: Version, source: RawSource
+) -> tuple[tuple[str, ...], Split]:
+    """Return the columns that identify a row, and whether copies of a row are distinguished.
 
-    They are those by which the rows of the model were put in order and packed, if the source has
-    them, so that rows are shuffled alike. Of another source without a key copies are told apart:
-    else all copies of a few values may be drawn.
+    If the source has them, these are the columns by which the model's rows were ordered and packed,
+    so that rows are shuffled in the same way. In another source without a key, copies are
+    distinguished: otherwise all copies of a few values may be drawn.
     """
-    readable = [each.name for each in source.columns if each.readable]
+    readable = [column.name for column in source.columns if column.readable]
     for row in db.peek(sql("version.model"), version.model):
         recorded = tuple(row["identity"] or ())
         if recorded and {*recorded} <= {*readable}:
             return recorded, UNDIVIDED._replace(copies=read_split(MODULE, row["split"]).copies)
-    key = tuple(each.name for each in source.columns if each.key)
-    needed = {version.target, *(each.column for each in source.recipe.inputs)}
-    return key or tuple(name for name in readable if name in needed), UNDIVIDED._replace(
-        copies=not key
-    )
+    key = tuple(column.name for column in source.columns if column.key)
+    if key:
+        return key, UNDIVIDED._replace(copies=False)
+    needed = {version.target, *(feature.column for feature in source.recipe.inputs)}
+    identity = tuple(name for name in readable if name in needed)
+    return identity, UNDIVIDED._replace(copies=True)
 
 
-def _number(version: Version, target: Expression) -> Expression:
-    """The target as an array of one number; of classes the place of its class, -1 where the model
-    does not know it.
-    """
+def _encode_target(version: Version, target: Expression) -> Expression:
+    """Return the target as an array of one number; for classes, their position, -1 if unknown."""
     if not version.classes:
         return Expression(f"cerebro.array_bytes(ARRAY[{target.text}])", target.values)
-    place = f"coalesce(pg_catalog.array_position(%s::text[], {target.text}), 0) - 1"
+    position = f"coalesce(pg_catalog.array_position(%s::text[], {target.text}), 0) - 1"
     return Expression(
-        f"cerebro.array_bytes(ARRAY[({place})::float8])", (list(version.classes), *target.values)
+        f"cerebro.array_bytes(ARRAY[({position})::float8])",
+        (list(version.classes), *target.values),
     )
 
 
-def question(version: Version, metric: str) -> dict[str, Any]:
-    """Return what is asked of a trainer about the columns of a version."""
+def choose_metric(version: Version) -> str:
+    """Return the metric by which versions of the model are compared, or a fallback."""
+    if version.metric in METRICS[version.task]:
+        return version.metric
+    return FALLBACK_METRICS[version.task]
+
+
+def describe_permutation(version: Version) -> dict[str, Any]:
+    """Return the fields of a request that permutes the columns of a version."""
     return {
-        "columns": places(version.recipe, version.recipe.places),
-        "metric": metric,
+        "columns": list_positions(version.recipe, version.recipe.places),
+        "metric": choose_metric(version),
         "classes": len(version.classes),
         "repeats": REPEATS,
         "seed": version.seed,
     }
 
 
-def losses(teller: Predictor, rows: int, columns: Sequence[bytes]) -> list[tuple[float, ...]]:
-    """Return by how much the metric gets worse for each column, each time that it is shuffled; none
-    if time was up.
+def measure_losses(
+    predictor: Predictor, rows: int, columns: Sequence[bytes]
+) -> list[tuple[float, ...]]:
+    """Return how much worse the metric gets for each column, each time that it is shuffled.
+
+    A column has no losses if the time was not enough.
     """
     try:
-        teller.send_block(rows, columns)
-        answer = teller.receive_block()
+        predictor.send_block(rows, columns)
+        answer = predictor.receive_block()
     finally:
-        teller.end()
+        predictor.end()
     return [
-        tuple(map(float, filter(None, told.decode().strip("{}").split(",")))) for told in answer
+        tuple(map(float, filter(None, losses.decode().strip("{}").split(",")))) for losses in answer
     ]
 
 
-def places(recipe: Recipe, parts: Sequence[Places | Patch]) -> list[list[tuple[int, ...]]]:
-    """Of each of these parts of a row its positions in each of the inputs that are sent."""
-    names = [each.name for each in network_inputs(recipe)]
-    return [[each.inputs.get(name, ()) for name in names] for each in parts]
+def list_positions(recipe: Recipe, parts: Sequence[Places | Patch]) -> list[list[tuple[int, ...]]]:
+    """Return the positions of parts of a row in each of the inputs that are sent."""
+    names = [item.name for item in network_inputs(recipe)]
+    return [[part.inputs.get(name, ()) for name in names] for part in parts]
 
 
-def summary(losses: tuple[float, ...]) -> dict[str, float | None]:
-    """The mean and its standard error; NULLs where the metric is not defined, or there was no time.
+def summarize(losses: tuple[float, ...]) -> dict[str, float | None]:
+    """Return the mean of the losses and its standard error.
 
-    >>> summary((1.0, 3.0)), summary((1.0, float("nan")))
-    ({'importance': 2.0, 'importance_error': 1.0}, {'importance': None, 'importance_error': None})
+    They are None if the metric is not defined, or the time was not enough.
+
+    >>> summarize((1.0, 3.0))
+    {'importance': 2.0, 'importance_error': 1.0}
+    >>> summarize((1.0, float("nan")))
+    {'importance': None, 'importance_error': None}
     """
     if not losses or not all(map(isfinite, losses)):
         return {"importance": None, "importance_error": None}

@@ -19,17 +19,15 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.operations.explain.importance import (
-    FALLBACKS,
-    MOST_NUMBERS,
-    MOST_ROWS,
-    losses,
-    question,
-    summary,
+    MAX_NUMBERS,
+    MAX_ROWS,
+    describe_permutation,
+    measure_losses,
+    summarize,
 )
 from cerebro_plpy.operations.predict.model_predictor import make_predictor
 from cerebro_plpy.operations.train.holdout_predictions import has_packed
 from cerebro_plpy.operations.train.model_lineage import Made, read_made
-from cerebro_plpy.operations.train_arguments import METRICS
 from cerebro_plpy.packing.packed_columns import SHAPE
 from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
 from cerebro_plpy.platform.state_tables import VALIDATION, packed_table_name
@@ -63,7 +61,7 @@ def held_back_importance(
     remaining = None if seconds is None else max(0.0, seconds - (time.monotonic() - began))
     places = made.version.recipe.places
     by_column = {
-        each.column: summary(of_column)
+        each.column: summarize(of_column)
         for each, of_column in zip(places, _losses(db, gd, made, rows, remaining))
     }
     features = [
@@ -78,12 +76,11 @@ def _losses(
     db: Database, gd: dict[str, Any], made: Made, rows: PackedRows, seconds: float | None
 ) -> Sequence[tuple[float, ...]]:
     version = made.version
-    metric = version.metric if version.metric in METRICS[version.task] else FALLBACKS[version.task]
     request = request_schema.build_request(
-        "permute", {"dataset": DATASET, **question(version, metric), "seconds": seconds}
+        "permute", {"dataset": DATASET, **describe_permutation(version), "seconds": seconds}
     )
     trainer = segment_functions.find_spec(gd, version.backend)
-    return losses(
+    return measure_losses(
         make_predictor(db, gd, version, request, trainer, partial(_bring, gd, rows)), 0, ()
     )
 
@@ -113,9 +110,9 @@ def _sample(db: Database, made: Made) -> PackedRows:
     )
     recipe = made.version.recipe
     most = min(
-        MOST_ROWS,
+        MAX_ROWS,
         max(LEAST_ROWS, MOST_CELLS // max(1, len(recipe.inputs))),
-        MOST_NUMBERS // recipe.room,
+        MAX_NUMBERS // recipe.room,
     )
     return _read(db, table, max(1, most))
 
