@@ -60,9 +60,9 @@ def request(**more: Any) -> Any:
         "schedule": "longest",
         "dtype_policy": None,
         "copies": None,
-        "averaged": (),
+        "copy_segments": (),
     }
-    spec |= {"evaluated_until": lambda last: (), "evaluates_training": lambda epoch: False}
+    spec |= {"list_evaluations_until": lambda last: (), "evaluates_training": lambda epoch: False}
     arguments = SimpleNamespace(workers=more.pop("asked", None))
     about = {key: more.pop(key) for key in spec.keys() & more.keys()}
     segments = more.pop("segments", (0, 1))
