@@ -1,1 +1,1 @@
-"""From an architecture to a Keras model; its rewriting is the safety check."""
+"""Keras models from architectures; rewriting an architecture is the safety check."""

@@ -1,9 +1,9 @@
-"""A model as a smooth function, by whose gradients its predictions are explained.
+"""Models as smooth functions, whose gradients explain predictions.
 
-Two things stand in the way of a gradient. Whole numbers, such as those of categories, have none: so
-the model is cut where the first other numbers are made of them, as an Embedding does, and the
-gradient ends there. And what passes gradients by on purpose, for training's sake, is taken out: it
-changes no prediction.
+Two kinds of operations have no useful gradient. Integers, such as category codes, have none. The
+model is therefore cut where floats are first computed from them, as in an Embedding, and the
+gradient ends there. Operations that block gradients on purpose, for training, are replaced: they do
+not change a prediction.
 """
 
 from __future__ import annotations
@@ -17,60 +17,61 @@ import keras
 from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.layer_arguments import Node
 
-PASSED_BY = "StopGradient"
+GRADIENT_STOP = "StopGradient"
 
 
 @dataclass(frozen=True)
-class Differentiable:
-    """A model of its own, which has to be given the weights of the one that is explained, and its
-    two parts.
+class DifferentiableModel:
+    """A copy of a model without weights, cut into two parts.
 
-    `head` makes numbers of whole ones, None where there are none. `tail` takes the inputs that are
-    no whole numbers, what `head` gives, and then those whole numbers that cannot be kept out of it;
-    `whole` and `beside` say which inputs of the model are these, by their places.
+    `head` computes floats from the integer inputs. `tail` computes the output; its inputs are the
+    float inputs of the model, the outputs of `head`, and the shared inputs.
     """
 
-    model: keras.Model
-    head: keras.Model | None
+    model: keras.Model  # must be given the weights of the original model
+    head: keras.Model | None  # None for a model without integer inputs
     tail: keras.Model
-    whole: tuple[int, ...]
-    beside: tuple[int, ...]
+    integer_inputs: tuple[int, ...]  # positions in the inputs of the model
+    shared_inputs: tuple[int, ...]  # positions of integer inputs that `tail` needs, too
 
     @property
-    def other(self) -> tuple[int, ...]:
-        """The places of inputs that are no whole numbers."""
-        return tuple(place for place in range(len(self.model.inputs)) if place not in self.whole)
+    def float_inputs(self) -> tuple[int, ...]:
+        """The positions of the other inputs."""
+        positions = range(len(self.model.inputs))
+        return tuple(position for position in positions if position not in self.integer_inputs)
 
 
-def differentiable(node: Node) -> Differentiable:
-    """The model of a prepared architecture that has one output."""
-    model = keras_model.build(_let_through(node))
-    whole = [place for place, tensor in enumerate(model.inputs) if _is_whole(tensor)]
-    edge = _Edge()
-    output = _spread(model)
-    edge.find(output)
-    for tensor in edge.made:
-        # Keras says so of a product with a constant, and takes no such input with PyTorch
+def build_differentiable(node: Node) -> DifferentiableModel:
+    """Build the differentiable model of a prepared architecture with one output."""
+    model = keras_model.build(_remove_gradient_stops(node))
+    inputs = model.inputs
+    integer_inputs = [index for index, tensor in enumerate(inputs) if _is_integer(tensor)]
+    output = _trace_output(model)
+    border = _IntegerBorder()
+    border.find(output)
+    for tensor in border.float_tensors:
+        # Keras marks a product with a constant as sparse, and rejects it as an input with PyTorch.
         tensor._sparse = False
-    beside = [
-        place for place in whole if any(model.inputs[place] is tensor for tensor in edge.kept)
+    shared_inputs = [
+        index
+        for index in integer_inputs
+        if any(inputs[index] is tensor for tensor in border.shared_inputs)
     ]
-    others = [tensor for tensor in model.inputs if not _is_whole(tensor)]
-    tail = [*others, *edge.made, *(model.inputs[place] for place in beside)]
-    head = (
-        keras.Model(_packed([model.inputs[place] for place in whole]), edge.made)
-        if edge.made
-        else None
-    )
-    return Differentiable(
-        model, head, keras.Model(_packed(tail), output), tuple(whole), tuple(beside)
-    )
+    head = None
+    if border.float_tensors:
+        head_inputs = [inputs[index] for index in integer_inputs]
+        head = keras.Model(_unwrap_single(head_inputs), border.float_tensors)
+    tail_inputs = [
+        *(tensor for tensor in inputs if not _is_integer(tensor)),
+        *border.float_tensors,
+        *(inputs[index] for index in shared_inputs),
+    ]
+    tail = keras.Model(_unwrap_single(tail_inputs), output)
+    return DifferentiableModel(model, head, tail, tuple(integer_inputs), tuple(shared_inputs))
 
 
-def _spread(model: keras.Model) -> Any:
-    """The one output, by a graph in which the parts of models that the model is made of stand side
-    by side.
-    """
+def _trace_output(model: keras.Model) -> Any:
+    """Return the output of a graph in which nested models are replaced by their layers."""
     parts = [layer for layer in model.layers if isinstance(layer, keras.Model)]
     if not parts or isinstance(model, keras.Sequential):
         (output,) = model.outputs
@@ -78,65 +79,66 @@ def _spread(model: keras.Model) -> Any:
     for part in parts:
         for operation in getattr(part, "operations", ()):
             operation.name = f"{part.name}_{operation.name}"  # names are unique in a graph
-    whole = model._run_through_graph(
+    outputs = model._run_through_graph(
         model.inputs,
         operation_fn=lambda layer: layer.call if isinstance(layer, keras.Model) else layer,
     )
-    (output,) = keras.tree.flatten(whole)
+    (output,) = keras.tree.flatten(outputs)
     return output
 
 
-class _Edge:
-    """Where numbers are made of whole ones: `made` are those, and `kept` the whole inputs that are
-    used beyond.
-    """
+class _IntegerBorder:
+    """The border of a graph at which floats are computed from integers."""
 
     def __init__(self) -> None:
-        self.made: list[Any] = []
-        self.kept: list[Any] = []
-        self._seen: set[int] = set()
+        self.float_tensors: list[Any] = []  # computed from integers only
+        self.shared_inputs: list[Any] = []  # integer inputs that are used behind the border
+        self._visited: set[int] = set()
 
     def find(self, tensor: Any) -> None:
-        """Look at what a tensor is made of, down to the edge."""
-        if id(tensor) in self._seen:
+        """Search the operations that compute a tensor, as far as the border."""
+        if id(tensor) in self._visited:
             return
-        self._seen.add(id(tensor))
-        sources = _sources(tensor)
+        self._visited.add(id(tensor))
+        sources = _get_sources(tensor)
         if not sources:
-            self.kept += [tensor] if _is_whole(tensor) else []
-        elif not _is_whole(tensor) and any(map(_is_whole, sources)) and not _has_others(tensor):
-            self.made.append(tensor)
-        else:
-            for source in sources:
-                self.find(source)
+            if _is_integer(tensor):
+                self.shared_inputs.append(tensor)
+            return
+        is_border = not _is_integer(tensor) and any(map(_is_integer, sources))
+        if is_border and not _depends_on_floats(tensor):
+            self.float_tensors.append(tensor)
+            return
+        for source in sources:
+            self.find(source)
 
 
-def _sources(tensor: Any) -> Sequence[Any]:
-    operation, number, _ = tensor._keras_history
-    return list(operation._inbound_nodes[number].input_tensors)
+def _get_sources(tensor: Any) -> Sequence[Any]:
+    operation, node_index, _ = tensor._keras_history
+    return list(operation._inbound_nodes[node_index].input_tensors)
 
 
-def _has_others(tensor: Any) -> bool:
-    """Whether an input that is no whole number has a say in it."""
-    sources = _sources(tensor)
-    return any(map(_has_others, sources)) if sources else not _is_whole(tensor)
+def _depends_on_floats(tensor: Any) -> bool:
+    """Return whether a tensor depends on a float input."""
+    sources = _get_sources(tensor)
+    return any(map(_depends_on_floats, sources)) if sources else not _is_integer(tensor)
 
 
-def _is_whole(tensor: Any) -> bool:
+def _is_integer(tensor: Any) -> bool:
     return not keras.backend.is_float_dtype(keras.backend.standardize_dtype(tensor.dtype))
 
 
-def _packed(tensors: Sequence[Any]) -> Any:
+def _unwrap_single(tensors: Sequence[Any]) -> Any:
     return tensors[0] if len(tensors) == 1 else list(tensors)
 
 
-def _let_through(node: Any) -> Any:
-    """The architecture with a layer that does nothing in the place of what passes gradients by."""
+def _remove_gradient_stops(node: Any) -> Any:
+    """Return the architecture with identity layers instead of operations that block gradients."""
     if isinstance(node, list):
-        return [_let_through(part) for part in node]
+        return [_remove_gradient_stops(part) for part in node]
     if not isinstance(node, dict):
         return node
-    if node.get("class_name") == PASSED_BY and "inbound_nodes" in node:
+    if node.get("class_name") == GRADIENT_STOP and "inbound_nodes" in node:
         config = {"name": node["config"]["name"], "activation": "linear"}
         return {**node, "module": "keras.layers", "class_name": "Activation", "config": config}
-    return {name: _let_through(part) for name, part in node.items()}
+    return {name: _remove_gradient_stops(part) for name, part in node.items()}

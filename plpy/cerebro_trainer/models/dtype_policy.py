@@ -1,7 +1,7 @@
-"""The floating-point types in which a model computes, chosen for a run and not in its architecture.
+"""The floating-point types in which a model computes, which a run sets, not an architecture.
 
-Keras 3 keeps a policy per layer: `mixed_bfloat16` and `mixed_float16` compute in the short type and
-keep weights in float32, so a state is the same whatever the policy.
+In Keras 3 each layer has a policy. `mixed_bfloat16` and `mixed_float16` compute in a type of 16
+bits and keep the weights in float32, so that a state does not depend on the policy.
 """
 
 from __future__ import annotations
@@ -10,91 +10,100 @@ from typing import Any
 
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models import allowlist
-from cerebro_trainer.models.architectures import WRAPPED
+from cerebro_trainer.models.architectures import LAYER_ARGUMENTS
 from cerebro_trainer.models.layer_arguments import Node
 
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 MODELS = ("Sequential", "Model")
-KEEP_TYPE = frozenset(
+WITHOUT_AUTOCAST = frozenset(
     {"Flatten", "Identity", "Permute", "RepeatVector", "Reshape", "TokenAndPositionEmbedding"}
 )
-"""Layers that only move numbers, or have an Embedding of their own. They must not shorten tokens on
-their way, where bfloat16 would make 257 out of 256 and an odd word out of a word."""
+"""Layers that only move numbers, or contain an Embedding.
+
+They must not round tokens: bfloat16 would turn 257 into 256, and a word into another word.
+"""
 
 
-def with_policy(node: Node, policy: str) -> Node:
-    """A rewritten model whose layers have this policy, but for those that give its outputs.
+def apply_policy(node: Node, policy: str) -> Node:
+    """Set the policy of all layers of a rewritten model, except for its output layers.
 
-    These stay in float32, as Keras' guide to mixed precision recommends: losses and metrics need
-    the range. ConfigError for another name.
+    Output layers stay in float32, as Keras' guide to mixed precision recommends, because losses and
+    metrics need the range.
+
+    Raises:
+        ConfigError: the policy is unknown.
     """
     if policy not in POLICIES:
         raise ConfigError(
             f"dtype_policy {policy!r} is unknown; expected one of {', '.join(POLICIES)}"
         )
-    return _model(node, policy, last="float32")
+    return _apply_to_model(node, policy, output_policy="float32")
 
 
-def scales_loss(node: Any) -> bool:
-    """Whether part of a rewritten model computes in float16, whose gradients vanish unless the loss
-    is scaled.
+def needs_loss_scaling(node: Any) -> bool:
+    """Return whether a part of a rewritten model computes in float16.
+
+    Its gradients vanish unless the loss is scaled.
     """
     if isinstance(node, list):
-        return any(map(scales_loss, node))
+        return any(map(needs_loss_scaling, node))
     if not isinstance(node, dict):
         return False
-    return node.get("dtype") == "mixed_float16" or any(map(scales_loss, node.values()))
+    return node.get("dtype") == "mixed_float16" or any(map(needs_loss_scaling, node.values()))
 
 
-def _model(node: Node, policy: str, last: str) -> Node:
+def _apply_to_model(node: Node, policy: str, output_policy: str) -> Node:
     config = node["config"]
-    layers, final = config["layers"], _outputs(node)
-    changed = [_layer(layer, last if _name(layer) in final else policy) for layer in layers]
-    return {**node, "config": {**config, "layers": changed}}
+    outputs = _find_output_layers(node)
+    layers = [
+        _apply_to_layer(layer, output_policy if _get_name(layer) in outputs else policy)
+        for layer in config["layers"]
+    ]
+    return {**node, "config": {**config, "layers": layers}}
 
 
-def _outputs(node: Node) -> set[str]:
-    """The names of the layers that give a model's outputs."""
+def _find_output_layers(node: Node) -> set[str]:
+    """Return the names of a model's output layers."""
     config = node["config"]
     if node["class_name"] == "Sequential":
-        return {_name(config["layers"][-1])} if config["layers"] else set()
+        return {_get_name(config["layers"][-1])} if config["layers"] else set()
     references = config["output_layers"]
-    return {
-        reference[0]
-        for reference in (references if isinstance(references[0], list) else [references])
-    }
+    if not isinstance(references[0], list):
+        references = [references]
+    return {layer for layer, *_ in references}
 
 
-def _name(layer: Node) -> str:
+def _get_name(layer: Node) -> str:
     return str(layer.get("name", layer["config"].get("name")))
 
 
-def _layer(layer: Node, policy: str) -> Node:
-    if layer["class_name"] in MODELS:
-        return _model(layer, policy, last=policy)
-    if (
-        layer["module"] not in ("keras.layers", *allowlist.HUB)
-        or layer["class_name"] == "InputLayer"
-    ):
+def _apply_to_layer(layer: Node, policy: str) -> Node:
+    class_name = layer["class_name"]
+    if class_name in MODELS:
+        return _apply_to_model(layer, policy, output_policy=policy)
+    has_policy = layer["module"] in ("keras.layers", *allowlist.HUB)
+    if not has_policy or class_name == "InputLayer":
         return layer
-    config = {key: _inner(key, value, policy) for key, value in layer["config"].items()}
-    if layer["class_name"] in KEEP_TYPE:
+    config = {
+        name: _apply_to_argument(name, argument, policy)
+        for name, argument in layer["config"].items()
+    }
+    if class_name in WITHOUT_AUTOCAST:
         config["autocast"] = False
-    return {**layer, "config": {**config, "dtype": "float32" if _adds_loss(layer) else policy}}
+    config["dtype"] = "float32" if _adds_loss(layer) else policy
+    return {**layer, "config": config}
 
 
 def _adds_loss(layer: Node) -> bool:
-    """Whether what a layer gives is part of the loss, which Keras adds up in one type."""
-    return layer["class_name"] == "ActivityRegularization" or bool(
-        layer["config"].get("activity_regularizer")
-    )
+    """Return whether a layer adds its outputs to the loss, which Keras adds up in one type."""
+    if layer["class_name"] == "ActivityRegularization":
+        return True
+    return bool(layer["config"].get("activity_regularizer"))
 
 
-def _inner(key: str, value: Any, policy: str) -> Any:
-    """An argument of a layer; those that are layers themselves, such as the cell of an RNN, have
-    the same policy.
-    """
-    if isinstance(value, list) and key in WRAPPED:
-        return [_layer(cell, policy) for cell in value]
+def _apply_to_argument(name: str, value: Any, policy: str) -> Any:
+    """Set the policy of an argument that is a layer itself, such as the cell of an RNN."""
+    if isinstance(value, list) and name in LAYER_ARGUMENTS:
+        return [_apply_to_layer(cell, policy) for cell in value]
     is_layer = isinstance(value, dict) and value.get("module") == "keras.layers"
-    return _layer(value, policy) if is_layer else value
+    return _apply_to_layer(value, policy) if is_layer else value

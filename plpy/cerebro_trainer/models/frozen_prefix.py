@@ -1,8 +1,8 @@
-"""The front of a network: frozen layers, which give the same numbers for a row in every epoch.
+"""The frozen prefix of a network, whose activations for a row are the same in every epoch.
 
-What they give can be computed once, and what lies behind be trained on that. A network can be cut
-at a layer through whose one output all goes, where nothing in front is trained, drawn at random, or
-different while it trains.
+The activations can be computed once, and the head behind the prefix can be trained on them. A
+network can be cut at a layer if all paths lead through its single output, and if no layer before it
+is trained, random, or different in training.
 """
 
 from __future__ import annotations
@@ -20,62 +20,60 @@ import numpy.typing as npt
 
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models import keras_hub_support
-from cerebro_trainer.models.keras_model import guarded
+from cerebro_trainer.models.keras_model import call_keras
 
 Node = Any
 """A call of a layer, or of an operation, in a Keras graph."""
-NAMING = ("initializer", "regularizer", "constraint")
-"""How the names of settings end that do not change what a frozen layer gives."""
+IRRELEVANT_SUFFIXES = ("initializer", "regularizer", "constraint")
+"""Ends of the names of settings that do not change the outputs of a frozen layer."""
 
 
 class Cut(NamedTuple):
-    """A layer at which a network can be cut, what it gives, and the calls that lead to that, in
-    order.
-    """
+    """A layer at which a network can be cut."""
 
     layer: str
-    tensor: Any
-    nodes: Sequence[Node]
+    tensor: Any  # the output of the layer
+    nodes: Sequence[Node]  # the calls that compute the output, in order
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of a row of what the layer gives."""
+        """The shape of the activations of a row."""
         return tuple(self.tensor.shape[1:])
 
     @property
     def flops(self) -> int:
-        """About how many operations it takes to come there with a row."""
-        return sum(flops(node) for node in self.nodes)
+        """The estimated number of operations that compute the activations of a row."""
+        return sum(estimate_flops(node) for node in self.nodes)
 
 
-def cuts(model: keras.Model) -> list[Cut]:
-    """All layers at which a model can be cut, from the first to the last."""
-    graph, nodes = graph_of(model), nodes_of(model)
-    outputs, frozen = {id(tensor) for tensor in graph.outputs}, set[int]()
-    found = []
+def find_cuts(model: keras.Model) -> list[Cut]:
+    """Return all layers at which a model can be cut, from the first to the last."""
+    graph = get_graph(model)
+    nodes = list_nodes(model)
+    outputs = {id(tensor) for tensor in graph.outputs}
+    frozen: set[int] = set()
+    cuts = []
     for node in nodes:
-        if not (node.is_input or _settled(node.operation)) or any(
-            id(each) not in frozen for each in before(node)
-        ):
+        if not node.is_input and not _is_constant(node.operation):
+            continue
+        if any(id(predecessor) not in frozen for predecessor in find_predecessors(node)):
             continue
         frozen.add(id(node))
-        tensor = node.outputs[0]
-        once = (
-            len(node.outputs) == 1 and sum(each.operation is node.operation for each in nodes) == 1
-        )
-        if node.is_input or not once or id(tensor) in outputs or not _storable(tensor):
+        if node.is_input or len(node.outputs) != 1 or not _is_called_once(node, nodes):
             continue
-        if passes(graph, node):
-            wanted = ancestors(node)
-            found.append(
-                Cut(node.operation.name, tensor, [each for each in nodes if id(each) in wanted])
-            )
-    return found
+        tensor = node.outputs[0]
+        if id(tensor) in outputs or not _is_storable(tensor):
+            continue
+        if is_bottleneck(graph, node):
+            ancestors = find_ancestors(node)
+            prefix = [ancestor for ancestor in nodes if id(ancestor) in ancestors]
+            cuts.append(Cut(node.operation.name, tensor, prefix))
+    return cuts
 
 
-def cut_at(model: keras.Model, layer: str) -> Cut:
-    """The cut at the layer of that name; ConfigError where the model cannot be cut there."""
-    for cut in cuts(model):
+def get_cut(model: keras.Model, layer: str) -> Cut:
+    """Return the cut at a layer; raise ConfigError if the model cannot be cut there."""
+    for cut in find_cuts(model):
         if cut.layer == layer:
             return cut
     raise ConfigError(
@@ -84,192 +82,192 @@ def cut_at(model: keras.Model, layer: str) -> Cut:
     )
 
 
-def front(model: keras.Model, cut: Cut) -> keras.Model:
-    """What leads to a cut, with the layers of the model."""
+def build_prefix(model: keras.Model, cut: Cut) -> keras.Model:
+    """Return the model before a cut, with the same layers."""
     return keras.Model(model.inputs[0] if len(model.inputs) == 1 else model.inputs, cut.tensor)
 
 
-def rest(model: keras.Model, cut: Cut) -> keras.Model:
-    """What lies behind a cut, with the layers of the model."""
-    behind = keras.Model(
-        cut.tensor, model.outputs[0] if len(model.outputs) == 1 else list(model.outputs)
-    )
-    behind._inputs_struct = behind.inputs[
-        0
-    ]  # else Keras, which has made a list of it, warns of each tensor
-    return behind
+def build_head(model: keras.Model, cut: Cut) -> keras.Model:
+    """Return the model behind a cut, with the same layers."""
+    outputs = model.outputs[0] if len(model.outputs) == 1 else list(model.outputs)
+    head = keras.Model(cut.tensor, outputs)
+    head._inputs_struct = head.inputs[0]  # Keras has made a list, and would warn of each tensor
+    return head
 
 
-def described(model: keras.Model, cut: Cut) -> dict[str, object]:
-    """What leads to a cut, as a network of its own, and which runs of the model's flat weights are
-    its weights.
-    """
+def describe_prefix(model: keras.Model, cut: Cut) -> dict[str, object]:
+    """Return the prefix as an architecture, and the ranges of its weights in the flat weights."""
     sizes = [math.prod(weight.shape) for weight in model.weights]
-    begins = dict(zip(map(id, model.weights), itertools.accumulate(sizes, initial=0), strict=False))
-    leading = guarded(lambda: front(model, cut))
-    places = [[begins[id(weight)], math.prod(weight.shape)] for weight in leading.weights]
-    architecture = json.loads(leading.to_json())
-    return {"layer": cut.layer, "shape": cut.shape, "architecture": architecture, "weights": places}
+    offsets = itertools.accumulate(sizes, initial=0)
+    offset_by_weight = dict(zip(map(id, model.weights), offsets, strict=False))
+    prefix = call_keras(lambda: build_prefix(model, cut))
+    ranges = [[offset_by_weight[id(weight)], math.prod(weight.shape)] for weight in prefix.weights]
+    architecture = json.loads(prefix.to_json())
+    return {"layer": cut.layer, "shape": cut.shape, "architecture": architecture, "weights": ranges}
 
 
-def digest(cut: Cut, value: Callable[[Any], npt.NDArray[Any]]) -> str:
-    """Equal for cuts that give the same for the same rows: the same layers, with the same
-    weights.
+def compute_digest(cut: Cut, read_value: Callable[[Any], npt.NDArray[Any]]) -> str:
+    """Return a digest that is equal for prefixes with the same layers and the same weights.
+
+    Args:
+        read_value: returns the value of a variable.
     """
     numbers = {id(node): number for number, node in enumerate(cut.nodes)}
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for node in cut.nodes:
-        dtypes = [tensor.dtype for tensor in node.outputs]
-        described = [
-            type(node.operation).__name__,
-            _config(node.operation),
-            _arguments(node, numbers),
-            dtypes,
+        operation = node.operation
+        description = [
+            type(operation).__name__,
+            _describe_config(operation),
+            _describe_arguments(node, numbers),
+            [tensor.dtype for tensor in node.outputs],
+            *keras_hub_support.list_releases(operation),
         ]
-        described += keras_hub_support.releases(node.operation)
-        found.update(json.dumps(described, sort_keys=True, default=str).encode())
-        for variable in getattr(node.operation, "variables", ()):
-            found.update(np.ascontiguousarray(value(variable)).data)
-    return found.hexdigest()
+        digest.update(json.dumps(description, sort_keys=True, default=str).encode())
+        for variable in getattr(operation, "variables", ()):
+            digest.update(np.ascontiguousarray(read_value(variable)).data)
+    return digest.hexdigest()
 
 
-def flops(node: Node) -> int:
-    """About how many operations a call takes for a row: two for each weight of a kernel, wherever
-    that is applied.
+def estimate_flops(node: Node) -> int:
+    """Estimate the operations of a call for one row.
+
+    They are one for each output, and two for each weight of a kernel at each position where it is
+    applied.
     """
     operation = node.operation
     if isinstance(operation, keras.Model):
-        return sum(map(flops, nodes_of(operation)))
+        return sum(map(estimate_flops, list_nodes(operation)))
     shapes = [tensor.shape[1:] for tensor in node.outputs]
-    own = sum(math.prod(size or 1 for size in shape) for shape in shapes)
+    outputs = sum(math.prod(size or 1 for size in shape) for shape in shapes)
     if isinstance(operation, keras.layers.Embedding):
-        return own
-    kernels = sum(
+        return outputs
+    kernel_weights = sum(
         math.prod(weight.shape)
         for weight in getattr(operation, "weights", ())
         if len(weight.shape) > 1
     )
-    places = math.prod(
-        size or 1 for size in (shapes[0][1:] if _channels_first(operation) else shapes[0][:-1])
-    )
-    steps = (
-        (node.input_tensors[0].shape[1] or 1) if isinstance(operation, keras.layers.RNN) else places
-    )
-    return int(own + 2 * kernels * steps)
+    if isinstance(operation, keras.layers.RNN):
+        positions = node.input_tensors[0].shape[1] or 1
+    else:
+        is_channels_first = getattr(operation, "data_format", None) == "channels_first"
+        sizes = shapes[0][1:] if is_channels_first else shapes[0][:-1]
+        positions = math.prod(size or 1 for size in sizes)
+    return int(outputs + 2 * kernel_weights * positions)
 
 
-def _channels_first(operation: Any) -> bool:
-    return getattr(operation, "data_format", None) == "channels_first"
-
-
-def graph_of(model: keras.Model) -> Any:
-    """The graph of a model's calls, also where it was made without one."""
+def get_graph(model: keras.Model) -> Any:
+    """Return the graph of a model's calls, which a Sequential model has inside."""
     return model._functional if isinstance(model, keras.Sequential) else model
 
 
-def nodes_of(model: keras.Model) -> list[Node]:
-    """The calls of a model, each behind those that it needs."""
-    by_depth = graph_of(model)._nodes_by_depth
+def list_nodes(model: keras.Model) -> list[Node]:
+    """Return the calls of a model in topological order."""
+    by_depth = get_graph(model)._nodes_by_depth
     return [node for depth in sorted(by_depth, reverse=True) for node in by_depth[depth]]
 
 
-def before(node: Node) -> Iterator[Node]:
-    """The calls that a call takes what it is given from."""
+def find_predecessors(node: Node) -> Iterator[Node]:
+    """Yield the calls that compute the inputs of a call."""
     for tensor in node.input_tensors:
-        history = tensor._keras_history
-        yield history.operation._inbound_nodes[history.node_index]
+        yield _find_node(tensor)
 
 
-def ancestors(node: Node) -> set[int]:
-    """The ids of a call and of all that it needs."""
-    found, waiting = set[int](), [node]
-    while waiting:
-        each = waiting.pop()
-        if id(each) not in found:
-            found.add(id(each))
-            waiting += before(each)
-    return found
+def find_ancestors(node: Node) -> set[int]:
+    """Return the ids of a call and of all calls that it depends on."""
+    ancestors: set[int] = set()
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if id(current) not in ancestors:
+            ancestors.add(id(current))
+            pending += find_predecessors(current)
+    return ancestors
 
 
-def passes(graph: Any, node: Node) -> bool:
-    """Whether all that the outputs need of the inputs goes through a call."""
-    histories = [tensor._keras_history for tensor in graph.outputs]
-    waiting = [history.operation._inbound_nodes[history.node_index] for history in histories]
-    seen = {id(node)}
-    while waiting:
-        each = waiting.pop()
-        if id(each) in seen:
+def is_bottleneck(graph: Any, node: Node) -> bool:
+    """Return whether all paths from the inputs of a graph to its outputs lead through a call."""
+    pending = [_find_node(tensor) for tensor in graph.outputs]
+    visited = {id(node)}
+    while pending:
+        current = pending.pop()
+        if id(current) in visited:
             continue
-        if each.is_input:
+        if current.is_input:
             return False
-        seen.add(id(each))
-        waiting += before(each)
+        visited.add(id(current))
+        pending += find_predecessors(current)
     return True
 
 
-def _storable(tensor: Any) -> bool:
-    """Whether float32 holds what a tensor has, of a size that is known."""
+def _find_node(tensor: Any) -> Node:
+    """Return the call that computes a tensor."""
+    history = tensor._keras_history
+    return history.operation._inbound_nodes[history.node_index]
+
+
+def _is_called_once(node: Node, nodes: Sequence[Node]) -> bool:
+    return sum(other.operation is node.operation for other in nodes) == 1
+
+
+def _is_storable(tensor: Any) -> bool:
+    """Return whether the shape is known and float32 represents all values."""
     return None not in tensor.shape[1:] and tensor.dtype in ("float16", "bfloat16", "float32")
 
 
-def _settled(operation: Any) -> bool:
-    """Whether what a layer gives for a row never changes; an operation has nothing that could."""
+def _is_constant(operation: Any) -> bool:
+    """Return whether the outputs for a row never change."""
     if not isinstance(operation, keras.layers.Layer):
         return True
-    return not operation.trainable_variables and all(
-        map(_same_in_training, operation._flatten_layers())
-    )
+    if operation.trainable_variables:
+        return False
+    return all(map(_is_same_in_training, operation._flatten_layers()))
 
 
-def _same_in_training(layer: Any) -> bool:
-    """Whether a single layer does in training what it does else, adds nothing to the loss, and
-    hides no rows' steps.
-    """
+def _is_same_in_training(layer: Any) -> bool:
+    """Return whether a layer works in training as in inference, adds no loss and masks no steps."""
     if layer._seed_generators or getattr(layer, "activity_regularizer", None) is not None:
         return False
     if isinstance(layer, keras.layers.Masking) or getattr(layer, "mask_zero", False):
         return False
     if isinstance(layer, keras.layers.BatchNormalization):
         return not layer.trainable
-    # That one changes a weight, frozen or not. Others that know of training draw numbers for it, or
-    # do nothing.
+    # SpectralNormalization changes a weight even if it is frozen. Other layers that distinguish
+    # training have a seed generator, or do nothing in training.
     return not isinstance(layer, keras.layers.SpectralNormalization)
 
 
-def _config(operation: Any) -> Any:
-    return (
-        _plain(operation.get_config())
-        if isinstance(operation, keras.layers.Layer)
-        else type(operation).__module__
-    )
+def _describe_config(operation: Any) -> Any:
+    if isinstance(operation, keras.layers.Layer):
+        return _select_settings(operation.get_config())
+    return type(operation).__module__
 
 
-def _plain(value: Any) -> Any:
-    """A layer's settings without those that do not matter; within a nested model names say how
-    layers are joined.
+def _select_settings(value: Any) -> Any:
+    """Return the settings of a layer that decide its outputs.
+
+    Names matter in a nested model, because they connect its layers.
     """
-    if isinstance(value, dict):
-        nested = "layers" in value
-        matter = (key for key in value if nested or not (key == "name" or key.endswith(NAMING)))
-        # The name of a policy is all that it is.
-        return {
-            key: json.dumps(value[key]) if key == "dtype" else _plain(value[key]) for key in matter
-        }
-    return [_plain(held) for held in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return [_select_settings(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    is_model = "layers" in value
+    settings = {}
+    for name, setting in value.items():
+        if is_model or not (name == "name" or name.endswith(IRRELEVANT_SUFFIXES)):
+            # A dtype policy is written with its name, which _select_settings would remove.
+            settings[name] = json.dumps(setting) if name == "dtype" else _select_settings(setting)
+    return settings
 
 
-def _arguments(node: Node, numbers: dict[int, int]) -> Any:
-    """What a call is given: tensors by the numbers of the calls that they come from, all else as it
-    is.
-    """
+def _describe_arguments(node: Node, numbers: dict[int, int]) -> Any:
+    """Return the arguments of a call, with the number of its call instead of each tensor."""
 
-    def shown(value: Any) -> Any:
+    def describe(value: Any) -> Any:
         if not isinstance(value, keras.KerasTensor):
             return value
-        history = value._keras_history
-        return [
-            numbers.get(id(history.operation._inbound_nodes[history.node_index])),
-            history.tensor_index,
-        ]
+        return [numbers.get(id(_find_node(value))), value._keras_history.tensor_index]
 
-    return keras.tree.map_structure(shown, [list(node.arguments.args), dict(node.arguments.kwargs)])
+    arguments = [list(node.arguments.args), dict(node.arguments.kwargs)]
+    return keras.tree.map_structure(describe, arguments)

@@ -1,7 +1,6 @@
-"""Which weights of a network no training step changes: what their layers say, not what they were
-seen to do.
+"""Weights that no training step changes, according to the settings of their layers.
 
-A weight that is not trained may well be changed by a step, such as the moving mean of a layer that
+A weight that is not trained may still be changed by a step, such as the moving mean of a layer that
 normalizes.
 """
 
@@ -12,22 +11,27 @@ from typing import Any
 import keras
 
 
-def frozen_weights(model: keras.Model) -> list[Any]:
-    """Those of frozen layers, in the order of the model's weights."""
-    frozen, others = set[int](), set[int]()
+def find_frozen_weights(model: keras.Model) -> list[Any]:
+    """Return the weights of frozen layers, in the order of the model's weights."""
+    frozen: set[int] = set()
+    changing: set[int] = set()
     for layer in model._flatten_layers():
-        if _changing(layer):
-            others.update(map(id, layer.variables))
+        if _changes_itself(layer):
+            changing.update(map(id, layer.variables))
         elif not layer.trainable:
-            frozen.update(map(id, (*layer._trainable_variables, *layer._non_trainable_variables)))
+            variables = (*layer._trainable_variables, *layer._non_trainable_variables)
+            frozen.update(map(id, variables))
     return [
-        weight for weight in model.weights if id(weight) in frozen - others and not weight.trainable
+        weight
+        for weight in model.weights
+        if id(weight) in frozen - changing and not weight.trainable
     ]
 
 
-def _changing(layer: Any) -> bool:
-    """Whether a layer changes what it or one of its layers has, frozen or not: by norms, scales, or
-    rows.
+def _changes_itself(layer: Any) -> bool:
+    """Return whether a layer changes variables, its own or its layers', even if it is frozen.
+
+    Such variables are norms, states of rows, and quantization scales.
     """
     if isinstance(layer, keras.layers.SpectralNormalization) or getattr(layer, "stateful", False):
         return True

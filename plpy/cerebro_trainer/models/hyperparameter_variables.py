@@ -1,8 +1,8 @@
-"""Numbers of a configuration that its program need not know when it is compiled.
+"""Hyperparameters that become variables of a program, so that more configs can share it.
 
-Learning rates, decay rates and the weights of regularizers change no graph: they become variables,
-so that configs that differ in nothing else share one program. Numbers that Keras looks at while it
-traces (momentum, clipping) stay constants, and part of the program's key.
+Learning rates, decay rates and weights of regularizers do not change the graph. As variables they
+are not part of a program's key. Numbers that Keras reads while it traces (momentum, clipping)
+remain constants, and part of the key.
 """
 
 from __future__ import annotations
@@ -11,44 +11,46 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-OPTIMIZER = ("learning_rate", "beta_1", "beta_2", "rho", "epsilon", "weight_decay")
+OPTIMIZER_ARGUMENTS = ("learning_rate", "beta_1", "beta_2", "rho", "epsilon", "weight_decay")
 OPTIMIZERS = frozenset(
     {"adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "rmsprop", "sgd"}
 )
-CYCLES, COSINE = "cosinecycles", "cosinedecay"
+COSINE_CYCLES = "cosinecycles"
+COSINE_DECAY = "cosinedecay"
 SCHEDULES = frozenset(
     {
-        CYCLES,
-        COSINE,
+        COSINE_CYCLES,
+        COSINE_DECAY,
         "cosinedecayrestarts",
         "exponentialdecay",
         "inversetimedecay",
         "polynomialdecay",
     }
 )
-"""Their rates are tensors to Keras; most of their other numbers it looks at while it traces."""
-RATES = ("initial_learning_rate", "warmup_target")
-STEPS: Mapping[str, Sequence[str]] = {
-    CYCLES: ("decay_steps", "first_decay_steps"),
-    COSINE: ("decay_steps", "warmup_steps"),
+"""Schedules whose rates are tensors in Keras; it reads most other arguments while it traces."""
+RATE_ARGUMENTS = ("initial_learning_rate", "warmup_target")
+STEP_ARGUMENTS: Mapping[str, Sequence[str]] = {
+    COSINE_CYCLES: ("decay_steps", "first_decay_steps"),
+    COSINE_DECAY: ("decay_steps", "warmup_steps"),
 }
-"""Numbers of steps that they take as tensors, too: configs over more rows, or fewer, share a
-program.
+"""Numbers of steps that are tensors, too, so that configs over more or fewer rows share a program.
 """
-SCHEDULED = frozenset({*RATES, *STEPS[CYCLES], *STEPS[COSINE]})
-REGULARIZERS = {"L1": "l1", "L2": "l2"}
-NUMBER = "a number"
-"""What stands in a program's key instead of one."""
-NOT_OF_WEIGHTS = "activity_regularizer"
-"""Belongs to a layer's outputs; no variable leads to it."""
+SCHEDULE_ARGUMENTS = frozenset(
+    {*RATE_ARGUMENTS, *STEP_ARGUMENTS[COSINE_CYCLES], *STEP_ARGUMENTS[COSINE_DECAY]}
+)
+REGULARIZER_ARGUMENTS = {"L1": "l1", "L2": "l2"}
+PLACEHOLDER = "a number"
+"""Replaces a number in the key of a program."""
+OUTPUT_REGULARIZER = "activity_regularizer"
+"""A regularizer of a layer's outputs, which cannot be found from a variable."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """A program without its numbers, and the numbers.
+    """A program without the numbers that become variables, and these numbers.
 
-    In `architecture` the k-th regularizer that was found has the number k + 1 instead of its own,
-    so that it can be found again in the model that is built of it.
+    In `architecture` the k-th regularizer has k + 1 as its number, so that it can be found in the
+    model.
     """
 
     architecture: dict[str, Any]
@@ -57,64 +59,82 @@ class Split:
     hyperparameters: dict[str, float]
 
 
-def split(architecture: dict[str, Any], optimizer: object) -> Split:
-    """Take the numbers out of an architecture and an optimizer's {"class_name", "config"}."""
-    found: list[float] = []
-    shape = _numbered(architecture, found)
+def split_hyperparameters(architecture: dict[str, Any], optimizer: object) -> Split:
+    """Separate the numbers from an architecture and an optimizer's {"class_name", "config"}."""
+    regularizers: list[float] = []
+    numbered = _number_regularizers(architecture, regularizers)
     if not isinstance(optimizer, dict) or not isinstance(optimizer.get("config"), dict):
-        return Split(shape, {"optimizer": optimizer}, tuple(found), {})
+        return Split(numbered, {"optimizer": optimizer}, tuple(regularizers), {})
     config = optimizer["config"]
-    names = OPTIMIZER if str(optimizer.get("class_name")).lower() in OPTIMIZERS else OPTIMIZER[:1]
-    taken = {name: float(config[name]) for name in names if _is_number(config.get(name))}
-    left = {name: NUMBER if name in taken else value for name, value in config.items()}
+    names: tuple[str, ...] = OPTIMIZER_ARGUMENTS
+    if str(optimizer.get("class_name")).lower() not in OPTIMIZERS:
+        names = ("learning_rate",)
+    hyperparameters = {name: float(config[name]) for name in names if _is_number(config.get(name))}
+    shared_config = {
+        name: PLACEHOLDER if name in hyperparameters else value for name, value in config.items()
+    }
     schedule = config.get("learning_rate")
-    scheduled = _scheduled(schedule)
-    if scheduled:
-        left["learning_rate"] = {
-            **schedule,
-            "config": {**schedule["config"], **dict.fromkeys(scheduled, NUMBER)},
-        }
+    schedule_numbers = _read_schedule(schedule)
+    if schedule_numbers:
+        schedule_config = {**schedule["config"], **dict.fromkeys(schedule_numbers, PLACEHOLDER)}
+        shared_config["learning_rate"] = {**schedule, "config": schedule_config}
     return Split(
-        shape, {"optimizer": {**optimizer, "config": left}}, tuple(found), {**taken, **scheduled}
+        architecture=numbered,
+        optimizer={"optimizer": {**optimizer, "config": shared_config}},
+        regularizers=tuple(regularizers),
+        hyperparameters={**hyperparameters, **schedule_numbers},
     )
 
 
-def attach(numbers: Sequence[Any], variables: Iterable[Any]) -> None:
-    """Make the regularizers of these variables, built from a split architecture, use variables as
-    numbers.
+def attach_regularizers(numbers: Sequence[Any], variables: Iterable[Any]) -> None:
+    """Make the regularizers of a model use variables as their numbers.
+
+    Args:
+        numbers: the variables with the numbers.
+        variables: the variables of a model that was built from a split architecture.
     """
     for variable in variables:
         regularizer = variable.regularizer
-        name = REGULARIZERS.get(type(regularizer).__name__)
+        name = REGULARIZER_ARGUMENTS.get(type(regularizer).__name__)
         if name and isinstance(getattr(regularizer, name), float):
             setattr(regularizer, name, numbers[int(getattr(regularizer, name)) - 1])
 
 
-def _numbered(node: Any, found: list[float]) -> Any:
+def _number_regularizers(node: Any, regularizers: list[float]) -> Any:
+    """Replace the numbers of regularizers, and append them to a list."""
     if isinstance(node, list):
-        return [_numbered(part, found) for part in node]
+        return [_number_regularizers(part, regularizers) for part in node]
     if not isinstance(node, Mapping):
         return node
-    name, config = REGULARIZERS.get(str(node.get("class_name"))), node.get("config")
+    name = REGULARIZER_ARGUMENTS.get(str(node.get("class_name")))
+    config = node.get("config")
     if name and isinstance(config, Mapping) and _is_number(config.get(name)):
-        found.append(float(config[name]))
-        return {**node, "config": {**config, name: float(len(found))}}
+        regularizers.append(float(config[name]))
+        return {**node, "config": {**config, name: float(len(regularizers))}}
     return {
-        key: part if key == NOT_OF_WEIGHTS else _numbered(part, found) for key, part in node.items()
+        key: part if key == OUTPUT_REGULARIZER else _number_regularizers(part, regularizers)
+        for key, part in node.items()
     }
 
 
-def _scheduled(schedule: Any) -> dict[str, float]:
-    """The numbers of a schedule that can be variables; Keras is to refuse steps that are none."""
-    name = str(schedule.get("class_name")).lower() if isinstance(schedule, Mapping) else ""
+def _read_schedule(schedule: Any) -> dict[str, float]:
+    """Return the numbers of a schedule that can be variables.
+
+    Invalid numbers of steps remain in the schedule, so that Keras refuses them.
+    """
+    if not isinstance(schedule, Mapping):
+        return {}
+    name = str(schedule.get("class_name")).lower()
     config = schedule.get("config") if name in SCHEDULES else None
     if not isinstance(config, Mapping):
         return {}
-    steps = (key for key in STEPS.get(name, ()) if _is_number(config.get(key)) and config[key] > 0)
-    return {
-        key: float(config[key])
-        for key in (*(rate for rate in RATES if _is_number(config.get(rate))), *steps)
-    }
+    rates = [key for key in RATE_ARGUMENTS if _is_number(config.get(key))]
+    steps = [
+        key
+        for key in STEP_ARGUMENTS.get(name, ())
+        if _is_number(config.get(key)) and config[key] > 0
+    ]
+    return {key: float(config[key]) for key in (*rates, *steps)}
 
 
 def _is_number(value: object) -> bool:

@@ -1,9 +1,8 @@
-"""keras_hub, for the architectures that name a class of it: it is a library of its own, which need
-not be there.
+"""Optional support of keras_hub, for architectures that contain its classes.
 
-It is imported when it is needed, which takes a third of a second and 20 MB, for few networks need
-it. What it downloads presets with, and what it reads texts with, is kept from it as from Keras
-(`frameworks.NOT_NEEDED`).
+The library is imported when it is needed, because the import takes a third of a second and 20 MB,
+and few networks need it. The libraries with which it downloads presets and reads texts are hidden
+from it (`frameworks.NOT_NEEDED`).
 """
 
 from __future__ import annotations
@@ -22,49 +21,55 @@ from cerebro_trainer.models.layer_arguments import Node
 
 DISTRIBUTION = "keras-hub"
 INSTALLATION = "pip install --no-deps 'keras-hub>=0.32' regex tokenizers"
-"""Without what it depends on: that is a second TensorFlow, and what presets are downloaded with.
-The last two are imported with it."""
+"""Without its dependencies, which are a second TensorFlow and a downloader of presets.
+
+It imports the other two packages.
+"""
 
 
-def provide(node: Node) -> None:
-    """Import keras_hub if a rewritten architecture has a class of it; ConfigError where it cannot
-    be imported.
+def import_if_needed(node: Node) -> None:
+    """Import keras_hub if a rewritten architecture contains one of its classes.
+
+    Raises:
+        ConfigError: keras_hub cannot be imported.
     """
-    name = next(_classes(node), None)
-    if name is None:
+    class_name = next(_find_hub_classes(node), None)
+    if class_name is None:
         return
     try:
         importlib.import_module("keras_hub")
     except ImportError as error:
         raise ConfigError(
-            f"{name} is a class of keras_hub, which the trainers' Python cannot import: {error}",
+            f"{class_name} is a class of keras_hub, which the trainers' Python cannot import: "
+            f"{error}",
             sqlstate="0A000",
             hint=f"In that Python's environment: {sys.executable} -m {INSTALLATION}",
         ) from error
 
 
-def release() -> str:
-    """Which keras_hub is installed, for that decides what its classes compute."""
+def get_release() -> str:
+    """Return the installed release of keras_hub, which decides the results of its classes."""
     try:
         return f"{DISTRIBUTION} {importlib.metadata.version(DISTRIBUTION)}"
     except importlib.metadata.PackageNotFoundError:
         return f"no {DISTRIBUTION}"
 
 
-def releases(operation: Any) -> list[str]:
-    """The same, where an operation or layer has something of keras_hub in it; else nothing."""
-    parts = operation._flatten_layers() if isinstance(operation, keras.layers.Layer) else ()
-    return (
-        [release()] if any(type(part).__module__.startswith("keras_hub.") for part in parts) else []
-    )
+def list_releases(operation: Any) -> list[str]:
+    """Return the release of keras_hub if an operation uses it, else an empty list."""
+    if not isinstance(operation, keras.layers.Layer):
+        return []
+    parts = operation._flatten_layers()
+    uses_hub = any(type(part).__module__.startswith("keras_hub.") for part in parts)
+    return [get_release()] if uses_hub else []
 
 
-def _classes(value: Any) -> Iterator[str]:
+def _find_hub_classes(value: Any) -> Iterator[str]:
     if isinstance(value, list):
         for item in value:
-            yield from _classes(item)
+            yield from _find_hub_classes(item)
     elif isinstance(value, dict):
         if value.get("module") in allowlist.HUB:
             yield str(value["class_name"])
         for item in value.values():
-            yield from _classes(item)
+            yield from _find_hub_classes(item)

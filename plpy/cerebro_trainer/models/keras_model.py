@@ -1,4 +1,7 @@
-"""From an architecture to a Keras model, with its size known before any memory is taken for it."""
+"""Keras models from architectures, and the properties of models that programs need.
+
+The size of a model is known before memory is allocated for it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import math
 import os
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -20,29 +23,32 @@ from cerebro_trainer.models import architectures, dtype_policy, keras_hub_suppor
 from cerebro_trainer.models.layer_arguments import ArchitectureError, Json, Node
 
 T = TypeVar("T")
+Array = npt.NDArray[Any]
 
 FLOAT_BYTES = 4
 BYTES_PER_PARAMETER = 16
 """A float32 weight, its gradient, and two optimizer slots (Adam)."""
+MAX_CACHED_BYTES = 64 * 2**20
+"""Larger initial weights are drawn again each time."""
 
 
 def prepare(architecture: Json, policy: str | None) -> Node:
-    """The architecture as safe Keras 3 JSON.
+    """Rewrite an architecture as safe Keras 3 JSON.
 
-    `policy` is the dtype policy of its layers; None leaves them as they are.
+    Args:
+        policy: dtype policy of all layers; None keeps those of the architecture.
     """
     try:
         node = architectures.rewrite(architecture)
     except ArchitectureError as error:
         raise ConfigError(error.message, sqlstate=error.sqlstate, hint=error.hint) from error
-    return node if policy is None else dtype_policy.with_policy(node, policy)
+    return node if policy is None else dtype_policy.apply_policy(node, policy)
 
 
 def check_size(parameters: int) -> None:
-    """Raises ConfigError where a model of so many parameters does not fit into this machine's
-    memory.
-    """
-    limit = _memory_bytes() // BYTES_PER_PARAMETER
+    """Raise ConfigError if a model with that many parameters does not fit into the memory."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = memory // BYTES_PER_PARAMETER
     if parameters > limit:
         raise ConfigError(
             f"the model has {parameters} parameters; this machine's memory allows {limit} "
@@ -52,133 +58,172 @@ def check_size(parameters: int) -> None:
 
 
 def build(node: Node) -> keras.Model:
-    """The model of a prepared architecture; its variables are zero until a state is read into them.
+    """Build the model of a prepared architecture with zeros as the values of its variables.
 
-    To draw weights costs a small model more than all else of it, and most states come from
+    Drawing initial weights would take most of the time for a small model, and most states come from
     elsewhere.
     """
 
-    def empty() -> keras.Model:
-        # Where the scope ends Keras initialises what was made in it.
+    def build_with_zeros() -> keras.Model:
+        # At the end of the scope Keras initializes the variables that were created in it.
         with keras.StatelessScope():
             model = _build(node)
             for variable in model.variables:
-                variable._initializer = _zeros
+                variable._initializer = _make_zeros
         return model
 
-    return guarded(empty)
+    return call_keras(build_with_zeros)
 
 
 def outline(node: Node, seed: int | None = None) -> keras.Model:
-    """The model of a prepared architecture; its variables have shapes but no values, only what
-    would give them.
+    """Build the model of a prepared architecture without values, with initializers only.
 
-    With a `seed` that would be the values of `build_seeded`.
+    Args:
+        seed: the initializers would give the values of `build_seeded` with this seed.
     """
     if seed is not None:
         _seed(seed)
-    return without_values(lambda: _build(node))
+    return create_without_values(lambda: _build(node))
 
 
-def without_values(make: Callable[[], T]) -> T:
-    """What Keras makes where variables get no values.
+def create_without_values(create: Callable[[], T]) -> T:
+    """Call a function that creates Keras objects whose variables have no values.
 
-    In a thread of its own, because Keras remembers such variables per thread to initialise them
-    later.
+    It is called in another thread, because Keras collects such variables per thread to initialize
+    them later.
     """
 
-    def made() -> T:
+    def create_in_scope() -> T:
         with keras.StatelessScope(initialize_variables=False):
-            return make()
+            return create()
 
     with ThreadPoolExecutor(1) as thread:
-        found: T = guarded(lambda: thread.submit(made).result())
-        return found
+        created: T = call_keras(lambda: thread.submit(create_in_scope).result())
+        return created
 
 
-def initial_value(variable: Any) -> npt.NDArray[Any]:
-    """The value that a variable without one would get."""
-    return np.asarray(
-        keras.ops.convert_to_numpy(variable._initializer(variable._shape, dtype=variable._dtype))
-    )
+def compute_initial_value(variable: Any) -> Array:
+    """Return the value that the initializer of a variable gives."""
+    value = variable._initializer(variable._shape, dtype=variable._dtype)
+    return np.asarray(keras.ops.convert_to_numpy(value))
 
 
-def make_zero(variable: Any) -> None:
-    """Give a variable without a value zeros."""
-    variable._initializer = _zeros
+def initialize_with_zeros(variable: Any) -> None:
+    """Initialize a variable without a value with zeros."""
+    variable._initializer = _make_zeros
     variable._deferred_initialize()
 
 
 def build_seeded(node: Node, seed: int) -> keras.Model:
-    """The model with the initial weights and generator states that `seed` gives.
+    """Build the model with the initial weights and generator states of a seed.
 
     Keras draws the seeds of all of them from Python's generator. `keras.utils.set_random_seed`
-    would give the same, but it also tells TensorFlow, which then drops what it has made of every
-    function that was called: the next step of a program would take as long as the first.
+    would give the same values. But it also seeds TensorFlow, which then discards all traced
+    functions, so that the next step of a program would take as long as the first one.
     """
     _seed(seed)
-    return guarded(lambda: _build(node))
+    return call_keras(lambda: _build(node))
 
 
-def output_names(model: keras.Model) -> list[str]:
-    """The names that losses and metrics may be given by; a Sequential's output is named as its last
-    layer.
+class InitialWeights:
+    """The initial weights of a model by seed.
+
+    Keras takes some tens of milliseconds to draw them for a small model, as long as an epoch of a
+    small group. The models of groups share one seed, so the weights are cached when a seed is used
+    a second time.
+
+    Args:
+        read_value: returns the value of a variable.
     """
-    return (
-        [model.layers[-1].name] if isinstance(model, keras.Sequential) else list(model.output_names)
-    )
+
+    def __init__(self, node: Node, read_value: Callable[[Any], Array]) -> None:
+        self._node = node
+        self._read_value = read_value
+        self._last_seed: int | None = None
+        self._cached_weights: Sequence[Array] | None = None
+
+    def draw(self, seed: int) -> list[Array]:
+        """Return new arrays in the order of the model's variables."""
+        is_repeated = seed == self._last_seed
+        if is_repeated and self._cached_weights is not None:
+            return [array.copy() for array in self._cached_weights]
+        with keras.device("cpu"):  # PyTorch draws other numbers on a GPU
+            model = build_seeded(self._node, seed)
+            weights = [self._read_value(variable) for variable in model.variables]
+        self._last_seed = seed
+        self._cached_weights = None
+        if is_repeated and sum(array.nbytes for array in weights) <= MAX_CACHED_BYTES:
+            self._cached_weights = [array.copy() for array in weights]
+        return weights
 
 
-def vocabularies(model: keras.Model) -> tuple[int | None, ...]:
-    """How many tokens each input may hold; None for one that is not embedded directly."""
+def list_output_names(model: keras.Model) -> list[str]:
+    """Return the names that losses and metrics may use for the outputs."""
+    if isinstance(model, keras.Sequential):
+        return [model.layers[-1].name]
+    return list(model.output_names)
+
+
+def find_vocabulary_sizes(model: keras.Model) -> tuple[int | None, ...]:
+    """Return the number of tokens that each input may contain.
+
+    The number is None for an input that is not connected to an Embedding directly.
+    """
     sizes: dict[int, int] = {}
     for layer in model.layers:
-        embedded = _embedded(layer)
-        for node in layer._inbound_nodes if any(embedded) else ():
-            for tensor, size in zip(node.input_tensors, embedded, strict=False):
+        layer_sizes = _find_token_limits(layer)
+        if not any(layer_sizes):
+            continue
+        for node in layer._inbound_nodes:
+            for tensor, size in zip(node.input_tensors, layer_sizes, strict=False):
                 if size is not None:
                     sizes[id(tensor)] = min(size, sizes.get(id(tensor), size))
     return tuple(sizes.get(id(tensor)) for tensor in model.inputs)
 
 
-def _embedded(layer: Any) -> tuple[int | None, ...]:
-    """How many tokens what a layer is called with may hold, for a model's layers where they stand
-    in it.
-    """
+def _find_token_limits(layer: Any) -> tuple[int | None, ...]:
+    """Return the number of tokens that each input of a layer or nested model may contain."""
     if isinstance(layer, keras.Model):
-        return vocabularies(layer)
-    embedding = getattr(layer, "token_embedding", layer)  # what TokenAndPositionEmbedding has
+        return find_vocabulary_sizes(layer)
+    embedding = getattr(layer, "token_embedding", layer)  # of a TokenAndPositionEmbedding
     return (embedding.input_dim,) if isinstance(embedding, keras.layers.Embedding) else ()
 
 
-def widest(model: keras.Model) -> int:
-    """Bytes that the largest tensor between its layers has for a row; as good as endless where a
-    shape is not known.
+def find_largest_tensor(model: keras.Model) -> int:
+    """Return the bytes per row of the largest tensor between layers.
+
+    A tensor of unknown shape counts as sys.maxsize.
     """
-    found = 1
+    largest = 1
     for layer in getattr(model, "operations", model.layers):
         if isinstance(layer, keras.Model):
-            found = max(found, widest(layer))
+            largest = max(largest, find_largest_tensor(layer))
         for node in layer._inbound_nodes:
             for tensor in node.output_tensors:
                 sizes = tensor.shape[1:]
-                found = max(found, sys.maxsize if None in sizes else FLOAT_BYTES * math.prod(sizes))
-    return found
+                nbytes = sys.maxsize if None in sizes else FLOAT_BYTES * math.prod(sizes)
+                largest = max(largest, nbytes)
+    return largest
 
 
-def convolves(model: keras.Model) -> bool:
-    """Whether there is a convolution anywhere in it."""
+def has_convolution(model: keras.Model) -> bool:
+    """Return whether the model, or a model in it, has a convolutional layer."""
     return any("Conv" in type(layer).__name__ for layer in model._flatten_layers())
 
 
-def guarded(make: Callable[[], Any]) -> Any:
-    """Call Keras with something a user wrote; what it objects to becomes a ConfigError."""
+def call_keras(function: Callable[[], Any]) -> Any:
+    """Call a function that passes a user's settings to Keras; turn its errors into ConfigError."""
     try:
-        return make()
+        return function()
     except MemoryError as error:
         raise ConfigError("the model does not fit into memory", sqlstate="53200") from error
     except CONFIG_EXCEPTIONS as error:
         raise ConfigError(f"Keras refuses the model: {summary(error)}") from error
+
+
+def count_parameters(node: Node) -> int:
+    """Return the number of parameters of a prepared architecture."""
+    return int(outline(node).count_params())
 
 
 def _seed(seed: int) -> None:
@@ -186,36 +231,27 @@ def _seed(seed: int) -> None:
     np.random.seed(seed % 2**32)
 
 
-def _zeros(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
+def _make_zeros(shape: tuple[int, ...], dtype: str) -> Array:
     return np.zeros(shape, np.dtype(dtype))
 
 
 def _build(node: Node) -> keras.Model:
-    keras_hub_support.provide(node)
-    # A copy, because Keras takes configs apart while it reads them.
+    keras_hub_support.import_if_needed(node)
+    # A copy, because Keras changes configs while it reads them.
     model = keras.saving.deserialize_keras_object(copy.deepcopy(node), safe_mode=True)
     if not isinstance(model, keras.Model) or not model.built or not model.inputs:
         raise ConfigError("the architecture does not say the shape of its input")
-    _freeze(model)
+    _freeze_parts(model)
     return model
 
 
-def _freeze(model: keras.Model) -> None:
-    """Freeze all parts of what is frozen: Keras trains those that a layer makes when it is built,
-    as attention does.
+def _freeze_parts(model: keras.Model) -> None:
+    """Freeze all parts of frozen layers.
+
+    Keras trains parts that a layer creates when it is built, such as those of attention.
     """
     for layer in model._flatten_layers():
         if not layer.trainable:
-            for part in layer._flatten_layers(
-                include_self=False
-            ):  # TensorFlow takes no value that is there already
+            # TensorFlow does not accept an assignment of the same value to the layer itself.
+            for part in layer._flatten_layers(include_self=False):
                 part.trainable = False
-
-
-def parameters_of(node: Node) -> int:
-    """How many numbers its variables have."""
-    return int(outline(node).count_params())
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,8 +1,6 @@
-"""Arguments of layers, rewritten as data: plain values, and Keras objects that are but names and
-numbers.
+"""Rewriting of layers' arguments: plain values, and Keras objects of names and numbers.
 
-The client has this module, too, by a link (`cerebro_db/export/architecture`), and so its imports
-are relative.
+Backend and client have this module by symbolic links, so its imports are relative.
 """
 
 from __future__ import annotations
@@ -15,21 +13,25 @@ Json: TypeAlias = Any
 Node: TypeAlias = dict[str, Any]
 
 MAX_DEPTH = 24
-"""Nested models, wrappers and lists; real networks stay below ten."""
-KINDS = (
+"""Limit for nested models, wrappers and lists; known networks stay below ten."""
+MAX_ABBREVIATION = 80
+OBJECT_KINDS = (
     ("initializer", "keras.initializers", allowlist.INITIALIZERS),
     ("_regularizer", "keras.regularizers", allowlist.REGULARIZERS),
     ("_constraint", "keras.constraints", allowlist.CONSTRAINTS),
 )
-DTYPES = allowlist.names("""
+"""Last words of an argument's name, the module of its values, and their classes."""
+DTYPES = allowlist.parse_names("""
     float16 bfloat16 float32 float64 mixed_float16 mixed_bfloat16 bool int8 int16 int32 int64 uint8
-    uint16 uint32""")
-PLAIN_CALLS = (None, "__keras_tensor__", "__slice__", "__ellipsis__")
-"""Keras' special forms in call arguments that stand for no value of their own."""
+    uint16 uint32
+""")
+CALL_FORMS = (None, "__keras_tensor__", "__slice__", "__ellipsis__")
+"""Keras' special forms in call arguments that have no value of their own."""
+TENSOR_FORMS = ("__tensor__", "__numpy__")
 
 
 class ArchitectureError(Exception):
-    """An architecture that must not be built, and why."""
+    """An architecture that must not be built."""
 
     def __init__(self, message: str, *, sqlstate: str = "22023", hint: str | None = None) -> None:
         super().__init__(message)
@@ -38,83 +40,88 @@ class ArchitectureError(Exception):
         self.hint = hint
 
 
-def value(key: str, old: Json, depth: int) -> Json:
-    """The value of a layer's argument `key`, which is no layer itself."""
-    if old is None:
+def rewrite_argument(name: str, argument: Json, depth: int) -> Json:
+    """Rewrite an argument of a layer that is not a layer itself."""
+    if argument is None:
         return None
-    for suffix, module, names in KINDS:
-        if key.endswith(suffix):
-            return _object(module, names, old, depth)
-    if key.endswith("activation"):
-        return _activation(old)
-    return _dtype(old) if key == "dtype" else plain(old, depth)
+    for suffix, module, class_names in OBJECT_KINDS:
+        if name.endswith(suffix):
+            return _rewrite_object(module, class_names, argument, depth)
+    if name.endswith("activation"):
+        return _rewrite_activation(argument)
+    if name == "dtype":
+        return _rewrite_dtype(argument)
+    return rewrite_value(argument, depth)
 
 
-def plain(old: Json, depth: int) -> Json:
-    """Plain values, and of Keras' special forms those that are data."""
+def rewrite_value(value: Json, depth: int) -> Json:
+    """Rewrite a plain value, or one of Keras' special forms that are data."""
     check_depth(depth)
-    if isinstance(old, list):
-        return [plain(item, depth - 1) for item in old]
-    if not isinstance(old, dict):
-        return old
-    special, config = old.get("class_name"), old.get("config")
-    if special in PLAIN_CALLS:
-        return {key: plain(item, depth - 1) for key, item in old.items()}
-    if (
-        special in ("__tensor__", "__numpy__")
-        and isinstance(config, dict)
-        and config.get("dtype") in DTYPES
-    ):
-        return {"class_name": special, "config": config}
+    if isinstance(value, list):
+        return [rewrite_value(item, depth - 1) for item in value]
+    if not isinstance(value, dict):
+        return value
+    form = value.get("class_name")
+    config = value.get("config")
+    if form in CALL_FORMS:
+        return {key: rewrite_value(item, depth - 1) for key, item in value.items()}
+    if form in TENSOR_FORMS and isinstance(config, dict) and config.get("dtype") in DTYPES:
+        return {"class_name": form, "config": config}
     raise ArchitectureError(
-        f"an argument of class {short(special)} is not allowed", sqlstate="0A000"
+        f"an argument of class {abbreviate(form)} is not allowed", sqlstate="0A000"
     )
 
 
-def node(module: str, class_name: str, config: Node) -> Node:
-    """A Keras 3 object of a public class."""
+def make_node(module: str, class_name: str, config: Node) -> Node:
+    """Return the JSON object of a public class of Keras 3."""
     return {"module": module, "class_name": class_name, "config": config, "registered_name": None}
 
 
-def short(value: object) -> str:
-    """A value in at most 80 characters, for messages."""
+def abbreviate(value: object) -> str:
+    """Format a value for a message, in at most MAX_ABBREVIATION characters."""
     text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= MAX_ABBREVIATION else text[: MAX_ABBREVIATION - 3] + "..."
 
 
 def check_depth(depth: int) -> None:
-    """Raise ArchitectureError when no levels of nesting are left."""
+    """Raise ArchitectureError if `depth`, the number of levels that may follow, is 0."""
     if depth <= 0:
         raise ArchitectureError(f"the architecture is nested more than {MAX_DEPTH} levels deep")
 
 
-def _object(module: str, names: frozenset[str], value: Json, depth: int) -> Node:
-    name, config = (
-        (value.get("class_name"), value.get("config")) if isinstance(value, dict) else (value, None)
-    )
-    found = {known.lower(): known for known in names}.get(str(name).replace("_", "").lower())
-    if found is None or not isinstance(config, (dict, type(None))):
+def _rewrite_object(module: str, class_names: frozenset[str], value: Json, depth: int) -> Node:
+    """Rewrite an object, given by its JSON or by its name."""
+    name = value
+    config = None
+    if isinstance(value, dict):
+        name = value.get("class_name")
+        config = value.get("config")
+    by_lower_name = {class_name.lower(): class_name for class_name in class_names}
+    class_name = by_lower_name.get(str(name).replace("_", "").lower())
+    if class_name is None or not isinstance(config, (dict, type(None))):
         raise ArchitectureError(
-            f"{short(value)} is not in {module}; allowed are {', '.join(sorted(names))}"
+            f"{abbreviate(value)} is not in {module}; allowed are {', '.join(sorted(class_names))}"
         )
-    arguments = {key: plain(item, depth) for key, item in (config or {}).items() if key != "dtype"}
-    return node(module, found, arguments)
+    arguments = {
+        key: rewrite_value(item, depth) for key, item in (config or {}).items() if key != "dtype"
+    }
+    return make_node(module, class_name, arguments)
 
 
-def _activation(old: Json) -> str:
-    name = str(old.get("config") if isinstance(old, dict) else old)
+def _rewrite_activation(value: Json) -> str:
+    name = str(value.get("config") if isinstance(value, dict) else value)
     name = allowlist.OLD_ACTIVATIONS.get(name, name)
     if name not in allowlist.ACTIVATIONS:
-        known = ", ".join(sorted(allowlist.ACTIVATIONS))
-        raise ArchitectureError(f"activation {short(name)} is unknown; allowed are {known}")
+        allowed = ", ".join(sorted(allowlist.ACTIVATIONS))
+        raise ArchitectureError(f"activation {abbreviate(name)} is unknown; allowed are {allowed}")
     return name
 
 
-def _dtype(value: Json) -> str:
+def _rewrite_dtype(value: Json) -> str:
     config = value.get("config") if isinstance(value, dict) else {"name": value}
     name = config.get("name") if isinstance(config, dict) else None
     if name not in DTYPES:
         raise ArchitectureError(
-            f"dtype {short(value)} is not supported; supported are {', '.join(sorted(DTYPES))}"
+            f"dtype {abbreviate(value)} is not supported; supported are {', '.join(sorted(DTYPES))}"
         )
     return str(name)

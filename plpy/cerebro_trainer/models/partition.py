@@ -1,10 +1,8 @@
-"""Pieces of a network: consecutive layers, by which a network can be run that does not fit into
-memory.
+"""Partition of a network into pieces, with which a network runs that does not fit into memory.
 
-A network can be cut where one tensor passes, and no mask beside it; and it is cut only in front of
-layers that have a matrix, because others are too small to be worth it. Where it is cut depends on
-nothing but the network, so that what is computed by pieces does not depend on how much memory there
-is.
+A network can be cut where one tensor passes, without a mask. It is cut only before layers with a
+matrix, because other layers are too small. The cuts depend on the network alone, so that the
+results do not depend on the available memory.
 """
 
 from __future__ import annotations
@@ -15,23 +13,28 @@ from typing import Any, NamedTuple
 
 import keras
 
-from cerebro_trainer.models.frozen_prefix import ancestors, before, graph_of, nodes_of, passes
-from cerebro_trainer.models.keras_model import guarded
+from cerebro_trainer.models.frozen_prefix import (
+    find_ancestors,
+    find_predecessors,
+    get_graph,
+    is_bottleneck,
+    list_nodes,
+)
+from cerebro_trainer.models.keras_model import call_keras
 
 Node = Any
 """A call of a layer, or of an operation, in a Keras graph."""
-MATRIX = 2
-"""The least number of dimensions of a variable that a cut is worth."""
+MATRIX_DIMENSIONS = 2
 
 
 class Piece(NamedTuple):
-    """A part of a network as a model of its own, with the network's layers."""
+    """A piece of a network: consecutive layers as a model of their own."""
 
     model: keras.Model
 
     @property
-    def layers(self) -> list[str]:
-        """The names of its layers."""
+    def layer_names(self) -> list[str]:
+        """The names of the layers, without input layers."""
         return [
             layer.name
             for layer in self.model.layers
@@ -39,67 +42,76 @@ class Piece(NamedTuple):
         ]
 
     @property
-    def trained(self) -> list[Any]:
+    def trainable_variables(self) -> list[Any]:
         """The variables that an optimizer changes."""
         return list(self.model.trainable_variables)
 
     @property
     def variables(self) -> list[Any]:
-        """All of them."""
+        """All variables."""
         return list(self.model.variables)
 
 
-def pieces(model: keras.Model) -> list[Piece]:
-    """All of a model, from its inputs to its outputs; one piece where it cannot be cut."""
-    borders = list(_borders(model))
-    ends = zip([None, *borders], [*borders, None], strict=True)
-    return [Piece(guarded(partial(_part, model, begin, end))) for begin, end in ends]
+def partition_model(model: keras.Model) -> list[Piece]:
+    """Return the pieces of a model, from its inputs to its outputs, with the same layers.
+
+    A model that cannot be cut has one piece.
+    """
+    borders = list(_find_borders(model))
+    ranges = zip([None, *borders], [*borders, None], strict=True)
+    return [Piece(call_keras(partial(_build_piece, model, begin, end))) for begin, end in ranges]
 
 
-def _part(model: keras.Model, begin: Any, end: Any) -> keras.Model:
-    inputs = _single(model.inputs) if begin is None else begin
-    part = keras.Model(inputs, _single(model.outputs) if end is None else end)
+def _build_piece(model: keras.Model, begin: Any, end: Any) -> keras.Model:
+    inputs = _unwrap_single(model.inputs) if begin is None else begin
+    piece = keras.Model(inputs, _unwrap_single(model.outputs) if end is None else end)
     if begin is not None:
-        part._inputs_struct = part.inputs[
+        piece._inputs_struct = piece.inputs[
             0
-        ]  # else Keras, which has made a list of it, warns of each tensor
-    return part
+        ]  # Keras has made a list, and would warn of each tensor
+    return piece
 
 
-def _single(tensors: Sequence[Any]) -> Any:
+def _unwrap_single(tensors: Sequence[Any]) -> Any:
     return tensors[0] if len(tensors) == 1 else list(tensors)
 
 
-def _borders(model: keras.Model) -> Iterator[Any]:
-    """The tensors at which a model is cut, in order."""
-    graph, nodes = graph_of(model), nodes_of(model)
+def _find_borders(model: keras.Model) -> Iterator[Any]:
+    """Yield the tensors at which a model is cut, in order."""
+    graph = get_graph(model)
+    nodes = list_nodes(model)
     outputs = {id(tensor) for tensor in graph.outputs}
     for node in nodes:
         if node.is_input or len(node.outputs) != 1 or id(node.outputs[0]) in outputs:
             continue
-        users = [each for each in nodes if node in before(each)]
-        if any(map(_has_matrix, users)) and _separates(graph, nodes, node):
+        successors = [other for other in nodes if node in find_predecessors(other)]
+        if any(map(_has_matrix, successors)) and _can_cut(graph, nodes, node):
             yield node.outputs[0]
 
 
 def _has_matrix(node: Node) -> bool:
-    return any(len(variable.shape) >= MATRIX for variable in _variables(node))
+    return any(len(variable.shape) >= MATRIX_DIMENSIONS for variable in _get_variables(node))
 
 
-def _separates(graph: Any, nodes: Sequence[Node], node: Node) -> bool:
-    """Whether all goes through what a call gives, floats without a mask, and no variable is on both
-    sides.
+def _can_cut(graph: Any, nodes: Sequence[Node], node: Node) -> bool:
+    """Return whether a graph can be cut behind a call.
+
+    All paths lead through its output, which has floats without a mask, and no variable is used on
+    both sides.
     """
     tensor = node.outputs[0]
-    floats = keras.backend.is_float_dtype(tensor.dtype)
-    if not floats or getattr(tensor, "_keras_mask", None) is not None or not passes(graph, node):
+    if not keras.backend.is_float_dtype(tensor.dtype):
         return False
-    front = ancestors(node)
-    sides: tuple[set[int], set[int]] = (set(), set())
-    for each in nodes:
-        sides[id(each) in front].update(map(id, _variables(each)))
-    return not sides[0] & sides[1]
+    if getattr(tensor, "_keras_mask", None) is not None or not is_bottleneck(graph, node):
+        return False
+    ancestors = find_ancestors(node)
+    variables_before: set[int] = set()
+    variables_behind: set[int] = set()
+    for other in nodes:
+        variables = variables_before if id(other) in ancestors else variables_behind
+        variables.update(map(id, _get_variables(other)))
+    return not variables_before & variables_behind
 
 
-def _variables(node: Node) -> Sequence[Any]:
+def _get_variables(node: Node) -> Sequence[Any]:
     return getattr(node.operation, "variables", ())

@@ -1,5 +1,4 @@
-"""What the backend says about a program: the architecture and how it is compiled, as frozen
-records.
+"""The specification of a program that the backend sends: an architecture and compile parameters.
 
 Two configs whose specs have the same key share one program: one model, one optimizer, one trace.
 """
@@ -13,74 +12,73 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from cerebro_trainer.models.hyperparameter_variables import Split, split
+from cerebro_trainer.models.hyperparameter_variables import Split, split_hyperparameters
 from cerebro_trainer.wire.fields import integer, items, record, text
 
 
 @dataclass(frozen=True)
 class Target:
-    """One dependent column: one-hot with so many classes, or floats (classes 0)."""
+    """A dependent column."""
 
-    classes: int
+    classes: int  # of a one-hot encoded column; 0 for floats
 
 
 @dataclass(frozen=True)
 class ProgramSpec:
-    """An architecture as the user stored it, its compile parameters, and its targets by position.
+    """The specification of a program."""
 
-    `dtype_policy` replaces that of all layers; None leaves what the architecture says. `sources`
-    are those of the custom functions that `compile` names. Where there is a `cut`, rows are what
-    that layer gives, and what lies behind it is run.
-    """
-
-    architecture: dict[str, Any]
+    architecture: dict[str, Any]  # as the user stored it
     compile: dict[str, Any]
     targets: tuple[Target, ...]
-    dtype_policy: str | None = None
-    sources: dict[str, str] = field(default_factory=dict)
+    dtype_policy: str | None = None  # of all layers; None keeps those of the architecture
+    sources: dict[str, str] = field(default_factory=dict)  # of custom functions in `compile`
     cut: str | None = None
+    """Rows contain the activations of this layer, and the program is the head behind it."""
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any]) -> ProgramSpec:
-        """Read the `program` object of a request."""
+        """Read the object `program` of a request."""
         program = record(header, "program")
         sources = record(program, "sources") if "sources" in program else {}
         return cls(
-            record(program, "architecture"),
-            record(program, "compile"),
-            tuple(_target(entry) for entry in items(program, "targets")),
-            None if program.get("dtype_policy") is None else text(program, "dtype_policy"),
-            {name: text(sources, name) for name in sources},
-            None if program.get("cut") is None else text(program, "cut"),
+            architecture=record(program, "architecture"),
+            compile=record(program, "compile"),
+            targets=tuple(_read_target(entry) for entry in items(program, "targets")),
+            dtype_policy=_read_optional_text(program, "dtype_policy"),
+            sources={name: text(sources, name) for name in sources},
+            cut=_read_optional_text(program, "cut"),
         )
 
     @cached_property
     def split(self) -> Split:
-        """The program without the numbers that are variables, and these numbers."""
-        return split(self.architecture, self.compile.get("optimizer"))
+        """The program without the numbers that become variables, and these numbers."""
+        return split_hyperparameters(self.architecture, self.compile.get("optimizer"))
 
     @cached_property
     def architecture_hash(self) -> str:
-        """sha256 of the architecture without such numbers, in canonical JSON."""
-        return _digest(self.split.architecture)
+        """The sha256 of the architecture without such numbers, as canonical JSON."""
+        return _compute_hash(self.split.architecture)
 
     @cached_property
     def key(self) -> str:
-        """Equal for all specs that differ in nothing but such numbers."""
+        """A key that is equal for specs that differ only in such numbers."""
         arguments = self.compile | self.split.optimizer
         classes = [target.classes for target in self.targets]
-        return _digest(
+        return _compute_hash(
             [self.split.architecture, arguments, classes, self.dtype_policy, self.sources, self.cut]
         )
 
 
-def _target(entry: Mapping[str, Any]) -> Target:
+def _read_optional_text(header: Mapping[str, Any], name: str) -> str | None:
+    return None if header.get(name) is None else text(header, name)
+
+
+def _read_target(entry: Mapping[str, Any]) -> Target:
     if text(entry, "kind", choices=("onehot", "float")) == "float":
         return Target(0)
     return Target(integer(entry, "classes", minimum=1))
 
 
-def _digest(value: object) -> str:
-    return hashlib.sha256(
-        json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
-    ).hexdigest()
+def _compute_hash(value: object) -> str:
+    canonical_json = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical_json.encode()).hexdigest()

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import keras
 import numpy as np
 
-from cerebro_trainer.models.differentiable import differentiable
+from cerebro_trainer.models.differentiable import build_differentiable
 from cerebro_trainer.models.layer_arguments import Node
 from cerebro_trainer.programs.metrics import pack
 from cerebro_trainer.programs.program import Array, Attributions, ColumnPositions
@@ -178,13 +178,13 @@ class Explainer:
     def _prepare(self, variables: Sequence[Any]) -> IntegratedGradients:
         """Return the integrated gradients of the model with these values; build it only once."""
         if self._model is None or self._integral is None:
-            parts = differentiable(self._node)
+            parts = build_differentiable(self._node)
             self._integral = IntegratedGradients(
                 embed=None if parts.head is None else partial(_call_model, parts.head),
                 gradient=self._compile_gradient(parts.tail),
-                index_inputs=parts.whole,
-                continuous_inputs=parts.other,
-                fixed_inputs=parts.beside,
+                index_inputs=parts.integer_inputs,
+                continuous_inputs=parts.float_inputs,
+                fixed_inputs=parts.shared_inputs,
             )
             self._model = parts.model
         for variable, value in zip(self._model.variables, variables, strict=True):

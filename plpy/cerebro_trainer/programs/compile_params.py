@@ -13,7 +13,7 @@ from typing import Any
 import keras
 
 from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.models.keras_model import guarded
+from cerebro_trainer.models.keras_model import call_keras
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs import custom_functions
 from cerebro_trainer.programs.cosine_cycles import CosineCycles
@@ -129,7 +129,7 @@ def _make_optimizer(spec: object) -> keras.optimizers.Optimizer:
             "would overwrite the weights by their average",
             sqlstate="0A000",
         )
-    return guarded(lambda: classes[name.lower()](**config))
+    return call_keras(lambda: classes[name.lower()](**config))
 
 
 def _make_hyperparameter(key: str, value: object) -> Any:
@@ -156,7 +156,7 @@ def _make_schedule(spec: Mapping[str, Any]) -> Any:
             f"learning rate schedule {spec.get('class_name')!r} is unknown; known are "
             f"{', '.join(sorted(schedule.__name__ for schedule in schedules.values()))}"
         )
-    return guarded(lambda: cls(**spec.get("config", {})))
+    return call_keras(lambda: cls(**spec.get("config", {})))
 
 
 def _find_classes(module: Any, base: type, excluded: frozenset[str]) -> dict[str, Any]:

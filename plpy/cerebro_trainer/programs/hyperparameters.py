@@ -11,7 +11,11 @@ from typing import Any
 
 import keras
 
-from cerebro_trainer.models.hyperparameter_variables import SCHEDULED, Split, attach
+from cerebro_trainer.models.hyperparameter_variables import (
+    SCHEDULE_ARGUMENTS,
+    Split,
+    attach_regularizers,
+)
 
 
 class HyperparameterVariables:
@@ -25,7 +29,7 @@ class HyperparameterVariables:
 
     def __init__(self, split: Split, weights: Sequence[Any], optimizer: Any) -> None:
         self._regularizers = [_make_variable(value) for value in split.regularizers]
-        attach(self._regularizers, weights)
+        attach_regularizers(self._regularizers, weights)
         self._optimizer = _replace_numbers(optimizer, split.hyperparameters)
         self._values: list[float] = []
 
@@ -55,7 +59,7 @@ def _replace_numbers(optimizer: Any, numbers: Mapping[str, float]) -> dict[str, 
         name: _make_variable(value) for name, value in numbers.items() if name != "learning_rate"
     }
     for name, variable in variables.items():
-        owner = optimizer._learning_rate if name in SCHEDULED else optimizer
+        owner = optimizer._learning_rate if name in SCHEDULE_ARGUMENTS else optimizer
         # The optimizer's own __setattr__ would make the variable a part of its state.
         object.__setattr__(owner, name, variable)
     return variables

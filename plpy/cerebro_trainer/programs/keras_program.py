@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.models import frozen_prefix, keras_model
-from cerebro_trainer.models.dtype_policy import scales_loss
-from cerebro_trainer.models.frozen_weights import frozen_weights
-from cerebro_trainer.models.initial_weights import InitialWeights
+from cerebro_trainer.models.dtype_policy import needs_loss_scaling
+from cerebro_trainer.models.frozen_weights import find_frozen_weights
+from cerebro_trainer.models.keras_model import InitialWeights
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Explainer, Gradient
 from cerebro_trainer.programs.compile_params import CompileArguments, make_compile_arguments
@@ -49,7 +49,7 @@ class KerasProgram(Program):
         """The whole network, including a frozen prefix that does not run."""
         self.model = self._make_model()
         """The part of the network that runs: the layers behind the cut, if there is one."""
-        arguments = make_compile_arguments(spec, keras_model.output_names(self.network))
+        arguments = make_compile_arguments(spec, keras_model.list_output_names(self.network))
         self.io_spec = self._make_io_spec(arguments)
         self._compile_model(arguments)
         self.trained_variables: list[Any] = list(self.network.trainable_variables)
@@ -65,7 +65,7 @@ class KerasProgram(Program):
         self.metrics = CompiledMetrics(self.model, self.io_spec.outputs, self.compile_function)
         self.layout = self._make_layout(framework)
         self._learning_rate_position = self._find_learning_rate()
-        self._widest_layer_bytes = keras_model.widest(self.model)
+        self._widest_layer_bytes = keras_model.find_largest_tensor(self.model)
         self._initial_weights = InitialWeights(self._node, self.read_variable)
         self._cached_non_weights: tuple[int, dict[int, Array]] | None = None
         self.explainer = Explainer(self._node, self.predict, self.compile_gradient)
@@ -73,7 +73,7 @@ class KerasProgram(Program):
 
     def _build_network(self) -> keras.Model:
         """Return the network with variables of zeros."""
-        self.check_size(keras_model.parameters_of(self._node))
+        self.check_size(keras_model.count_parameters(self._node))
         return keras_model.build(self._node)
 
     def check_size(self, parameters: int) -> None:
@@ -86,8 +86,8 @@ class KerasProgram(Program):
     def _make_model(self) -> keras.Model:
         if self.spec.cut is None:
             return self.network
-        cut = frozen_prefix.cut_at(self.network, self.spec.cut)
-        return keras_model.guarded(lambda: frozen_prefix.rest(self.network, cut))
+        cut = frozen_prefix.get_cut(self.network, self.spec.cut)
+        return keras_model.call_keras(lambda: frozen_prefix.build_head(self.network, cut))
 
     def _make_io_spec(self, arguments: CompileArguments) -> IoSpec:
         outputs = [
@@ -99,14 +99,14 @@ class KerasProgram(Program):
         return IoSpec(
             inputs=tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs),
             outputs=tuple(outputs),
-            vocabulary_sizes=keras_model.vocabularies(self.model),
+            vocabulary_sizes=keras_model.find_vocabulary_sizes(self.model),
         )
 
     def _compile_model(self, arguments: CompileArguments) -> None:
         optimizer = arguments.optimizer
-        if scales_loss(self._node):
+        if needs_loss_scaling(self._node):
             optimizer = keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
-        keras_model.guarded(
+        keras_model.call_keras(
             lambda: self.model.compile(
                 optimizer=optimizer,
                 loss=arguments.losses,
@@ -157,7 +157,7 @@ class KerasProgram(Program):
         self.variables[position].assign(value)
 
     def create_initial_state(self, seed: int) -> Sequence[Array]:
-        return [*self._initial_weights.of(seed), *self._initial_optimizer]
+        return [*self._initial_weights.draw(seed), *self._initial_optimizer]
 
     def reset_non_weights(self, seed: int) -> None:
         for position, value in self._create_non_weights(seed).items():
@@ -280,22 +280,22 @@ class KerasProgram(Program):
                 "layer": cut.layer,
                 "shape": cut.shape,
                 "flops": cut.flops,
-                "digest": frozen_prefix.digest(cut, self.read_variable),
+                "digest": frozen_prefix.compute_digest(cut, self.read_variable),
             }
-            for cut in frozen_prefix.cuts(self.network)
+            for cut in frozen_prefix.find_cuts(self.network)
         ]
 
     def describe_prefixes(self, layers: Sequence[str]) -> list[dict[str, object]]:
         return [
-            frozen_prefix.described(self.network, frozen_prefix.cut_at(self.network, layer))
+            frozen_prefix.describe_prefix(self.network, frozen_prefix.get_cut(self.network, layer))
             for layer in layers
         ]
 
     def compute_features(self, layer: str, inputs: Sequence[Array]) -> Array:
         arrays = self.io_spec.convert_inputs(inputs)
         if layer not in self._feature_functions:
-            cut = frozen_prefix.cut_at(self.network, layer)
-            prefix = keras_model.guarded(lambda: frozen_prefix.front(self.network, cut))
+            cut = frozen_prefix.get_cut(self.network, layer)
+            prefix = keras_model.call_keras(lambda: frozen_prefix.build_prefix(self.network, cut))
             self._feature_functions[layer] = self.compile_forward(prefix)
         return self._feature_functions[layer](arrays)
 
@@ -351,7 +351,7 @@ class KerasProgram(Program):
             optimizer=type(self.optimizer).__name__,
             framework=framework,
             keras=keras.__version__,
-            frozen=find_positions(frozen_weights(self.network)),
+            frozen=find_positions(find_frozen_weights(self.network)),
         )
 
 

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.models.keras_model import guarded
+from cerebro_trainer.models.keras_model import call_keras
 from cerebro_trainer.programs.io_spec import Output, Shape
 
 PROBE_ROWS = 4
@@ -43,7 +43,7 @@ class CompiledMetrics:
     ) -> None:
         self._keras = next(metric for metric in model.metrics if metric.name == "compile_metrics")
         probes = [_make_probe(outputs, seed) for seed in (1, 2)]
-        guarded(lambda: self._keras.build(*probes[0]))
+        call_keras(lambda: self._keras.build(*probes[0]))
 
         def update(targets: Any, predictions: Any) -> Any:
             self.update(targets, predictions)
@@ -96,7 +96,7 @@ class CompiledMetrics:
 
     def _check_additivity(self, update: Update, probes: Sequence[Batch]) -> None:
         """Check that the sums of two batches add up to those of both together."""
-        first_sums, second_sums, total_sums = guarded(
+        first_sums, second_sums, total_sums = call_keras(
             lambda: [
                 self._sum_over(update, batches) for batches in (probes[:1], probes[1:], probes)
             ]

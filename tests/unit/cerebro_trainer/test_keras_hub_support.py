@@ -24,9 +24,9 @@ def test_it_is_imported_for_what_is_made_of_it_and_for_nothing_else(
 ) -> None:
     imported: list[str] = []
     monkeypatch.setattr(importlib, "import_module", imported.append)
-    keras_hub_support.provide(architectures.rewrite(json.loads(CLASSES)))
+    keras_hub_support.import_if_needed(architectures.rewrite(json.loads(CLASSES)))
     assert imported == []
-    keras_hub_support.provide(TRANSFORMER)
+    keras_hub_support.import_if_needed(TRANSFORMER)
     assert imported == ["keras_hub"]
 
 
@@ -35,20 +35,20 @@ def test_where_it_is_not_installed_the_configuration_fails(monkeypatch: pytest.M
     with pytest.raises(
         ConfigError, match=r"a class of keras_hub, which the trainers' Python cannot import"
     ) as caught:
-        keras_hub_support.provide(TRANSFORMER)
+        keras_hub_support.import_if_needed(TRANSFORMER)
     assert caught.value.sqlstate == "0A000"
     assert caught.value.hint is not None and keras_hub_support.INSTALLATION in caught.value.hint
-    keras_hub_support.provide(architectures.rewrite(json.loads(CLASSES)))
+    keras_hub_support.import_if_needed(architectures.rewrite(json.loads(CLASSES)))
 
 
 def test_where_it_is_not_installed_it_has_no_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert keras_hub_support.release() == f"keras-hub {importlib.metadata.version('keras-hub')}"
+    assert keras_hub_support.get_release() == f"keras-hub {importlib.metadata.version('keras-hub')}"
 
     def missing(name: str) -> str:
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "version", missing)
-    assert keras_hub_support.release() == "no keras-hub"
+    assert keras_hub_support.get_release() == "no keras-hub"
 
 
 def test_one_line_says_how_it_is_installed() -> None:

@@ -190,7 +190,7 @@ def test_layers_that_hold_code_or_read_files_are_not_listed() -> None:
         assert name not in allowlist.LAYERS | allowlist.OLD_LAYERS.keys()
 
 
-HUB_ARGUMENTS = allowlist.names("""
+HUB_ARGUMENTS = allowlist.parse_names("""
     activation attention_dropout beta_fast beta_slow bias_initializer data_format denominator_dim
         dropout dropout_rate
     dtype embedding_dim embeddings_initializer feature_axis hidden_dim image_shape initializer

@@ -207,7 +207,7 @@ def describe_environment() -> str:
     digest = hashlib.sha256()
     for path in sorted(ROOT.rglob("*.py")):
         digest.update(path.read_bytes())
-    versions = [*(f"{name} {version(name)}" for name in LIBRARIES), keras_hub_support.release()]
+    versions = [*(f"{name} {version(name)}" for name in LIBRARIES), keras_hub_support.get_release()]
     device = jax.devices()[0]
     return "; ".join([platform.python_version(), *versions, device.device_kind, digest.hexdigest()])
 

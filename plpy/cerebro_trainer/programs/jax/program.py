@@ -78,7 +78,7 @@ class JaxProgram(KerasProgram):
         super().__init__(spec, "jax")
         # On a CPU, a loop in XLA takes a fourth of the time for small networks, and twice the time
         # for convolutions.
-        if keras_model.convolves(self.model):
+        if keras_model.has_convolution(self.model):
             self.modes = ("jit_step", "scan", "scan_block")
         else:
             self.modes = ("scan", "jit_step", "scan_block")

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models import keras_model
-from cerebro_trainer.models.partition import pieces
+from cerebro_trainer.models.partition import partition_model
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.keras_program import compact
 from cerebro_trainer.programs.memory import (
@@ -72,7 +72,7 @@ class ShardedProgram(TensorflowProgram):
         self._slots: dict[int, list[Any]] = {}
         super().__init__(spec)
         self._budget = budget
-        network_pieces = pieces(self.network)
+        network_pieces = partition_model(self.network)
         piece_variables = find_piece_variables(network_pieces, self.variables, self._slots)
         swapped = frozenset[int]().union(*(variables.all for variables in piece_variables))
         self._common_positions = [
@@ -262,7 +262,7 @@ class ShardedProgram(TensorflowProgram):
         """Return the network with variables that take no memory."""
         model = keras_model.outline(self._node)
         for variable in model.variables:
-            keras_model.make_zero(variable)
+            keras_model.initialize_with_zeros(variable)
             _release_memory(variable)
         return model
 
@@ -330,7 +330,7 @@ class InitialState(Sequence[Array]):
     def __getitem__(self, position: Any) -> Any:
         count = len(self._weights)
         if position < count:
-            return keras_model.initial_value(self._weights[position])
+            return keras_model.compute_initial_value(self._weights[position])
         return self._optimizer_values[position - count]
 
 

@@ -44,7 +44,7 @@ def find_piece_variables(
         )
         piece_slots = frozenset(
             positions[id(slot)]
-            for variable in piece.trained
+            for variable in piece.trainable_variables
             for slot in slots.get(id(variable), ())
         )
         piece_variables.append(PieceVariables(weights, non_trainable, weights | piece_slots))
@@ -68,7 +68,8 @@ class ShardPlan:
         self.shards = [range(number, number + 1) for number in range(len(pieces))]
         """The pieces of each shard; before a step is measured, each piece is a shard."""
         self.first_trained = next(
-            (number for number, piece in enumerate(pieces) if piece.trained), len(pieces)
+            (number for number, piece in enumerate(pieces) if piece.trainable_variables),
+            len(pieces),
         )
         """Number of the first piece with weights to train."""
 
@@ -86,7 +87,7 @@ class ShardPlan:
         for piece, variables in zip(self._pieces, self._variables, strict=True):
             state_bytes = self.count_bytes(variables.all)
             peak_bytes = state_bytes + _count_gradient_bytes(piece)
-            costs.append(PieceCost(piece.layers, state_bytes, peak_bytes))
+            costs.append(PieceCost(piece.layer_names, state_bytes, peak_bytes))
         return costs
 
     @property
@@ -156,4 +157,4 @@ class ShardPlan:
 
 
 def _count_gradient_bytes(piece: Piece) -> int:
-    return sum(GRADIENT_BYTES * math.prod(variable.shape) for variable in piece.trained)
+    return sum(GRADIENT_BYTES * math.prod(variable.shape) for variable in piece.trainable_variables)

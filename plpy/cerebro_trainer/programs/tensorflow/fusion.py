@@ -56,7 +56,7 @@ def is_fusible(program: KerasProgram) -> bool:
         return False
     if optimizer.gradient_accumulation_steps or optimizer.use_ema:
         return False
-    return not keras_model.convolves(program.model)
+    return not keras_model.has_convolution(program.model)
 
 
 class _PureOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]

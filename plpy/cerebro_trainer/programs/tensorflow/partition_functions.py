@@ -101,7 +101,7 @@ class PieceFunctions:
         self, tape: Any, inputs: Tensors, outputs: Tensors, output_gradients: Tensors | None
     ) -> Any:
         """Update the piece's weights with their gradients; return the gradient of its input."""
-        trained = self.piece.trained
+        trained = self.piece.trainable_variables
         gradients = tape.gradient(outputs, [*inputs, *trained], output_gradients=output_gradients)
         input_gradient = gradients[0]
         weight_gradients = gradients[len(inputs) :]
