@@ -1,1 +1,1 @@
-"""What a trainer does for each request; the page on the wire protocol has them all."""
+"""The commands of a trainer, one for each request; docs/wire.md describes them."""

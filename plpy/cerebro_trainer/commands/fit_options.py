@@ -1,4 +1,4 @@
-"""How a visit goes through a partition, as a request says it."""
+"""The fit parameters of a visit: how it passes over a partition."""
 
 from __future__ import annotations
 
@@ -14,49 +14,51 @@ from cerebro_trainer.wire.fields import integer, record, typed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
-    """How to go through a partition."""
+class FitOptions:
+    """The fit parameters of a visit."""
 
     batch_size: int
     epochs: int
     shuffle: bool
     class_weight: row_weights.ClassWeight | None
     steps: row_order.StepWindow | None
-    place: row_order.VisitKey
-    wanted: ModeRequest
-    block_rows: int | None
+    visit: row_order.VisitKey
+    mode_request: ModeRequest
+    block_rows: int | None  # minimum rows of merged buffers
 
     @property
-    def way(self) -> tuple[object, ...]:
-        """All but where it is, and how many batches there are; for comparing."""
-        weights = None if self.class_weight is None else self.class_weight.tolist()
+    def shared_settings(self) -> tuple[object, ...]:
+        """The settings that all states of a fusion share: not the visit, nor its partition."""
+        class_weight = None if self.class_weight is None else self.class_weight.tolist()
         steps = None if self.steps is None else self.steps.steps
         return (
             self.batch_size,
             self.epochs,
             self.shuffle,
-            weights,
+            class_weight,
             steps,
-            self.wanted,
+            self.mode_request,
             self.block_rows,
         )
 
     @classmethod
-    def from_header(cls, header: Mapping[str, Any], sizes: Sequence[int]) -> Fit:
-        """Read the objects `fit`, `order` and `forms` of a request; `sizes` are the rows of each
-        buffer.
+    def from_header(cls, header: Mapping[str, Any], sizes: Sequence[int]) -> FitOptions:
+        """Read the objects `fit`, `order` and `forms` of a request.
+
+        Args:
+            sizes: rows of each buffer of the partition.
         """
-        fit, place = record(header, "fit"), record(header, "order")
-        batch_size, passes = (
-            integer(fit, "batch_size", minimum=1),
-            integer(fit, "epochs", minimum=1),
-        )
-        total = sum(math.ceil(rows / batch_size) for rows in sizes)
-        steps = (
-            None
-            if fit.get("steps_per_epoch") is None
-            else integer(fit, "steps_per_epoch", minimum=1)
-        )
+        fit = record(header, "fit")
+        order = record(header, "order")
+        batch_size = integer(fit, "batch_size", minimum=1)
+        passes = integer(fit, "epochs", minimum=1)
+        steps = None
+        if fit.get("steps_per_epoch") is not None:
+            steps = row_order.StepWindow(
+                steps=integer(fit, "steps_per_epoch", minimum=1),
+                total=sum(math.ceil(rows / batch_size) for rows in sizes),
+                passes=passes,
+            )
         block_rows = integer(header, "block_rows", minimum=1) if "block_rows" in header else None
         if steps is not None and (block_rows or "buffers" in header):
             raise RequestError(
@@ -67,15 +69,13 @@ class Fit:
             epochs=passes,
             shuffle=typed(fit, "shuffle", bool),
             class_weight=row_weights.parse_class_weight(fit),
-            steps=None
-            if steps is None
-            else row_order.StepWindow(steps=steps, total=total, passes=passes),
-            place=row_order.VisitKey(
-                **{
-                    name: integer(place, name)
-                    for name in ("seed", "mst_key", "epoch", "segment_id")
-                }
+            steps=steps,
+            visit=row_order.VisitKey(
+                seed=integer(order, "seed"),
+                mst_key=integer(order, "mst_key"),
+                epoch=integer(order, "epoch"),
+                segment_id=integer(order, "segment_id"),
             ),
-            wanted=ModeRequest.from_header(header),
+            mode_request=ModeRequest.from_header(header),
             block_rows=block_rows,
         )

@@ -1,8 +1,7 @@
-"""The frozen weights that a trainer has: those in the variables of the program that was used last,
-by their digest.
+"""The cache of frozen weights: those in the variables of the last program, by their digest.
 
-States of many visits share them, so they are not to be read at each hop: another program takes them
-over from there.
+The states of many visits share their frozen weights, which should not be read again at each hop.
+Another program copies them from there.
 """
 
 from __future__ import annotations
@@ -17,73 +16,88 @@ from cerebro_trainer.programs.program import Array, Program
 from cerebro_trainer.state.layout import DIGEST_DIGITS, Layout
 from cerebro_trainer.state.serialization import bytes_of
 
-LENT_BYTES = 512 << 20
-"""A program with more is not kept in memory for another one to take its base over."""
+MAX_SOURCE_BYTES = 512 << 20
+"""A larger program is not kept in memory as the source of a copy."""
 
 
-class HeldBase:
-    """The base that is in the variables of a program."""
+class FrozenWeightCache:
+    """The base (see `state.layout`) in the variables of one program."""
 
     def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Nothing is known of any program's variables."""
         self._program: ref[Program] | None = None
         self._digest: str | None = None
-        self._lent: Program | None = None
+        self._source: Program | None = None
+
+    def clear(self) -> None:
+        """Forget the contents of all programs' variables."""
+        self._program = None
+        self._digest = None
+        self._source = None
 
     @property
-    def lent(self) -> str | None:
-        """The digest of what the next job may begin from; None where that cannot be said."""
-        return self._digest if self._lent else None
+    def available_digest(self) -> str | None:
+        """The digest of the base that the next job may use; None if there is none."""
+        return self._digest if self._source else None
 
-    def hold(self, program: Program, digest: str) -> None:
-        """It is in the variables of that program."""
-        self._program, self._digest = ref(program), digest
-        self._lent = program if program.layout.nbytes <= LENT_BYTES else None
+    def set(self, program: Program, digest: str) -> None:
+        """Record that the variables of a program contain a base."""
+        self._program = ref(program)
+        self._digest = digest
+        self._source = program if program.layout.nbytes <= MAX_SOURCE_BYTES else None
 
-    def of(self, program: Program) -> str | None:
-        """The digest of what is in a program's variables, computed once; None where its states have
-        no base.
+    def find_digest(self, program: Program) -> str | None:
+        """Return the digest of the base in a program's variables, computed once.
+
+        Returns:
+            None if the states of the program have no base.
         """
-        if program.layout.base_positions and not self._of(program):
-            self.hold(program, digest(program.read(), program.layout))
-        return self._digest if program.layout.base_positions else None
+        if not program.layout.base_positions:
+            return None
+        if not self._contains(program):
+            self.set(program, compute_digest(program.read(), program.layout))
+        return self._digest
 
-    def told(self, left: Program | None) -> dict[str, object]:
-        """What a job's answer says of it; `left` is the program whose state the job has left."""
-        return {**({} if left is None else {"base": self.of(left)}), "lent_base": self.lent}
+    def describe(self, result: Program | None) -> dict[str, object]:
+        """Return the fields of a job's reply about frozen weights.
 
-    def replaced(self, program: Program) -> None:
-        """Something else comes into the variables of a program."""
-        if self._of(program):
-            self.forget()
+        Args:
+            result: the program with the new state; None if the job has not created one.
+        """
+        fields: dict[str, object] = {}
+        if result is not None:
+            fields["base"] = self.find_digest(result)
+        fields["lent_base"] = self.available_digest
+        return fields
 
-    def bring(self, program: Program, digest: str) -> None:
-        """Have the base of that digest in the variables of a program."""
-        if self._lent is None or self._digest != digest or not program.layout.base_positions:
+    def invalidate(self, program: Program) -> None:
+        """Record that the variables of a program will change."""
+        if self._contains(program):
+            self.clear()
+
+    def copy_to(self, program: Program, digest: str) -> None:
+        """Copy a base into the variables of a program; raise RequestError if it is not cached."""
+        if self._source is None or self._digest != digest or not program.layout.base_positions:
             raise RequestError(
                 f"the frozen weights {digest[:DIGEST_DIGITS]!r} are not held",
                 sqlstate="55000",
                 hint="Send the whole state.",
             )
-        if self._lent is not program:
-            values = self._lent.read()
-            for position, source in zip(
-                program.layout.base_positions, self._lent.layout.base_positions, strict=True
-            ):
-                program.assign(position, values[source])
-            self.hold(program, digest)
+        if self._source is program:
+            return
+        values = self._source.read()
+        sources = self._source.layout.base_positions
+        for position, source in zip(program.layout.base_positions, sources, strict=True):
+            program.assign(position, values[source])
+        self.set(program, digest)
 
-    def _of(self, program: Program) -> bool:
+    def _contains(self, program: Program) -> bool:
         return self._program is not None and self._program() is program
 
 
-def digest(values: Sequence[Array], layout: Layout) -> str:
-    """What tells apart what is in the frozen weights of a program's variables."""
-    found = sha256()
+def compute_digest(values: Sequence[Array], layout: Layout) -> str:
+    """Return the digest of the base in the variables of a program."""
+    digest = sha256()
     for position in layout.base_positions:
-        found.update(json.dumps([layout.dtypes[position], layout.shapes[position]]).encode())
-        found.update(bytes_of(values[position]))
-    return found.hexdigest()[:DIGEST_DIGITS]
+        digest.update(json.dumps([layout.dtypes[position], layout.shapes[position]]).encode())
+        digest.update(bytes_of(values[position]))
+    return digest.hexdigest()[:DIGEST_DIGITS]

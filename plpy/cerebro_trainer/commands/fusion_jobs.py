@@ -1,6 +1,4 @@
-"""A job that trains several states of one program: side by side, where that is found to be faster
-than one by one.
-"""
+"""A job that trains several states of one program, at once if that is faster than one by one."""
 
 from __future__ import annotations
 
@@ -9,147 +7,141 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from cerebro_trainer.commands.jobs import Job, TrainJob
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.execution_modes import ModeSelector
-from cerebro_trainer.programs.fusion import Fusion, Member
+from cerebro_trainer.programs.fusion import Fusion, Member, Orders
 from cerebro_trainer.programs.program import Program
-
-Orders = Sequence[npt.NDArray[np.int32]]
 
 
 @dataclass
-class Trainee:
-    """A state of the job: its name when that is done, its visits, and, once it was loaded, what the
-    program held.
+class FusedState:
+    """A state of the job."""
 
-    `error` is why it cannot be trained, where it cannot; `base` is the digest of the frozen weights
-    that it has left.
-    """
-
-    key: str
+    key: str  # its name when it is trained
     spec: ProgramSpec
     visits: Sequence[TrainJob]
-    member: Member | None = None
-    error: ConfigError | None = None
-    base: str | None = None
+    member: Member | None = None  # its values in the program, once it is loaded
+    error: ConfigError | None = None  # why it cannot be trained
+    base_digest: str | None = None  # digest of the frozen weights after training
 
     @property
     def epoch(self) -> int:
-        """That of its last visit, counted from the first call that trained the state."""
+        """The epoch of the last visit, counted from the first call that trained the state."""
         return self.visits[-1].epoch
 
-    def result(self) -> dict[str, object]:
-        """What its visits came to, or why they came to nothing."""
+    def to_reply(self) -> dict[str, object]:
+        """Return the results of the visits, or the error."""
         if self.error is not None:
             return {"visits": [], **self.error.to_header()}
-        return {
-            "visits": [{**visit.result(), "base": self.base} for visit in self.visits],
-            "error": None,
-        }
+        visits = [{**visit.to_reply(), "base": self.base_digest} for visit in self.visits]
+        return {"visits": visits, "error": None}
 
 
 class FusionJob(Job):
-    """Visits of several states to the same partitions, one partition after another; all are kept in
-    memory.
+    """Trains several states on the same partitions, one partition after another.
+
+    All partitions are cached.
     """
 
-    def __init__(self, program: Program, datasets: Sequence[str], forms: ModeSelector) -> None:
+    def __init__(self, program: Program, datasets: Sequence[str], selector: ModeSelector) -> None:
         super().__init__(program, tuple(dict.fromkeys(datasets)))
-        self._partitions, self._forms, self._visit = datasets, forms, 0
+        self.states: list[FusedState] = []
+        self._partitions = datasets
+        self._selector = selector
+        self._visit_no = 0
         self._fusion: Fusion | None = None
-        self.trainees: list[Trainee] = []
 
-    def check(self, program: Program) -> None:
-        """ConfigError where a state that is to join is of another program."""
+    def check_program(self, program: Program) -> None:
+        """Raise ConfigError if a state to add belongs to another program."""
         if program is not self.program:
             raise ConfigError("states of one job are of one program", sqlstate="0A000")
 
-    def admit(self, trainee: Trainee) -> None:
-        """Another state is to be loaded, which makes the same visits in the same way."""
-        if len(trainee.visits) != len(self._partitions) or not trainee.visits:
+    def add_state(self, state: FusedState) -> None:
+        """Add a state that will be loaded; it makes the same visits with the same settings."""
+        if len(state.visits) != len(self._partitions) or not state.visits:
             raise RequestError(
-                f"states of this job make {len(self._partitions)} visits, {trainee.key!r} does not"
+                f"states of this job make {len(self._partitions)} visits, {state.key!r} does not"
             )
-        if self.trainees and not trainee.visits[0].goes_as(self.trainees[0].visits[0]):
+        if self.states and not state.visits[0].has_same_settings(self.states[0].visits[0]):
             raise RequestError(
-                f'states of one job share "fit" and "forms", but {trainee.key!r} has others'
+                f'states of one job share "fit" and "forms", but {state.key!r} has others'
             )
-        self.trainees.append(trainee)
+        self.states.append(state)
 
     @property
-    def form_asked(self) -> str | None:
-        """The form that its states are to be trained in, where one is named."""
-        return self.trainees[0].visits[0].form_asked
+    def forced_mode(self) -> str | None:
+        """The execution mode that the request names."""
+        return self.states[0].visits[0].forced_mode
 
-    def loaded(self) -> None:
-        """The program has the state that was admitted last, and its numbers."""
-        self.trainees[-1].member = self.program.read_member()
+    def save_loaded_state(self) -> None:
+        """Save the values of the last added state, which the program contains now."""
+        self.states[-1].member = self.program.read_member()
 
-    def rounds(self) -> Iterator[tuple[int, str]]:
-        for number, dataset in enumerate(self._partitions):
-            self._visit = number
-            for pass_no in range(self.trainees[0].visits[number].passes):
+    def list_passes(self) -> Iterator[tuple[int, str]]:
+        for visit_no, dataset in enumerate(self._partitions):
+            self._visit_no = visit_no
+            for pass_no in range(self.states[0].visits[visit_no].passes):
                 yield pass_no, dataset
 
-    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        visits = [trainee.visits[self._visit] for trainee in self.trainees]
-        orders = [visit.order(buffer, pass_no) for visit in visits]
-        if not len(orders[0]):
+    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        visits = [state.visits[self._visit_no] for state in self.states]
+        orders = [visit.order_rows(buffer, pass_no) for visit in visits]
+        rows = len(orders[0])
+        if not rows:
             return
-        weighted = visits[0].weighted(buffer)
-        form = visits[0].form_for(self._forms, weighted, orders[0], len(visits))
-        began = time.perf_counter()
-        losses = self._trained(weighted, orders, visits[0].batch_size, form)
-        share, now = (time.perf_counter() - began) / len(visits), time.time()
-        for trainee, loss in zip(self.trainees, losses, strict=True):
-            visit = trainee.visits[self._visit]
+        first = visits[0]
+        weighted = first.add_weights(buffer)
+        mode = first.choose_mode(self._selector, weighted, orders[0], len(visits))
+        start = time.perf_counter()
+        losses = self._train(weighted, orders, first.batch_size, mode)
+        seconds_per_state = (time.perf_counter() - start) / len(visits)
+        now = time.time()
+        for state, visit, loss in zip(self.states, visits, losses, strict=True):
             visit.ended_at = now
-            visit.seconds += share
+            visit.seconds += seconds_per_state
             try:
-                visit.passed(buffer, len(orders[0]), loss, form)
+                visit.record_pass(buffer, rows, loss, mode)
             except ConfigError as error:
-                trainee.error = trainee.error or error
+                state.error = state.error or error
 
-    def _trained(self, buffer: Buffer, orders: Orders, batch_size: int, form: str) -> list[float]:
-        """Train all states on these rows; the sum of the losses of each."""
-        if form in self.program.lanes:
+    def _train(self, buffer: Buffer, orders: Orders, batch_size: int, mode: str) -> list[float]:
+        """Train all states on rows of a buffer; return the sum of losses of each state."""
+        if mode in self.program.lanes:
             if self._fusion is None:
-                self._fusion = self.program.fuse([member for _, member in self._members()], form)
+                members = [member for _, member in self._list_members()]
+                self._fusion = self.program.fuse(members, mode)
             return self._fusion.train(buffer, orders, batch_size)
         losses = []
-        for (trainee, member), order in zip(self._members(), orders, strict=True):
-            if trainee.error is not None:
+        for (state, member), order in zip(self._list_members(), orders, strict=True):
+            if state.error is not None:
                 losses.append(math.nan)
                 continue
-            self._hold(trainee, member)
-            losses.append(self.program.train(buffer, order, batch_size, form))
-            trainee.member = self.program.read_member()
+            self._load(state, member)
+            losses.append(self.program.train(buffer, order, batch_size, mode))
+            state.member = self.program.read_member()
         return losses
 
-    def left(self) -> Iterator[Trainee]:
-        """Those that could be trained, one after another; the program has what is left of each in
-        its turn.
-        """
-        for place, (trainee, member) in enumerate(self._members()):
-            if trainee.error is None:
-                values = member.values if self._fusion is None else self._fusion.read_state(place)
-                self._hold(trainee, member._replace(values=values))
-                yield trainee
+    def load_results(self) -> Iterator[FusedState]:
+        """Yield each trained state while the program contains it."""
+        for lane, (state, member) in enumerate(self._list_members()):
+            if state.error is not None:
+                continue
+            if self._fusion is not None:
+                member = member._replace(values=self._fusion.read_state(lane))
+            self._load(state, member)
+            yield state
 
-    def _hold(self, trainee: Trainee, member: Member) -> None:
-        self.program.set_hyperparameters(trainee.spec)
+    def _load(self, state: FusedState, member: Member) -> None:
+        self.program.set_hyperparameters(state.spec)
         self.program.write(member.values)
 
-    def _members(self) -> Iterator[tuple[Trainee, Member]]:
-        for trainee in self.trainees:
-            assert trainee.member is not None
-            yield trainee, trainee.member
+    def _list_members(self) -> Iterator[tuple[FusedState, Member]]:
+        for state in self.states:
+            assert state.member is not None
+            yield state, state.member
 
-    def result(self) -> dict[str, object]:
-        return {"states": [trainee.result() for trainee in self.trainees]}
+    def to_reply(self) -> dict[str, object]:
+        return {"states": [state.to_reply() for state in self.states]}

@@ -1,4 +1,4 @@
-"""Which GPUs the driver of this machine knows, as NVIDIA's own program lists them."""
+"""The GPUs of this machine, as NVIDIA's own program lists them."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ import subprocess
 
 from cerebro_trainer.errors import RequestError
 
-LIST = ("nvidia-smi", "-L")
-SECONDS = 60.0
+COMMAND = ("nvidia-smi", "-L")
+TIMEOUT_SECONDS = 60.0
 
 
-def listed() -> tuple[str, ...]:
-    """A line for each GPU; none where the driver is not installed."""
+def list_gpus() -> tuple[str, ...]:
+    """Return a line for each GPU; no line if the driver is not installed."""
     try:
-        done = subprocess.run(
-            LIST, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=SECONDS
+        process = subprocess.run(
+            COMMAND,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=TIMEOUT_SECONDS,
         )
     except FileNotFoundError:
         return ()
     except subprocess.TimeoutExpired as error:
-        raise _failed(f"did not answer within {SECONDS:g} seconds") from error
-    lines = [line.strip() for line in done.stdout.splitlines()]
-    found = tuple(line for line in lines if line.startswith("GPU "))
-    if done.returncode and not found:
-        raise _failed(
-            f"ended with exit status {done.returncode}: "
-            f"{(done.stderr or done.stdout).strip()[:300]}"
-        )
-    return found
+        raise _driver_error(f"did not answer within {TIMEOUT_SECONDS:g} seconds") from error
+    lines = [line.strip() for line in process.stdout.splitlines()]
+    gpus = tuple(line for line in lines if line.startswith("GPU "))
+    if process.returncode and not gpus:
+        output = (process.stderr or process.stdout).strip()[:300]
+        raise _driver_error(f"ended with exit status {process.returncode}: {output}")
+    return gpus
 
 
-def _failed(how: str) -> RequestError:
+def _driver_error(problem: str) -> RequestError:
     return RequestError(
-        f"nvidia-smi {how}", sqlstate="55000", hint="The driver of the GPUs may be at fault."
+        f"nvidia-smi {problem}", sqlstate="55000", hint="The driver of the GPUs may be at fault."
     )

@@ -1,6 +1,4 @@
-"""Jobs that see no rows, but tell of the network of a state; and what makes jobs that know nothing
-of how to train.
-"""
+"""Jobs that inspect the network of a state, and the factories of all jobs that do not train."""
 
 from __future__ import annotations
 
@@ -16,42 +14,42 @@ from cerebro_trainer.wire.fields import texts
 
 
 class CutsJob(Job):
-    """Where the network of the state can be cut, and that is all."""
+    """Lists the layers at which a network can be cut."""
 
-    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         raise RequestError("a job that tells cuts takes no buffers")
 
-    def result(self) -> dict[str, object]:
+    def to_reply(self) -> dict[str, object]:
         return {"cuts": self.program.describe_cuts()}
 
 
-class FrontsJob(Job):
-    """What leads to some layers at which the network of the state can be cut, and that is all."""
+class PrefixesJob(Job):
+    """Describes the prefixes of a network that end at some layers."""
 
     def __init__(self, program: Program, datasets: tuple[str, ...], layers: Sequence[str]) -> None:
         super().__init__(program, datasets)
         self._layers = layers
 
     @classmethod
-    def asked(
+    def from_header(
         cls, program: Program, datasets: tuple[str, ...], header: Mapping[str, Any]
-    ) -> FrontsJob:
-        """As a request says it."""
+    ) -> PrefixesJob:
+        """Create the job of a request."""
         return cls(program, datasets, texts(header, "layers"))
 
-    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         raise RequestError("a job that tells what leads to layers takes no buffers")
 
-    def result(self) -> dict[str, object]:
+    def to_reply(self) -> dict[str, object]:
         return {"fronts": self.program.describe_prefixes(self._layers)}
 
 
-OTHERS: Mapping[str, Callable[[Program, tuple[str, ...], Mapping[str, Any]], Job]] = {
-    "evaluate": EvaluateJob.asked,
-    "fronts": FrontsJob.asked,
+FACTORIES: Mapping[str, Callable[[Program, tuple[str, ...], Mapping[str, Any]], Job]] = {
+    "evaluate": EvaluateJob.from_header,
+    "fronts": PrefixesJob.from_header,
     "restore": lambda program, datasets, _: RestoreJob(program, datasets),
     "cuts": lambda program, datasets, _: CutsJob(program, datasets),
     "outputs": lambda program, datasets, _: OutputsJob(program, datasets),
     "predict": lambda program, datasets, _: PredictJob(program, datasets),
 }
-"""What makes jobs that know nothing of how to train, by their kinds."""
+"""Factories of jobs that do not train, by kind."""

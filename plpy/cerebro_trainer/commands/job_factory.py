@@ -1,13 +1,13 @@
-"""The job that a request asks for, on a program that is there."""
+"""The factory of jobs, which creates the job of a request."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cerebro_trainer.commands.fit_options import Fit
-from cerebro_trainer.commands.fusion_jobs import FusionJob, Trainee
-from cerebro_trainer.commands.inspection_jobs import OTHERS
+from cerebro_trainer.commands.fit_options import FitOptions
+from cerebro_trainer.commands.fusion_jobs import FusedState, FusionJob
+from cerebro_trainer.commands.inspection_jobs import FACTORIES
 from cerebro_trainer.commands.jobs import AverageJob, Job, TimeJob, TrainJob
 from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.data.buffers import Dataset
@@ -17,83 +17,92 @@ from cerebro_trainer.programs.program import Program
 from cerebro_trainer.programs.tensorboard import Callbacks
 from cerebro_trainer.wire.fields import integer, integers, items, record, text, typed
 
-KINDS = ("train", "fusion", "time", "average", *OTHERS)
+KINDS = ("train", "fusion", "time", "average", *FACTORIES)
 SEALED_KINDS = ("evaluate", "predict")
 
 Header = Mapping[str, Any]
 
 
-class JobMaker:
-    """Makes jobs over the datasets that a trainer keeps."""
+class JobFactory:
+    """Creates jobs over the datasets of a trainer."""
 
-    def __init__(self, workshop: ProgramCache, datasets: Mapping[str, Dataset]) -> None:
-        self._workshop, self._datasets = workshop, datasets
+    def __init__(self, programs: ProgramCache, datasets: Mapping[str, Dataset]) -> None:
+        self._programs = programs
+        self._datasets = datasets
 
-    def made(self, program: Program, header: Header, *, sealed: bool) -> Job:
-        """The job of a request; a `sealed` one is over rows that are still to come."""
-        kind = text(header, "job", choices=SEALED_KINDS if sealed else KINDS)
+    def create(self, program: Program, header: Header, *, is_sealed: bool) -> Job:
+        """Create the job of a request.
+
+        Args:
+            is_sealed: the user may not read the state, and the rows follow.
+        """
+        kind = text(header, "job", choices=SEALED_KINDS if is_sealed else KINDS)
         if kind == "fusion":
-            return self._fusion(program, header)
-        keys = () if kind == "predict" else tuple(typed(header, "datasets", list))
-        if not sealed:
-            self._check(keys)
-        job = self._of_kind(kind, program, keys, header)
+            return self._create_fusion(program, header)
+        datasets = () if kind == "predict" else tuple(typed(header, "datasets", list))
+        if not is_sealed:
+            self._check_datasets(datasets)
+        job = self._create(kind, program, datasets, header)
         job.callbacks = Callbacks.from_header(header)
-        chosen = record(header, "buffers") if "buffers" in header else {}
-        job.chosen = {key: frozenset(integers(chosen, key)) for key in chosen}
-        # The rows for a sealed job come when it has begun: who begins it must find none here.
-        job.streamed = {key for key in keys if sealed or not self._datasets[key].is_complete}
+        selected_buffers = record(header, "buffers") if "buffers" in header else {}
+        job.selected_buffers = {
+            dataset: frozenset(integers(selected_buffers, dataset)) for dataset in selected_buffers
+        }
+        # A sealed job must not see rows that were sent before it has begun.
+        job.streamed = {
+            dataset for dataset in datasets if is_sealed or not self._datasets[dataset].is_complete
+        }
         return job
 
-    def trainee(self, program: Program, spec: ProgramSpec, header: Header) -> Trainee:
-        """A state that a fusion is to train, as a request says."""
+    def create_fused_state(self, program: Program, spec: ProgramSpec, header: Header) -> FusedState:
+        """Create a state of a fusion from a request."""
+        threads = self._programs.framework.threads
         visits = []
         for visit in items(header, "visits"):
-            key, threads = text(visit, "dataset"), self._workshop.framework.threads
-            self._check((key,))
-            asked = {"fit": record(header, "fit"), "order": record(visit, "order")}
-            asked |= {"forms": record(header, "forms")} if "forms" in header else {}
-            fit = Fit.from_header(asked, self._datasets[key].sizes)
-            visits.append(
-                TrainJob(
-                    program,
-                    (key,),
-                    fit,
-                    self._workshop.get_mode_selector(program, fit.batch_size),
-                    threads,
-                )
-            )
-        return Trainee(text(header, "result_key"), spec, visits)
+            dataset = text(visit, "dataset")
+            self._check_datasets((dataset,))
+            fit_header = {"fit": record(header, "fit"), "order": record(visit, "order")}
+            if "forms" in header:
+                fit_header["forms"] = record(header, "forms")
+            fit = FitOptions.from_header(fit_header, self._datasets[dataset].sizes)
+            selector = self._programs.get_mode_selector(program, fit.batch_size)
+            visits.append(TrainJob(program, (dataset,), fit, selector, threads))
+        return FusedState(text(header, "result_key"), spec, visits)
 
-    def _fusion(self, program: Program, header: Header) -> FusionJob:
-        keys = [text(visit, "dataset") for visit in items(header, "visits")]
-        self._check(keys)
-        if not keys or not all(self._datasets[key].is_complete for key in keys):
+    def _create_fusion(self, program: Program, header: Header) -> FusionJob:
+        datasets = [text(visit, "dataset") for visit in items(header, "visits")]
+        self._check_datasets(datasets)
+        if not datasets or not all(self._datasets[dataset].is_complete for dataset in datasets):
             raise RequestError(
                 "a job of several states visits datasets that are kept, at least one"
             )
-        if not program.trainable:
-            raise ConfigError("the model has no trainable weights")
+        _check_trainable(program)
         batch_size = integer(record(header, "fit"), "batch_size", minimum=1)
-        return FusionJob(program, keys, self._workshop.get_mode_selector(program, batch_size))
+        return FusionJob(program, datasets, self._programs.get_mode_selector(program, batch_size))
 
-    def _check(self, keys: Sequence[str]) -> None:
-        unknown = [key for key in keys if key not in self._datasets]
+    def _check_datasets(self, datasets: Sequence[str]) -> None:
+        unknown = [dataset for dataset in datasets if dataset not in self._datasets]
         if unknown:
             raise RequestError(f"datasets {unknown} were not opened", sqlstate="55000")
 
-    def _of_kind(self, kind: str, program: Program, keys: tuple[str, ...], header: Header) -> Job:
-        threads = self._workshop.framework.threads
+    def _create(
+        self, kind: str, program: Program, datasets: tuple[str, ...], header: Header
+    ) -> Job:
+        threads = self._programs.framework.threads
         if kind in ("train", "time"):
-            if not program.trainable:
-                raise ConfigError("the model has no trainable weights")
-            fit = Fit.from_header(
-                header, [rows for key in keys for rows in self._datasets[key].sizes]
-            )
-            forms = self._workshop.get_mode_selector(program, fit.batch_size)
+            _check_trainable(program)
+            sizes = [rows for dataset in datasets for rows in self._datasets[dataset].sizes]
+            fit = FitOptions.from_header(header, sizes)
+            selector = self._programs.get_mode_selector(program, fit.batch_size)
             if kind == "time":
-                return TimeJob(program, keys, fit, forms)
-            return TrainJob(program, keys, fit, forms, threads)
+                return TimeJob(program, datasets, fit, selector)
+            return TrainJob(program, datasets, fit, selector, threads)
         if kind == "average":
-            return AverageJob(program, keys, integers(record(header, "state"), "shares"), threads)
-        return OTHERS[kind](program, keys, header)
+            shares = integers(record(header, "state"), "shares")
+            return AverageJob(program, datasets, shares, threads)
+        return FACTORIES[kind](program, datasets, header)
+
+
+def _check_trainable(program: Program) -> None:
+    if not program.trainable:
+        raise ConfigError("the model has no trainable weights")

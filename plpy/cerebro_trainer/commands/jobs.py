@@ -1,7 +1,6 @@
-"""Jobs: what happens between `begin` and `finish`, one class per kind.
+"""Jobs: the work between `begin` and `finish`, with one class per kind.
 
-A job takes buffers one by one, wherever they come from: out of the cache at `finish`, or off the
-wire.
+A job processes buffers one by one, either from the cache at `finish`, or from the wire.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.commands.fit_options import Fit
+from cerebro_trainer.commands.fit_options import FitOptions
 from cerebro_trainer.data import row_order, row_weights
 from cerebro_trainer.data.buffer_merge import BufferMerger
 from cerebro_trainer.data.buffers import Buffer
@@ -29,117 +28,89 @@ from cerebro_trainer.wire.fields import record, texts
 
 
 class Job(ABC):
-    """One piece of work on a program whose variables hold a config's state."""
+    """One piece of work on a program whose variables contain a config's state."""
 
     passes = 1
-    """How often each dataset is gone through."""
+    """Number of passes over each dataset."""
 
     def __init__(self, program: Program, datasets: tuple[str, ...]) -> None:
         self.program = program
         self.datasets = datasets
         self.streamed: set[str] = set()
-        self.chosen: Mapping[str, frozenset[int]] = {}
-        """The buffers that it is over, by dataset, where these are not all."""
+        """Datasets that come from the wire."""
+        self.selected_buffers: Mapping[str, frozenset[int]] = {}
+        """Buffers to process, by dataset; all buffers of datasets that are missing here."""
         self.callbacks: Callbacks | None = None
 
-    def wants(self, dataset: str, buffer: Buffer) -> bool:
-        """Whether it is over a buffer of a dataset."""
-        return dataset not in self.chosen or buffer.buffer_id in self.chosen[dataset]
+    def selects(self, dataset: str, buffer: Buffer) -> bool:
+        """Return whether the job processes a buffer of a dataset."""
+        if dataset not in self.selected_buffers:
+            return True
+        return buffer.buffer_id in self.selected_buffers[dataset]
 
-    def rounds(self) -> Iterator[tuple[int, str]]:
-        """The datasets that it goes through, in order, each with the number of the pass."""
+    def list_passes(self) -> Iterator[tuple[int, str]]:
+        """Return the passes over datasets in order: the number of the pass and the dataset."""
         return product(range(self.passes), self.datasets)
 
     @abstractmethod
-    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        """Work on one buffer."""
+    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        """Process a buffer."""
 
     @abstractmethod
-    def result(self) -> dict[str, object]:
-        """The reply to `finish`."""
+    def to_reply(self) -> dict[str, object]:
+        """Return the reply to `finish`."""
 
-    def show(self, callbacks: Callbacks) -> None:
-        """Write what TensorBoard is to show of the job, when all its buffers were taken."""
+    def write_board(self, callbacks: Callbacks) -> None:
+        """Write the results for TensorBoard when all buffers are processed."""
         raise RequestError("callbacks belong to jobs that train or evaluate")
 
 
-class Dispatched(NamedTuple):
-    """So many rows of a buffer on which the device may still train."""
+class PendingPass(NamedTuple):
+    """Rows of a buffer on which the device may still train."""
 
     buffer: Buffer
     rows: int
     loss: PendingLoss
-    form: str
+    mode: str
 
 
 class TrainJob(Job):
-    """A visit: one config over one segment's partition, `epochs` times, pass by pass over the
-    buffers.
-
-    `warnings` are what the framework has warned of while it worked on the program. It ended when
-    its result is asked for, unless it says otherwise.
-    """
+    """A visit: one config trains on one segment's partition, `epochs` times."""
 
     warnings: Sequence[str] = ()
+    """Warnings of the framework about the program."""
     ended_at: float | None = None
+    """None for the time of the reply."""
 
     def __init__(
         self,
         program: Program,
         datasets: tuple[str, ...],
-        fit: Fit,
-        forms: ModeSelector,
+        fit: FitOptions,
+        selector: ModeSelector,
         threads: int,
     ) -> None:
         super().__init__(program, datasets)
         if len(datasets) != 1:
             raise RequestError(f"a train job has one dataset, received {len(datasets)}")
         self.passes = fit.epochs
+        self.seconds = 0.0
         self._fit = fit
-        self._forms = forms
-        self._form: str | None = None
+        self._selector = selector
         self._threads = threads
-        self._blocks = BufferMerger(fit.block_rows)
-        self._rows = self._batches = 0
-        self._passed = (0, 0)
-        """A pass, and how many of its batches went by."""
-        self._loss = self.seconds = 0.0
-        self._dispatched: Dispatched | None = None
+        self._mode: str | None = None
+        self._merger = BufferMerger(fit.block_rows)
+        self._rows = 0
+        self._batches = 0
+        self._loss = 0.0
+        self._current_pass = 0
+        self._next_batch = 0  # of the current pass
+        self._pending: PendingPass | None = None
 
     @property
     def epoch(self) -> int:
-        """The epoch that the visit is of, counted from the first call that trained the state."""
-        return self._fit.place.epoch
-
-    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        for block, of_pass in self._blocks.add(buffer, pass_no):
-            self._train(block, of_pass)
-
-    def end(self) -> None:
-        """All buffers were taken: train on those that are no block yet."""
-        for block, of_pass in self._blocks.flush():
-            self._train(block, of_pass)
-        self._wait(self._dispatched, time.perf_counter())
-
-    def _train(self, buffer: Buffer, pass_no: int) -> None:
-        rows = self.order(buffer, pass_no)
-        if not len(rows):
-            return
-        weighted = self.weighted(buffer)
-        form = self.form_for(self._forms, weighted, rows, 1)
-        began, before = time.perf_counter(), self._dispatched
-        loss = self.program.dispatch(weighted, rows, self.batch_size, form)
-        self._dispatched = Dispatched(buffer, len(rows), loss, form)
-        self._wait(before, began)
-
-    def _wait(self, dispatched: Dispatched | None, began: float) -> None:
-        """Until the device has done that, where there is any; what has passed since it began was
-        spent on training.
-        """
-        loss = dispatched.loss() if dispatched else 0.0
-        self.seconds += time.perf_counter() - began
-        if dispatched:
-            self.passed(dispatched.buffer, dispatched.rows, loss, dispatched.form)
+        """The epoch of the visit, counted from the first call that trained the state."""
+        return self._fit.visit.epoch
 
     @property
     def batch_size(self) -> int:
@@ -147,36 +118,73 @@ class TrainJob(Job):
         return self._fit.batch_size
 
     @property
-    def form_asked(self) -> str | None:
-        """The form that was named."""
-        return self._fit.wanted.forced_mode
+    def forced_mode(self) -> str | None:
+        """The execution mode that the request names."""
+        return self._fit.mode_request.forced_mode
 
-    def goes_as(self, other: TrainJob) -> bool:
-        """Whether another visit goes through its partition in the same way, but for the order of
-        rows.
-        """
-        return self._fit.way == other._fit.way
+    def has_same_settings(self, other: TrainJob) -> bool:
+        """Return whether another visit has the same fit parameters."""
+        return self._fit.shared_settings == other._fit.shared_settings
 
-    def weighted(self, buffer: Buffer) -> Buffer:
-        """The buffer with the weights that its rows have in the loss."""
+    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        for block, block_pass in self._merger.add(buffer, pass_no):
+            self._train(block, block_pass)
+
+    def train_remaining(self) -> None:
+        """Train on the buffers that are not in a block yet, and wait for the device."""
+        for block, block_pass in self._merger.flush():
+            self._train(block, block_pass)
+        self._wait(self._pending, time.perf_counter())
+
+    def _train(self, buffer: Buffer, pass_no: int) -> None:
+        """Start training on a buffer, then wait for the previous one."""
+        order = self.order_rows(buffer, pass_no)
+        if not len(order):
+            return
+        weighted = self.add_weights(buffer)
+        mode = self.choose_mode(self._selector, weighted, order, states=1)
+        start = time.perf_counter()
+        previous = self._pending
+        loss = self.program.dispatch(weighted, order, self.batch_size, mode)
+        self._pending = PendingPass(buffer, len(order), loss, mode)
+        self._wait(previous, start)
+
+    def _wait(self, pending: PendingPass | None, start: float) -> None:
+        """Wait for a pass on the device, and count the time since `start` as training."""
+        loss = pending.loss() if pending else 0.0
+        self.seconds += time.perf_counter() - start
+        if pending:
+            self.record_pass(pending.buffer, pending.rows, loss, pending.mode)
+
+    def add_weights(self, buffer: Buffer) -> Buffer:
+        """Return the buffer with the weights of its rows in the loss."""
         return row_weights.add_weights(buffer, self._fit.class_weight)
 
-    def form_for(
-        self, forms: ModeSelector, weighted: Buffer, rows: npt.NDArray[np.int32], states: int
+    def choose_mode(
+        self, selector: ModeSelector, weighted: Buffer, order: npt.NDArray[np.int32], states: int
     ) -> str:
-        """The form of the visit, chosen on its first rows for so many states together."""
-        if self._form is None:
-            fit = self._fit
-            self._form = forms.choose(
-                self.program, fit.wanted, weighted, rows, fit.batch_size, states
-            )
-        return self._form
+        """Return the execution mode of the visit, which is chosen on its first rows.
 
-    def passed(self, buffer: Buffer, rows: int, loss: float, form: str) -> None:
-        """So many rows of a buffer were trained on, with that sum of losses; ConfigError where it
-        is no number.
+        Args:
+            states: number of states that are trained together.
         """
-        self._form = form
+        if self._mode is None:
+            fit = self._fit
+            self._mode = selector.choose(
+                self.program, fit.mode_request, weighted, order, fit.batch_size, states
+            )
+        return self._mode
+
+    def record_pass(self, buffer: Buffer, rows: int, loss: float, mode: str) -> None:
+        """Add the results of training on a buffer.
+
+        Args:
+            loss: sum over the rows.
+
+        Raises:
+            ConfigError: the loss is not a finite number.
+        """
+        self._mode = mode
         self._loss += loss
         self._rows += rows
         self._batches += math.ceil(rows / self.batch_size)
@@ -188,22 +196,25 @@ class TrainJob(Job):
                 "help.",
             )
 
-    def order(self, buffer: Buffer, pass_no: int) -> npt.NDArray[np.int32]:
-        """Positions of the rows that this pass trains on, in order."""
-        place, steps = self._fit.place, self._fit.steps
-        rows = (
-            row_order.shuffle_buffer(place, buffer.buffer_id, pass_no, buffer.rows)
-            if self._fit.shuffle
-            else row_order.list_rows(buffer.rows)
-        )
-        if steps is None:
+    def order_rows(self, buffer: Buffer, pass_no: int) -> npt.NDArray[np.int32]:
+        """Return the positions of the rows on which a pass trains, in order."""
+        fit = self._fit
+        if fit.shuffle:
+            rows = row_order.shuffle_buffer(fit.visit, buffer.buffer_id, pass_no, buffer.rows)
+        else:
+            rows = row_order.list_rows(buffer.rows)
+        if fit.steps is None:
             return rows
-        current, first = self._passed if self._passed[0] == pass_no else (pass_no, 0)
-        self._passed = (current, first + math.ceil(buffer.rows / self._fit.batch_size))
-        return steps.select(rows, self._fit.batch_size, first, place.epoch, pass_no)
+        if pass_no != self._current_pass:
+            self._current_pass = pass_no
+            self._next_batch = 0
+        first_batch = self._next_batch
+        self._next_batch += math.ceil(buffer.rows / fit.batch_size)
+        return fit.steps.select(rows, fit.batch_size, first_batch, fit.visit.epoch, pass_no)
 
-    def show(self, callbacks: Callbacks) -> None:
-        board, step = self.program.open_board(callbacks.folder), self.program.step
+    def write_board(self, callbacks: Callbacks) -> None:
+        board = self.program.open_board(callbacks.folder)
+        step = self.program.step
         if self._rows:
             board.write_scalars("train", {"visit_loss": self._loss / self._rows}, step)
         if callbacks.histograms:
@@ -211,16 +222,14 @@ class TrainJob(Job):
         if callbacks.graph:
             board.write_graph()
 
-    def result(self) -> dict[str, object]:
+    def to_reply(self) -> dict[str, object]:
         return {
             "rows": self._rows,
             "batches": self._batches,
             "loss": self._loss / self._rows if self._rows else None,
-            "form": self._form or self.program.modes[0],
-            "timings": {
-                form: timing.to_json() for form, timing in self._forms.take_new_timings().items()
-            },
-            "fallback": self._forms.first_error if self._form == FALLBACK else None,
+            "form": self._mode or self.program.modes[0],
+            "timings": _take_timings(self._selector),
+            "fallback": self._selector.first_error if self._mode == FALLBACK else None,
             "warnings": self.warnings,
             "threads": self._threads,
             "seconds": self.seconds,
@@ -231,43 +240,43 @@ class TrainJob(Job):
 
 
 class TimeJob(Job):
-    """How fast a config would train: its form is chosen on the first buffer, and its state stays as
-    it was.
-    """
+    """Measures the training speed of a config on the first buffer, without changing its state."""
 
     def __init__(
-        self, program: Program, datasets: tuple[str, ...], fit: Fit, forms: ModeSelector
+        self, program: Program, datasets: tuple[str, ...], fit: FitOptions, selector: ModeSelector
     ) -> None:
         super().__init__(program, datasets)
         self._fit = fit
-        self._forms = forms
-        self._form: str | None = None
+        self._selector = selector
+        self._mode: str | None = None
 
-    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        if self._form is None and buffer.rows:
-            fit, rows = self._fit, row_order.list_rows(buffer.rows)
-            weighted = row_weights.add_weights(buffer, fit.class_weight)
-            self._form = self._forms.choose(
-                self.program, fit.wanted, weighted, rows, fit.batch_size
-            )
+    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        if self._mode is not None or not buffer.rows:
+            return
+        fit = self._fit
+        order = row_order.list_rows(buffer.rows)
+        weighted = row_weights.add_weights(buffer, fit.class_weight)
+        self._mode = self._selector.choose(
+            self.program, fit.mode_request, weighted, order, fit.batch_size
+        )
 
-    def result(self) -> dict[str, object]:
-        form = self._form or self.program.modes[0]
+    def to_reply(self) -> dict[str, object]:
+        mode = self._mode or self.program.modes[0]
         return {
-            "form": form,
-            "timings": {
-                name: timing.to_json() for name, timing in self._forms.take_new_timings().items()
-            },
-            **self._forms.get_timing(form).to_json(),
+            "form": mode,
+            "timings": _take_timings(self._selector),
+            **self._selector.get_timing(mode).to_json(),
             "state_bytes": self.program.layout.nbytes,
             "shards": self.program.describe_shards(),
         }
 
 
+def _take_timings(selector: ModeSelector) -> dict[str, object]:
+    return {mode: timing.to_json() for mode, timing in selector.take_new_timings().items()}
+
+
 class AverageJob(Job):
-    """The state is the mean of others, and that is all: nothing is trained. The reply is one of a
-    training job.
-    """
+    """Computes the mean of several states, without training; its reply is that of a visit."""
 
     def __init__(
         self, program: Program, datasets: tuple[str, ...], shares: Sequence[int], threads: int
@@ -286,10 +295,10 @@ class AverageJob(Job):
         self._rows = sum(shares)
         self._threads = threads
 
-    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         raise RequestError("an averaging job takes no buffers")
 
-    def result(self) -> dict[str, object]:
+    def to_reply(self) -> dict[str, object]:
         return {
             "rows": self._rows,
             "batches": 0,
@@ -307,96 +316,98 @@ class AverageJob(Job):
 
 
 class RestoreJob(Job):
-    """The state is there, and that is all: whether it fits is what is asked."""
+    """Loads a state, to check whether it fits."""
 
-    whole = False
-    """Whether all of it fitted, not the weights alone."""
+    is_complete = False
+    """True if all variables fitted, not only the weights."""
 
-    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         raise RequestError("a restoring job takes no buffers")
 
-    def result(self) -> dict[str, object]:
-        return {"whole": self.whole}
+    def to_reply(self) -> dict[str, object]:
+        return {"whole": self.is_complete}
 
 
 class EvaluateJob(Job):
-    """Loss and metrics of a config over datasets, as sums that add up over segments; final ones of
-    those whose `total` is all there is."""
+    """Computes loss and metrics over datasets, as sums that can be added up over segments.
+
+    Args:
+        totals: datasets, by name of the total, for which the reply contains final metrics.
+    """
 
     def __init__(
-        self, program: Program, datasets: tuple[str, ...], total: Mapping[str, Sequence[str]]
+        self, program: Program, datasets: tuple[str, ...], totals: Mapping[str, Sequence[str]]
     ) -> None:
         super().__init__(program, datasets)
-        self._total = total
+        self._totals = totals
         self._seconds = 0.0
         self._rows = dict.fromkeys(datasets, 0)
         self._sums: dict[str, Sums] = {dataset: program.zero_sums() for dataset in datasets}
-        self._ends = dict.fromkeys(datasets, time.time())
+        self._ended_at = dict.fromkeys(datasets, time.time())
 
     @classmethod
-    def asked(
+    def from_header(
         cls, program: Program, datasets: tuple[str, ...], header: Mapping[str, Any]
     ) -> EvaluateJob:
-        """As a request says it; datasets in `total` are named by what is added up."""
-        asked = record(header, "total") if "total" in header else {}
-        total = {name: texts(asked, name) for name in asked}
-        if not {key for keys in total.values() for key in keys} <= set(datasets):
-            raise RequestError(f'"total" names other datasets than {list(datasets)}: {total}'[:300])
-        return cls(program, datasets, total)
+        """Create the job of a request."""
+        total_header = record(header, "total") if "total" in header else {}
+        totals = {name: texts(total_header, name) for name in total_header}
+        if not {key for keys in totals.values() for key in keys} <= set(datasets):
+            raise RequestError(
+                f'"total" names other datasets than {list(datasets)}: {totals}'[:300]
+            )
+        return cls(program, datasets, totals)
 
-    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        began = time.perf_counter()
-        self._sums[dataset] = added(self._sums[dataset], self.program.evaluate(buffer))
-        self._seconds += time.perf_counter() - began
+    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        start = time.perf_counter()
+        self._sums[dataset] = add_sums(self._sums[dataset], self.program.evaluate(buffer))
+        self._seconds += time.perf_counter() - start
         self._rows[dataset] += buffer.rows
-        self._ends[dataset] = time.time()
+        self._ended_at[dataset] = time.time()
 
-    def show(self, callbacks: Callbacks) -> None:
+    def write_board(self, callbacks: Callbacks) -> None:
         board = self.program.open_board(callbacks.folder)
+        names = ("loss", *callbacks.metrics)
         for kind, dataset in callbacks.datasets.items():
-            if self._rows.get(dataset):
-                found: Any = self.program.compute_results(self._sums[dataset])
-                named = zip(
-                    ("loss", *callbacks.metrics), (found["loss"], *found["metrics"]), strict=False
-                )
-                board.write_scalars(
-                    kind, {f"epoch_{name}": value for name, value in named}, callbacks.epoch
-                )
+            if not self._rows.get(dataset):
+                continue
+            results: Any = self.program.compute_results(self._sums[dataset])
+            values = (results["loss"], *results["metrics"])
+            scalars = {f"epoch_{name}": v for name, v in zip(names, values, strict=False)}
+            board.write_scalars(kind, scalars, callbacks.epoch)
 
-    def result(self) -> dict[str, object]:
+    def to_reply(self) -> dict[str, object]:
         return {
             "datasets": {
                 dataset: {"rows": rows, "sums": self._sums[dataset]}
                 for dataset, rows in self._rows.items()
             },
-            "ended_at": self._ends,
+            "ended_at": self._ended_at,
             "seconds": self._seconds,
             "metrics": {
-                name: self.program.compute_results(self._added(keys))
-                for name, keys in self._total.items()
+                name: self.program.compute_results(self._add_up(datasets))
+                for name, datasets in self._totals.items()
             },
         }
 
-    def _added(self, datasets: Sequence[str]) -> Sums:
-        """The sums of these, added up in their order: it decides the last bits."""
-        return reduce(
-            added, (self._sums[dataset] for dataset in datasets), self.program.zero_sums()
-        )
+    def _add_up(self, datasets: Sequence[str]) -> Sums:
+        """Add up the sums of datasets in their order, which decides the last bits."""
+        sums = (self._sums[dataset] for dataset in datasets)
+        return reduce(add_sums, sums, self.program.zero_sums())
 
 
-def added(sums: Sums, others: Sums) -> Sums:
-    """Sums of more rows than before."""
+def add_sums(sums: Sums, other_sums: Sums) -> Sums:
+    """Add the sums of different rows."""
     return [
-        [one + other for one, other in zip(*pair, strict=True)]
-        for pair in zip(sums, others, strict=True)
+        [a + b for a, b in zip(*pair, strict=True)] for pair in zip(sums, other_sums, strict=True)
     ]
 
 
 class PredictJob(Job):
-    """A config's state held ready for `rows` requests."""
+    """Keeps a config's state loaded for `rows` requests."""
 
-    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         raise RequestError("a predict job takes rows, not buffers")
 
-    def result(self) -> dict[str, object]:
+    def to_reply(self) -> dict[str, object]:
         return {}

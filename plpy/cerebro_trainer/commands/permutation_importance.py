@@ -1,8 +1,7 @@
-"""What the columns of a table mean to a model: how much worse it gets where one is shuffled; what
-each adds to a row.
+"""The influence of a table's columns: permutation importance, and attributions of predictions.
 
-A column of a table may have become several inputs of the network, which belong together: they are
-shuffled together.
+A column of a table may have become several inputs of the network. They belong together and are
+permuted together.
 """
 
 from __future__ import annotations
@@ -30,48 +29,46 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Shuffling:
-    """What is asked: the metric, the places of each column, and how often and by which seed each is
-    shuffled.
-
-    In so many `seconds`, or however long it takes.
-    """
+class PermutationRequest:
+    """A request for the permutation importance of columns."""
 
     metric: str
     columns: tuple[ColumnPositions, ...]
-    classes: int
-    repeats: int
+    classes: int  # 0 for regression
+    repeats: int  # permutations of each column
     seed: int
-    seconds: float
+    seconds: float  # time limit; infinite for none
 
     @classmethod
-    def from_header(cls, header: Mapping[str, Any], inputs: Sequence[Array]) -> Shuffling:
+    def from_header(cls, header: Mapping[str, Any], inputs: Sequence[Array]) -> PermutationRequest:
         """Read the fields of a request."""
         return cls(
             metric=text(header, "metric", choices=tuple(LOSSES)),
-            columns=places(header, "columns", inputs),
+            columns=read_positions(header, "columns", inputs),
             classes=integer(header, "classes", minimum=0),
             repeats=integer(header, "repeats", minimum=1),
             seed=integer(header, "seed"),
             seconds=math.inf if header.get("seconds") is None else number(header, "seconds"),
         )
 
-    def losses(
+    def compute_losses(
         self, predict: Callable[[Sequence[Array]], Array], inputs: Sequence[Array], target: Array
     ) -> Iterator[list[float]]:
-        """By how much the metric gets worse for each column, each time; none as of when the time is
-        up.
+        """Yield by how much the metric gets worse in each permutation of a column, by column.
+
+        The list is empty for a column that is not finished within the time limit.
         """
-        ends = time.monotonic() + self.seconds
-        before = self._loss(predict(inputs), target)
-        for place, column in enumerate(self.columns):
+        deadline = time.monotonic() + self.seconds
+        baseline = self._compute_loss(predict(inputs), target)
+        for index, column in enumerate(self.columns):
             losses: list[float] = []
-            while len(losses) < self.repeats and time.monotonic() < ends:
-                order = shuffle((self.seed, place, len(losses)), len(target))
-                losses.append(self._loss(predict(_moved(inputs, column, order)), target) - before)
+            while len(losses) < self.repeats and time.monotonic() < deadline:
+                order = shuffle((self.seed, index, len(losses)), len(target))
+                outputs = predict(_permute_column(inputs, column, order))
+                losses.append(self._compute_loss(outputs, target) - baseline)
             yield losses if len(losses) == self.repeats else []
 
-    def _loss(self, outputs: Array, target: Array) -> float:
+    def _compute_loss(self, outputs: Array, target: Array) -> float:
         values = outputs.reshape(len(outputs), -1).astype(np.float64)
         units = self.classes or 1
         if values.shape[1] != units:
@@ -82,12 +79,10 @@ class Shuffling:
         return LOSSES[self.metric](values, target)
 
 
-def rows_and_target(
+def read_rows_and_target(
     header: Mapping[str, Any], payload: Bytes, datasets: Mapping[str, Dataset]
 ) -> tuple[Sequence[Array], Array]:
-    """Return the inputs of rows and their targets: those of the `dataset` that is named, or the raw
-    rows that came.
-    """
+    """Return the inputs and the targets of rows: of a cached `dataset`, or of the payload."""
     if "dataset" not in header:
         return raw_rows.decode_inputs_and_target(header, payload)
     dataset = datasets.get(text(header, "dataset"))
@@ -99,56 +94,55 @@ def rows_and_target(
     return buffer.inputs, get_single_target(buffer)
 
 
-def attribution_columns(found: Attributions) -> Iterator[str]:
-    """The attributions of columns and patches, row by row; and beside each the gap of its row, but
-    none of a patch.
+def format_attributions(attributions: Attributions) -> Iterator[str]:
+    """Yield two array literals, row by row: the attributions, and the gap of their rows.
 
-    NULL for what is no number.
+    Columns come first in a row, then patches, which have no gap. Values that are not finite numbers
+    become NULL.
     """
-    gaps = np.broadcast_to(found.gap[:, np.newaxis], found.values.shape)
-    for values in ([found.values, found.patches], [gaps, np.full_like(found.patches, np.nan)]):
+    gaps = np.broadcast_to(attributions.gap[:, np.newaxis], attributions.values.shape)
+    patch_gaps = np.full_like(attributions.patches, np.nan)
+    for values in ([attributions.values, attributions.patches], [gaps, patch_gaps]):
         flat = np.concatenate(values, axis=1).reshape(-1).tolist()
-        yield (
-            "{" + ",".join(repr(value) if math.isfinite(value) else "NULL" for value in flat) + "}"
-        )
+        elements = [repr(value) if math.isfinite(value) else "NULL" for value in flat]
+        yield "{" + ",".join(elements) + "}"
 
 
-def places(
+def read_positions(
     header: Mapping[str, Any], field: str, inputs: Sequence[Array]
 ) -> tuple[ColumnPositions, ...]:
-    """The places of columns, or of patches, in the inputs, which are arrays of rows."""
-    found = typed(header, field, list)
-    if not all(_fit(each, inputs) for each in found):
-        raise RequestError(
-            f'"{field}" must have positions in each of {len(inputs)} arrays; received {found!r}'[
-                :300
-            ]
-        )
-    return tuple(found)
+    """Read the positions of columns, or of patches, in the input arrays."""
+    positions = typed(header, field, list)
+    if not all(_are_positions(column, inputs) for column in positions):
+        expected = f'"{field}" must have positions in each of {len(inputs)} arrays'
+        raise RequestError(f"{expected}; received {positions!r}"[:300])
+    return tuple(positions)
 
 
-def _fit(column: object, inputs: Sequence[Array]) -> bool:
+def _are_positions(column: object, inputs: Sequence[Array]) -> bool:
     if not isinstance(column, list) or len(column) != len(inputs):
         return False
-    pairs = zip(column, inputs, strict=True)
-    return all(
-        isinstance(part, list) and all(_inside(place, array) for place in part)
-        for part, array in pairs
-    )
+    for positions, array in zip(column, inputs, strict=True):
+        if not isinstance(positions, list):
+            return False
+        if not all(_is_position(position, array) for position in positions):
+            return False
+    return True
 
 
-def _inside(place: object, array: Array) -> bool:
-    return type(place) is int and array.ndim > 1 and 0 <= place < array.shape[1]
+def _is_position(position: object, array: Array) -> bool:
+    return type(position) is int and array.ndim > 1 and 0 <= position < array.shape[1]
 
 
-def _moved(
+def _permute_column(
     inputs: Sequence[Array], column: ColumnPositions, order: npt.NDArray[np.int32]
 ) -> list[Array]:
-    """The inputs of rows of which each has this column of another row."""
-    found = []
-    for array, part in zip(inputs, column, strict=True):
-        changed = array.copy() if part else array
-        if part:
-            changed[:, part] = array[order][:, part]
-        found.append(changed)
-    return found
+    """Return the inputs of rows in which a column has the values of other rows."""
+    permuted_inputs = []
+    for array, positions in zip(inputs, column, strict=True):
+        permuted = array
+        if positions:
+            permuted = array.copy()
+            permuted[:, positions] = array[order][:, positions]
+        permuted_inputs.append(permuted)
+    return permuted_inputs

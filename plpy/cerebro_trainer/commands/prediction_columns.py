@@ -1,7 +1,6 @@
-"""From what a model puts out to the columns that a query shows: of each row the class and its
-probability, or a number.
+"""The columns of predictions that a query shows, as PostgreSQL array literals of a block of rows.
 
-They are array literals of PostgreSQL, made for a whole block at a time.
+A row of a classification has its class and the probabilities; a row of a regression has a number.
 """
 
 from __future__ import annotations
@@ -23,30 +22,30 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Telling:
-    """What is told of rows: one of the `labels`, by the place of the largest output; or, without
-    any, a number.
+class PredictionFormat:
+    """The format of a model's predictions."""
 
-    `whole` is the range of whole numbers that it is rounded to.
-    """
-
-    labels: tuple[str, ...] | None
-    whole: tuple[int, int] | None
+    labels: tuple[str, ...] | None  # of the classes, by output; None for regression
+    integer_range: tuple[int, int] | None  # of rounded numbers; None for numbers as they are
 
     @classmethod
-    def from_header(cls, header: Mapping[str, Any]) -> Telling:
-        """Read the fields of a request."""
+    def from_header(cls, header: Mapping[str, Any]) -> PredictionFormat:
+        """Read the fields `labels` and `whole` of a request."""
         labels = None if header.get("labels") is None else tuple(typed(header, "labels", list))
-        whole = None if header.get("whole") is None else tuple(integers(header, "whole"))
+        bounds = None if header.get("whole") is None else tuple(integers(header, "whole"))
         if labels is not None and not (labels and all(isinstance(label, str) for label in labels)):
             raise RequestError(f'"labels" must be texts; received {labels!r}'[:300])
-        if whole is not None and len(whole) != 2:
-            raise RequestError(f'"whole" must be two numbers; received {whole!r}'[:300])
-        return cls(labels, whole and (whole[0], whole[1]))
+        if bounds is None:
+            return cls(labels, None)
+        if len(bounds) != 2:
+            raise RequestError(f'"whole" must be two numbers; received {bounds!r}'[:300])
+        return cls(labels, (bounds[0], bounds[1]))
 
-    def columns(self, output: Array) -> Iterator[str]:
-        """The prediction of each row; then, of classes its probability and those of all, else the
-        number unrounded.
+    def format_columns(self, output: Array) -> Iterator[str]:
+        """Yield the columns: predictions, then probabilities or unrounded numbers.
+
+        A classification has two columns of probabilities: that of the predicted class, and JSON
+        objects of all.
         """
         values = output.reshape(len(output), -1)
         units = 1 if self.labels is None else len(self.labels)
@@ -56,69 +55,67 @@ class Telling:
                 sqlstate="42804",
             )
         if self.labels is None:
-            return self._numbers(values[:, 0])
-        return _classes(values.astype(np.float64), self.labels)
+            return self._format_numbers(values[:, 0])
+        return _format_classes(values.astype(np.float64), self.labels)
 
-    def _numbers(self, values: Array) -> Iterator[str]:
-        """With as few digits as tell a number of the network's precision from all others."""
-        known = np.isfinite(values)
-        texts = [
-            text if told else NULL
-            for text, told in zip(values.astype(str).tolist(), known.tolist(), strict=True)
-        ]
-        if self.whole is None:
-            yield _literal(texts)
+    def _format_numbers(self, values: Array) -> Iterator[str]:
+        """Yield rounded and unrounded numbers; the latter have as few digits as are unambiguous."""
+        is_finite = np.isfinite(values)
+        texts = values.astype(str).tolist()
+        unrounded = _format_literal(_replace_with_null(texts, is_finite))
+        if self.integer_range is None:
+            yield unrounded
         else:
-            low, high = self.whole
-            rounded = np.rint(np.where(known, values, 0).astype(np.float64)).tolist()
-            whole = (str(min(max(int(number), low), high)) for number in rounded)
-            yield _literal(
-                text if told else NULL for text, told in zip(whole, known.tolist(), strict=True)
-            )
-        yield _literal(texts)
+            low, high = self.integer_range
+            rounded = np.rint(np.where(is_finite, values, 0).astype(np.float64)).tolist()
+            bounded = (str(min(max(int(number), low), high)) for number in rounded)
+            yield _format_literal(_replace_with_null(bounded, is_finite))
+        yield unrounded
 
 
-def _classes(values: npt.NDArray[np.float64], labels: tuple[str, ...]) -> Iterator[str]:
-    quoted, template = texts(labels)
-    finite: npt.NDArray[np.bool_] = np.isfinite(values)
-    told = np.logical_and.reduce(finite, axis=1).tolist()
-    values = np.where(
-        np.isfinite(values), values, 0.0
-    )  # no class is the likeliest where one of them is no number
-    best = values.argmax(axis=1)
-    yield _literal(
-        quoted[place] if known else NULL for place, known in zip(best.tolist(), told, strict=True)
-    )
-    largest = values[np.arange(len(values)), best].tolist()
-    yield _literal(
-        repr(value) if known else NULL for value, known in zip(largest, told, strict=True)
-    )
-    yield _literal(
-        template % tuple(row) if known else NULL
-        for row, known in zip(values.tolist(), told, strict=True)
-    )
+def _format_classes(values: npt.NDArray[np.float64], labels: tuple[str, ...]) -> Iterator[str]:
+    """Yield the class of each row, its probability, and the probabilities of all classes.
+
+    A row with an output that is not a finite number has no class.
+    """
+    quoted_labels, json_template = format_labels(labels)
+    is_finite: npt.NDArray[np.bool_] = np.isfinite(values)
+    has_class = np.logical_and.reduce(is_finite, axis=1)
+    values = np.where(is_finite, values, 0.0)
+    classes = values.argmax(axis=1)
+    class_labels = (quoted_labels[index] for index in classes.tolist())
+    yield _format_literal(_replace_with_null(class_labels, has_class))
+    probabilities = map(repr, values[np.arange(len(values)), classes].tolist())
+    yield _format_literal(_replace_with_null(probabilities, has_class))
+    objects = (json_template % tuple(row) for row in values.tolist())
+    yield _format_literal(_replace_with_null(objects, has_class))
+
+
+def _replace_with_null(texts: Iterable[str], is_valid: npt.NDArray[np.bool_]) -> Iterator[str]:
+    for text, keep in zip(texts, is_valid.tolist(), strict=True):
+        yield text if keep else NULL
 
 
 @lru_cache(8)
-def texts(labels: tuple[str, ...]) -> tuple[Sequence[str], str]:
-    """The labels as elements of an array literal, and one with a JSON object of them all that wants
-    their numbers.
+def format_labels(labels: tuple[str, ...]) -> tuple[Sequence[str], str]:
+    """Return the labels as elements of an array literal, and a template of a JSON object.
+
+    The template is an element with the labels as keys and %r for each number.
     """
-    quoted = [_quoted(label) for label in labels]
-    members = (
-        f"{json.dumps(label, ensure_ascii=False)}: ".replace("%", "%%") + "%r" for label in labels
-    )
-    return quoted, _quoted("{" + ", ".join(members) + "}")
+    quoted_labels = [_quote(label) for label in labels]
+    keys = [json.dumps(label, ensure_ascii=False).replace("%", "%%") for label in labels]
+    members = ", ".join(f"{key}: %r" for key in keys)
+    return quoted_labels, _quote("{" + members + "}")
 
 
-def _quoted(text: str) -> str:
-    r"""A text as an element of an array literal.
+def _quote(text: str) -> str:
+    r"""Quote a text as an element of an array literal.
 
-    >>> print(_quoted('a"b\\c'))
+    >>> print(_quote('a"b\\c'))
     "a\"b\\c"
     """
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _literal(elements: Iterable[str]) -> str:
+def _format_literal(elements: Iterable[str]) -> str:
     return "{" + ",".join(elements) + "}"

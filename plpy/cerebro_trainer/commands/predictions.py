@@ -1,6 +1,6 @@
-"""From what a model puts out to the rows of a prediction table.
+"""The rows of a prediction table, computed from a model's outputs.
 
-Numbers are float64 from here on: a probability is shown with all the digits that it has.
+Numbers are float64, so that a probability is shown with all of its digits.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from cerebro_trainer.wire.frames import Message, Messages
 
 
 @dataclass(frozen=True, kw_only=True)
-class Want:
-    """Which classes of a row to report: all, the best, the `n` best, or those above `threshold`."""
+class ClassSelection:
+    """The classes of a row to report."""
 
-    kind: str
+    kind: str  # "prob": all; "response": the best; "top": the n best; "threshold": those above it
     n: int = 1
     threshold: float = 0.0
 
     @classmethod
-    def from_header(cls, header: Mapping[str, Any]) -> Want:
-        """Read the `want` object of a request."""
+    def from_header(cls, header: Mapping[str, Any]) -> ClassSelection:
+        """Read the object `want` of a request."""
         want = record(header, "want")
         kind = text(want, "kind", choices=("prob", "response", "top", "threshold"))
         return cls(
@@ -39,19 +39,17 @@ class Want:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Predictions by row (from 1), output (from 0) and rank (from 1); `label` is the class, from
-    0.
-    """
+class PredictionTable:
+    """Predictions as columns of equal length."""
 
-    row: npt.NDArray[np.int64]
-    output: npt.NDArray[np.int64]
-    label: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]  # from 1
+    output: npt.NDArray[np.int64]  # from 0
+    label: npt.NDArray[np.int64]  # class index, from 0
     value: npt.NDArray[np.float64]
-    rank: npt.NDArray[np.int64]
+    rank: npt.NDArray[np.int64]  # from 1
 
-    def as_header(self) -> dict[str, str]:
-        """The columns as PostgreSQL array literals."""
+    def to_header(self) -> dict[str, str]:
+        """Return the columns as PostgreSQL array literals."""
         return {
             "row": arrays.format_literal(self.row.tolist()),
             "output": arrays.format_literal(self.output.tolist()),
@@ -61,54 +59,58 @@ class Table:
         }
 
 
-def tabulate(outputs: list[npt.NDArray[Any]], classes: Sequence[int | None], want: Want) -> Table:
-    """The prediction lines of all outputs.
+COLUMNS = tuple(PredictionTable.__dataclass_fields__)
 
-    `outputs[i]` has shape (rows, units...); `classes[i]` is the number of class values of that
-    output, None where each unit is a class, or 0 for float targets, whose units are all reported in
-    their order.
+
+def tabulate(
+    outputs: list[npt.NDArray[Any]], classes: Sequence[int | None], selection: ClassSelection
+) -> PredictionTable:
+    """Return the predictions of all outputs, sorted by row, output and rank.
+
+    Args:
+        outputs: arrays of shape (rows, units, ...).
+        classes: number of classes of each output; None if each unit is a class, and 0 for float
+            targets, of which all units are reported in their order.
     """
     if len(outputs) != len(classes):
         raise ConfigError(
             f"the model has {len(outputs)} outputs, but there are {len(classes)} dependent columns"
         )
-    parts = [
-        _one_output(position, output, count, want)
-        for position, (output, count) in enumerate(zip(outputs, classes, strict=True))
+    tables = [
+        _tabulate_output(index, output, count, selection)
+        for index, (output, count) in enumerate(zip(outputs, classes, strict=True))
     ]
-    joined = Table(
-        *(
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in Table.__dataclass_fields__
-        )
-    )
-    order = np.lexsort((joined.rank, joined.output, joined.row))
-    return Table(*(getattr(joined, name)[order] for name in Table.__dataclass_fields__))
+    columns = {name: np.concatenate([getattr(table, name) for table in tables]) for name in COLUMNS}
+    order = np.lexsort((columns["rank"], columns["output"], columns["row"]))
+    return PredictionTable(**{name: column[order] for name, column in columns.items()})
 
 
-def _one_output(position: int, output: npt.NDArray[Any], classes: int | None, want: Want) -> Table:
+def _tabulate_output(
+    index: int, output: npt.NDArray[Any], classes: int | None, selection: ClassSelection
+) -> PredictionTable:
     values = output.astype(np.float64).reshape(len(output), -1)
-    if classes != 0:
-        values = values if classes is None else _probabilities(values, classes)
-        rank = ranks(values)
-        keep = _wanted(values, rank, want)
-    else:
+    if classes == 0:
         rank = np.broadcast_to(np.arange(1, values.shape[1] + 1), values.shape)
-        keep = np.ones(values.shape, dtype=np.bool_)
-    row, label = np.nonzero(keep)
-    return Table(
-        row + 1,
-        np.full(len(row), position),
-        label,
-        values[keep],
-        np.asarray(rank[keep], dtype=np.int64),
+        is_selected = np.ones(values.shape, dtype=np.bool_)
+    else:
+        if classes is not None:
+            values = _select_probabilities(values, classes)
+        rank = rank_classes(values)
+        is_selected = _select_classes(values, rank, selection)
+    row, label = np.nonzero(is_selected)
+    return PredictionTable(
+        row=row + 1,
+        output=np.full(len(row), index),
+        label=label,
+        value=values[is_selected],
+        rank=np.asarray(rank[is_selected], dtype=np.int64),
     )
 
 
-def ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Rank of each class in its row, from 1, highest value first; equal values by class order.
+def rank_classes(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return the rank of each class in its row, from 1; the class index decides between equals.
 
-    >>> ranks(np.array([[0.2, 0.5, 0.2]])).tolist()
+    >>> rank_classes(np.array([[0.2, 0.5, 0.2]])).tolist()
     [[2, 1, 3]]
     """
     order = np.argsort(-values, axis=1, kind="stable")
@@ -117,28 +119,29 @@ def ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     return rank
 
 
-def _probabilities(values: npt.NDArray[np.float64], classes: int) -> npt.NDArray[np.float64]:
+def _select_probabilities(values: npt.NDArray[np.float64], classes: int) -> npt.NDArray[np.float64]:
+    """Return the probability of each class."""
     if values.shape[1] == 1 and classes == 2:
         return np.concatenate([1.0 - values, values], axis=1)
     if values.shape[1] < classes:
         raise ConfigError(
             f"the model's output has {values.shape[1]} units, but there are {classes} class values"
         )
-    # More units than values: targets were padded with classes that no row has.
+    # Further units belong to padding: classes without rows.
     return values[:, :classes]
 
 
-def _wanted(
-    values: npt.NDArray[np.float64], rank: npt.NDArray[np.int64], want: Want
+def _select_classes(
+    values: npt.NDArray[np.float64], rank: npt.NDArray[np.int64], selection: ClassSelection
 ) -> npt.NDArray[np.bool_]:
-    if want.kind == "threshold":
-        return np.asarray(values > want.threshold)
-    if want.kind == "prob":
+    if selection.kind == "threshold":
+        return np.asarray(values > selection.threshold)
+    if selection.kind == "prob":
         return np.ones(values.shape, dtype=np.bool_)
-    return np.asarray(rank <= (want.n if want.kind == "top" else 1))
+    return np.asarray(rank <= (selection.n if selection.kind == "top" else 1))
 
 
-def as_columns(texts: Iterable[str]) -> Messages:
-    """An answer of columns, which are literals of arrays."""
-    found = [memoryview(text.encode()) for text in texts]
-    return (Message({"ok": {"lengths": [len(column) for column in found]}}, *found),)
+def reply_with_columns(literals: Iterable[str]) -> Messages:
+    """Return a reply whose payload consists of array literals, one for each column."""
+    columns = [memoryview(literal.encode()) for literal in literals]
+    return (Message({"ok": {"lengths": [len(column) for column in columns]}}, *columns),)

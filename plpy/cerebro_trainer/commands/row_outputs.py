@@ -1,7 +1,6 @@
-"""The outputs of a network for the rows of packed datasets, each behind the target of its row.
+"""The outputs of a network for the rows of packed datasets, with the targets of the rows.
 
-A job computes them buffer by buffer, wherever these come from. When it is done they are fetched in
-chunks.
+A job computes them buffer by buffer; when it is finished, the backend fetches them in chunks.
 """
 
 from __future__ import annotations
@@ -20,57 +19,52 @@ from cerebro_trainer.state.serialization import bytes_of
 from cerebro_trainer.wire.fields import integer
 from cerebro_trainer.wire.frames import Message, Messages
 
-Lines: TypeAlias = npt.NDArray[np.float32]
-"""A line for each row: its target, which is a number or the place of a class, and then the outputs.
-"""
+OutputRows: TypeAlias = npt.NDArray[np.float32]
+"""The target of each row, a number or a class index, and its outputs: shape (rows, 1 + units)."""
 
 
 class OutputsJob(Job):
-    """The one output of a config's state for each row of its datasets, in the order of their
-    buffers.
-    """
+    """Computes the output of a config's state for each row of its datasets."""
 
     def __init__(self, program: Program, datasets: tuple[str, ...]) -> None:
         super().__init__(program, datasets)
-        self._lines: dict[str, list[Lines]] = {dataset: [] for dataset in datasets}
+        self._outputs: dict[str, list[OutputRows]] = {dataset: [] for dataset in datasets}
 
-    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         if buffer.rows:
-            self._lines[dataset].append(
-                _lines(get_single_target(buffer), self.program.predict(buffer.inputs))
-            )
+            target = get_single_target(buffer)
+            outputs = self.program.predict(buffer.inputs)
+            self._outputs[dataset].append(_combine(target, outputs))
 
-    def result(self) -> dict[str, object]:
+    def to_reply(self) -> dict[str, object]:
         return {}
 
-    @property
-    def lines(self) -> list[Lines]:
-        """The lines of all rows, dataset after dataset."""
-        return [each for dataset in self.datasets for each in self._lines[dataset]]
+    def list_outputs(self) -> list[OutputRows]:
+        """Return the outputs by buffer, in the order of the datasets and of their buffers."""
+        return [outputs for dataset in self.datasets for outputs in self._outputs[dataset]]
 
 
-def chunks(parts: Sequence[Lines] | None, header: Mapping[str, Any]) -> Messages:
-    """Yield the lines of a job that is done, in chunks of at most `chunk_bytes`, but of one row at
-    least.
-    """
-    units, most = integer(header, "units", minimum=1), integer(header, "chunk_bytes", minimum=1)
-    if parts is None:
+def send_chunks(outputs: Sequence[OutputRows] | None, header: Mapping[str, Any]) -> Messages:
+    """Yield outputs in chunks of at most `chunk_bytes`, but of at least one row."""
+    units = integer(header, "units", minimum=1)
+    chunk_bytes = integer(header, "chunk_bytes", minimum=1)
+    if outputs is None:
         raise RequestError("the last job has left no outputs of rows", sqlstate="55000")
-    rows = 0
-    for lines in parts:
-        if lines.shape[1] != units + 1:
+    row_count = 0
+    for rows in outputs:
+        if rows.shape[1] != units + 1:
             raise ConfigError(
-                f"the model's output has {lines.shape[1] - 1} units; expected {units}",
+                f"the model's output has {rows.shape[1] - 1} units; expected {units}",
                 sqlstate="42804",
             )
-        size = max(1, most // lines[0].nbytes)
-        for start in range(0, len(lines), size):
-            yield Message({"more": True}, bytes_of(lines[start : start + size]))
-        rows += len(lines)
-    yield Message({"ok": {"rows": rows}})
+        chunk_rows = max(1, chunk_bytes // rows[0].nbytes)
+        for start in range(0, len(rows), chunk_rows):
+            yield Message({"more": True}, bytes_of(rows[start : start + chunk_rows]))
+        row_count += len(rows)
+    yield Message({"ok": {"rows": row_count}})
 
 
-def _lines(target: Array, outputs: Sequence[Array]) -> Lines:
+def _combine(target: Array, outputs: Sequence[Array]) -> OutputRows:
     if len(outputs) != 1:
         raise ConfigError(f"the model has {len(outputs)} outputs; expected one", sqlstate="42804")
     return np.column_stack([target, outputs[0].reshape(len(target), -1)]).astype("<f4")

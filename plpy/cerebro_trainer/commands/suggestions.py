@@ -1,7 +1,7 @@
-"""Which points of a search space to try next: the only module that knows Optuna and cmaes.
+"""Suggestions of the next points of a search space; the only module that uses Optuna and cmaes.
 
-A request brings all that is to be known, the trials of the search among it, so that nothing is
-remembered here between two of them, and the same request has the same answer.
+A request contains everything that a suggestion depends on, including the trials of the search. The
+module keeps no state between requests, and the same request has the same answer.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ except ImportError as missing:
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 Distributions: TypeAlias = dict[str, optuna.distributions.BaseDistribution]
-Number: TypeAlias = "optuna.distributions.IntDistribution | optuna.distributions.FloatDistribution"
+Numeric: TypeAlias = "optuna.distributions.IntDistribution | optuna.distributions.FloatDistribution"
 Point: TypeAlias = dict[str, Any]
+"""A point: the index of an alternative of the space, and values of its dimensions."""
+PointKey: TypeAlias = tuple[Any, ...]
 ALTERNATIVE = "alternative"
 ALGORITHMS = ("rand", "tpe", "cmaes")
 STATES = {
@@ -41,42 +43,43 @@ STATES = {
     "completed": optuna.trial.TrialState.COMPLETE,
     "failed": optuna.trial.TrialState.COMPLETE,
 }
-TRIES = 100
-"""For a point that was not tried before, by the sampler that was asked for, and then as many by
-random search.
-"""
+MAX_TRIES = 100
+"""Attempts to find a new point with the requested sampler, and then again with random search."""
 
 
 def suggest(header: Mapping[str, Any]) -> list[Point]:
-    """As many points as are wanted, all different from each other and from those of the trials.
+    """Suggest points that differ from each other and from those of the trials.
 
-    Fewer, where a small space has hardly one left. A trial is a point, its values by epoch, and its
-    state: one that failed was the worst; of one that was stopped its values up to there are
-    weighed.
+    There are fewer than requested if a small space has hardly any new point left. A trial has a
+    point, its loss by epoch, and a state. A failed trial counts as the worst; a stopped trial
+    counts with its losses up to its last epoch.
     """
-    space = [_distributions(alternative) for alternative in _alternatives(header)]
-    trials, count = items(header, "trials"), integer(header, "count", minimum=1)
-    seed = _seed(integer(header, "seed"), len(trials))
-    random = optuna.samplers.RandomSampler(seed=seed)
+    space = [_read_distributions(alternative) for alternative in _read_alternatives(header)]
+    trials = items(header, "trials")
+    count = integer(header, "count", minimum=1)
+    seed = _derive_seed(integer(header, "seed"), len(trials))
+    random_sampler = optuna.samplers.RandomSampler(seed=seed)
     algorithm = text(header, "algorithm", ALGORITHMS)
-    sampler = random if algorithm == "rand" else _tpe(seed)
+    sampler = random_sampler if algorithm == "rand" else _create_tpe_sampler(seed)
     study = optuna.create_study()
     for trial in trials:
-        study.add_trial(_frozen(trial, space))
-    seen = {_identity(record(trial, "point")) for trial in trials}
+        study.add_trial(_convert_trial(trial, space))
+    used_points = {_make_key(record(trial, "point")) for trial in trials}
     evolution = Evolution(study.trials, space, seed) if algorithm == "cmaes" else None
     points: list[Point] = []
     while len(points) < count:
-        point = _new(study, sampler, space, seen, evolution) or _new(study, random, space, seen)
+        point = _find_new_point(study, sampler, space, used_points, evolution)
+        if point is None:
+            point = _find_new_point(study, random_sampler, space, used_points)
         if point is None:
             break
-        seen.add(_identity(point))
+        used_points.add(_make_key(point))
         points.append(point)
     return points
 
 
-def _tpe(seed: int) -> optuna.samplers.BaseSampler:
-    """Its options are passed explicitly, because what is usual changed with version 5."""
+def _create_tpe_sampler(seed: int) -> optuna.samplers.BaseSampler:
+    """Create the sampler with explicit options, because version 5 has other defaults."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         return optuna.samplers.TPESampler(
@@ -84,117 +87,131 @@ def _tpe(seed: int) -> optuna.samplers.BaseSampler:
         )
 
 
-def _new(
+def _find_new_point(
     study: optuna.Study,
     sampler: optuna.samplers.BaseSampler,
     space: Sequence[Distributions],
-    seen: set[tuple[Any, ...]],
+    used_points: set[PointKey],
     evolution: Evolution | None = None,
 ) -> Point | None:
-    """A point that was not seen before. It counts as being tried, so that the next one keeps away
-    from it.
+    """Sample until a point is new, and add it to the study as a running trial.
+
+    The sampler keeps away from running trials.
     """
     study.sampler = sampler
-    for _ in range(TRIES):
+    for _ in range(MAX_TRIES):
         trial = study.ask()
-        chosen = int(trial.suggest_categorical(ALTERNATIVE, range(len(space))))
-        values = {name: _drawn(trial, name, found) for name, found in space[chosen].items()}
+        alternative = int(trial.suggest_categorical(ALTERNATIVE, range(len(space))))
+        values = {
+            name: _sample(trial, name, distribution)
+            for name, distribution in space[alternative].items()
+        }
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
         if evolution:
-            values |= evolution.ask(chosen)
-        point = {"alternative": chosen, "values": values}
-        if _identity(point) not in seen:
-            study.add_trial(_frozen({"point": point, "values": [], "state": "running"}, space))
+            values |= evolution.sample(alternative)
+        point = {"alternative": alternative, "values": values}
+        if _make_key(point) not in used_points:
+            running = {"point": point, "values": [], "state": "running"}
+            study.add_trial(_convert_trial(running, space))
             return point
     return None
 
 
 class Evolution:
-    """CMA-ES (Hansen, arXiv 1604.00772) over the numbers of each alternative, where there are two
-    or more of them.
+    """CMA-ES (Hansen, arXiv 1604.00772) over the numeric dimensions of each alternative.
 
-    Generations are made of the trials that are done, in their order, and are told anew each time:
-    so its state is the log of the search and nothing else. Choices are drawn by another sampler.
+    An alternative with fewer than two numeric dimensions, and all choices, are left to another
+    sampler. Generations consist of the completed trials in their order, and are replayed for each
+    request, so that the log of the search is the only state.
     """
 
     def __init__(
         self, trials: Sequence[optuna.trial.FrozenTrial], space: Sequence[Distributions], seed: int
     ) -> None:
-        self._numbers: list[dict[str, Number]] = [
-            {
-                name: found
-                for name, found in alternative.items()
-                if isinstance(
-                    found,
-                    (optuna.distributions.IntDistribution, optuna.distributions.FloatDistribution),
-                )
-            }
-            for alternative in space
+        self._dimensions = [_select_numeric(distributions) for distributions in space]
+        completed = [
+            trial for trial in trials if trial.value is not None and math.isfinite(trial.value)
         ]
-        done = [trial for trial in trials if trial.value is not None and math.isfinite(trial.value)]
-        self._optimizers = [
-            self._told(
-                number, [trial for trial in done if trial.params[ALTERNATIVE] == number], seed
-            )
-            for number in range(len(space))
-        ]
+        self._optimizers = []
+        for alternative, dimensions in enumerate(self._dimensions):
+            own_trials = [trial for trial in completed if trial.params[ALTERNATIVE] == alternative]
+            self._optimizers.append(_replay_generations(dimensions, own_trials, seed))
 
-    def _told(
-        self, number: int, trials: Sequence[optuna.trial.FrozenTrial], seed: int
-    ) -> cmaes.CMA | None:
-        numbers = self._numbers[number]
-        if len(numbers) < 2:
-            return None
-        middle, bounds = np.full(len(numbers), 0.5), np.array([[0.0, 1.0]] * len(numbers))
-        optimizer = cmaes.CMA(mean=middle, sigma=1 / 6, bounds=bounds, seed=seed)
-        size = optimizer.population_size
-        for start in range(0, len(trials) - size + 1, size):
-            generation = trials[start : start + size]
-            optimizer.tell(
-                [(_place(trial.params, numbers), float(trial.value or 0.0)) for trial in generation]
-            )
-        return optimizer
-
-    def ask(self, alternative: int) -> dict[str, Any]:
-        """Values of the numbers of an alternative; none where there are too few of them."""
-        optimizer, numbers = self._optimizers[alternative], self._numbers[alternative]
+    def sample(self, alternative: int) -> dict[str, Any]:
+        """Sample the numeric dimensions of an alternative; none if there are fewer than two."""
+        optimizer = self._optimizers[alternative]
         if optimizer is None:
             return {}
+        dimensions = self._dimensions[alternative]
         return {
-            name: _at(numbers[name], float(place))
-            for name, place in zip(numbers, optimizer.ask(), strict=True)
+            name: _scale_from_unit(distribution, float(position))
+            for (name, distribution), position in zip(
+                dimensions.items(), optimizer.ask(), strict=True
+            )
         }
 
 
-def _place(params: Mapping[str, Any], numbers: Mapping[str, Number]) -> np.ndarray[Any, Any]:
-    """Where values lie between their bounds, from 0 to 1."""
-    found = []
-    for name, distribution in numbers.items():
-        low, high, value = (
-            _scaled(distribution, each)
-            for each in (distribution.low, distribution.high, params[name])
+def _select_numeric(distributions: Distributions) -> dict[str, Numeric]:
+    numeric_types = (optuna.distributions.IntDistribution, optuna.distributions.FloatDistribution)
+    return {
+        name: distribution
+        for name, distribution in distributions.items()
+        if isinstance(distribution, numeric_types)
+    }
+
+
+def _replay_generations(
+    dimensions: Mapping[str, Numeric], trials: Sequence[optuna.trial.FrozenTrial], seed: int
+) -> cmaes.CMA | None:
+    """Return an optimizer that has seen all complete generations of trials."""
+    if len(dimensions) < 2:
+        return None
+    mean = np.full(len(dimensions), 0.5)
+    bounds = np.array([[0.0, 1.0]] * len(dimensions))
+    optimizer = cmaes.CMA(mean=mean, sigma=1 / 6, bounds=bounds, seed=seed)
+    size = optimizer.population_size
+    for start in range(0, len(trials) - size + 1, size):
+        generation = trials[start : start + size]
+        optimizer.tell(
+            [
+                (_scale_to_unit(trial.params, dimensions), float(trial.value or 0.0))
+                for trial in generation
+            ]
         )
-        found.append((value - low) / (high - low) if high > low else 0.5)
-    return np.array(found)
+    return optimizer
 
 
-def _at(distribution: Number, place: float) -> float:
-    low, high = _scaled(distribution, distribution.low), _scaled(distribution, distribution.high)
-    value = low + place * (high - low)
-    value = min(
-        max(math.exp(value) if distribution.log else value, distribution.low), distribution.high
-    )
+def _scale_to_unit(
+    params: Mapping[str, Any], dimensions: Mapping[str, Numeric]
+) -> np.ndarray[Any, Any]:
+    """Return the positions of values between their bounds, from 0 to 1."""
+    positions = []
+    for name, distribution in dimensions.items():
+        low = _transform(distribution, distribution.low)
+        high = _transform(distribution, distribution.high)
+        value = _transform(distribution, params[name])
+        positions.append((value - low) / (high - low) if high > low else 0.5)
+    return np.array(positions)
+
+
+def _scale_from_unit(distribution: Numeric, position: float) -> float:
+    """Return the value at a position between the bounds."""
+    low = _transform(distribution, distribution.low)
+    high = _transform(distribution, distribution.high)
+    value = low + position * (high - low)
+    if distribution.log:
+        value = math.exp(value)
+    value = min(max(value, distribution.low), distribution.high)
     return round(value) if isinstance(distribution, optuna.distributions.IntDistribution) else value
 
 
-def _scaled(distribution: Number, value: float) -> float:
+def _transform(distribution: Numeric, value: float) -> float:
     return math.log(value) if distribution.log else float(value)
 
 
-def _drawn(
+def _sample(
     trial: optuna.Trial, name: str, distribution: optuna.distributions.BaseDistribution
 ) -> Any:
-    """A value of a distribution."""
     if isinstance(distribution, optuna.distributions.CategoricalDistribution):
         return trial.suggest_categorical(name, distribution.choices)
     if isinstance(distribution, optuna.distributions.IntDistribution):
@@ -203,60 +220,64 @@ def _drawn(
     return trial.suggest_float(name, distribution.low, distribution.high, log=distribution.log)
 
 
-def _frozen(trial: Mapping[str, Any], space: Sequence[Distributions]) -> optuna.trial.FrozenTrial:
-    """A trial as Optuna has it."""
+def _convert_trial(
+    trial: Mapping[str, Any], space: Sequence[Distributions]
+) -> optuna.trial.FrozenTrial:
+    """Convert a trial of a request to one of Optuna."""
     point = record(trial, "point")
-    chosen = integer(point, "alternative", minimum=0)
-    if chosen >= len(space):
-        raise RequestError(f"a trial is of alternative {chosen}, but there are {len(space)}")
+    alternative = integer(point, "alternative", minimum=0)
+    if alternative >= len(space):
+        raise RequestError(f"a trial is of alternative {alternative}, but there are {len(space)}")
     state = text(trial, "state", tuple(STATES))
-    values = {int(epoch): _worst(value) for epoch, value in typed(trial, "values", list)}
-    last = values[max(values)] if values and state != "failed" else math.inf
-    alternative = optuna.distributions.CategoricalDistribution(range(len(space)))
+    losses = {int(epoch): _bound_loss(loss) for epoch, loss in typed(trial, "values", list)}
+    last_loss = losses[max(losses)] if losses and state != "failed" else math.inf
+    is_complete = STATES[state] == optuna.trial.TrialState.COMPLETE
+    alternatives = optuna.distributions.CategoricalDistribution(range(len(space)))
     return optuna.trial.create_trial(
         state=STATES[state],
-        value=last if STATES[state] == optuna.trial.TrialState.COMPLETE else None,
-        intermediate_values=values,
-        params={ALTERNATIVE: chosen, **record(point, "values")},
-        distributions={ALTERNATIVE: alternative, **space[chosen]},
+        value=last_loss if is_complete else None,
+        intermediate_values=losses,
+        params={ALTERNATIVE: alternative, **record(point, "values")},
+        distributions={ALTERNATIVE: alternatives, **space[alternative]},
     )
 
 
-def _worst(value: float) -> float:
-    return float(value) if math.isfinite(value) else math.inf
+def _bound_loss(loss: float) -> float:
+    """Return the loss; NaN and -infinity become infinity, the worst loss."""
+    return float(loss) if math.isfinite(loss) else math.inf
 
 
-def _alternatives(header: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
-    found = typed(header, "space", list)
-    if not found:
+def _read_alternatives(header: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
+    alternatives = typed(header, "space", list)
+    if not alternatives:
         raise RequestError('"space" has no alternative')
-    return [items({"an alternative": alternative}, "an alternative") for alternative in found]
+    return [items({"an alternative": entry}, "an alternative") for entry in alternatives]
 
 
-def _distributions(alternative: Sequence[Mapping[str, Any]]) -> Distributions:
-    return {text(dimension, "name"): _distribution(dimension) for dimension in alternative}
+def _read_distributions(alternative: Sequence[Mapping[str, Any]]) -> Distributions:
+    return {text(dimension, "name"): _read_distribution(dimension) for dimension in alternative}
 
 
-def _distribution(dimension: Mapping[str, Any]) -> optuna.distributions.BaseDistribution:
+def _read_distribution(
+    dimension: Mapping[str, Any],
+) -> optuna.distributions.BaseDistribution:
     kind = text(dimension, "kind", ("choice", "whole", "real"))
     if kind == "choice":
-        return optuna.distributions.CategoricalDistribution(
-            range(integer(dimension, "count", minimum=1))
-        )
+        count = integer(dimension, "count", minimum=1)
+        return optuna.distributions.CategoricalDistribution(range(count))
     log = typed(dimension, "log", bool)
     if kind == "whole":
-        return optuna.distributions.IntDistribution(
-            integer(dimension, "low"), integer(dimension, "high"), log=log
-        )
+        low, high = (integer(dimension, bound) for bound in ("low", "high"))
+        return optuna.distributions.IntDistribution(low, high, log=log)
     return optuna.distributions.FloatDistribution(
         number(dimension, "low"), number(dimension, "high"), log=log
     )
 
 
-def _identity(point: Mapping[str, Any]) -> tuple[Any, ...]:
+def _make_key(point: Mapping[str, Any]) -> PointKey:
     return (point["alternative"], *sorted(point["values"].items()))
 
 
-def _seed(given: int, trials: int) -> int:
-    """Another one for every batch, because a sampler begins anew with each."""
-    return int.from_bytes(hashlib.sha256(f"{given}/{trials}".encode()).digest()[:4], "little")
+def _derive_seed(seed: int, trials: int) -> int:
+    """Return a seed that differs between batches, because a sampler starts anew for each batch."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{trials}".encode()).digest()[:4], "little")

@@ -1,7 +1,7 @@
-"""The commands of a trainer, and what happens to errors.
+"""The command loop of a trainer, and its handling of errors.
 
-Requests without a reply stream. An error in one is kept back, those that follow are passed over,
-and the next request that has a reply is answered with the error.
+Several requests without a reply may follow each other. An error in one of them is deferred: the
+requests after it are ignored, and the next request with a reply is answered with the error.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from cerebro_trainer.commands import gpus, prediction_columns
-from cerebro_trainer.commands.job_handler import Work
+from cerebro_trainer.commands.job_handler import JobHandler
 from cerebro_trainer.commands.program_cache import ProgramCache
+from cerebro_trainer.commands.row_requests import RowRequestHandler
 from cerebro_trainer.data import recipe_values
 from cerebro_trainer.data.buffers import Dataset, parse_buffer
 from cerebro_trainer.data.packing import BufferPacker
@@ -21,109 +22,123 @@ from cerebro_trainer.wire.fields import integer, number, text
 from cerebro_trainer.wire.frames import Bytes, Connection, Frame, Message, Messages, PeerGone
 from cerebro_trainer.wire.prefetch import Prefetcher
 
-Handler: TypeAlias = Callable[[Mapping[str, Any], Bytes], Messages]
+Header: TypeAlias = Mapping[str, Any]
+Handler: TypeAlias = Callable[[Header, Bytes], Messages]
 
 
 class Command(NamedTuple):
-    """A handler, and whether its request is answered."""
+    """The handler of a request."""
 
     run: Handler
     replies: bool = True
 
 
 class Trainer:
-    """Serves one connection; without a framework it packs, and keeps data, but trains nothing."""
+    """Serves one connection.
+
+    Args:
+        programs: None for a trainer without a framework, which packs and caches data only.
+    """
 
     def __init__(
-        self, connection: Connection, ahead: Prefetcher, workshop: ProgramCache | None
+        self, connection: Connection, prefetcher: Prefetcher, programs: ProgramCache | None
     ) -> None:
         self._connection = connection
-        self._ahead = ahead
+        self._prefetcher = prefetcher
         self._datasets: dict[str, Dataset] = {}
-        self._gpus = workshop.framework.describe_gpus if workshop else gpus.listed
-        self._work = Work(workshop, self._datasets, connection.check_peer) if workshop else None
-        self._packing = BufferPacker()
-        self._deferred: TrainerError | None = None
-        self._failed = False
-        self._idle: float | None = None
-        """How long no request may come, when no call uses the trainer; while one does it may wait
-        for hours.
-        """
-        self._commands = {
+        self._packer = BufferPacker()
+        self._deferred_error: TrainerError | None = None
+        self._has_failed = False
+        self._max_idle_seconds: float | None = None
+        """Limit for the time to the next request; None during a call, which may take hours."""
+        self._list_gpus = gpus.list_gpus
+        self._jobs: JobHandler | None = None
+        self._commands = self._make_basic_commands()
+        if programs is not None:
+            self._list_gpus = programs.framework.describe_gpus
+            self._jobs = JobHandler(programs, self._datasets, connection.check_peer)
+            self._commands |= self._make_job_commands(self._jobs)
+        prefetcher.concurrent_handler = self
+
+    def _make_basic_commands(self) -> dict[str, Command]:
+        return {
             "reset": Command(self._reset, replies=False),
-            "open": Command(self._open, replies=False),
-            "buffer": Command(self._buffer, replies=False),
-            "close": Command(self._close),
-            "block": Command(self._block, replies=False),
+            "open": Command(self._open_dataset, replies=False),
+            "buffer": Command(self._add_buffer, replies=False),
+            "close": Command(self._close_dataset),
+            "block": Command(self._add_block, replies=False),
             "pack": Command(self._pack),
             "suggest": Command(self._suggest),
-            "gpus": Command(lambda header, payload: (Message({"ok": {"gpus": self._gpus()}}),)),
+            "gpus": Command(self._describe_gpus),
         }
-        if self._work is not None:
-            self._commands |= {
-                "state": Command(self._work.state, replies=False),
-                "begin": Command(self._work.begin),
-                "finish": Command(self._work.finish),
-                "state_get": Command(self._work.state_get),
-                "results": Command(self._work.results),
-                "rows": Command(self._work.rows),
-                "outputs": Command(self._work.outputs),
-                "features": Command(self._work.features),
-                "tell": Command(self._abandoned_soon(self._work.tell)),
-                "permute": Command(self._abandoned_soon(self._work.permute)),
-                "attribute": Command(self._abandoned_soon(self._work.attribute)),
-            }
-        ahead.concurrent_handler = self
+
+    def _make_job_commands(self, jobs: JobHandler) -> dict[str, Command]:
+        rows = RowRequestHandler(jobs, self._datasets, self._connection.check_peer)
+        return {
+            "state": Command(jobs.load_chunk, replies=False),
+            "begin": Command(jobs.begin),
+            "finish": Command(jobs.finish),
+            "state_get": Command(jobs.send_state),
+            "results": Command(jobs.compute_results),
+            "rows": Command(rows.predict_rows),
+            "outputs": Command(jobs.send_outputs),
+            "features": Command(rows.compute_features),
+            "tell": Command(self._limit_idle_time(rows.predict_columns)),
+            "permute": Command(self._limit_idle_time(rows.permute_columns)),
+            "attribute": Command(self._limit_idle_time(rows.attribute)),
+        }
 
     def serve(self) -> None:
-        """Answer requests until the peer goes: PeerGone, but where another session may have the
-        process after this.
+        """Answer requests until the backend goes.
+
+        The method returns if another session may reuse the process.
+
+        Raises:
+            PeerGone: the process must not be reused.
         """
         while True:
             try:
-                frame = self._ahead.receive(self._idle)
+                frame = self._prefetcher.receive(self._max_idle_seconds)
             except OutOfMemory as error:
                 self._fail(error)
-            except PeerGone as gone:
-                if gone.is_idle or not self._reusable:
+            except PeerGone as error:
+                if error.is_idle or not self._is_reusable:
                     raise
                 recipe_values.parse_recipe.cache_clear()
-                prediction_columns.texts.cache_clear()
+                prediction_columns.format_labels.cache_clear()
                 return
             else:
-                self._idle = None
+                self._max_idle_seconds = None
                 self._handle(frame)
 
     def handle_concurrently(self, frame: Frame) -> bool:
-        """Send the state that the job being done has replaced, if that is asked for; the answer
-        bears the number.
+        """Send a state that is still to be stored while a job runs.
+
+        The messages have the number of the request in `aside`.
         """
-        if (
-            self._work is None
-            or frame.header.get("do") != "state_get"
-            or "aside" not in frame.header
-        ):
+        header = frame.header
+        if self._jobs is None or header.get("do") != "state_get" or "aside" not in header:
             return False
-        number = {"aside": frame.header["aside"]}
+        request_number = {"aside": header["aside"]}
         try:
-            for message in self._work.replaced_state(frame.header):
-                self._connection.send(Message({**message.header, **number}, *message.payload))
+            for message in self._jobs.send_unstored_state(header):
+                self._connection.send(
+                    Message({**message.header, **request_number}, *message.payload)
+                )
         except TrainerError as error:
-            self._connection.send(Message({**error.to_header(), **number}))
+            self._connection.send(Message({**error.to_header(), **request_number}))
         return True
 
     @property
-    def _reusable(self) -> bool:
-        """Whether the session did not need it any more when it ended, and whatever it has left can
-        be overwritten.
-        """
-        return (
-            self._idle is not None and not self._failed and not (self._work and self._work.private)
-        )
+    def _is_reusable(self) -> bool:
+        """True if the session had finished with the process and its data can be overwritten."""
+        if self._max_idle_seconds is None or self._has_failed:
+            return False
+        return self._jobs is None or not self._jobs.has_private_data
 
     def _handle(self, frame: Frame) -> None:
-        command = self._command(str(frame.header.get("do")))
-        if self._deferred is None:
+        command = self._find_command(str(frame.header.get("do")))
+        if self._deferred_error is None:
             try:
                 for message in command.run(frame.header, frame.payload):
                     self._connection.send(message)
@@ -131,91 +146,95 @@ class Trainer:
                 self._fail(OutOfMemory("memory ran out while handling a request"))
             except TrainerError as error:
                 self._fail(error)
-        if self._deferred is not None and command.replies:
-            self._connection.send(Message(self._deferred.to_header()))
-            self._deferred = None
+        if self._deferred_error is not None and command.replies:
+            self._connection.send(Message(self._deferred_error.to_header()))
+            self._deferred_error = None
 
-    def _command(self, name: str) -> Command:
-        def unknown(header: Mapping[str, Any], payload: Bytes) -> Messages:
-            known = ", ".join(self._commands)
+    def _find_command(self, name: str) -> Command:
+        def refuse(header: Header, payload: Bytes) -> Messages:
+            names = ", ".join(self._commands)
             raise RequestError(
-                f"unknown request {name!r}; this trainer knows {known}",
+                f"unknown request {name!r}; this trainer knows {names}",
                 sqlstate="0A000",
-                hint=None if self._work else "It was started without a framework.",
+                hint=None if self._jobs else "It was started without a framework.",
             )
 
-        return self._commands.get(name, Command(unknown))
+        return self._commands.get(name, Command(refuse))
 
     def _fail(self, error: TrainerError) -> None:
-        """Keep the error for the next reply. It ends the job that is open, whose state is lost."""
-        self._deferred = error
-        self._failed = True
-        self._packing = BufferPacker()
-        if self._work is not None:
-            self._work.abandon()
+        """Defer an error to the next reply, and end the open job, whose state is lost."""
+        self._deferred_error = error
+        self._has_failed = True
+        self._packer = BufferPacker()
+        if self._jobs is not None:
+            self._jobs.abandon()
 
-    def _reset(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
-        """Forget data and state, for a call is over, or another begins in the same session;
-        programs are kept.
-        """
-        self._idle = _seconds(header)
+    def _reset(self, header: Header, payload: Bytes) -> Messages:
+        """Release data and states at the end or at the beginning of a call; keep programs."""
+        self._max_idle_seconds = _read_idle_seconds(header)
         self._datasets.clear()
-        self._packing = BufferPacker()
-        if self._work is not None:
-            self._work.reset()
+        self._packer = BufferPacker()
+        if self._jobs is not None:
+            self._jobs.reset()
         return ()
 
-    def _abandoned_soon(self, run: Handler) -> Handler:
-        """Whoever asks may never come back, for a query can be left in the middle."""
+    def _limit_idle_time(self, run: Handler) -> Handler:
+        """Set the idle time of a request in the middle of a query, which may be left there."""
 
-        def handled(header: Mapping[str, Any], payload: Bytes) -> Messages:
-            self._idle = _seconds(header)
+        def run_with_limit(header: Header, payload: Bytes) -> Messages:
+            self._max_idle_seconds = _read_idle_seconds(header)
             return run(header, payload)
 
-        return handled
+        return run_with_limit
 
-    def _open(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
-        """A dataset may be kept in what the others leave of the trainer's cache."""
+    def _open_dataset(self, header: Header, payload: Bytes) -> Messages:
+        """Open a dataset, which may use the part of the cache that the others leave."""
         key = text(header, "dataset")
         self._datasets.pop(key, None)
-        others = sum(dataset.cached_bytes for dataset in self._datasets.values())
-        self._datasets[key] = Dataset(max(0, integer(header, "cache_bytes", minimum=0) - others))
+        cached_bytes = sum(dataset.cached_bytes for dataset in self._datasets.values())
+        cache_bytes = integer(header, "cache_bytes", minimum=0)
+        self._datasets[key] = Dataset(max(0, cache_bytes - cached_bytes))
         return ()
 
-    def _buffer(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
-        key, buffer = text(header, "dataset"), parse_buffer(header, payload)
-        if self._work is None or not self._work.stream(key, buffer, header):
-            self._dataset(key).add(buffer)
+    def _add_buffer(self, header: Header, payload: Bytes) -> Messages:
+        key = text(header, "dataset")
+        buffer = parse_buffer(header, payload)
+        if self._jobs is None or not self._jobs.process_streamed(key, buffer, header):
+            self._get_dataset(key).add(buffer)
         return ()
 
-    def _close(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
-        dataset = self._dataset(text(header, "dataset"))
+    def _close_dataset(self, header: Header, payload: Bytes) -> Messages:
+        dataset = self._get_dataset(text(header, "dataset"))
         dataset.is_closed = True
         return (Message({"ok": dataset.summarize()}),)
 
-    def _block(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
-        self._packing.add(header, payload)
+    def _add_block(self, header: Header, payload: Bytes) -> Messages:
+        self._packer.add(header, payload)
         return ()
 
-    def _pack(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
-        """What came since the last one; then another buffer begins."""
-        packing, self._packing = self._packing, BufferPacker()
-        shapes = packing.get_shapes()
-        told = [] if header.get("shapes_only") is True else list(packing.take_columns(header))
-        reply = {"shapes": shapes, "lengths": [column.nbytes for column in told]}
-        return (Message({"ok": reply}, *(column.data for column in told)),)
+    def _pack(self, header: Header, payload: Bytes) -> Messages:
+        """Return the buffer of all blocks since the last one, or only its shapes."""
+        packer = self._packer
+        self._packer = BufferPacker()
+        shapes = packer.get_shapes()
+        columns = [] if header.get("shapes_only") is True else list(packer.take_columns(header))
+        reply = {"shapes": shapes, "lengths": [column.nbytes for column in columns]}
+        return (Message({"ok": reply}, *(column.data for column in columns)),)
 
-    def _suggest(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
-        # Loaded here, because Optuna need not be installed.
+    def _suggest(self, header: Header, payload: Bytes) -> Messages:
+        # Imported here, because Optuna is optional.
         suggestions = importlib.import_module("cerebro_trainer.commands.suggestions")
         return (Message({"ok": {"points": suggestions.suggest(header)}}),)
 
-    def _dataset(self, key: str) -> Dataset:
+    def _describe_gpus(self, header: Header, payload: Bytes) -> Messages:
+        return (Message({"ok": {"gpus": self._list_gpus()}}),)
+
+    def _get_dataset(self, key: str) -> Dataset:
         if key not in self._datasets:
             raise RequestError(f"dataset {key!r} was not opened", sqlstate="55000")
         return self._datasets[key]
 
 
-def _seconds(header: Mapping[str, Any]) -> float | None:
-    """How long the next request may take to come; None for any time."""
+def _read_idle_seconds(header: Header) -> float | None:
+    """Return the limit for the time to the next request; None for no limit."""
     return None if header.get("idle_seconds") is None else number(header, "idle_seconds")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_trainer.commands.prediction_columns import Telling
+from cerebro_trainer.commands.prediction_columns import PredictionFormat
 from cerebro_trainer.errors import ConfigError, RequestError
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9)
@@ -44,7 +44,7 @@ def test_of_each_row_the_likeliest_class_and_all_probabilities(
             max_size=4,
         )
     )
-    columns = Telling(tuple(labels), None).columns(np.array(rows, np.float32))
+    columns = PredictionFormat(tuple(labels), None).format_columns(np.array(rows, np.float32))
     predictions, probabilities, all_of_them = map(elements, columns)
     for row, prediction, probability, told in zip(
         rows, predictions, probabilities, all_of_them, strict=True
@@ -56,7 +56,8 @@ def test_of_each_row_the_likeliest_class_and_all_probabilities(
 @given(st.lists(st.floats(width=32), min_size=1))
 def test_a_number_has_the_digits_that_tell_it_from_others(numbers: list[float]) -> None:
     predictions, unrounded = map(
-        elements, Telling(None, None).columns(np.array(numbers, np.float32)[:, np.newaxis])
+        elements,
+        PredictionFormat(None, None).format_columns(np.array(numbers, np.float32)[:, np.newaxis]),
     )
     assert predictions == unrounded
     for number, told in zip(numbers, predictions, strict=True):
@@ -68,7 +69,7 @@ def test_a_number_has_the_digits_that_tell_it_from_others(numbers: list[float]) 
 @given(st.lists(st.floats(width=32), min_size=1), st.sampled_from([15, 31, 63]))
 def test_a_whole_number_is_one_of_its_type(numbers: list[float], bits: int) -> None:
     reach = 1 << bits
-    columns = Telling(None, (-reach, reach - 1)).columns(
+    columns = PredictionFormat(None, (-reach, reach - 1)).format_columns(
         np.array(numbers, np.float32)[:, np.newaxis]
     )
     for number, told in zip(numbers, elements(next(columns)), strict=True):
@@ -79,7 +80,7 @@ def test_a_whole_number_is_one_of_its_type(numbers: list[float], bits: int) -> N
 
 
 def test_rows_that_are_no_numbers_have_no_class() -> None:
-    told = Telling(("a", "b"), None).columns(
+    told = PredictionFormat(("a", "b"), None).format_columns(
         np.array([[np.nan, 1.0], [np.inf, 0.0], [0.25, 0.75]], np.float32)
     )
     assert [elements(column)[:2] for column in told] == [[None, None]] * 3
@@ -87,7 +88,7 @@ def test_rows_that_are_no_numbers_have_no_class() -> None:
 
 def test_another_network_is_refused() -> None:
     with pytest.raises(ConfigError, match="2 units; expected 3"):
-        Telling(("a", "b", "c"), None).columns(np.zeros((1, 2), np.float32))
+        PredictionFormat(("a", "b", "c"), None).format_columns(np.zeros((1, 2), np.float32))
 
 
 @pytest.mark.parametrize(
@@ -96,4 +97,4 @@ def test_another_network_is_refused() -> None:
 )
 def test_requests_that_make_no_sense_are_refused(header: dict[str, object]) -> None:
     with pytest.raises(RequestError):
-        Telling.from_header(header)
+        PredictionFormat.from_header(header)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow
 from cerebro_trainer.commands import permutation_importance
-from cerebro_trainer.commands.permutation_importance import Shuffling
+from cerebro_trainer.commands.permutation_importance import PermutationRequest
 from cerebro_trainer.data.prediction_metrics import LOSSES
 
 LARGER = ("accuracy", "auc", "r2")
@@ -63,7 +63,7 @@ def test_a_class_that_is_not_known_counts_as_wrong() -> None:
 
 def test_what_belongs_to_a_column_is_shuffled_together_and_nothing_else_is() -> None:
     numbers, codes = np.arange(40.0).reshape(10, 4), np.arange(20).reshape(10, 2)
-    asked = Shuffling(
+    request = PermutationRequest(
         metric="mae",
         columns=([[0, 3], [1]], [[], []]),
         classes=0,
@@ -77,7 +77,7 @@ def test_what_belongs_to_a_column_is_shuffled_together_and_nothing_else_is() -> 
         seen.append([array.copy() for array in inputs])  # type: ignore[attr-defined]
         return inputs[0][:, :1]  # type: ignore[index,no-any-return]
 
-    losses = [*asked.losses(predict, [numbers, codes], numbers[:, 0])]
+    losses = [*request.compute_losses(predict, [numbers, codes], numbers[:, 0])]
     assert (
         losses[1] == [0.0, 0.0] and all(loss > 0 for loss in losses[0]) and len(set(losses[0])) == 2
     )
@@ -110,8 +110,8 @@ def test_where_the_time_is_up_the_columns_before_have_what_they_have_anyway(
             now[0] += 1
             return inputs[0].sum(axis=1, keepdims=True)  # type: ignore[index,no-any-return]
 
-        asked = Shuffling("mae", columns, 0, repeats=2, seed=3, seconds=seconds)
-        return [*asked.losses(predict, [numbers], numbers[:, 0])]
+        request = PermutationRequest("mae", columns, 0, repeats=2, seed=3, seconds=seconds)
+        return [*request.compute_losses(predict, [numbers], numbers[:, 0])]
 
     whole = losses(math.inf)
     assert [len(each) for each in whole] == [2, 2, 2]

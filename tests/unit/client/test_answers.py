@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from cerebro_db.export.recipe.rows import INTEGERS, RawRows
-from cerebro_trainer.commands.prediction_columns import Telling
+from cerebro_trainer.commands.prediction_columns import PredictionFormat
 
 CLASSES = ("a", "b", "c")
 TYPES = ("real", "numeric", *INTEGERS)
@@ -35,7 +35,7 @@ def test_numbers_are_rounded_and_bounded_alike(
     whole = None if reach is None else (-reach, reach - 1)
     rows = RawRows({"task": "regression", "target_type": target_type, "margin": 0.0})
     found = rows.answers(outputs)
-    prediction, number = map(told, Telling(None, whole).columns(outputs))
+    prediction, number = map(told, PredictionFormat(None, whole).format_columns(outputs))
     assert found.prediction == [each and (int if reach else float)(each) for each in prediction]
     assert found.lower == found.upper == [each and float(each) for each in number]
 
@@ -47,7 +47,7 @@ def test_the_likeliest_class_is_the_same_and_unknown_where_an_output_is_no_numbe
     outputs: NDArray[np.float32],
 ) -> None:
     found = RawRows({"task": "classification", "classes": CLASSES}).answers(outputs)
-    prediction, probability, every = Telling(CLASSES, None).columns(outputs)
+    prediction, probability, every = PredictionFormat(CLASSES, None).format_columns(outputs)
     assert found.prediction == [each and each.strip('"') for each in told(prediction)]
     assert found.probability == [each and float(each) for each in told(probability)]
     elements = json.loads("[" + every[1:-1].replace("NULL", "null") + "]")
