@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from cerebro_trainer.data import row_order, row_weights
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.programs.execution_modes import ModeRequest
-from cerebro_trainer.wire.fields import integer, record, typed
+from cerebro_trainer.wire.fields import Header, integer, record, typed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +41,7 @@ class FitOptions:
         )
 
     @classmethod
-    def from_header(cls, header: Mapping[str, Any], sizes: Sequence[int]) -> FitOptions:
+    def from_header(cls, header: Header, sizes: Sequence[int]) -> FitOptions:
         """Read the objects `fit`, `order` and `forms` of a request.
 
         Args:

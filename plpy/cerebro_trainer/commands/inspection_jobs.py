@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
-from cerebro_trainer.commands.jobs import EvaluateJob, Job, PredictJob, RestoreJob
+from cerebro_trainer.commands.jobs import EvaluateJob, Job, PredictJob, RestoreJob, StateJob
 from cerebro_trainer.commands.row_outputs import OutputsJob
-from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.errors import RequestError
 from cerebro_trainer.programs.program import Program
-from cerebro_trainer.wire.fields import texts
+from cerebro_trainer.wire.fields import Header, texts
 
 
-class CutsJob(Job):
+class CutsJob(StateJob):
     """Lists the layers at which a network can be cut."""
 
-    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        raise RequestError("a job that tells cuts takes no buffers")
+    refusal = "a job that tells cuts takes no buffers"
 
     def to_reply(self) -> dict[str, object]:
         return {"cuts": self.program.describe_cuts()}
 
 
-class PrefixesJob(Job):
+class PrefixesJob(StateJob):
     """Describes the prefixes of a network that end at some layers."""
+
+    refusal = "a job that tells what leads to layers takes no buffers"
 
     def __init__(self, program: Program, datasets: tuple[str, ...], layers: Sequence[str]) -> None:
         super().__init__(program, datasets)
@@ -32,19 +30,16 @@ class PrefixesJob(Job):
 
     @classmethod
     def from_header(
-        cls, program: Program, datasets: tuple[str, ...], header: Mapping[str, Any]
+        cls, program: Program, datasets: tuple[str, ...], header: Header
     ) -> PrefixesJob:
         """Create the job of a request."""
         return cls(program, datasets, texts(header, "layers"))
-
-    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        raise RequestError("a job that tells what leads to layers takes no buffers")
 
     def to_reply(self) -> dict[str, object]:
         return {"fronts": self.program.describe_prefixes(self._layers)}
 
 
-FACTORIES: Mapping[str, Callable[[Program, tuple[str, ...], Mapping[str, Any]], Job]] = {
+FACTORIES: Mapping[str, Callable[[Program, tuple[str, ...], Header], Job]] = {
     "evaluate": EvaluateJob.from_header,
     "fronts": PrefixesJob.from_header,
     "restore": lambda program, datasets, _: RestoreJob(program, datasets),

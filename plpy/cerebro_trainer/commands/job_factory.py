@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cerebro_trainer.commands.fit_options import FitOptions
 from cerebro_trainer.commands.fusion_jobs import FusedState, FusionJob
@@ -15,12 +14,10 @@ from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.program import Program
 from cerebro_trainer.programs.tensorboard import Callbacks
-from cerebro_trainer.wire.fields import integer, integers, items, record, text, typed
+from cerebro_trainer.wire.fields import Header, integer, integers, items, record, text, typed
 
 KINDS = ("train", "fusion", "time", "average", *FACTORIES)
 SEALED_KINDS = ("evaluate", "predict")
-
-Header = Mapping[str, Any]
 
 
 class JobFactory:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from cerebro_trainer.commands import row_outputs
 from cerebro_trainer.commands.fusion_jobs import FusionJob
@@ -25,11 +25,9 @@ from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.program import Program
 from cerebro_trainer.state.readers import Origin
 from cerebro_trainer.wire import streams
-from cerebro_trainer.wire.fields import integer, record, text, texts
-from cerebro_trainer.wire.frames import Bytes, Message, Messages
+from cerebro_trainer.wire.fields import Header, integer, optional, record, text, texts
+from cerebro_trainer.wire.frames import Bytes, Messages, reply
 from cerebro_trainer.wire.streams import Reader
-
-Header: TypeAlias = Mapping[str, Any]
 
 
 class Loading(NamedTuple):
@@ -83,9 +81,8 @@ class JobHandler:
         self._result_key = text(header, "result_key")
         self.is_sealed = header.get("sealed") is True
         self.has_private_data |= self.is_sealed
-        self.recipe = None
-        if header.get("recipe") is not None:
-            self.recipe = RecipeEncoder.from_header(record(header, "recipe"))
+        recipe = optional(header, "recipe", record)
+        self.recipe = None if recipe is None else RecipeEncoder.from_header(recipe)
         spec = self._get_spec(header)
         mode = record(header, "forms").get("use") if "forms" in header else None
         with self.catch_errors():
@@ -160,7 +157,7 @@ class JobHandler:
         )
         if isinstance(job, TrainJob):
             job.warnings = self._programs.warnings.collect(job.program)
-        return (Message({"ok": {**job.to_reply(), **frozen_weights}}),)
+        return reply({**job.to_reply(), **frozen_weights})
 
     def _process_cached(self, job: Job) -> None:
         for pass_no, dataset in job.list_passes():
@@ -174,7 +171,7 @@ class JobHandler:
     def _finish_fusion(self, job: FusionJob) -> Messages:
         """Close a fusion; its states are kept until another job begins without their names."""
         self._job = None
-        self._states.set_current(None)
+        self._states.current = None
         frozen_weights = self._states.frozen_weights
         snapshots = {}
         for state in job.load_results():
@@ -184,8 +181,7 @@ class JobHandler:
             snapshots[state.key] = Snapshot.take(current, state.epoch, state.base_digest)
         self._states.add_unstored(snapshots)
         warnings = self._programs.warnings.collect(job.program)
-        reply = {**job.to_reply(), "warnings": warnings, **frozen_weights.describe(None)}
-        return (Message({"ok": reply}),)
+        return reply({**job.to_reply(), "warnings": warnings, **frozen_weights.describe(None)})
 
     def send_state(self, header: Header, payload: Bytes) -> Messages:
         """Send a state in chunks: the current one, or one that is still to be stored."""
@@ -209,7 +205,7 @@ class JobHandler:
         with self.catch_errors():
             program = self._programs.get_program(self._get_spec(header))
             results = {name: program.compute_results(value) for name, value in sums.items()}
-        return (Message({"ok": results}),)
+        return reply(results)
 
     def send_outputs(self, header: Header, payload: Bytes) -> Messages:
         """Send the outputs that the last job has computed, and release them."""
@@ -273,14 +269,15 @@ class JobHandler:
         if isinstance(job, FusionJob):
             job.save_loaded_state()
         if isinstance(job, (TrainJob, FusionJob)):
-            self._states.set_current(None)  # a state has no name while it is trained
+            self._states.current = None  # a state has no name while it is trained
         else:
             self._set_current_state(job.program)
 
     def _set_current_state(self, program: Program) -> None:
         """Name the state of a program, unless it is sealed: nobody may read or continue it."""
-        state = None if self.is_sealed else CurrentState(self._result_key, program)
-        self._states.set_current(state)
+        self._states.current = None
+        if not self.is_sealed:
+            self._states.current = CurrentState(self._result_key, program)
 
     def _get_spec(self, header: Header) -> ProgramSpec:
         """Return the spec that a request contains or names; names are valid until `reset`."""
@@ -299,4 +296,4 @@ class JobHandler:
 
 
 def _reply_to_begin(program: Program, *, is_kept: bool) -> Messages:
-    return (Message({"ok": {"kept": is_kept, "state_bytes": program.layout.nbytes}}),)
+    return reply({"kept": is_kept, "state_bytes": program.layout.nbytes})

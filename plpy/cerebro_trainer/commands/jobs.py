@@ -11,20 +11,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, ClassVar, NamedTuple
 
 from cerebro_trainer.commands.fit_options import FitOptions
 from cerebro_trainer.data import row_order, row_weights
 from cerebro_trainer.data.buffer_merge import BufferMerger
 from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.data.row_order import Rows
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.execution_modes import ModeSelector
 from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Program, Sums
 from cerebro_trainer.programs.tensorboard import Callbacks
-from cerebro_trainer.wire.fields import record, texts
+from cerebro_trainer.wire.fields import Header, record, texts
 
 
 class Job(ABC):
@@ -63,6 +61,15 @@ class Job(ABC):
     def write_board(self, callbacks: Callbacks) -> None:
         """Write the results for TensorBoard when all buffers are processed."""
         raise RequestError("callbacks belong to jobs that train or evaluate")
+
+
+class StateJob(Job):
+    """A job that only needs a state, and processes no buffers."""
+
+    refusal: ClassVar[str]  # error message for a buffer
+
+    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        raise RequestError(self.refusal)
 
 
 class PendingPass(NamedTuple):
@@ -161,7 +168,7 @@ class TrainJob(Job):
         return row_weights.add_weights(buffer, self._fit.class_weight)
 
     def choose_mode(
-        self, selector: ModeSelector, weighted: Buffer, order: npt.NDArray[np.int32], states: int
+        self, selector: ModeSelector, weighted: Buffer, order: Rows, states: int
     ) -> str:
         """Return the execution mode of the visit, which is chosen on its first rows.
 
@@ -196,7 +203,7 @@ class TrainJob(Job):
                 "help.",
             )
 
-    def order_rows(self, buffer: Buffer, pass_no: int) -> npt.NDArray[np.int32]:
+    def order_rows(self, buffer: Buffer, pass_no: int) -> Rows:
         """Return the positions of the rows on which a pass trains, in order."""
         fit = self._fit
         if fit.shuffle:
@@ -275,8 +282,10 @@ def _take_timings(selector: ModeSelector) -> dict[str, object]:
     return {mode: timing.to_json() for mode, timing in selector.take_new_timings().items()}
 
 
-class AverageJob(Job):
+class AverageJob(StateJob):
     """Computes the mean of several states, without training; its reply is that of a visit."""
+
+    refusal = "an averaging job takes no buffers"
 
     def __init__(
         self, program: Program, datasets: tuple[str, ...], shares: Sequence[int], threads: int
@@ -295,9 +304,6 @@ class AverageJob(Job):
         self._rows = sum(shares)
         self._threads = threads
 
-    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        raise RequestError("an averaging job takes no buffers")
-
     def to_reply(self) -> dict[str, object]:
         return {
             "rows": self._rows,
@@ -315,14 +321,13 @@ class AverageJob(Job):
         }
 
 
-class RestoreJob(Job):
+class RestoreJob(StateJob):
     """Loads a state, to check whether it fits."""
+
+    refusal = "a restoring job takes no buffers"
 
     is_complete = False
     """True if all variables fitted, not only the weights."""
-
-    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        raise RequestError("a restoring job takes no buffers")
 
     def to_reply(self) -> dict[str, object]:
         return {"whole": self.is_complete}
@@ -347,7 +352,7 @@ class EvaluateJob(Job):
 
     @classmethod
     def from_header(
-        cls, program: Program, datasets: tuple[str, ...], header: Mapping[str, Any]
+        cls, program: Program, datasets: tuple[str, ...], header: Header
     ) -> EvaluateJob:
         """Create the job of a request."""
         total_header = record(header, "total") if "total" in header else {}
@@ -403,11 +408,10 @@ def add_sums(sums: Sums, other_sums: Sums) -> Sums:
     ]
 
 
-class PredictJob(Job):
+class PredictJob(StateJob):
     """Keeps a config's state loaded for `rows` requests."""
 
-    def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        raise RequestError("a predict job takes rows, not buffers")
+    refusal = "a predict job takes rows, not buffers"
 
     def to_reply(self) -> dict[str, object]:
         return {}

@@ -10,22 +10,19 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from cerebro_trainer.commands.predictions import check_units
 from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.buffer_merge import merge_buffers
 from cerebro_trainer.data.buffers import Dataset, get_single_target
 from cerebro_trainer.data.prediction_metrics import LOSSES
-from cerebro_trainer.data.row_order import shuffle
-from cerebro_trainer.errors import ConfigError, RequestError
+from cerebro_trainer.data.row_order import Rows, shuffle
+from cerebro_trainer.errors import RequestError
 from cerebro_trainer.programs.program import Attributions, ColumnPositions
-from cerebro_trainer.wire.fields import integer, number, text, typed
-from cerebro_trainer.wire.frames import Bytes
-
-Array: TypeAlias = npt.NDArray[Any]
+from cerebro_trainer.wire.fields import Header, integer, number, text, typed
+from cerebro_trainer.wire.frames import Array, Bytes
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class PermutationRequest:
     seconds: float  # time limit; infinite for none
 
     @classmethod
-    def from_header(cls, header: Mapping[str, Any], inputs: Sequence[Array]) -> PermutationRequest:
+    def from_header(cls, header: Header, inputs: Sequence[Array]) -> PermutationRequest:
         """Read the fields of a request."""
         return cls(
             metric=text(header, "metric", choices=tuple(LOSSES)),
@@ -70,17 +67,12 @@ class PermutationRequest:
 
     def _compute_loss(self, outputs: Array, target: Array) -> float:
         values = outputs.reshape(len(outputs), -1).astype(np.float64)
-        units = self.classes or 1
-        if values.shape[1] != units:
-            raise ConfigError(
-                f"the model's output has {values.shape[1]} units; expected {units}",
-                sqlstate="42804",
-            )
+        check_units(values.shape[1], self.classes or 1)
         return LOSSES[self.metric](values, target)
 
 
 def read_rows_and_target(
-    header: Mapping[str, Any], payload: Bytes, datasets: Mapping[str, Dataset]
+    header: Header, payload: Bytes, datasets: Mapping[str, Dataset]
 ) -> tuple[Sequence[Array], Array]:
     """Return the inputs and the targets of rows: of a cached `dataset`, or of the payload."""
     if "dataset" not in header:
@@ -109,7 +101,7 @@ def format_attributions(attributions: Attributions) -> Iterator[str]:
 
 
 def read_positions(
-    header: Mapping[str, Any], field: str, inputs: Sequence[Array]
+    header: Header, field: str, inputs: Sequence[Array]
 ) -> tuple[ColumnPositions, ...]:
     """Read the positions of columns, or of patches, in the input arrays."""
     positions = typed(header, field, list)
@@ -134,9 +126,7 @@ def _is_position(position: object, array: Array) -> bool:
     return type(position) is int and array.ndim > 1 and 0 <= position < array.shape[1]
 
 
-def _permute_column(
-    inputs: Sequence[Array], column: ColumnPositions, order: npt.NDArray[np.int32]
-) -> list[Array]:
+def _permute_column(inputs: Sequence[Array], column: ColumnPositions, order: Rows) -> list[Array]:
     """Return the inputs of rows in which a column has the values of other rows."""
     permuted_inputs = []
     for array, positions in zip(inputs, column, strict=True):

@@ -6,19 +6,19 @@ A row of a classification has its class and the probabilities; a row of a regres
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.wire.fields import integers, typed
+from cerebro_trainer.commands.predictions import check_units
+from cerebro_trainer.data.arrays import Booleans, Floats
+from cerebro_trainer.errors import RequestError
+from cerebro_trainer.wire.fields import Header, integers, optional, typed
+from cerebro_trainer.wire.frames import Array
 
 NULL = "NULL"
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,16 @@ class PredictionFormat:
     integer_range: tuple[int, int] | None  # of rounded numbers; None for numbers as they are
 
     @classmethod
-    def from_header(cls, header: Mapping[str, Any]) -> PredictionFormat:
+    def from_header(cls, header: Header) -> PredictionFormat:
         """Read the fields `labels` and `whole` of a request."""
         labels = None if header.get("labels") is None else tuple(typed(header, "labels", list))
-        bounds = None if header.get("whole") is None else tuple(integers(header, "whole"))
+        bounds = optional(header, "whole", integers)
         if labels is not None and not (labels and all(isinstance(label, str) for label in labels)):
             raise RequestError(f'"labels" must be texts; received {labels!r}'[:300])
         if bounds is None:
             return cls(labels, None)
         if len(bounds) != 2:
-            raise RequestError(f'"whole" must be two numbers; received {bounds!r}'[:300])
+            raise RequestError(f'"whole" must be two numbers; received {tuple(bounds)!r}'[:300])
         return cls(labels, (bounds[0], bounds[1]))
 
     def format_columns(self, output: Array) -> Iterator[str]:
@@ -48,14 +48,10 @@ class PredictionFormat:
         objects of all.
         """
         values = output.reshape(len(output), -1)
-        units = 1 if self.labels is None else len(self.labels)
-        if values.shape[1] != units:
-            raise ConfigError(
-                f"the model's output has {values.shape[1]} units; expected {units}",
-                sqlstate="42804",
-            )
         if self.labels is None:
+            check_units(values.shape[1], 1)
             return self._format_numbers(values[:, 0])
+        check_units(values.shape[1], len(self.labels))
         return _format_classes(values.astype(np.float64), self.labels)
 
     def _format_numbers(self, values: Array) -> Iterator[str]:
@@ -73,13 +69,13 @@ class PredictionFormat:
         yield unrounded
 
 
-def _format_classes(values: npt.NDArray[np.float64], labels: tuple[str, ...]) -> Iterator[str]:
+def _format_classes(values: Floats, labels: tuple[str, ...]) -> Iterator[str]:
     """Yield the class of each row, its probability, and the probabilities of all classes.
 
     A row with an output that is not a finite number has no class.
     """
     quoted_labels, json_template = format_labels(labels)
-    is_finite: npt.NDArray[np.bool_] = np.isfinite(values)
+    is_finite: Booleans = np.isfinite(values)
     has_class = np.logical_and.reduce(is_finite, axis=1)
     values = np.where(is_finite, values, 0.0)
     classes = values.argmax(axis=1)
@@ -91,7 +87,7 @@ def _format_classes(values: npt.NDArray[np.float64], labels: tuple[str, ...]) ->
     yield _format_literal(_replace_with_null(objects, has_class))
 
 
-def _replace_with_null(texts: Iterable[str], is_valid: npt.NDArray[np.bool_]) -> Iterator[str]:
+def _replace_with_null(texts: Iterable[str], is_valid: Booleans) -> Iterator[str]:
     for text, keep in zip(texts, is_valid.tolist(), strict=True):
         yield text if keep else NULL
 

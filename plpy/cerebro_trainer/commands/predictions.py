@@ -5,17 +5,16 @@ Numbers are float64, so that a probability is shown with all of its digits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.data import arrays
+from cerebro_trainer.data.arrays import Booleans, Floats, Integers
 from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.wire.fields import integer, number, record, text
-from cerebro_trainer.wire.frames import Message, Messages
+from cerebro_trainer.wire.fields import Header, integer, number, record, text
+from cerebro_trainer.wire.frames import Array, Messages, reply
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +26,7 @@ class ClassSelection:
     threshold: float = 0.0
 
     @classmethod
-    def from_header(cls, header: Mapping[str, Any]) -> ClassSelection:
+    def from_header(cls, header: Header) -> ClassSelection:
         """Read the object `want` of a request."""
         want = record(header, "want")
         kind = text(want, "kind", choices=("prob", "response", "top", "threshold"))
@@ -42,11 +41,11 @@ class ClassSelection:
 class PredictionTable:
     """Predictions as columns of equal length."""
 
-    row: npt.NDArray[np.int64]  # from 1
-    output: npt.NDArray[np.int64]  # from 0
-    label: npt.NDArray[np.int64]  # class index, from 0
-    value: npt.NDArray[np.float64]
-    rank: npt.NDArray[np.int64]  # from 1
+    row: Integers  # from 1
+    output: Integers  # from 0
+    label: Integers  # class index, from 0
+    value: Floats
+    rank: Integers  # from 1
 
     def to_header(self) -> dict[str, str]:
         """Return the columns as PostgreSQL array literals."""
@@ -63,7 +62,7 @@ COLUMNS = tuple(PredictionTable.__dataclass_fields__)
 
 
 def tabulate(
-    outputs: list[npt.NDArray[Any]], classes: Sequence[int | None], selection: ClassSelection
+    outputs: list[Array], classes: Sequence[int | None], selection: ClassSelection
 ) -> PredictionTable:
     """Return the predictions of all outputs, sorted by row, output and rank.
 
@@ -86,7 +85,7 @@ def tabulate(
 
 
 def _tabulate_output(
-    index: int, output: npt.NDArray[Any], classes: int | None, selection: ClassSelection
+    index: int, output: Array, classes: int | None, selection: ClassSelection
 ) -> PredictionTable:
     values = output.astype(np.float64).reshape(len(output), -1)
     if classes == 0:
@@ -107,7 +106,7 @@ def _tabulate_output(
     )
 
 
-def rank_classes(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+def rank_classes(values: Floats) -> Integers:
     """Return the rank of each class in its row, from 1; the class index decides between equals.
 
     >>> rank_classes(np.array([[0.2, 0.5, 0.2]])).tolist()
@@ -119,7 +118,7 @@ def rank_classes(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     return rank
 
 
-def _select_probabilities(values: npt.NDArray[np.float64], classes: int) -> npt.NDArray[np.float64]:
+def _select_probabilities(values: Floats, classes: int) -> Floats:
     """Return the probability of each class."""
     if values.shape[1] == 1 and classes == 2:
         return np.concatenate([1.0 - values, values], axis=1)
@@ -131,9 +130,7 @@ def _select_probabilities(values: npt.NDArray[np.float64], classes: int) -> npt.
     return values[:, :classes]
 
 
-def _select_classes(
-    values: npt.NDArray[np.float64], rank: npt.NDArray[np.int64], selection: ClassSelection
-) -> npt.NDArray[np.bool_]:
+def _select_classes(values: Floats, rank: Integers, selection: ClassSelection) -> Booleans:
     if selection.kind == "threshold":
         return np.asarray(values > selection.threshold)
     if selection.kind == "prob":
@@ -141,7 +138,15 @@ def _select_classes(
     return np.asarray(rank <= (selection.n if selection.kind == "top" else 1))
 
 
+def check_units(received: int, expected: int) -> None:
+    """Raise ConfigError if the output of a model has another number of units."""
+    if received != expected:
+        raise ConfigError(
+            f"the model's output has {received} units; expected {expected}", sqlstate="42804"
+        )
+
+
 def reply_with_columns(literals: Iterable[str]) -> Messages:
     """Return a reply whose payload consists of array literals, one for each column."""
     columns = [memoryview(literal.encode()) for literal in literals]
-    return (Message({"ok": {"lengths": [len(column) for column in columns]}}, *columns),)
+    return reply({"lengths": [len(column) for column in columns]}, *columns)

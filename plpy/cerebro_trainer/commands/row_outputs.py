@@ -5,18 +5,19 @@ A job computes them buffer by buffer; when it is finished, the backend fetches t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.commands.jobs import Job
+from cerebro_trainer.commands.predictions import check_units
 from cerebro_trainer.data.buffers import Buffer, get_single_target
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.program import Array, Program
 from cerebro_trainer.state.serialization import bytes_of
-from cerebro_trainer.wire.fields import integer
+from cerebro_trainer.wire.fields import Header, integer
 from cerebro_trainer.wire.frames import Message, Messages
 
 OutputRows: TypeAlias = npt.NDArray[np.float32]
@@ -44,7 +45,7 @@ class OutputsJob(Job):
         return [outputs for dataset in self.datasets for outputs in self._outputs[dataset]]
 
 
-def send_chunks(outputs: Sequence[OutputRows] | None, header: Mapping[str, Any]) -> Messages:
+def send_chunks(outputs: Sequence[OutputRows] | None, header: Header) -> Messages:
     """Yield outputs in chunks of at most `chunk_bytes`, but of at least one row."""
     units = integer(header, "units", minimum=1)
     chunk_bytes = integer(header, "chunk_bytes", minimum=1)
@@ -52,11 +53,7 @@ def send_chunks(outputs: Sequence[OutputRows] | None, header: Mapping[str, Any])
         raise RequestError("the last job has left no outputs of rows", sqlstate="55000")
     row_count = 0
     for rows in outputs:
-        if rows.shape[1] != units + 1:
-            raise ConfigError(
-                f"the model's output has {rows.shape[1] - 1} units; expected {units}",
-                sqlstate="42804",
-            )
+        check_units(rows.shape[1] - 1, units)
         chunk_rows = max(1, chunk_bytes // rows[0].nbytes)
         for start in range(0, len(rows), chunk_rows):
             yield Message({"more": True}, bytes_of(rows[start : start + chunk_rows]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
 
 from cerebro_trainer.commands.job_handler import JobHandler
 from cerebro_trainer.commands.jobs import Job
@@ -21,10 +20,8 @@ from cerebro_trainer.data.buffers import Dataset, parse_buffer
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.programs.program import Array
 from cerebro_trainer.state.serialization import bytes_of
-from cerebro_trainer.wire.fields import text, typed
-from cerebro_trainer.wire.frames import Bytes, Message, Messages
-
-Header: TypeAlias = Mapping[str, Any]
+from cerebro_trainer.wire.fields import Header, text, typed
+from cerebro_trainer.wire.frames import Bytes, Messages, reply
 
 
 class RowRequestHandler:
@@ -54,7 +51,7 @@ class RowRequestHandler:
         with self._jobs.catch_errors():
             outputs = job.program.predict(inputs)
             table = tabulate(outputs, counts, ClassSelection.from_header(header))
-        return (Message({"ok": table.to_header()}),)
+        return reply(table.to_header())
 
     def predict_columns(self, header: Header, payload: Bytes) -> Messages:
         """Predict raw rows; the reply has the class or the number of each row as SQL arrays."""
@@ -80,7 +77,7 @@ class RowRequestHandler:
         buffer = parse_buffer(header, payload)
         with self._jobs.catch_errors():
             features = job.program.compute_features(text(header, "layer"), buffer.inputs)
-        return (Message({"ok": {"shape": list(features.shape)}}, bytes_of(features)),)
+        return reply({"shape": list(features.shape)}, bytes_of(features))
 
     def permute_columns(self, header: Header, payload: Bytes) -> Messages:
         """Compute by how much the predictions get worse if a column of the table is permuted."""

@@ -16,7 +16,7 @@ from cerebro_trainer.state import averaging, readers, serialization
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.state.readers import Origin
 from cerebro_trainer.state.serialization import Progress
-from cerebro_trainer.wire.fields import integer, integers, record, text
+from cerebro_trainer.wire.fields import Header, integer, integers, record, text
 from cerebro_trainer.wire.frames import Message, Messages
 from cerebro_trainer.wire.streams import Reader
 
@@ -52,7 +52,7 @@ class Snapshot(NamedTuple):
         header = serialization.build_header(program.layout, progress, base_digest)
         return cls(state.key, program.read(), program.layout, header)
 
-    def send(self, header: Mapping[str, Any]) -> Messages:
+    def send(self, header: Header) -> Messages:
         """Yield the chunks of the part that a request names, then their count and size."""
         part = text(header, "part", choices=serialization.PARTS) if "part" in header else "whole"
         chunk_bytes = integer(header, "chunk_bytes", minimum=1)
@@ -72,7 +72,7 @@ class SessionStates:
         self.frozen_weights = FrozenWeightCache()
         self.origin = Origin(0, is_complete=False)
         """History of the state that was loaded last."""
-        self._current: CurrentState | None = None
+        self.current: CurrentState | None = None  # None also for a state that may not be read
         self._unstored: Mapping[str, Snapshot] = {}
 
     def load(self, program: Program, source: str, request: Mapping[str, Any]) -> Reader | None:
@@ -84,10 +84,10 @@ class SessionStates:
         header = record(request, "state")
         if source == "kept":
             key = text(header, "key")
-            if self._current != CurrentState(key, program):
+            if self.current != CurrentState(key, program):
                 raise self._missing_state_error(key)
             return None
-        self._current = None
+        self.current = None
         base_digest = text(header, "base") if source == "chunks" and "base" in header else None
         if base_digest is None:
             self.frozen_weights.invalidate(program)
@@ -117,15 +117,11 @@ class SessionStates:
     def _set_origin(self, origin: Origin) -> None:
         self.origin = origin
 
-    def set_current(self, state: CurrentState | None) -> None:
-        """Set the state in the program's variables; None for a state that may not be read."""
-        self._current = state
-
     def get_current(self, key: str) -> Snapshot | None:
         """Return the current state if it has this name."""
-        if self._current is None or self._current.key != key:
+        if self.current is None or self.current.key != key:
             return None
-        return self._take_snapshot(self._current)
+        return self._take_snapshot(self.current)
 
     def get_unstored(self, key: str) -> Snapshot:
         """Return a previous state; another thread may call this during a job.
@@ -145,14 +141,14 @@ class SessionStates:
     def retain(self, keys: Collection[str]) -> None:
         """Keep the states with these names, which are still to be stored, and no others."""
         retained = {key: snapshot for key, snapshot in self._unstored.items() if key in keys}
-        current = self._current
+        current = self.current
         if current and current.key in keys and current.key not in retained:
             retained[current.key] = self._take_snapshot(current)
         self._unstored = retained
 
     def clear(self) -> None:
         """Release all states."""
-        self._current = None
+        self.current = None
         self._unstored = {}
         self.frozen_weights.clear()
 
@@ -161,7 +157,7 @@ class SessionStates:
         return Snapshot.take(state, self.origin.epochs, base_digest)
 
     def _missing_state_error(self, key: str) -> RequestError:
-        current = "no state" if self._current is None else f"state {self._current.key!r}"
+        current = "no state" if self.current is None else f"state {self.current.key!r}"
         return RequestError(
             f"state {key!r} is not held, but {current}",
             sqlstate="55000",

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.wire.fields import integer, items, number, record, text, typed
+from cerebro_trainer.wire.fields import Header, integer, items, number, record, text, typed
 
 try:
     import cmaes
@@ -47,7 +47,7 @@ MAX_TRIES = 100
 """Attempts to find a new point with the requested sampler, and then again with random search."""
 
 
-def suggest(header: Mapping[str, Any]) -> list[Point]:
+def suggest(header: Header) -> list[Point]:
     """Suggest points that differ from each other and from those of the trials.
 
     There are fewer than requested if a small space has hardly any new point left. A trial has a
@@ -220,9 +220,7 @@ def _sample(
     return trial.suggest_float(name, distribution.low, distribution.high, log=distribution.log)
 
 
-def _convert_trial(
-    trial: Mapping[str, Any], space: Sequence[Distributions]
-) -> optuna.trial.FrozenTrial:
+def _convert_trial(trial: Header, space: Sequence[Distributions]) -> optuna.trial.FrozenTrial:
     """Convert a trial of a request to one of Optuna."""
     point = record(trial, "point")
     alternative = integer(point, "alternative", minimum=0)
@@ -247,19 +245,19 @@ def _bound_loss(loss: float) -> float:
     return float(loss) if math.isfinite(loss) else math.inf
 
 
-def _read_alternatives(header: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
+def _read_alternatives(header: Header) -> list[list[dict[str, Any]]]:
     alternatives = typed(header, "space", list)
     if not alternatives:
         raise RequestError('"space" has no alternative')
     return [items({"an alternative": entry}, "an alternative") for entry in alternatives]
 
 
-def _read_distributions(alternative: Sequence[Mapping[str, Any]]) -> Distributions:
+def _read_distributions(alternative: Sequence[Header]) -> Distributions:
     return {text(dimension, "name"): _read_distribution(dimension) for dimension in alternative}
 
 
 def _read_distribution(
-    dimension: Mapping[str, Any],
+    dimension: Header,
 ) -> optuna.distributions.BaseDistribution:
     kind = text(dimension, "kind", ("choice", "whole", "real"))
     if kind == "choice":
@@ -274,7 +272,7 @@ def _read_distribution(
     )
 
 
-def _make_key(point: Mapping[str, Any]) -> PointKey:
+def _make_key(point: Header) -> PointKey:
     return (point["alternative"], *sorted(point["values"].items()))
 
 

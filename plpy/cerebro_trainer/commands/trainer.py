@@ -7,8 +7,8 @@ requests after it are ignored, and the next request with a reply is answered wit
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 from cerebro_trainer.commands import gpus, prediction_columns
 from cerebro_trainer.commands.job_handler import JobHandler
@@ -18,11 +18,10 @@ from cerebro_trainer.data import recipe_values
 from cerebro_trainer.data.buffers import Dataset, parse_buffer
 from cerebro_trainer.data.packing import BufferPacker
 from cerebro_trainer.errors import OutOfMemory, RequestError, TrainerError
-from cerebro_trainer.wire.fields import integer, number, text
-from cerebro_trainer.wire.frames import Bytes, Connection, Frame, Message, Messages, PeerGone
+from cerebro_trainer.wire.fields import Header, integer, number, optional, text
+from cerebro_trainer.wire.frames import Bytes, Connection, Frame, Message, Messages, PeerGone, reply
 from cerebro_trainer.wire.prefetch import Prefetcher
 
-Header: TypeAlias = Mapping[str, Any]
 Handler: TypeAlias = Callable[[Header, Bytes], Messages]
 
 
@@ -171,7 +170,7 @@ class Trainer:
 
     def _reset(self, header: Header, payload: Bytes) -> Messages:
         """Release data and states at the end or at the beginning of a call; keep programs."""
-        self._max_idle_seconds = _read_idle_seconds(header)
+        self._max_idle_seconds = optional(header, "idle_seconds", number)
         self._datasets.clear()
         self._packer = BufferPacker()
         if self._jobs is not None:
@@ -182,7 +181,7 @@ class Trainer:
         """Set the idle time of a request in the middle of a query, which may be left there."""
 
         def run_with_limit(header: Header, payload: Bytes) -> Messages:
-            self._max_idle_seconds = _read_idle_seconds(header)
+            self._max_idle_seconds = optional(header, "idle_seconds", number)
             return run(header, payload)
 
         return run_with_limit
@@ -206,7 +205,7 @@ class Trainer:
     def _close_dataset(self, header: Header, payload: Bytes) -> Messages:
         dataset = self._get_dataset(text(header, "dataset"))
         dataset.is_closed = True
-        return (Message({"ok": dataset.summarize()}),)
+        return reply(dataset.summarize())
 
     def _add_block(self, header: Header, payload: Bytes) -> Messages:
         self._packer.add(header, payload)
@@ -218,23 +217,19 @@ class Trainer:
         self._packer = BufferPacker()
         shapes = packer.get_shapes()
         columns = [] if header.get("shapes_only") is True else list(packer.take_columns(header))
-        reply = {"shapes": shapes, "lengths": [column.nbytes for column in columns]}
-        return (Message({"ok": reply}, *(column.data for column in columns)),)
+        lengths = [column.nbytes for column in columns]
+        payload_parts = [column.data for column in columns]
+        return reply({"shapes": shapes, "lengths": lengths}, *payload_parts)
 
     def _suggest(self, header: Header, payload: Bytes) -> Messages:
         # Imported here, because Optuna is optional.
         suggestions = importlib.import_module("cerebro_trainer.commands.suggestions")
-        return (Message({"ok": {"points": suggestions.suggest(header)}}),)
+        return reply({"points": suggestions.suggest(header)})
 
     def _describe_gpus(self, header: Header, payload: Bytes) -> Messages:
-        return (Message({"ok": {"gpus": self._list_gpus()}}),)
+        return reply({"gpus": self._list_gpus()})
 
     def _get_dataset(self, key: str) -> Dataset:
         if key not in self._datasets:
             raise RequestError(f"dataset {key!r} was not opened", sqlstate="55000")
         return self._datasets[key]
-
-
-def _read_idle_seconds(header: Header) -> float | None:
-    """Return the limit for the time to the next request; None for no limit."""
-    return None if header.get("idle_seconds") is None else number(header, "idle_seconds")

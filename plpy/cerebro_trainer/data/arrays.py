@@ -13,13 +13,17 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.wire.frames import Bytes
+from cerebro_trainer.wire.frames import Array, Bytes
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+Booleans: TypeAlias = npt.NDArray[np.bool_]
 
 HEADER = struct.Struct("=iiI")
 SIZE_BYTES = 4
@@ -52,7 +56,7 @@ MAX_EXACT_INTEGER = 1 << 24
 """float32 represents every integer up to this one."""
 
 
-def decode(payload: Bytes, rows: int, element: ElementType) -> npt.NDArray[Any]:
+def decode(payload: Bytes, rows: int, element: ElementType) -> Array:
     """Decode `rows` concatenated arrays; the result is a view of the payload if possible.
 
     Returns:
@@ -106,7 +110,7 @@ def decode_integers(
     return packed
 
 
-def _check_exact(values: npt.NDArray[Any], packed: npt.NDArray[np.float32]) -> None:
+def _check_exact(values: Array, packed: npt.NDArray[np.float32]) -> None:
     with np.errstate(invalid="ignore"):  # rounding may exceed int64, which changes the number, too
         is_changed = packed.astype(np.int64) != values
     if is_changed.any():

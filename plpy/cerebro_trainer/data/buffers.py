@@ -7,7 +7,6 @@ because that must not influence any result.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.wire.fields import integer, items, text
-from cerebro_trainer.wire.frames import Bytes
+from cerebro_trainer.wire.fields import Header, integer, items, text
+from cerebro_trainer.wire.frames import Array, Bytes
 
 MAX_DIMENSIONS = 32
 DTYPES: dict[str, np.dtype[Any]] = {"float32": np.dtype("<f4"), "int16": np.dtype("<i2")}
@@ -29,8 +28,8 @@ class Buffer:
 
     buffer_id: int
     rows: int
-    inputs: tuple[npt.NDArray[Any], ...]
-    targets: tuple[npt.NDArray[Any], ...]
+    inputs: tuple[Array, ...]
+    targets: tuple[Array, ...]
     nbytes: int
     sample_weights: npt.NDArray[np.float32] | None = None
     """Weights of the rows in the table, shape (rows,); None if the table has none."""
@@ -38,9 +37,9 @@ class Buffer:
     """Weights of the rows in the training loss, shape (rows,); None if the job has none."""
 
 
-def parse_buffer(header: Mapping[str, Any], payload: Bytes) -> Buffer:
+def parse_buffer(header: Header, payload: Bytes) -> Buffer:
     """Return the buffer in a `buffer` frame; its arrays are views of the payload."""
-    arrays: dict[str, list[npt.NDArray[Any]]] = {role: [] for role in ROLES}
+    arrays: dict[str, list[Array]] = {role: [] for role in ROLES}
     offset = 0
     for entry in items(header, "arrays"):
         array, offset = _parse_array(entry, payload, offset)
@@ -66,7 +65,7 @@ def parse_buffer(header: Mapping[str, Any], payload: Bytes) -> Buffer:
     )
 
 
-def _check_weights(array: npt.NDArray[Any], rows: int) -> npt.NDArray[np.float32]:
+def _check_weights(array: Array, rows: int) -> npt.NDArray[np.float32]:
     if array.size != rows or array.dtype != np.float32:
         raise RequestError(
             f"{rows} rows came with weights of shape {list(array.shape)} and type {array.dtype}"
@@ -74,9 +73,7 @@ def _check_weights(array: npt.NDArray[Any], rows: int) -> npt.NDArray[np.float32
     return array.reshape(rows)
 
 
-def _parse_array(
-    entry: Mapping[str, Any], payload: Bytes, offset: int
-) -> tuple[npt.NDArray[Any], int]:
+def _parse_array(entry: Header, payload: Bytes, offset: int) -> tuple[Array, int]:
     """Return the array that an entry describes, and the offset of its end."""
     dtype = DTYPES[text(entry, "dtype", choices=tuple(DTYPES))]
     shape = entry.get("shape")
@@ -94,7 +91,7 @@ def _parse_array(
     return payload[offset:end].view(dtype).reshape(shape), end
 
 
-def get_single_target(buffer: Buffer) -> npt.NDArray[Any]:
+def get_single_target(buffer: Buffer) -> Array:
     """Return the target of each row: a number, or the index of its one-hot encoded class.
 
     Raises:

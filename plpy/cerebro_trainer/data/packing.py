@@ -5,17 +5,17 @@ The sender and this trainer handle one block at a time, however large the buffer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.data import raw_rows, recipe_values, row_order
-from cerebro_trainer.data.raw_rows import Array
+from cerebro_trainer.data.arrays import Integers
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.wire.fields import integer, items, text
-from cerebro_trainer.wire.frames import Bytes
+from cerebro_trainer.wire.fields import Header, integer, items, text
+from cerebro_trainer.wire.frames import Array, Bytes
 
 ROW_NUMBER = np.dtype(">i8")
 MAX_BYTES = (1 << 30) - (1 << 20)
@@ -26,7 +26,7 @@ class BufferPacker:
     """The rows of one buffer that have arrived so far."""
 
     def __init__(self) -> None:
-        self._row_numbers: list[npt.NDArray[np.int64]] = []
+        self._row_numbers: list[Integers] = []
         """By block, shape (rows,)."""
         self._columns: list[list[Array]] = []
         """By column and block, shape (rows, ...)."""
@@ -36,7 +36,7 @@ class BufferPacker:
     def _row_count(self) -> int:
         return sum(map(len, self._row_numbers))
 
-    def add(self, header: Mapping[str, Any], payload: Bytes) -> None:
+    def add(self, header: Header, payload: Bytes) -> None:
         """Decode a block; the payload contains the numbers of the rows, then their columns."""
         entries = items(header, "arrays")
         rows = integer(header, "rows", minimum=1)
@@ -77,7 +77,7 @@ class BufferPacker:
             raise RequestError("no rows have come that could be packed", sqlstate="55000")
         return [(self._row_count, *blocks[0].shape[1:]) for blocks in self._columns]
 
-    def take_columns(self, header: Mapping[str, Any]) -> Iterator[Array]:
+    def take_columns(self, header: Header) -> Iterator[Array]:
         """Yield each column, shape (rows, ...), and release its blocks.
 
         The database sends the rows in any order. Their order in the buffer depends on their

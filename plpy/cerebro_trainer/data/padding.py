@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[Any]
+from cerebro_trainer.data.row_order import Rows
+from cerebro_trainer.wire.frames import Array
+
 Columns: TypeAlias = tuple[list[Any], list[Any]]
 """Inputs and targets, each by position; all arrays have equal lengths."""
 
@@ -24,7 +25,7 @@ def map_arrays(columns: Columns, function: Callable[[Any], Any]) -> Columns:
     return [function(array) for array in inputs], [function(array) for array in targets]
 
 
-def take_rows(columns: Columns, positions: npt.NDArray[np.int32]) -> Columns:
+def take_rows(columns: Columns, positions: Rows) -> Columns:
     """Return the rows at some positions, in their order."""
     return map_arrays(columns, lambda array: np.take(array, positions, axis=0))
 
@@ -39,7 +40,7 @@ def split_batches(columns: Columns, batch_size: int) -> Columns:
     return map_arrays(columns, lambda array: array.reshape(-1, batch_size, *array.shape[1:]))
 
 
-def pad_to_capacity(columns: Columns, order: npt.NDArray[np.int32]) -> tuple[Columns, Array]:
+def pad_to_capacity(columns: Columns, order: Rows) -> tuple[Columns, Array]:
     """Pad the columns and an order of their rows to the capacity for that many rows."""
     rows = round_up_to_capacity(len(columns[0][0]))
     return map_arrays(columns, lambda array: pad_rows(array, rows)), pad_rows(order, rows)

@@ -5,19 +5,16 @@ The module needs numpy only, so that a trainer without a framework can use it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.data import arrays
 from cerebro_trainer.errors import RequestError, RowError
-from cerebro_trainer.wire.fields import integer, items, number, record, text, typed
-from cerebro_trainer.wire.frames import Bytes
-
-Array = npt.NDArray[Any]
+from cerebro_trainer.wire.fields import Header, integer, items, number, record, text, typed
+from cerebro_trainer.wire.frames import Array, Bytes
 
 FLOATS = {"float32": arrays.FLOAT4, "float64": arrays.FLOAT8}
 INTEGERS = {"int32": arrays.INT4, "int64": arrays.INT8}
@@ -42,7 +39,7 @@ def decode_columns(entries: list[dict[str, Any]], parts: list[Bytes], rows: int)
 
 
 @contextmanager
-def name_column_in_errors(entry: Mapping[str, Any]) -> Iterator[None]:
+def name_column_in_errors(entry: Header) -> Iterator[None]:
     """Add the column and its table to the errors of a block, with a way to find such rows.
 
     The field `array` of the entry is the column as an SQL expression.
@@ -63,7 +60,7 @@ def name_column_in_errors(entry: Mapping[str, Any]) -> Iterator[None]:
         raise
 
 
-def split_payload(header: Mapping[str, Any], payload: Bytes, count: int) -> list[Bytes]:
+def split_payload(header: Header, payload: Bytes, count: int) -> list[Bytes]:
     """Split a payload by "lengths", in bytes, which a payload of one array may lack."""
     if count == 1 and "lengths" not in header:
         return [payload]
@@ -82,7 +79,7 @@ def split_payload(header: Mapping[str, Any], payload: Bytes, count: int) -> list
     return parts
 
 
-def decode_inputs(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
+def decode_inputs(header: Header, payload: Bytes) -> list[Array]:
     """Decode the independent columns of rows: float32 of shape (rows, ...)."""
     entries = items(header, "arrays")
     _check_kinds(entries)
@@ -90,9 +87,7 @@ def decode_inputs(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
     return decode_columns(entries, parts, integer(header, "rows", minimum=1))
 
 
-def decode_inputs_and_target(
-    header: Mapping[str, Any], payload: Bytes
-) -> tuple[list[Array], Array]:
+def decode_inputs_and_target(header: Header, payload: Bytes) -> tuple[list[Array], Array]:
     """Decode the independent columns of rows, and their targets.
 
     Returns:
@@ -113,7 +108,7 @@ def _check_kinds(entries: list[dict[str, Any]]) -> None:
         text(entry, "kind", choices=INPUT_KINDS)
 
 
-def _decode_column(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
+def _decode_column(entry: Header, payload: Bytes, rows: int) -> Array:
     kind = text(entry, "kind", choices=(*INPUT_KINDS, "int16", "onehot"))
     if kind in INTEGERS:
         return arrays.decode_integers(payload, rows, INTEGERS[kind], _read_divisor(entry))
@@ -127,7 +122,7 @@ def _decode_column(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array
     return arrays.encode_one_hot(payload, rows, integer(entry, "classes", minimum=1))
 
 
-def _decode_images(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
+def _decode_images(entry: Header, payload: Bytes, rows: int) -> Array:
     # Imported here, because their library is needed for images only.
     from cerebro_trainer.data import images, thumbnails
 
@@ -152,7 +147,7 @@ def _check_finite(values: Array) -> Array:
     return values
 
 
-def _read_divisor(entry: Mapping[str, Any]) -> float | None:
+def _read_divisor(entry: Header) -> float | None:
     if entry.get("divide") is None:
         return None
     divisor = number(entry, "divide")

@@ -7,20 +7,19 @@ that the bits are the same.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.data import arrays, raw_rows, timestamps
+from cerebro_trainer.data.arrays import Floats, Integers
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.wire.fields import integer, integers, items, text, typed
-from cerebro_trainer.wire.frames import Bytes
+from cerebro_trainer.wire.fields import Header, integer, integers, items, text, typed
+from cerebro_trainer.wire.frames import Array, Bytes
 
-Array = npt.NDArray[Any]
 CONSTANTS = 5
 """Constants of a number: two bounds, center, width, and padding, which removes tiny numbers."""
 NUMBER_KIND = "float64"
@@ -30,9 +29,9 @@ NUMBER_KIND = "float64"
 class CategoryCodes:
     """The codes of a category's values, by two hashes of each value."""
 
-    first_hashes: npt.NDArray[np.int64]  # sorted
-    second_hashes: npt.NDArray[np.int64]
-    codes: npt.NDArray[np.int64]
+    first_hashes: Integers  # sorted
+    second_hashes: Integers
+    codes: Integers
 
     @classmethod
     def from_hashes(cls, hashes: Sequence[int]) -> CategoryCodes:
@@ -41,7 +40,7 @@ class CategoryCodes:
         order = first.argsort(kind="stable")
         return cls(first[order], second[order], order + 1)
 
-    def look_up(self, hashes: npt.NDArray[np.int64]) -> Array:
+    def look_up(self, hashes: Integers) -> Array:
         """Return the codes of rows; 0 for an unknown value.
 
         Args:
@@ -59,7 +58,7 @@ class WideColumn:
     """A column that is an input of its own."""
 
     kind: str  # its type in a payload
-    scales: npt.NDArray[np.float64]  # shape (channels, CONSTANTS); no channels for other columns
+    scales: Floats  # shape (channels, CONSTANTS); no channels for other columns
 
     @classmethod
     def from_json(cls, entry: object) -> WideColumn:
@@ -83,9 +82,7 @@ class WideColumn:
         return scale(channels, self.scales, np.isnan(channels)).reshape(values.shape)
 
 
-def scale(
-    values: npt.NDArray[np.float64], scales: npt.NDArray[np.float64], is_missing: Array
-) -> Array:
+def scale(values: Floats, scales: Floats, is_missing: Array) -> Array:
     """Scale values with the constants of their last dimension; missing ones become 0."""
     low, high, center, width, padding = scales.T
     bounded = np.minimum(np.maximum(np.where(is_missing, 0.0, values), low), high)
@@ -93,7 +90,7 @@ def scale(
     return np.where(is_missing, 0.0, scaled).astype(np.float32)
 
 
-def _read_scales(entry: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+def _read_scales(entry: Header) -> Floats:
     scales = typed(entry, "scales", list)
     if not all(isinstance(row, list) and len(row) == CONSTANTS for row in scales):
         raise RequestError(f'"scales" must be lists of {CONSTANTS} numbers')
@@ -113,14 +110,14 @@ class ArrayEncoder(NamedTuple):
 class RecipeEncoder:
     """Computes the inputs of a network from raw values, with the constants of a recipe."""
 
-    scales: npt.NDArray[np.float64]  # shape (numbers, CONSTANTS)
+    scales: Floats  # shape (numbers, CONSTANTS)
     parts: tuple[tuple[str, ...], ...]  # numbers derived from each raw number, see `timestamps`
     missing: tuple[list[int], ...]  # raw numbers that an indicator of missing values depends on
     categories: tuple[CategoryCodes, ...]
     wide: tuple[WideColumn, ...]
 
     @classmethod
-    def from_header(cls, recipe: Mapping[str, Any]) -> RecipeEncoder:
+    def from_header(cls, recipe: Header) -> RecipeEncoder:
         """Read the object `recipe` of a request."""
         scales = _read_scales(recipe)
         parts = _read_parts(recipe, len(scales))
@@ -141,7 +138,7 @@ class RecipeEncoder:
         categories = tuple(CategoryCodes.from_hashes(hashes) for hashes in hash_lists)
         return cls(scales, parts, missing, categories, wide)
 
-    def encode(self, header: Mapping[str, Any], payload: Bytes) -> list[Array]:
+    def encode(self, header: Header, payload: Bytes) -> list[Array]:
         """Return the inputs of a network for raw rows: float32 of shape (rows, ...)."""
         rows = integer(header, "rows", minimum=1)
         entries = items(header, "arrays")
@@ -169,7 +166,7 @@ class RecipeEncoder:
             encoders.append(ArrayEncoder("int64", arrays.INT8, width, self._encode_categories))
         return encoders
 
-    def _encode_numbers(self, values: npt.NDArray[np.float64]) -> Array:
+    def _encode_numbers(self, values: Floats) -> Array:
         numbers = timestamps.extract_parts(values, self.parts)
         is_missing = np.isnan(values)
         indicators = [
@@ -179,7 +176,7 @@ class RecipeEncoder:
         scaled = scale(numbers, self.scales, np.isnan(numbers))
         return np.concatenate([scaled, *indicators], axis=1)
 
-    def _encode_categories(self, hashes: npt.NDArray[np.int64]) -> Array:
+    def _encode_categories(self, hashes: Integers) -> Array:
         pairs = hashes.reshape(len(hashes), -1, 2)
         codes = [
             category.look_up(pairs[:, index]) for index, category in enumerate(self.categories)
@@ -199,7 +196,7 @@ def parse_recipe(recipe_json: str) -> RecipeEncoder:
     return RecipeEncoder.from_header(recipe)
 
 
-def _read_parts(recipe: Mapping[str, Any], scale_count: int) -> tuple[tuple[str, ...], ...]:
+def _read_parts(recipe: Header, scale_count: int) -> tuple[tuple[str, ...], ...]:
     """Read the numbers derived from each raw number; all together have `scale_count` scales."""
     parts = typed(recipe, "parts", list)
     if not all(isinstance(names, list) and timestamps.are_parts(names) for names in parts):

@@ -6,22 +6,22 @@ class_weight=…)`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.wire.fields import typed
+from cerebro_trainer.wire.fields import Header, typed
+from cerebro_trainer.wire.frames import Array
 
 ClassWeight: TypeAlias = npt.NDArray[np.float32]
 """By class index; further classes have weight 1."""
 
 
-def parse_class_weight(fit: Mapping[str, Any]) -> ClassWeight | None:
+def parse_class_weight(fit: Header) -> ClassWeight | None:
     """Read the optional field `class_weight` of fit parameters, a list of numbers."""
     if fit.get("class_weight") is None:
         return None
@@ -47,7 +47,7 @@ def add_weights(buffer: Buffer, class_weight: ClassWeight | None) -> Buffer:
     return replace(buffer, weights=weights)
 
 
-def look_up_weights(target: npt.NDArray[Any], class_weight: ClassWeight) -> npt.NDArray[np.float32]:
+def look_up_weights(target: Array, class_weight: ClassWeight) -> npt.NDArray[np.float32]:
     """Return the weight of each row's class.
 
     The class is the index of the largest of several columns, or the rounded number.

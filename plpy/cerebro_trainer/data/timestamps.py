@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Numbers = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from cerebro_trainer.data.arrays import Floats, Integers
 
 VALUE = "value"
 """The raw number itself."""
@@ -31,7 +29,7 @@ def are_parts(names: Sequence[Any]) -> bool:
     return names == [VALUE] or all(name in PARTS[1:] for name in names)
 
 
-def extract_parts(values: Numbers, parts: Sequence[Sequence[str]]) -> Numbers:
+def extract_parts(values: Floats, parts: Sequence[Sequence[str]]) -> Floats:
     """Return the numbers derived from raw numbers.
 
     A raw number without parts, behind one with parts, contains the microseconds of that timestamp.
@@ -58,8 +56,8 @@ def extract_parts(values: Numbers, parts: Sequence[Sequence[str]]) -> Numbers:
 
 
 def _extract_timestamp_parts(
-    seconds: Numbers, microseconds: Numbers | None, names: Sequence[str]
-) -> list[Numbers]:
+    seconds: Floats, microseconds: Floats | None, names: Sequence[str]
+) -> list[Floats]:
     """Return parts of timestamps; an infinite one has a year and an epoch only."""
     is_finite = np.isfinite(seconds)
     finite_microseconds = None
@@ -77,7 +75,7 @@ def _extract_timestamp_parts(
     return parts
 
 
-def _round_down(seconds: Numbers, microseconds: Numbers | None) -> Integers:
+def _round_down(seconds: Floats, microseconds: Floats | None) -> Integers:
     """Round seconds down, exactly if the microseconds since the minute began are given."""
     bounded = np.clip(seconds, -MAX_SECONDS, MAX_SECONDS)
     if microseconds is None:

@@ -60,13 +60,13 @@ def build_differentiable(node: Node) -> DifferentiableModel:
     head = None
     if border.float_tensors:
         head_inputs = [inputs[index] for index in integer_inputs]
-        head = keras.Model(_unwrap_single(head_inputs), border.float_tensors)
+        head = keras.Model(keras_model.unwrap_single(head_inputs), border.float_tensors)
     tail_inputs = [
         *(tensor for tensor in inputs if not _is_integer(tensor)),
         *border.float_tensors,
         *(inputs[index] for index in shared_inputs),
     ]
-    tail = keras.Model(_unwrap_single(tail_inputs), output)
+    tail = keras.Model(keras_model.unwrap_single(tail_inputs), output)
     return DifferentiableModel(model, head, tail, tuple(integer_inputs), tuple(shared_inputs))
 
 
@@ -126,10 +126,6 @@ def _depends_on_floats(tensor: Any) -> bool:
 
 def _is_integer(tensor: Any) -> bool:
     return not keras.backend.is_float_dtype(keras.backend.standardize_dtype(tensor.dtype))
-
-
-def _unwrap_single(tensors: Sequence[Any]) -> Any:
-    return tensors[0] if len(tensors) == 1 else list(tensors)
 
 
 def _remove_gradient_stops(node: Any) -> Any:

@@ -15,9 +15,9 @@ from cerebro_trainer.models.layer_arguments import Node
 
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 MODELS = ("Sequential", "Model")
-WITHOUT_AUTOCAST = frozenset(
-    {"Flatten", "Identity", "Permute", "RepeatVector", "Reshape", "TokenAndPositionEmbedding"}
-)
+WITHOUT_AUTOCAST = allowlist.parse_names("""
+    Flatten Identity Permute RepeatVector Reshape TokenAndPositionEmbedding
+""")
 """Layers that only move numbers, or contain an Embedding.
 
 They must not round tokens: bfloat16 would turn 257 into 256, and a word into another word.

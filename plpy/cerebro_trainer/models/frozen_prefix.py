@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import keras
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models import keras_hub_support
-from cerebro_trainer.models.keras_model import call_keras
+from cerebro_trainer.models.keras_model import call_keras, unwrap_single
+from cerebro_trainer.wire.frames import Array
 
 Node = Any
 """A call of a layer, or of an operation, in a Keras graph."""
@@ -84,15 +84,20 @@ def get_cut(model: keras.Model, layer: str) -> Cut:
 
 def build_prefix(model: keras.Model, cut: Cut) -> keras.Model:
     """Return the model before a cut, with the same layers."""
-    return keras.Model(model.inputs[0] if len(model.inputs) == 1 else model.inputs, cut.tensor)
+    return keras.Model(unwrap_single(model.inputs), cut.tensor)
 
 
 def build_head(model: keras.Model, cut: Cut) -> keras.Model:
     """Return the model behind a cut, with the same layers."""
-    outputs = model.outputs[0] if len(model.outputs) == 1 else list(model.outputs)
-    head = keras.Model(cut.tensor, outputs)
-    head._inputs_struct = head.inputs[0]  # Keras has made a list, and would warn of each tensor
-    return head
+    return build_behind(cut.tensor, unwrap_single(model.outputs))
+
+
+def build_behind(tensor: Any, outputs: Any) -> keras.Model:
+    """Return the model that computes outputs from an inner tensor of another model."""
+    model = keras.Model(tensor, outputs)
+    # Keras has made a list of the input, and would warn of each tensor.
+    model._inputs_struct = model.inputs[0]
+    return model
 
 
 def describe_prefix(model: keras.Model, cut: Cut) -> dict[str, object]:
@@ -106,7 +111,7 @@ def describe_prefix(model: keras.Model, cut: Cut) -> dict[str, object]:
     return {"layer": cut.layer, "shape": cut.shape, "architecture": architecture, "weights": ranges}
 
 
-def compute_digest(cut: Cut, read_value: Callable[[Any], npt.NDArray[Any]]) -> str:
+def compute_digest(cut: Cut, read_value: Callable[[Any], Array]) -> str:
     """Return a digest that is equal for prefixes with the same layers and the same weights.
 
     Args:

@@ -11,22 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cerebro_trainer.models.allowlist import parse_names
+
 OPTIMIZER_ARGUMENTS = ("learning_rate", "beta_1", "beta_2", "rho", "epsilon", "weight_decay")
-OPTIMIZERS = frozenset(
-    {"adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "rmsprop", "sgd"}
-)
+OPTIMIZERS = parse_names("adadelta adagrad adam adamax adamw lion nadam rmsprop sgd")
 COSINE_CYCLES = "cosinecycles"
 COSINE_DECAY = "cosinedecay"
-SCHEDULES = frozenset(
-    {
-        COSINE_CYCLES,
-        COSINE_DECAY,
-        "cosinedecayrestarts",
-        "exponentialdecay",
-        "inversetimedecay",
-        "polynomialdecay",
-    }
-)
+SCHEDULES = parse_names("""
+    cosinecycles cosinedecay cosinedecayrestarts exponentialdecay inversetimedecay polynomialdecay
+""")
 """Schedules whose rates are tensors in Keras; it reads most other arguments while it traces."""
 RATE_ARGUMENTS = ("initial_learning_rate", "warmup_target")
 STEP_ARGUMENTS: Mapping[str, Sequence[str]] = {

@@ -16,14 +16,13 @@ from typing import Any, TypeVar
 
 import keras
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
 from cerebro_trainer.models import architectures, dtype_policy, keras_hub_support
 from cerebro_trainer.models.layer_arguments import ArchitectureError, Json, Node
+from cerebro_trainer.wire.frames import Array
 
 T = TypeVar("T")
-Array = npt.NDArray[Any]
 
 FLOAT_BYTES = 4
 BYTES_PER_PARAMETER = 16
@@ -219,6 +218,11 @@ def call_keras(function: Callable[[], Any]) -> Any:
         raise ConfigError("the model does not fit into memory", sqlstate="53200") from error
     except CONFIG_EXCEPTIONS as error:
         raise ConfigError(f"Keras refuses the model: {summary(error)}") from error
+
+
+def unwrap_single(tensors: Sequence[Any]) -> Any:
+    """Return a single tensor without its list: Keras distinguishes both as inputs and outputs."""
+    return tensors[0] if len(tensors) == 1 else list(tensors)
 
 
 def count_parameters(node: Node) -> int:

@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 import keras
 
 from cerebro_trainer.models.frozen_prefix import (
+    build_behind,
     find_ancestors,
     find_predecessors,
     get_graph,
     is_bottleneck,
     list_nodes,
 )
-from cerebro_trainer.models.keras_model import call_keras
+from cerebro_trainer.models.keras_model import call_keras, unwrap_single
 
 Node = Any
 """A call of a layer, or of an operation, in a Keras graph."""
@@ -63,17 +64,10 @@ def partition_model(model: keras.Model) -> list[Piece]:
 
 
 def _build_piece(model: keras.Model, begin: Any, end: Any) -> keras.Model:
-    inputs = _unwrap_single(model.inputs) if begin is None else begin
-    piece = keras.Model(inputs, _unwrap_single(model.outputs) if end is None else end)
-    if begin is not None:
-        piece._inputs_struct = piece.inputs[
-            0
-        ]  # Keras has made a list, and would warn of each tensor
-    return piece
-
-
-def _unwrap_single(tensors: Sequence[Any]) -> Any:
-    return tensors[0] if len(tensors) == 1 else list(tensors)
+    outputs = unwrap_single(model.outputs) if end is None else end
+    if begin is None:
+        return keras.Model(unwrap_single(model.inputs), outputs)
+    return build_behind(begin, outputs)
 
 
 def _find_borders(model: keras.Model) -> Iterator[Any]:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from cerebro_trainer.models.hyperparameter_variables import Split, split_hyperparameters
-from cerebro_trainer.wire.fields import integer, items, record, text
+from cerebro_trainer.wire.fields import Header, integer, items, optional, record, text
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class ProgramSpec:
     """Rows contain the activations of this layer, and the program is the head behind it."""
 
     @classmethod
-    def from_header(cls, header: Mapping[str, Any]) -> ProgramSpec:
+    def from_header(cls, header: Header) -> ProgramSpec:
         """Read the object `program` of a request."""
         program = record(header, "program")
         sources = record(program, "sources") if "sources" in program else {}
@@ -44,9 +43,9 @@ class ProgramSpec:
             architecture=record(program, "architecture"),
             compile=record(program, "compile"),
             targets=tuple(_read_target(entry) for entry in items(program, "targets")),
-            dtype_policy=_read_optional_text(program, "dtype_policy"),
+            dtype_policy=optional(program, "dtype_policy", text),
             sources={name: text(sources, name) for name in sources},
-            cut=_read_optional_text(program, "cut"),
+            cut=optional(program, "cut", text),
         )
 
     @cached_property
@@ -69,11 +68,7 @@ class ProgramSpec:
         )
 
 
-def _read_optional_text(header: Mapping[str, Any], name: str) -> str | None:
-    return None if header.get(name) is None else text(header, name)
-
-
-def _read_target(entry: Mapping[str, Any]) -> Target:
+def _read_target(entry: Header) -> Target:
     if text(entry, "kind", choices=("onehot", "float")) == "float":
         return Target(0)
     return Target(integer(entry, "classes", minimum=1))

@@ -20,7 +20,7 @@ from cerebro_trainer.errors import RequestError
 from cerebro_trainer.state import readers
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.state.readers import Assign, ReportOrigin
-from cerebro_trainer.state.serialization import Array
+from cerebro_trainer.wire.frames import Array
 from cerebro_trainer.wire.streams import Reader, Stream
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.errors import ConfigError, DamagedState
 from cerebro_trainer.state.layout import CODES, Layout, TensorEntry, format_tensor_name
+from cerebro_trainer.wire.frames import Array
 
 PORTABLE_OPTIMIZERS = frozenset(
     (
@@ -46,7 +46,6 @@ DTYPES = {code: dtype for dtype, code in CODES.items()}
 MAX_LISTED = 5
 """Number of mismatched weights that an error lists."""
 
-Array = npt.NDArray[Any]
 Metadata = Mapping[str, str]
 
 

@@ -20,13 +20,13 @@ from cerebro_trainer.state.layout import (
     format_tensor_name,
 )
 from cerebro_trainer.state.serialization import (
-    Array,
     Metadata,
     bytes_of,
     parse_epochs,
     parse_weight_names,
     read_header,
 )
+from cerebro_trainer.wire.frames import Array
 from cerebro_trainer.wire.streams import ByteReader, Reader, Stream
 
 DIGEST = re.compile(f"[0-9a-f]{{{DIGEST_DIGITS}}}")

@@ -19,13 +19,13 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.errors import ConfigError, DamagedState
 from cerebro_trainer.state.layout import CODES, Layout, TensorEntry, format_tensor_name
+from cerebro_trainer.wire.frames import Array
 from cerebro_trainer.wire.streams import ByteReader, Stream
 
 FORMAT = "cerebro_db.state/1"
@@ -36,7 +36,6 @@ HEADER_LIMIT = 100_000_000
 """Bytes; also the limit of the library."""
 MAX_EPOCH_DIGITS = 9
 
-Array: TypeAlias = npt.NDArray[Any]
 Metadata: TypeAlias = dict[str, str]
 
 

@@ -10,21 +10,19 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Any, overload
+from typing import overload
 from weakref import WeakSet, finalize
 
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.state.serialization import bytes_of
+from cerebro_trainer.wire.frames import Array
 
 ALIGNMENT = 64
 """Bytes. Frameworks use memory without a copy if it begins at a multiple of this."""
 COPY_BYTES = 16 << 20
-
-Array = npt.NDArray[Any]
 
 
 class StateFile:

@@ -5,15 +5,17 @@ Each function raises RequestError if the field is missing or has another type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from cerebro_trainer.errors import RequestError
 
 T = TypeVar("T")
+Header: TypeAlias = Mapping[str, Any]
+"""The header of a request, or a JSON object in it."""
 
 
-def typed(header: Mapping[str, Any], name: str, kind: type[T]) -> T:
+def typed(header: Header, name: str, kind: type[T]) -> T:
     """Return a required field of a JSON type (a bool is not an int)."""
     if name not in header:
         raise RequestError(f'the request lacks "{name}"')
@@ -23,7 +25,7 @@ def typed(header: Mapping[str, Any], name: str, kind: type[T]) -> T:
     return value
 
 
-def integer(header: Mapping[str, Any], name: str, minimum: int | None = None) -> int:
+def integer(header: Header, name: str, minimum: int | None = None) -> int:
     """Return an integer of 64 bits, at least `minimum`."""
     value = typed(header, name, int)
     if not -(1 << 63) <= value < 1 << 63:
@@ -33,14 +35,14 @@ def integer(header: Mapping[str, Any], name: str, minimum: int | None = None) ->
     return value
 
 
-def number(header: Mapping[str, Any], name: str) -> float:
+def number(header: Header, name: str) -> float:
     """Return an integer or a float as a float."""
     if type(header.get(name)) is int:
         return float(integer(header, name))
     return typed(header, name, float)
 
 
-def text(header: Mapping[str, Any], name: str, choices: Sequence[str] = ()) -> str:
+def text(header: Header, name: str, choices: Sequence[str] = ()) -> str:
     """Return a text, one of `choices` if there are any."""
     value = typed(header, name, str)
     if choices and value not in choices:
@@ -48,12 +50,17 @@ def text(header: Mapping[str, Any], name: str, choices: Sequence[str] = ()) -> s
     return value
 
 
-def record(header: Mapping[str, Any], name: str) -> dict[str, Any]:
+def record(header: Header, name: str) -> dict[str, Any]:
     """Return a JSON object."""
     return typed(header, name, dict)
 
 
-def items(header: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def optional(header: Header, name: str, read: Callable[[Header, str], T]) -> T | None:
+    """Return a field that `read` reads; None if it is missing or null."""
+    return None if header.get(name) is None else read(header, name)
+
+
+def items(header: Header, name: str) -> list[dict[str, Any]]:
     """Return a list of JSON objects."""
     values = typed(header, name, list)
     if not all(isinstance(value, dict) for value in values):
@@ -61,13 +68,13 @@ def items(header: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return values
 
 
-def texts(header: Mapping[str, Any], name: str) -> list[str]:
+def texts(header: Header, name: str) -> list[str]:
     """Return a list of texts."""
     values = typed(header, name, list)
     return [text({name: value}, name) for value in values]
 
 
-def integers(header: Mapping[str, Any], name: str) -> list[int]:
+def integers(header: Header, name: str) -> list[int]:
     """Return a list of integers of 64 bits."""
     values = typed(header, name, list)
     return [integer({name: value}, name) for value in values]

@@ -30,6 +30,7 @@ JOINED_BYTES = 1 << 16
 """A payload up to this size is sent together with its header: a copy is cheaper than a call."""
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
+Array: TypeAlias = npt.NDArray[Any]
 
 
 class PeerGone(Exception):
@@ -64,6 +65,11 @@ class Message:
 
 
 Messages: TypeAlias = Iterable[Message]
+
+
+def reply(content: object, *payload: memoryview) -> Messages:
+    """Return the single message that answers a request."""
+    return (Message({"ok": content}, *payload),)
 
 
 class Connection:

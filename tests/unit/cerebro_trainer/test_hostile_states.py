@@ -20,6 +20,7 @@ from cerebro_trainer.errors import TrainerError
 from cerebro_trainer.state import readers, serialization
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire import streams
+from cerebro_trainer.wire.frames import Array
 
 VALUES = [np.arange(6, dtype="f4").reshape(2, 3), np.array(7, "i8"), np.ones(3, "f4")]
 LAYOUT = Layout(
@@ -112,7 +113,7 @@ READERS: dict[str, Callable[[Layout, readers.Assign, readers.ReportOrigin], stre
 
 def check_trainer(data: bytes, size: int, reader: str) -> None:
     """A state is read as one of this layout, or refused by an error of our own."""
-    found: dict[int, serialization.Array] = {}
+    found: dict[int, Array] = {}
     try:
         taken(READERS[reader](LAYOUT, found.__setitem__, lambda origin: None), pieces(data, size))
     except TrainerError as error:
@@ -179,7 +180,7 @@ def test_the_backend_refuses_these(data: bytes) -> None:
 
 @given(hostile.damaged(FLAT), st.integers(1, 90))
 def test_flat_weights_are_taken_by_their_length_alone(data: bytes, size: int) -> None:
-    found: dict[int, serialization.Array] = {}
+    found: dict[int, Array] = {}
     reading = readers.read_flat_weights(LAYOUT, found.__setitem__)
     if len(data) == len(FLAT):
         taken(reading, pieces(data, size))

@@ -22,8 +22,8 @@ from cerebro_plpy.tables.outputs.weights import as_float32, read_weights
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.state import readers, serialization
 from cerebro_trainer.state.layout import Layout
-from cerebro_trainer.state.serialization import Array
 from cerebro_trainer.wire import streams
+from cerebro_trainer.wire.frames import Array
 
 DTYPES = st.sampled_from(
     ["float32", "float16", "float64", "int64", "int32", "uint32", "uint8", "bool"]

@@ -26,11 +26,12 @@ from keras.src.optimizers.base_optimizer import BaseOptimizer
 from tensorflow.python.ops.parallel_for import pfor
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.data.padding import Array, Columns, pad_rows, pad_to_capacity
+from cerebro_trainer.data.padding import Columns, pad_rows, pad_to_capacity
 from cerebro_trainer.models import keras_model
 from cerebro_trainer.programs.fusion import Member, Orders, StackedFusion
 from cerebro_trainer.programs.io_spec import IoSpec
 from cerebro_trainer.programs.keras_program import KerasProgram
+from cerebro_trainer.wire.frames import Array
 
 RANDOM_OPERATIONS = (
     "StatelessRandomGetKeyCounter",
