@@ -44,7 +44,7 @@ def fit_config(
     """Train one configuration; return its loss and accuracy on the validation rows."""
     config = job.configs[number]
     model = _build_model(keras, job, number, architectures)
-    model.fit(*train, batch_size=config.batch_size, fit_epochs=job.epochs, verbose=0)
+    model.fit(*train, batch_size=config.batch_size, epochs=job.epochs, verbose=0)
     return evaluate(model, valid)
 
 
