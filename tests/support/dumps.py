@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg2
 from processes import eventually
-from servers import Address, Database
+from servers import Address, Database, Server
 from workbench import Workbench, compile_text, drop_database, opened, several
 
 from cerebro_db.server import installation, provision
@@ -81,6 +81,21 @@ def empty(address: Address, name: str) -> Iterator[Database]:
             yield made
         finally:
             drop_database(administrator, name)
+
+
+@contextmanager
+def sessions(server: Server, database: Database) -> Iterator[tuple[Workbench, Workbench]]:
+    """Open sessions of the superuser and of the ordinary role.
+
+    The database gets the settings of its server.
+    """
+    with provision.connect_superuser(server.socket, server.port) as connection:
+        rows = connection.exec_driver_sql("SELECT name, value FROM cerebro.setting")
+        settings = {name: value for name, value in rows}
+    with provision.connect_superuser(server.socket, server.port, database.name) as connection:
+        provision.write_settings(connection, settings)
+    with opened(database.superuser_url) as administrator, opened(database.url) as owner:
+        yield administrator, owner
 
 
 def plain(programs: Programs, source: str, target: str, file: Path) -> None:

@@ -18,13 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dumps import VISITS, Programs, empty, plain
+from dumps import VISITS, Programs, empty, plain, sessions
 from listing import listing
 from roles import another_role, own_schema, refused
 from servers import Database, Server
 from workbench import Workbench, opened
-
-from cerebro_db.server import provision
 
 HERE = Path(__file__).parent
 VERSIONS = ("0.1.0", "0.2.0")
@@ -85,24 +83,6 @@ def facts(administrator: Workbench) -> Facts:
         },
         functions={name for name, allowed in administrator.rows(functions) if allowed},
     )
-
-
-@contextmanager
-def sessions(server: Server, database: Database) -> Iterator[tuple[Workbench, Workbench]]:
-    """A superuser's session and an ordinary one, in a database that gets the settings of this
-    server.
-    """
-    with provision.connect_superuser(server.socket, server.port) as connection:
-        settings = {
-            name: value
-            for name, value in connection.exec_driver_sql("SELECT name, value FROM cerebro.setting")
-        }
-    with provision.connect_superuser(server.socket, server.port, database.name) as connection:
-        provision.write_settings(connection, settings)
-    administrator, owner = Workbench(database.superuser_url), Workbench(database.url)
-    yield administrator, owner
-    owner.close()
-    administrator.close()
 
 
 @contextmanager
