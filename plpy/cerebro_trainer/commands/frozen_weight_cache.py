@@ -24,15 +24,13 @@ class FrozenWeightCache:
     """The base (see `state.layout`) in the variables of one program."""
 
     def __init__(self) -> None:
-        self._program: ref[Program] | None = None
-        self._digest: str | None = None
-        self._source: Program | None = None
+        self.clear()
 
     def clear(self) -> None:
         """Forget the contents of all programs' variables."""
-        self._program = None
-        self._digest = None
-        self._source = None
+        self._program: ref[Program] | None = None
+        self._digest: str | None = None
+        self._source: Program | None = None
 
     @property
     def available_digest(self) -> str | None:

@@ -49,10 +49,10 @@ class JobHandler:
 
     Another session must then not reuse the process.
     """
+    # True if the user may not read the state of the open job
     is_sealed = False
-    """True if the user may not read the state of the open job."""
+    # Preprocessing of raw values for the open job, which then accepts no inputs of the network
     recipe: RecipeEncoder | None = None
-    """Preprocessing of raw values for the open job, which then accepts no inputs of the network."""
 
     def __init__(
         self,

@@ -28,16 +28,16 @@ from cerebro_trainer.wire.fields import Header, record, texts
 class Job(ABC):
     """One piece of work on a program whose variables contain a config's state."""
 
+    # Number of passes over each dataset
     passes = 1
-    """Number of passes over each dataset."""
 
     def __init__(self, program: Program, datasets: tuple[str, ...]) -> None:
         self.program = program
         self.datasets = datasets
+        # Datasets that come from the wire
         self.streamed: set[str] = set()
-        """Datasets that come from the wire."""
+        # Buffers to process, by dataset; all buffers of datasets that are missing here
         self.selected_buffers: Mapping[str, frozenset[int]] = {}
-        """Buffers to process, by dataset; all buffers of datasets that are missing here."""
         self.callbacks: Callbacks | None = None
 
     def selects(self, dataset: str, buffer: Buffer) -> bool:
@@ -84,10 +84,10 @@ class PendingPass(NamedTuple):
 class TrainJob(Job):
     """A visit: one config trains on one segment's partition, `epochs` times."""
 
+    # Warnings of the framework about the program
     warnings: Sequence[str] = ()
-    """Warnings of the framework about the program."""
+    # None for the time of the reply
     ended_at: float | None = None
-    """None for the time of the reply."""
 
     def __init__(
         self,
@@ -326,8 +326,8 @@ class RestoreJob(StateJob):
 
     refusal = "a restoring job takes no buffers"
 
+    # True if all variables fitted, not only the weights
     is_complete = False
-    """True if all variables fitted, not only the weights."""
 
     def to_reply(self) -> dict[str, object]:
         return {"whole": self.is_complete}

@@ -114,12 +114,10 @@ def read_positions(
 def _are_positions(column: object, inputs: Sequence[Array]) -> bool:
     if not isinstance(column, list) or len(column) != len(inputs):
         return False
-    for positions, array in zip(column, inputs, strict=True):
-        if not isinstance(positions, list):
-            return False
-        if not all(_is_position(position, array) for position in positions):
-            return False
-    return True
+    return all(
+        isinstance(positions, list) and all(_is_position(p, array) for p in positions)
+        for positions, array in zip(column, inputs, strict=True)
+    )
 
 
 def _is_position(position: object, array: Array) -> bool:

@@ -70,8 +70,8 @@ class SessionStates:
 
     def __init__(self) -> None:
         self.frozen_weights = FrozenWeightCache()
+        # History of the state that was loaded last
         self.origin = Origin(0, is_complete=False)
-        """History of the state that was loaded last."""
         self.current: CurrentState | None = None  # None also for a state that may not be read
         self._unstored: Mapping[str, Snapshot] = {}
 

@@ -48,8 +48,8 @@ class Trainer:
         self._packer = BufferPacker()
         self._deferred_error: TrainerError | None = None
         self._has_failed = False
+        # Limit for the time to the next request; None during a call, which may take hours
         self._max_idle_seconds: float | None = None
-        """Limit for the time to the next request; None during a call, which may take hours."""
         self._list_gpus = gpus.list_gpus
         self._jobs: JobHandler | None = None
         self._commands = self._make_basic_commands()

@@ -31,10 +31,10 @@ class Buffer:
     inputs: tuple[Array, ...]
     targets: tuple[Array, ...]
     nbytes: int
+    # Weights of the rows in the table, shape (rows,); None if the table has none
     sample_weights: npt.NDArray[np.float32] | None = None
-    """Weights of the rows in the table, shape (rows,); None if the table has none."""
+    # Weights of the rows in the training loss, shape (rows,); None if the job has none
     weights: npt.NDArray[np.float32] | None = None
-    """Weights of the rows in the training loss, shape (rows,); None if the job has none."""
 
 
 def parse_buffer(header: Header, payload: Bytes) -> Buffer:

@@ -26,10 +26,10 @@ class BufferPacker:
     """The rows of one buffer that have arrived so far."""
 
     def __init__(self) -> None:
+        # By block, shape (rows,)
         self._row_numbers: list[Integers] = []
-        """By block, shape (rows,)."""
+        # By column and block, shape (rows, ...)
         self._columns: list[list[Array]] = []
-        """By column and block, shape (rows, ...)."""
         self._nbytes = 0
 
     @property

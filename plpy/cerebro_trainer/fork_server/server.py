@@ -48,10 +48,10 @@ class Client:
 
     connection: socket.socket
     trainer: ForkedTrainer | None = None
+    # Time for which the trainer may stay idle if the backend goes now; None during a call
     idle_seconds: float | None = None
-    """Time for which the trainer may stay idle if the backend goes now; None during a call."""
+    # A lease that an idle trainer has not accepted yet
     offered_lease: Lease | None = None
-    """A lease that an idle trainer has not accepted yet."""
     offer_deadline: float = 0.0
 
 
@@ -86,10 +86,10 @@ class ForkServer:
     def __init__(self, listener: socket.socket, framework: str) -> None:
         self._listener = listener
         self._framework = framework
+        # By the descriptors of their connections
         self._clients: dict[int, Client] = {}
-        """By the descriptors of their connections."""
+        # By each of their descriptors
         self._trainers: dict[int, ForkedTrainer] = {}
-        """By each of their descriptors."""
         self._clients_by_trainer: dict[ForkedTrainer, Client] = {}
         self._idle_pool = IdlePool(len(os.sched_getaffinity(0)) + 1)
         self._poll = select.poll()

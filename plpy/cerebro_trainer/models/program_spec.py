@@ -31,8 +31,8 @@ class ProgramSpec:
     targets: tuple[Target, ...]
     dtype_policy: str | None = None  # of all layers; None keeps those of the architecture
     sources: dict[str, str] = field(default_factory=dict)  # of custom functions in `compile`
+    # Rows contain the activations of this layer, and the program is the head behind it
     cut: str | None = None
-    """Rows contain the activations of this layer, and the program is the head behind it."""
 
     @classmethod
     def from_header(cls, header: Header) -> ProgramSpec:

@@ -28,8 +28,8 @@ class Prefetcher:
     concurrent_handler: ConcurrentHandler | None = None
 
     def __init__(self, connection: Connection) -> None:
+        # True from the return of `receive` to the next call of it
         self.is_request_active = False
-        """True from the return of `receive` to the next call of it."""
         self._connection = connection
         self._thread = ThreadPoolExecutor(1)
         self._next_frame = self._prefetch()
