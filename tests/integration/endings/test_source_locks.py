@@ -52,7 +52,8 @@ LANGUAGE plpython3u AS $$
     def read(db):
         session = LocalSession(db)
         relation = catalog.Catalog(db, "train").resolve_input(source)
-        with lock_waits.bounded_waits(db, session, relation, lock_waits.read_wait_limit(db, budget)):
+        limit = lock_waits.read_wait_limit(db, budget)
+        with lock_waits.bounded_waits(db, session, relation, limit):
             session.run(statement)
             return db.value("SELECT pg_catalog.current_setting('lock_timeout')")
     return entry.call(plpy, {}, read)
