@@ -166,7 +166,7 @@ def wiped(framework: str) -> list[str]:
         *made.metrics.variables,
         *made.model.metrics_variables,
     ]
-    seen += made.explainer.variables
+    seen += made.explanation.variables
     left = [variable.path for variable in seen if np.asarray(variable).any()]
     return left + ([] if made.model.history is None else ["history"])
 

@@ -12,8 +12,6 @@ Pixels of a picture are too many to explain one by one, so patches of it are cov
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 import keras
@@ -37,102 +35,29 @@ POINTS = tuple(zip(((_NODES + 1) / 2).tolist(), (_WEIGHTS / 2).tolist(), strict=
 """Points of a path from 0 to 1, with their weights in the integral (Gauss and Legendre)."""
 
 
-@dataclass(frozen=True)
 class IntegratedGradients:
-    """A model whose predictions are explained.
+    """Explanations of a model by a differentiable copy of it.
 
     Index inputs, such as categories, have no gradient: the path leads through their embeddings.
-    """
-
-    embed: Callable[[Sequence[Array]], list[Array]] | None  # embeddings of the index inputs
-    gradient: Gradient  # its first inputs are the continuous ones and the embeddings
-    index_inputs: tuple[int, ...]
-    continuous_inputs: tuple[int, ...]
-    fixed_inputs: tuple[int, ...]  # index inputs that the model also uses without embedding them
-
-    def compute_attributions(
-        self, inputs: Sequence[Array], unit_weights: Array, columns: Sequence[ColumnPositions]
-    ) -> Array:
-        """Return the attribution of each column, shape (rows, columns)."""
-        baseline = self._embed_inputs([np.zeros_like(array) for array in inputs])
-        end = self._embed_inputs(inputs)
-        changes = [after - before for before, after in zip(baseline, end, strict=True)]
-        fixed = [inputs[position] for position in self.fixed_inputs]
-        slopes = self._compute_mean_gradients(baseline, changes, fixed, unit_weights)
-        embedding_slopes = slopes[len(self.continuous_inputs) :]
-        embedding_baseline = baseline[len(self.continuous_inputs) :]
-        attributions = np.zeros((len(unit_weights), len(columns)))
-        for number, column in enumerate(columns):
-            for slope, change, position in zip(
-                slopes, changes, self.continuous_inputs, strict=False
-            ):
-                products = slope[:, column[position]] * change[:, column[position]]
-                attributions[:, number] += _sum_rows(products)
-            if self.embed is None or not any(column[position] for position in self.index_inputs):
-                continue
-            embeddings = self.embed(
-                [_keep_only(inputs[position], column[position]) for position in self.index_inputs]
-            )
-            attributions[:, number] += sum(
-                _sum_rows(slope * (after - before))
-                for slope, after, before in zip(
-                    embedding_slopes, embeddings, embedding_baseline, strict=True
-                )
-            )
-        return attributions
-
-    def _embed_inputs(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return the continuous inputs, followed by the embeddings of the index inputs."""
-        points = [inputs[position] for position in self.continuous_inputs]
-        if self.embed is not None:
-            points += self.embed([inputs[position] for position in self.index_inputs])
-        return points
-
-    def _compute_mean_gradients(
-        self, baseline: list[Array], changes: list[Array], fixed: list[Array], unit_weights: Array
-    ) -> list[Array]:
-        """Return the mean gradients on the path from the baseline."""
-        totals = [np.zeros(array.shape) for array in baseline]
-        for point, weight in POINTS:
-            points = [
-                before + np.float32(point) * change
-                for before, change in zip(baseline, changes, strict=True)
-            ]
-            gradients = self.gradient(points, fixed, unit_weights)
-            for total, gradient in zip(totals, gradients, strict=True):
-                total += weight * gradient
-        return totals
-
-
-class Explainer:
-    """Explains the predictions of a model by a differentiable copy of it.
 
     Args:
         node: prepared architecture of the model.
-        predict: returns the outputs of the model itself.
         compile_gradient: returns the gradient of a model with the same variables.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        predict: Callable[[Sequence[Array]], list[Array]],
-        compile_gradient: Callable[[keras.Model], Gradient],
-    ) -> None:
-        self._node = node
-        self._predict = predict
-        self._compile_gradient = compile_gradient
-        self._model: keras.Model | None = None
-        self._integral: IntegratedGradients | None = None
-
-    @property
-    def variables(self) -> list[Any]:
-        """Variables of the differentiable copy; empty before the first explanation."""
-        return [] if self._model is None else list(self._model.variables)
+    def __init__(self, node: Node, compile_gradient: Callable[[keras.Model], Gradient]) -> None:
+        parts = build_differentiable(node)
+        self.variables: list[Any] = list(parts.model.variables)
+        """Variables of the copy, which need the values of the model before `explain`."""
+        self._embedding_model = parts.head
+        self._gradient = compile_gradient(parts.tail)
+        self._index_inputs = parts.integer_inputs
+        self._continuous_inputs = parts.float_inputs
+        self._fixed_inputs = parts.shared_inputs  # also used without an embedding
 
     def explain(
         self,
-        variables: Sequence[Any],
+        predict: Callable[[Sequence[Array]], list[Array]],
         inputs: Sequence[Array],
         batch_size: int,
         columns: Sequence[ColumnPositions],
@@ -141,12 +66,12 @@ class Explainer:
         """Return attributions of the largest unit of each row.
 
         Args:
-            variables: of the model that is explained, with its current values.
+            predict: returns the outputs of the model itself.
             batch_size: rows per call of the gradient.
         """
         rows = len(inputs[0])
-        (output,) = self._predict(inputs)
-        (blank,) = self._predict([np.zeros_like(array[:1]) for array in inputs])
+        (output,) = predict(inputs)
+        (blank,) = predict([np.zeros_like(array[:1]) for array in inputs])
         units = output.reshape(rows, -1).astype(np.float64)
         unit_weights = np.eye(units.shape[1], dtype=np.float32)[units.argmax(axis=1)]
 
@@ -159,37 +84,76 @@ class Explainer:
         padding = -rows % batch_size
         padded_inputs = [_append_zeros(array, padding) for array in inputs]
         padded_weights = _append_zeros(unit_weights, padding)
-        integral = self._prepare(variables)
         parts = []
         for begin in range(0, rows, batch_size):
             batch = slice(begin, begin + batch_size)
             batch_inputs = [array[batch] for array in padded_inputs]
-            parts.append(
-                integral.compute_attributions(batch_inputs, padded_weights[batch], columns)
-            )
+            parts.append(self._attribute_batch(batch_inputs, padded_weights[batch], columns))
         attributions = np.concatenate(parts)[:rows]
-        losses = [measure_loss(*self._predict(cover_patch(inputs, patch))) for patch in patches]
+        losses = [measure_loss(*predict(cover_patch(inputs, patch))) for patch in patches]
         return Attributions(
             values=attributions,
             gap=attributions.sum(axis=1) - measure_loss(blank),
             patches=np.array(losses).reshape(-1, rows).T,
         )
 
-    def _prepare(self, variables: Sequence[Any]) -> IntegratedGradients:
-        """Return the integrated gradients of the model with these values; build it only once."""
-        if self._model is None or self._integral is None:
-            parts = build_differentiable(self._node)
-            self._integral = IntegratedGradients(
-                embed=None if parts.head is None else partial(_call_model, parts.head),
-                gradient=self._compile_gradient(parts.tail),
-                index_inputs=parts.integer_inputs,
-                continuous_inputs=parts.float_inputs,
-                fixed_inputs=parts.shared_inputs,
+    def _attribute_batch(
+        self, inputs: Sequence[Array], unit_weights: Array, columns: Sequence[ColumnPositions]
+    ) -> Array:
+        """Return the attribution of each column, shape (rows, columns)."""
+        baseline = self._make_point([np.zeros_like(array) for array in inputs])
+        end = self._make_point(inputs)
+        changes = [after - before for before, after in zip(baseline, end, strict=True)]
+        slopes = self._compute_mean_gradients(baseline, changes, inputs, unit_weights)
+        count = len(self._continuous_inputs)
+        attributions = np.zeros((len(unit_weights), len(columns)))
+        for number, column in enumerate(columns):
+            for slope, change, position in zip(
+                slopes, changes, self._continuous_inputs, strict=False
+            ):
+                products = slope[:, column[position]] * change[:, column[position]]
+                attributions[:, number] += _sum_rows(products)
+            if self._embedding_model is None or not any(column[n] for n in self._index_inputs):
+                continue
+            embeddings = self._embed([_keep_only(inputs[n], column[n]) for n in self._index_inputs])
+            attributions[:, number] += sum(
+                _sum_rows(slope * (after - before))
+                for slope, after, before in zip(
+                    slopes[count:], embeddings, baseline[count:], strict=True
+                )
             )
-            self._model = parts.model
-        for variable, value in zip(self._model.variables, variables, strict=True):
-            variable.assign(value)
-        return self._integral
+        return attributions
+
+    def _make_point(self, inputs: Sequence[Array]) -> list[Array]:
+        """Return the continuous inputs, followed by the embeddings of the index inputs."""
+        embeddings = self._embed([inputs[position] for position in self._index_inputs])
+        return [*(inputs[position] for position in self._continuous_inputs), *embeddings]
+
+    def _embed(self, index_inputs: list[Array]) -> list[Array]:
+        if self._embedding_model is None:
+            return []
+        outputs = keras.tree.flatten(self._embedding_model(pack(index_inputs), training=False))
+        return [np.asarray(keras.ops.convert_to_numpy(array), np.float32) for array in outputs]
+
+    def _compute_mean_gradients(
+        self,
+        baseline: list[Array],
+        changes: list[Array],
+        inputs: Sequence[Array],
+        unit_weights: Array,
+    ) -> list[Array]:
+        """Return the mean gradients on the path from the baseline."""
+        fixed = [inputs[position] for position in self._fixed_inputs]
+        totals = [np.zeros(array.shape) for array in baseline]
+        for point, weight in POINTS:
+            points = [
+                before + np.float32(point) * change
+                for before, change in zip(baseline, changes, strict=True)
+            ]
+            gradients = self._gradient(points, fixed, unit_weights)
+            for total, gradient in zip(totals, gradients, strict=True):
+                total += weight * gradient
+        return totals
 
 
 def cover_patch(inputs: Sequence[Array], patch: ColumnPositions) -> list[Array]:
@@ -213,11 +177,6 @@ def _keep_only(array: Array, positions: Sequence[int]) -> Array:
 
 def _append_zeros(rows: Array, count: int) -> Array:
     return np.concatenate([rows, np.zeros((count, *rows.shape[1:]), rows.dtype)])
-
-
-def _call_model(model: keras.Model, inputs: Sequence[Array]) -> list[Array]:
-    outputs = keras.tree.flatten(model(pack(list(inputs)), training=False))
-    return [np.asarray(keras.ops.convert_to_numpy(array), np.float32) for array in outputs]
 
 
 def _sum_rows(values: Array) -> Array:

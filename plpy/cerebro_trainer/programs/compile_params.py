@@ -116,10 +116,7 @@ def _make_optimizer(spec: object) -> keras.optimizers.Optimizer:
     classes = _find_classes(keras.optimizers, keras.optimizers.Optimizer, EXCLUDED_OPTIMIZERS)
     name = str(spec.get("class_name"))
     if name.lower() not in classes:
-        raise ConfigError(
-            f"optimizer {name} is unknown; known are "
-            f"{', '.join(sorted(cls.__name__ for cls in classes.values()))}"
-        )
+        raise ConfigError(f"optimizer {name} is unknown; known are {_join_names(classes)}")
     config = {
         key: _make_hyperparameter(key, value) for key, value in (spec.get("config") or {}).items()
     }
@@ -154,7 +151,7 @@ def _make_schedule(spec: Mapping[str, Any]) -> Any:
     if cls is None:
         raise ConfigError(
             f"learning rate schedule {spec.get('class_name')!r} is unknown; known are "
-            f"{', '.join(sorted(schedule.__name__ for schedule in schedules.values()))}"
+            f"{_join_names(schedules)}"
         )
     return call_keras(lambda: cls(**spec.get("config", {})))
 
@@ -166,6 +163,10 @@ def _find_classes(module: Any, base: type, excluded: frozenset[str]) -> dict[str
         for name, cls in vars(module).items()
         if inspect.isclass(cls) and issubclass(cls, base) and name not in excluded
     }
+
+
+def _join_names(classes: Mapping[str, Any]) -> str:
+    return ", ".join(sorted(cls.__name__ for cls in classes.values()))
 
 
 def _list_per_output(value: object, names: Sequence[str], parameter: str) -> list[Any]:

@@ -71,9 +71,9 @@ class CosineCycles(keras.optimizers.schedules.LearningRateSchedule):  # type: ig
         position = ops.cast(step, "float32")
         last_end = ops.cast(self.decay_steps, "float32")
         ends = [*self._compute_inner_ends(), last_end]
-        begins = ops.stack([ops.zeros_like(last_end), *ends[:-1]])
-        last_length = last_end - begins[-1]
-        begin = ops.max(ops.where(begins <= position, begins, 0.0))
+        starts = ops.stack([ops.zeros_like(last_end), *ends[:-1]])
+        last_length = last_end - starts[-1]
+        begin = ops.max(ops.where(starts <= position, starts, 0.0))
         end = ops.min(ops.where(ops.stack(ends) > position, ops.stack(ends), last_end))
         extra_begin = last_end + last_length * ops.floor((position - last_end) / last_length)
         begin = ops.where(position < last_end, begin, extra_begin)

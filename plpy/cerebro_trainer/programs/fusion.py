@@ -10,11 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.programs.io_spec import IoSpec
+from cerebro_trainer.programs.io_spec import Array, IoSpec
 
-Array: TypeAlias = npt.NDArray[Any]
-Orders: TypeAlias = Sequence[npt.NDArray[np.int32]]
-"""Positions of rows in training order, one array per state, all of the same length."""
+Order: TypeAlias = npt.NDArray[np.int32]
+"""Positions of the rows of a buffer in training order."""
+Orders: TypeAlias = Sequence[Order]
+"""One order per state, all of the same length."""
+LaneLosses: TypeAlias = npt.NDArray[np.float64]
+"""Sum over batches of mean batch loss times rows, by lane."""
 
 LANES: Mapping[str, int] = {"fused_4": 4, "fused_8": 8, "fused_16": 16, "fused_32": 32}
 """States per call, by mode; there are few modes, since each one is compiled."""
@@ -64,9 +67,7 @@ class StackedFusion(Fusion):
         return [float(loss) for loss in losses[: self._count]]
 
     @abstractmethod
-    def train_lanes(
-        self, buffer: Buffer, orders: Orders, batch_size: int
-    ) -> npt.NDArray[np.float64]:
+    def train_lanes(self, buffer: Buffer, orders: Orders, batch_size: int) -> LaneLosses:
         """Train all lanes; `orders` has one entry per lane."""
 
     def read_state(self, lane: int) -> Sequence[Array]:

@@ -8,25 +8,34 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.models import frozen_prefix, keras_model
 from cerebro_trainer.models.dtype_policy import needs_loss_scaling
 from cerebro_trainer.models.frozen_weights import find_frozen_weights
 from cerebro_trainer.models.keras_model import InitialWeights
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.attributions import Explainer, Gradient
+from cerebro_trainer.programs.attributions import Gradient, IntegratedGradients
 from cerebro_trainer.programs.compile_params import CompileArguments, make_compile_arguments
-from cerebro_trainer.programs.fusion import Member
+from cerebro_trainer.programs.fusion import Member, Order
 from cerebro_trainer.programs.hyperparameters import HyperparameterVariables
 from cerebro_trainer.programs.io_spec import IoSpec, Output
 from cerebro_trainer.programs.metrics import CompiledMetrics, pack
-from cerebro_trainer.programs.program import Array, Attributions, ColumnPositions, Program, Sums
+from cerebro_trainer.programs.program import (
+    Array,
+    Attributions,
+    ColumnPositions,
+    Descriptions,
+    Program,
+    Sums,
+)
 from cerebro_trainer.state.layout import Layout
+
+Forward: TypeAlias = Callable[[list[Array]], Array]
+"""Computes the output of a model from its inputs."""
 
 EVALUATION_BYTES = 16 << 20
 EVALUATION_ROWS = 256
@@ -68,8 +77,9 @@ class KerasProgram(Program):
         self._widest_layer_bytes = keras_model.find_largest_tensor(self.model)
         self._initial_weights = InitialWeights(self._node, self.read_variable)
         self._cached_non_weights: tuple[int, dict[int, Array]] | None = None
-        self.explainer = Explainer(self._node, self.predict, self.compile_gradient)
-        self._feature_functions: dict[str, Callable[[list[Array]], Array]] = {}
+        self.explanation: IntegratedGradients | None = None
+        """Made by the first call of `attribute`."""
+        self._feature_functions: dict[str, Forward] = {}
 
     def _build_network(self) -> keras.Model:
         """Return the network with variables of zeros."""
@@ -134,7 +144,6 @@ class KerasProgram(Program):
 
     @property
     def step(self) -> int:
-        """Optimizer steps that the current state has taken."""
         iterations = self.optimizer.iterations
         if isinstance(iterations, keras.Variable):
             return int(self.read_variable(iterations))
@@ -178,11 +187,10 @@ class KerasProgram(Program):
         return self._cached_non_weights[1]
 
     def wipe(self) -> None:
-        for variable in (
-            *self.resident_variables,
-            *self.hyperparameters.variables,
-            *self.explainer.variables,
-        ):
+        variables = [*self.resident_variables, *self.hyperparameters.variables]
+        if self.explanation is not None:
+            variables += self.explanation.variables
+        for variable in variables:
             variable.assign(np.zeros_like(self.read_variable(variable)))
         self.hyperparameters.discard_values()
         self.metrics.reset()
@@ -242,7 +250,7 @@ class KerasProgram(Program):
         self,
         inputs: list[Array],
         targets: list[Array],
-        order: npt.NDArray[np.int32],
+        order: Order,
         batch_size: int,
     ) -> float:
         """Train in the mode FALLBACK; return the sum of mean batch losses times rows."""
@@ -274,7 +282,7 @@ class KerasProgram(Program):
         rows = min(PREDICTION_ROWS, PREDICTION_BYTES // self._widest_layer_bytes)
         return max(self.choose_evaluation_batch(inputs), rows)
 
-    def describe_cuts(self) -> list[dict[str, object]]:
+    def describe_cuts(self) -> Descriptions:
         return [
             {
                 "layer": cut.layer,
@@ -285,7 +293,7 @@ class KerasProgram(Program):
             for cut in frozen_prefix.find_cuts(self.network)
         ]
 
-    def describe_prefixes(self, layers: Sequence[str]) -> list[dict[str, object]]:
+    def describe_prefixes(self, layers: Sequence[str]) -> Descriptions:
         return [
             frozen_prefix.describe_prefix(self.network, frozen_prefix.get_cut(self.network, layer))
             for layer in layers
@@ -300,7 +308,7 @@ class KerasProgram(Program):
         return self._feature_functions[layer](arrays)
 
     @abstractmethod
-    def compile_forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
+    def compile_forward(self, model: keras.Model) -> Forward:
         """Return a function that computes the output of a model as float32.
 
         Args:
@@ -314,8 +322,14 @@ class KerasProgram(Program):
         patches: Sequence[ColumnPositions],
     ) -> Attributions:
         arrays = self.io_spec.convert_inputs(inputs)
+        if self.explanation is None:
+            self.explanation = IntegratedGradients(self._node, self.compile_gradient)
+        for variable, original in zip(
+            self.explanation.variables, self.network.variables, strict=True
+        ):
+            variable.assign(original)
         batch_size = self.choose_evaluation_batch(arrays)
-        return self.explainer.explain(self.network.variables, arrays, batch_size, columns, patches)
+        return self.explanation.explain(self.predict, arrays, batch_size, columns, patches)
 
     @abstractmethod
     def compile_gradient(self, model: keras.Model) -> Gradient:

@@ -6,7 +6,6 @@ import ctypes
 import re
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 RESERVE_DIVISOR = 40
@@ -42,12 +41,7 @@ class PeakMemory:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._is_over.set()
         self._thread.join()
 

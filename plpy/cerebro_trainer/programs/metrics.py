@@ -96,14 +96,9 @@ class CompiledMetrics:
 
     def _check_additivity(self, update: Update, probes: Sequence[Batch]) -> None:
         """Check that the sums of two batches add up to those of both together."""
-        first_sums, second_sums, total_sums = call_keras(
-            lambda: [
-                self._sum_over(update, batches) for batches in (probes[:1], probes[1:], probes)
-            ]
-        )
-        for metric, first, second, total in zip(
-            self._keras.metrics, first_sums, second_sums, total_sums, strict=True
-        ):
+        parts = (probes[:1], probes[1:], probes)
+        sums = call_keras(lambda: [self._sum_over(update, batches) for batches in parts])
+        for metric, first, second, total in zip(self._keras.metrics, *sums, strict=True):
             if not np.allclose(np.add(first, second), total, rtol=1e-4, atol=1e-4):
                 raise ConfigError(
                     f"metric {metric.name} is not supported: its state over one partition cannot "

@@ -14,19 +14,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.fusion import Fusion, Member
+from cerebro_trainer.programs.fusion import Fusion, Member, Order
 from cerebro_trainer.programs.memory import MemoryBudget
 from cerebro_trainer.programs.tensorboard import Board
 from cerebro_trainer.state.layout import Layout
 
 Array: TypeAlias = npt.NDArray[Any]
 Sums: TypeAlias = list[list[float]]
+Descriptions: TypeAlias = list[dict[str, object]]
+"""JSON objects, one per thing that is described."""
 
 FALLBACK = "keras_fit"
 """The mode for programs that no other mode can train: Keras' own training loop."""
@@ -141,9 +142,7 @@ class Program(ABC):
     def set_hyperparameters(self, spec: ProgramSpec) -> None:
         """Set the numbers in which configs of one program differ, such as the learning rate."""
 
-    def train(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
-    ) -> float:
+    def train(self, buffer: Buffer, order: Order, batch_size: int, mode: str) -> float:
         """Train one pass over rows of a buffer; the last batch may be smaller.
 
         Args:
@@ -155,9 +154,7 @@ class Program(ABC):
         return self.dispatch(buffer, order, batch_size, mode)()
 
     @abstractmethod
-    def dispatch(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
-    ) -> PendingLoss:
+    def dispatch(self, buffer: Buffer, order: Order, batch_size: int, mode: str) -> PendingLoss:
         """Start such a pass on the device, which may run until the loss is read.
 
         More passes may be dispatched meanwhile. Errors are raised here or when the loss is read.
@@ -177,9 +174,7 @@ class Program(ABC):
             f"form {mode!r} trains no states side by side; this program has none that does"
         )
 
-    def train_in_lanes(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
-    ) -> float:
+    def train_in_lanes(self, buffer: Buffer, order: Order, batch_size: int, mode: str) -> float:
         """Train the current state alone in a mode with lanes, with the bits of a full fusion."""
         fusion = self.fuse([self.read_member()], mode)
         (loss,) = fusion.train(buffer, [order], batch_size)
@@ -217,7 +212,7 @@ class Program(ABC):
         Of several units, each row's largest one is explained. A patch is covered by zeros.
         """
 
-    def describe_shards(self) -> list[dict[str, object]]:
+    def describe_shards(self) -> Descriptions:
         """Return the `layers`, `state_bytes` and `memory_bytes` of each shard.
 
         A program that fits into memory has no shards.
@@ -225,14 +220,14 @@ class Program(ABC):
         return []
 
     @abstractmethod
-    def describe_cuts(self) -> list[dict[str, object]]:
+    def describe_cuts(self) -> Descriptions:
         """Return the layers where the network can be cut.
 
         A cut has `layer`, the `shape` of its output, the `flops` up to there, and a `digest`.
         """
 
     @abstractmethod
-    def describe_prefixes(self, layers: Sequence[str]) -> list[dict[str, object]]:
+    def describe_prefixes(self, layers: Sequence[str]) -> Descriptions:
         """Return the part of the network up to each of these layers.
 
         A part has an `architecture`, and the positions of its `weights` among the flat ones.

@@ -16,11 +16,10 @@ from typing import Any, TypeAlias
 
 import jax
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import Columns, pad_rows, pad_to_capacity, take_rows
-from cerebro_trainer.programs.fusion import Member, Orders, StackedFusion
+from cerebro_trainer.programs.fusion import LaneLosses, Member, Orders, StackedFusion
 from cerebro_trainer.programs.io_spec import IoSpec
 
 Function: TypeAlias = Callable[..., Any]
@@ -59,9 +58,7 @@ class JaxFusion(StackedFusion):
         super().__init__(fused.lanes, io_spec, members)
         self._fused = fused
 
-    def train_lanes(
-        self, buffer: Buffer, orders: Orders, batch_size: int
-    ) -> npt.NDArray[np.float64]:
+    def train_lanes(self, buffer: Buffer, orders: Orders, batch_size: int) -> LaneLosses:
         columns = self.io_spec.convert(buffer)
         rows = len(orders[0])
         full_rows = rows - rows % batch_size

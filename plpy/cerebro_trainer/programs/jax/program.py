@@ -30,7 +30,7 @@ from cerebro_trainer.data.padding import (
 from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Gradient
-from cerebro_trainer.programs.fusion import LANES, Fusion, Member
+from cerebro_trainer.programs.fusion import LANES, Fusion, Member, Order
 from cerebro_trainer.programs.jax.compiled_code import CachedFunction, FunctionCache
 from cerebro_trainer.programs.jax.device import (
     Values,
@@ -42,7 +42,7 @@ from cerebro_trainer.programs.jax.device import (
     temporary_values,
 )
 from cerebro_trainer.programs.jax.fusion import FusedLoop, JaxFusion
-from cerebro_trainer.programs.keras_program import KerasProgram
+from cerebro_trainer.programs.keras_program import Forward, KerasProgram
 from cerebro_trainer.programs.metrics import pack
 from cerebro_trainer.programs.program import FALLBACK, Array, PendingLoss, Sums
 
@@ -132,9 +132,7 @@ class JaxProgram(KerasProgram):
 
         return call
 
-    def dispatch(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
-    ) -> PendingLoss:
+    def dispatch(self, buffer: Buffer, order: Order, batch_size: int, mode: str) -> PendingLoss:
         if mode in self.lanes:
             return partial(float, self.train_in_lanes(buffer, order, batch_size, mode))
         columns = self.io_spec.convert(buffer)
@@ -199,7 +197,7 @@ class JaxProgram(KerasProgram):
 
         return compute_gradient
 
-    def compile_forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
+    def compile_forward(self, model: keras.Model) -> Forward:
         def compute_output(values: Values, inputs: list[Any]) -> Any:
             with self._open_scope(values):
                 return model(pack(inputs), training=False).astype(jnp.float32)
@@ -218,7 +216,7 @@ class JaxProgram(KerasProgram):
         return forward
 
     def _run(
-        self, columns: Columns, order: npt.NDArray[np.int32], batch_size: int, mode: str
+        self, columns: Columns, order: Order, batch_size: int, mode: str
     ) -> tuple[Values, Losses]:
         """Train one pass; return the new values, and the losses in the order of the batches."""
         values = read_values(self.variables)
@@ -239,11 +237,11 @@ class JaxProgram(KerasProgram):
             losses.append((loop_losses, steps))
             position = steps * batch_size
         while mode == "scan_block" and len(order) - position >= BLOCK_STEPS * batch_size:
-            chosen = order[position : position + BLOCK_STEPS * batch_size]
-            block = split_batches(take_rows(columns, chosen), batch_size)
+            block_order = order[position : position + BLOCK_STEPS * batch_size]
+            block = split_batches(take_rows(columns, block_order), batch_size)
             values, block_losses = self._train["scan_block"](hyperparameters, values, block)
             losses.append((block_losses, BLOCK_STEPS))
-            position += len(chosen)
+            position += len(block_order)
         for begin in range(position, len(order), batch_size):
             batch = take_rows(columns, order[begin : begin + batch_size])
             values, loss = self._train["jit_step"](hyperparameters, values, batch)
@@ -308,8 +306,8 @@ class JaxProgram(KerasProgram):
 
         def take_step(position: Any, carried: tuple[Values, Any]) -> tuple[Values, Any]:
             values, losses = carried
-            chosen = jax.lax.dynamic_slice(order, (position * batch,), (batch,))
-            rows = map_arrays(columns, lambda array: jnp.take(array, chosen, 0, mode="clip"))
+            positions = jax.lax.dynamic_slice(order, (position * batch,), (batch,))
+            rows = map_arrays(columns, lambda array: jnp.take(array, positions, 0, mode="clip"))
             values, loss = self._step(hyperparameters, values, rows)
             return values, losses.at[position].set(loss)
 

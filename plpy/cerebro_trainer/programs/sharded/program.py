@@ -17,13 +17,13 @@ from typing import Any
 
 import keras
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.partition import partition_model
 from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.programs.fusion import Order
 from cerebro_trainer.programs.keras_program import compact
 from cerebro_trainer.programs.memory import (
     MemoryBudget,
@@ -36,10 +36,15 @@ from cerebro_trainer.programs.program import (
     Array,
     Attributions,
     ColumnPositions,
+    Descriptions,
     Program,
     Sums,
 )
-from cerebro_trainer.programs.sharded.shard_plan import ShardPlan, find_piece_variables
+from cerebro_trainer.programs.sharded.shard_plan import (
+    ShardPlan,
+    find_piece_variables,
+    join_positions,
+)
 from cerebro_trainer.programs.sharded.shard_swapping import ShardSwapper, ShardTask
 from cerebro_trainer.programs.sharded.shards import (
     check_optimizer,
@@ -74,7 +79,7 @@ class ShardedProgram(TensorflowProgram):
         self._budget = budget
         network_pieces = partition_model(self.network)
         piece_variables = find_piece_variables(network_pieces, self.variables, self._slots)
-        swapped = frozenset[int]().union(*(variables.all for variables in piece_variables))
+        swapped = join_positions(variables.all for variables in piece_variables)
         self._common_positions = [
             position for position in range(len(self.variables)) if position not in swapped
         ]
@@ -108,7 +113,7 @@ class ShardedProgram(TensorflowProgram):
     def resident_variables(self) -> list[Any]:
         return [self.variables[position] for position in self._common_positions]
 
-    def describe_shards(self) -> list[dict[str, object]]:
+    def describe_shards(self) -> Descriptions:
         return describe_shards(self.plan.costs, self.plan.shards)
 
     def read(self) -> Sequence[Array]:
@@ -130,13 +135,11 @@ class ShardedProgram(TensorflowProgram):
         super().wipe()
         self._file.clear()
 
-    def _train_pass(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
-    ) -> float:
+    def _train_pass(self, buffer: Buffer, order: Order, batch_size: int, mode: str) -> float:
         inputs, targets = self.io_spec.convert(buffer)
         batches = [order[begin : begin + batch_size] for begin in range(0, len(order), batch_size)]
 
-        def make_step(rows: npt.NDArray[np.int32]) -> TrainingStep:
+        def make_step(rows: Order) -> TrainingStep:
             return TrainingStep(
                 self._pieces,
                 self.resident_variables,
@@ -241,7 +244,7 @@ class ShardedProgram(TensorflowProgram):
         ]
         self._swapper.run([*tasks, self.plan.make_forward_task(last, process_last_shard)])
 
-    def describe_cuts(self) -> list[dict[str, object]]:
+    def describe_cuts(self) -> Descriptions:
         return []  # activations cannot be precomputed
 
     def compute_features(self, layer: str, inputs: Sequence[Array]) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -34,20 +34,21 @@ def find_piece_variables(
         slots: the optimizer's slots by the id of their weight.
     """
     positions = {id(variable): position for position, variable in enumerate(variables)}
+
+    def find_positions(some_variables: Iterable[Any]) -> frozenset[int]:
+        return frozenset(
+            positions[id(variable)] for variable in some_variables if id(variable) in positions
+        )
+
     piece_variables = []
     for piece in pieces:
-        weights = frozenset(positions[id(variable)] for variable in piece.variables)
-        non_trainable = frozenset(
-            positions[id(variable)]
-            for variable in piece.model.non_trainable_variables
-            if id(variable) in positions
-        )
-        piece_slots = frozenset(
-            positions[id(slot)]
-            for variable in piece.trainable_variables
-            for slot in slots.get(id(variable), ())
-        )
-        piece_variables.append(PieceVariables(weights, non_trainable, weights | piece_slots))
+        weights = find_positions(piece.variables)
+        non_trainable = find_positions(piece.model.non_trainable_variables)
+        piece_slots = [
+            find_positions(slots.get(id(weight), ())) for weight in piece.trainable_variables
+        ]
+        all_variables = weights.union(*piece_slots)
+        piece_variables.append(PieceVariables(weights, non_trainable, all_variables))
     return piece_variables
 
 
@@ -130,30 +131,32 @@ class ShardPlan:
 
     def make_forward_task(self, shard: range, work: Callable[[], float]) -> ShardTask:
         """Return a task that reads the weights of a shard."""
-        return ShardTask(self._join_weights(shard), frozenset(), work)
+        variables = self._variables[shard.start : shard.stop]
+        weights = join_positions(piece.weights for piece in variables)
+        return ShardTask(weights, frozenset(), work)
 
     def plan_training(self, step: TrainingStep) -> Iterator[ShardTask]:
         """Yield the tasks of a training step: forward through all shards, and back."""
         *front, last = self.shards
         for shard in front:
-            frozen_pieces = range(shard.start, min(shard.stop, self.first_trained))
-            changed = frozenset[int]().union(
-                *(self._variables[number].non_trainable for number in frozen_pieces)
-            )
-            work = partial(step.go_forward, shard)
-            yield ShardTask(self._join_weights(shard), changed, work)
-        positions = self._join_all(last)
-        yield ShardTask(positions, positions, partial(step.turn_around, last))
+            untrained = self._variables[shard.start : min(shard.stop, self.first_trained)]
+            changed = join_positions(variables.non_trainable for variables in untrained)
+            task = self.make_forward_task(shard, partial(step.go_forward, shard))
+            yield task._replace(changed=changed)
+        yield self._make_training_task(last, partial(step.turn_around, last))
         for shard in reversed(front):
             if shard.stop > self.first_trained:
-                positions = self._join_all(shard)
-                yield ShardTask(positions, positions, partial(step.go_backward, shard))
+                yield self._make_training_task(shard, partial(step.go_backward, shard))
 
-    def _join_weights(self, shard: range) -> frozenset[int]:
-        return frozenset[int]().union(*(self._variables[number].weights for number in shard))
+    def _make_training_task(self, shard: range, work: Callable[[], float]) -> ShardTask:
+        variables = self._variables[shard.start : shard.stop]
+        positions = join_positions(piece.all for piece in variables)
+        return ShardTask(positions, positions, work)
 
-    def _join_all(self, shard: range) -> frozenset[int]:
-        return frozenset[int]().union(*(self._variables[number].all for number in shard))
+
+def join_positions(sets: Iterable[frozenset[int]]) -> frozenset[int]:
+    """Return the union of sets."""
+    return frozenset[int]().union(*sets)
 
 
 def _count_gradient_bytes(piece: Piece) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.programs.program import Descriptions
 
 GLOBAL_OPTIONS = {
     "global_clipnorm": "global_clipnorm",
@@ -61,13 +62,13 @@ def make_shards(costs: Sequence[PieceCost], available: int | None) -> tuple[list
     return [*shards, range(begin, len(costs))], can_prefetch
 
 
-def describe_shards(costs: Sequence[PieceCost], shards: Sequence[range]) -> list[dict[str, object]]:
+def describe_shards(costs: Sequence[PieceCost], shards: Sequence[range]) -> Descriptions:
     """Return the layers, the bytes of the state, and the memory of each shard.
 
     >>> describe_shards([PieceCost(["a"], 3, 5), PieceCost(["b", "c"], 1, 2)], [range(0, 2)])
     [{'layers': ['a', 'b', 'c'], 'state_bytes': 4, 'memory_bytes': 7}]
     """
-    descriptions: list[dict[str, object]] = []
+    descriptions: Descriptions = []
     for shard in shards:
         pieces = costs[shard.start : shard.stop]
         descriptions.append(

@@ -20,18 +20,16 @@ from typing import Any, TypeAlias
 
 import keras
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 from keras.src.optimizers.base_optimizer import BaseOptimizer
 from tensorflow.python.ops.parallel_for import pfor
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.data.padding import Columns, pad_rows, pad_to_capacity
+from cerebro_trainer.data.padding import Columns, map_arrays, pad_rows, pad_to_capacity
 from cerebro_trainer.models import keras_model
-from cerebro_trainer.programs.fusion import Member, Orders, StackedFusion
-from cerebro_trainer.programs.io_spec import IoSpec
+from cerebro_trainer.programs.fusion import LaneLosses, Member, Orders, StackedFusion
+from cerebro_trainer.programs.io_spec import Array, IoSpec
 from cerebro_trainer.programs.keras_program import KerasProgram
-from cerebro_trainer.wire.frames import Array
 
 RANDOM_OPERATIONS = (
     "StatelessRandomGetKeyCounter",
@@ -161,8 +159,8 @@ class FusedLoop:
         batches: Any,
     ) -> tuple[Values, Any]:
         def train_batch(position: Any, values: Values, total: Any) -> tuple[Any, Values, Any]:
-            chosen = tf.slice(orders, [0, position * batch_size], [self.lanes, batch_size])
-            batch = [[tf.gather(array, chosen) for array in arrays] for arrays in (inputs, targets)]
+            positions = tf.slice(orders, [0, position * batch_size], [self.lanes, batch_size])
+            batch = map_arrays((inputs, targets), lambda array: tf.gather(array, positions))
             with _mute_logger():
                 new_values, loss = tf.vectorized_map(
                     self._step, (hyperparameters, values, *batch), fallback_to_while_loop=False
@@ -183,9 +181,7 @@ class TensorflowFusion(StackedFusion):
         super().__init__(fused.lanes, io_spec, members)
         self._fused = fused
 
-    def train_lanes(
-        self, buffer: Buffer, orders: Orders, batch_size: int
-    ) -> npt.NDArray[np.float64]:
+    def train_lanes(self, buffer: Buffer, orders: Orders, batch_size: int) -> LaneLosses:
         columns, first_order = pad_to_capacity(self.io_spec.convert(buffer), orders[0])
         capacity = len(first_order)
         rows = len(orders[0])
@@ -195,9 +191,9 @@ class TensorflowFusion(StackedFusion):
             if not size or not count:
                 continue
             end = begin + size * count
-            chosen = np.stack([pad_rows(order[begin:end], capacity) for order in orders])
+            lane_orders = np.stack([pad_rows(order[begin:end], capacity) for order in orders])
             self.values, losses = self._fused.run(
-                (self.hyperparameters, self.values), columns, chosen, size, count
+                (self.hyperparameters, self.values), columns, lane_orders, size, count
             )
             total += losses.numpy()
         return total

@@ -15,21 +15,20 @@ The last, smaller batch of a buffer is always trained as in `graph_loop`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import keras
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.data.padding import pad_to_capacity
+from cerebro_trainer.data.padding import map_arrays, pad_to_capacity
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Gradient
-from cerebro_trainer.programs.fusion import LANES, Fusion, Member
-from cerebro_trainer.programs.keras_program import KerasProgram
+from cerebro_trainer.programs.fusion import LANES, Fusion, Member, Order
+from cerebro_trainer.programs.keras_program import Forward, KerasProgram
 from cerebro_trainer.programs.metrics import flatten, pack
 from cerebro_trainer.programs.program import FALLBACK, Array, PendingLoss, Sums
 from cerebro_trainer.programs.tensorboard import Board
@@ -106,17 +105,13 @@ class TensorflowProgram(KerasProgram):
     def assign(self, position: int, value: Array) -> None:
         tf.raw_ops.AssignVariableOp(resource=self.variables[position].value.handle, value=value)
 
-    def dispatch(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
-    ) -> PendingLoss:
+    def dispatch(self, buffer: Buffer, order: Order, batch_size: int, mode: str) -> PendingLoss:
         if mode in self.lanes:
             return partial(float, self.train_in_lanes(buffer, order, batch_size, mode))
         loss = self._train_pass(buffer, order, batch_size, mode)
         return lambda: loss
 
-    def _train_pass(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
-    ) -> float:
+    def _train_pass(self, buffer: Buffer, order: Order, batch_size: int, mode: str) -> float:
         """Train one pass in a mode that trains one state; see `train`."""
         inputs, targets = self.io_spec.convert(buffer)
         if mode == FALLBACK:
@@ -182,7 +177,7 @@ class TensorflowProgram(KerasProgram):
         graph = tf.function(compute_gradient, autograph=False, reduce_retracing=True)
         return lambda *arrays: [gradient.numpy() for gradient in graph(*arrays)]
 
-    def compile_forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
+    def compile_forward(self, model: keras.Model) -> Forward:
         inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.io_spec.inputs]
         graph = tf.function(
             lambda arrays: tf.cast(model(pack(arrays), training=False), tf.float32),
@@ -212,11 +207,11 @@ class TensorflowProgram(KerasProgram):
             return (begin < rows) & tf.math.is_finite(total)
 
         def train_batch(begin: Any, total: Any) -> tuple[Any, Any]:
-            chosen = order[begin : begin + batch_size]
-            batch = [[tf.gather(array, chosen) for array in arrays] for arrays in (inputs, targets)]
+            positions = order[begin : begin + batch_size]
+            batch = map_arrays((inputs, targets), lambda array: tf.gather(array, positions))
             with use_update_kernels(self._inner_optimizer):
                 loss = self._step(*batch)
-            batch_rows = tf.cast(tf.size(chosen), tf.float64)
+            batch_rows = tf.cast(tf.size(positions), tf.float64)
             return begin + batch_size, total + tf.cast(loss, tf.float64) * batch_rows
 
         # One iteration at a time: parallel ones would race for the variables.
@@ -236,8 +231,8 @@ class TensorflowProgram(KerasProgram):
             return (position < batches) & tf.math.is_finite(total)
 
         def train_batch(position: Any, total: Any) -> tuple[Any, Any]:
-            chosen = tf.slice(order, [position * batch_size], [batch_size])
-            batch = [[tf.gather(array, chosen) for array in arrays] for arrays in (inputs, targets)]
+            positions = tf.slice(order, [position * batch_size], [batch_size])
+            batch = map_arrays((inputs, targets), lambda array: tf.gather(array, positions))
             with use_philox():
                 loss = step(*batch)
             return position + 1, total + tf.cast(loss, tf.float64) * batch_size

@@ -90,11 +90,11 @@ def _are_slots(value: object, trained: Sequence[Any]) -> bool:
 def _join_memory(variables: Sequence[Any]) -> Any:
     """Return a flat variable, whose memory these variables use from now on."""
     values = [variable._value for variable in variables]
-    joined = keras.Variable(
+    flat_variable = keras.Variable(
         torch.cat([value.detach().reshape(-1) for value in values]), trainable=False
     )
     begin = 0
     for value in values:
-        value.data = joined._value.data[begin : begin + value.numel()].view(value.shape)
+        value.data = flat_variable._value.data[begin : begin + value.numel()].view(value.shape)
         begin += value.numel()
-    return joined
+    return flat_variable

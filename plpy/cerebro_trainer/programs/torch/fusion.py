@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.programs.fusion import Fusion, Member, Orders
+from cerebro_trainer.programs.fusion import Fusion, LaneLosses, Member, Orders
 from cerebro_trainer.programs.io_spec import IoSpec
 from cerebro_trainer.programs.program import Array
 from cerebro_trainer.programs.torch.tensors import (
@@ -81,23 +80,21 @@ class TorchFusion(Fusion):
                 total += self._train_last_batches(batches) * (rows - full_rows)
         return [float(loss) for loss in total]
 
-    def _train_full_batches(
-        self, columns: Tensors, orders: Orders, batch_size: int
-    ) -> npt.NDArray[np.float64]:
+    def _train_full_batches(self, columns: Tensors, orders: Orders, batch_size: int) -> LaneLosses:
         """Train one pass; return the sum of the batch losses of each state."""
         padded_orders = [*orders, *[orders[0]] * (self._lanes - len(orders))]
         step: FusedStep | None = None
         losses = []
-        for chosen in to_tensor(np.stack(padded_orders)).split(batch_size, dim=1):
-            rows = _select_rows(columns, chosen.reshape(-1))
-            batch = [column.unflatten(0, chosen.shape) for column in rows]
+        for batch_orders in to_tensor(np.stack(padded_orders)).split(batch_size, dim=1):
+            rows = _select_rows(columns, batch_orders.reshape(-1))
+            batch = [column.unflatten(0, batch_orders.shape) for column in rows]
             if step is None:
                 step = self._program.make_fused_step(self._mode, batch)
             losses.append(step(self._tensors, batch))
-        sums: npt.NDArray[np.float64] = torch.stack(losses).double().sum(dim=0).cpu().numpy()
+        sums: LaneLosses = torch.stack(losses).double().sum(dim=0).cpu().numpy()
         return sums[: len(orders)]
 
-    def _train_last_batches(self, batches: Sequence[Tensors]) -> npt.NDArray[np.float64]:
+    def _train_last_batches(self, batches: Sequence[Tensors]) -> LaneLosses:
         """Take a step of each state on its own batch; return the losses."""
         members = [
             member._replace(values=self.read_state(lane))

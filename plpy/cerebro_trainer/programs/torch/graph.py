@@ -113,12 +113,12 @@ def find_mutable_nodes(module: torch.fx.GraphModule) -> set[torch.fx.Node]:
             mutable.update(node.all_input_nodes)
         elif node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
             parameters = node.target._schema.arguments
-            written = [
+            written_arguments = [
                 argument
                 for argument, parameter in zip(node.args, parameters, strict=False)
                 if parameter.is_write
             ]
-            map_arg(written, mutable.add)
+            map_arg(written_arguments, mutable.add)
     return mutable
 
 

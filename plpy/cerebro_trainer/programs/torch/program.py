@@ -19,14 +19,13 @@ from typing import Any
 
 import keras
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Gradient
-from cerebro_trainer.programs.fusion import LANES, Fusion, Member
-from cerebro_trainer.programs.keras_program import KerasProgram
+from cerebro_trainer.programs.fusion import LANES, Fusion, Member, Order
+from cerebro_trainer.programs.keras_program import Forward, KerasProgram
 from cerebro_trainer.programs.metrics import pack
 from cerebro_trainer.programs.program import FALLBACK, Array, PendingLoss, Sums
 from cerebro_trainer.programs.torch.foreach_update import make_flat_optimizer
@@ -70,9 +69,7 @@ class TorchProgram(KerasProgram):
     def assign(self, position: int, value: Array) -> None:
         fill_tensor(self.variables[position]._value, value)
 
-    def dispatch(
-        self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, mode: str
-    ) -> PendingLoss:
+    def dispatch(self, buffer: Buffer, order: Order, batch_size: int, mode: str) -> PendingLoss:
         if mode in self.lanes:
             return partial(float, self.train_in_lanes(buffer, order, batch_size, mode))
         inputs, targets = self.io_spec.convert(buffer)
@@ -90,15 +87,17 @@ class TorchProgram(KerasProgram):
         batches = order.split(batch_size)
         losses = []
         with torch.no_grad():
-            for chosen in batches:
-                step = full_step if len(chosen) == batch_size else self._take_step
-                losses.append(step([column.index_select(0, chosen) for column in columns]))
+            for positions in batches:
+                step = full_step if len(positions) == batch_size else self._take_step
+                losses.append(step([column.index_select(0, positions) for column in columns]))
             loss_tensor = torch.stack(losses).double()
 
         def sum_losses() -> float:
             with convert_memory_errors():
                 means: list[float] = loss_tensor.tolist()
-            return sum(mean * len(chosen) for mean, chosen in zip(means, batches, strict=True))
+            return sum(
+                mean * len(positions) for mean, positions in zip(means, batches, strict=True)
+            )
 
         return sum_losses
 
@@ -241,7 +240,7 @@ class TorchProgram(KerasProgram):
             for position in range(len(self.io_spec.outputs))
         ]
 
-    def compile_forward(self, model: keras.Model) -> Callable[[list[Array]], Array]:
+    def compile_forward(self, model: keras.Model) -> Forward:
         def forward(arrays: list[Array]) -> Array:
             batch_size = self.choose_evaluation_batch(arrays)
             parts = []
