@@ -1,7 +1,8 @@
-"""The choice of a form, over programs that only pretend to train: on a clock of their own."""
+"""Selection of an execution mode, tested with a fake program on a fake clock."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -13,15 +14,22 @@ from hypothesis import strategies as st
 
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.programs import execution_modes
-from cerebro_trainer.programs.execution_modes import ModeRequest, ModeSelector, ModeTiming
-from cerebro_trainer.programs.program import Program
+from cerebro_trainer.programs.execution_modes import (
+    MIN_PAYOFF,
+    SAMPLE_SECONDS,
+    ModeRequest,
+    ModeSelector,
+    ModeTiming,
+)
+from cerebro_trainer.programs.program import FALLBACK, Program
 
-NAMES = ("plain", "step", "loop")
-BATCH = 10
+MODES = ("plain", "step", "loop")
+BATCH_SIZE = 10
+NO_COMPILATION = dict.fromkeys(MODES, 0.0)
 
 
-class Clock:
-    """Time passes only where a program says so."""
+class FakeClock:
+    """A clock that only `FakeProgram` advances."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -30,317 +38,320 @@ class Clock:
         return self.now
 
 
-class Pretender:
-    """Takes `compiling` seconds at the first call of a form and `per_row` for each row; None means
-    it fails.
+class FakeProgram:
+    """A program whose training takes a known time.
+
+    Args:
+        seconds_per_row: by mode; None for a mode that fails.
+        compile_seconds: duration of the first call of each mode, in addition to its rows.
     """
 
-    modes = NAMES
+    modes = MODES
     compilation_factor = 2.0
     batches_at_once: Mapping[str, int] = {}
     lanes: Mapping[str, int] = {}
-    before: Mapping[str, float] = {}
-    """Seconds that it took to compile forms that are found compiled."""
-    per_call: Mapping[str, float] = {}
-    """Seconds that a call of a form takes beside its rows."""
-
-    def __init__(
-        self, clock: Clock, per_row: Mapping[str, float | None], compiling: Mapping[str, float]
-    ) -> None:
-        self.clock, self.per_row, self.compiling = clock, per_row, compiling
-        self.value = 0
-        self.used: list[str] = []
-        self.found = 0.0
-
-    def take_saved_compile_seconds(self) -> float:
-        seconds, self.found = self.found, 0.0
-        return seconds
-
+    call_seconds: Mapping[str, float] = {}  # duration of a call by mode, in addition to its rows
+    cached_compile_seconds: Mapping[str, float] = {}  # compile time that a cache saves, by mode
     fused_mode = Program.fused_mode
 
-    def understands(self, form: str) -> bool:
-        return form in (*self.modes, *self.lanes, "keras_fit")
+    def __init__(
+        self,
+        clock: FakeClock,
+        seconds_per_row: Mapping[str, float | None],
+        compile_seconds: Mapping[str, float] = NO_COMPILATION,
+    ) -> None:
+        self.clock = clock
+        self.seconds_per_row = seconds_per_row
+        self.compile_seconds = compile_seconds
+        self.variable = 0
+        self.compiled: list[str] = []
+        self.saved_seconds = 0.0
 
-    def read(self) -> list[Any]:
-        return [self.value]
+    def understands(self, mode: str) -> bool:
+        return mode in (*self.modes, *self.lanes, FALLBACK)
 
-    def write(self, values: list[Any]) -> None:
-        (self.value,) = values
+    def take_saved_compile_seconds(self) -> float:
+        seconds = self.saved_seconds
+        self.saved_seconds = 0.0
+        return seconds
 
-    def train(self, buffer: Any, order: np.ndarray, batch_size: int, form: str) -> float:
-        seconds = self.per_row[form]
+    def read(self) -> list[int]:
+        return [self.variable]
+
+    def write(self, values: list[int]) -> None:
+        (self.variable,) = values
+
+    def train(self, buffer: Any, order: np.ndarray, batch_size: int, mode: str) -> float:
+        seconds = self.seconds_per_row[mode]
         if seconds is None:
-            raise ValueError(f"{form} cannot be traced")
-        if form not in self.used:
-            self.clock.now += self.compiling[form]
-            self.found += self.before.get(form, 0.0)
-            self.used.append(form)
-        if len(order) < self.batches_at_once.get(form, 1) * batch_size:
-            seconds = self.per_row[self.modes[0]]  # as a program does with what is left over
-        self.clock.now += (seconds or 0.0) * len(order) + self.per_call.get(form, 0.0)
-        self.value += 1
+            raise ValueError(f"{mode} cannot be traced")
+        if mode not in self.compiled:
+            self.clock.now += self.compile_seconds[mode]
+            self.saved_seconds += self.cached_compile_seconds.get(mode, 0.0)
+            self.compiled.append(mode)
+        if len(order) < self.batches_at_once.get(mode, 1) * batch_size:
+            first = self.seconds_per_row[self.modes[0]]  # trains the last batches in other modes
+            seconds = first or 0.0
+        self.clock.now += seconds * len(order) + self.call_seconds.get(mode, 0.0)
+        self.variable += 1
         return 0.0
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(execution_modes, "time", made)
-    return made
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    fake = FakeClock()
+    monkeypatch.setattr(execution_modes, "time", fake)
+    return fake
 
 
-def choose(selector: ModeSelector, program: Pretender, rows: int = 100, **wanted: Any) -> str:
-    found: Any = program
+def make_selector(*siblings: ModeSelector) -> ModeSelector:
+    return ModeSelector(mode_errors=(ValueError,), memory_errors=(MemoryError,), siblings=siblings)
+
+
+def choose(
+    selector: ModeSelector, program: Any, rows: int = 100, states: int = 1, **request: Any
+) -> str:
+    buffer: Any = SimpleNamespace(rows=rows)
     order = np.arange(rows, dtype=np.int32)
-    return selector.choose(found, ModeRequest(**wanted), SimpleNamespace(rows=rows), order, BATCH)  # type: ignore[arg-type]
+    return selector.choose(program, ModeRequest(**request), buffer, order, BATCH_SIZE, states)
 
 
-def new() -> ModeSelector:
-    return ModeSelector((ValueError,), (MemoryError,))
-
-
-def test_the_fastest_form_is_kept_and_the_state_is_as_it_was(clock: Clock) -> None:
-    program = Pretender(
-        clock, {"plain": 3e-3, "step": 2e-3, "loop": 1e-3}, dict.fromkeys(NAMES, 0.1)
-    )
-    selector = new()
+def test_chooses_the_fastest_mode_and_restores_the_variables(clock: FakeClock) -> None:
+    program = FakeProgram(clock, {"plain": 3e-3, "step": 2e-3, "loop": 1e-3})
+    selector = make_selector()
     assert choose(selector, program, remaining_rows=10**6) == "loop"
-    assert program.value == 0
-    assert set(selector.take_new_timings()) == set(NAMES)
+    assert program.variable == 0
+    assert set(selector.take_new_timings()) == set(MODES)
     assert selector.take_new_timings() == {}
 
 
-def test_what_another_batch_size_compiled_is_not_taken_for_cheap(clock: Clock) -> None:
-    """One trace serves all batch sizes: the second finds it, and must not think that other forms
-    cost as little.
-    """
-    program = Pretender(
-        clock, {"plain": 1e-3, "step": 1e-4, "loop": 1e-4}, dict.fromkeys(NAMES, 1.0)
-    )
-    first = new()
-    assert choose(first, program, remaining_rows=1000) == "plain"
-    second = ModeSelector((ValueError,), (MemoryError,), [first])
-    assert choose(second, program, remaining_rows=1000) == "plain"
-    assert program.used == ["plain"]
-    assert (
-        second.get_timing("plain").compile_seconds
-        == first.get_timing("plain").compile_seconds
-        == 1.0
-    )
+def test_skips_the_modes_after_a_hopeless_one(clock: FakeClock) -> None:
+    program = FakeProgram(clock, {"plain": 1e-4, "step": 1.0, "loop": 1.0})
+    assert choose(make_selector(), program, remaining_rows=10**7) == "plain"
+    assert program.compiled == ["plain", "step"]
+
+
+@pytest.mark.parametrize(
+    ("share", "compiled"), [(0.9, ["plain"]), (1.1, ["plain", "step", "loop"])]
+)
+def test_tries_other_modes_only_if_the_work_pays_for_it(
+    clock: FakeClock, share: float, compiled: list[str]
+) -> None:
+    program = FakeProgram(clock, dict.fromkeys(MODES, 1e-3), dict.fromkeys(MODES, 0.1))
+    threshold = MIN_PAYOFF * program.compilation_factor * 0.1 / 1e-3
+    assert choose(make_selector(), program, remaining_rows=int(threshold * share)) == "plain"
+    assert program.compiled == compiled
+
+
+def test_skips_a_mode_that_fails(clock: FakeClock) -> None:
+    program = FakeProgram(clock, {"plain": 1e-3, "step": None, "loop": 1e-4})
+    selector = make_selector()
+    assert choose(selector, program, remaining_rows=10**6) == "loop"
+    assert not selector.get_timing("step").works
+
+
+def test_falls_back_to_keras_if_every_mode_fails(clock: FakeClock) -> None:
+    program = FakeProgram(clock, dict.fromkeys(MODES))
+    selector = make_selector()
+    assert FALLBACK == "keras_fit"  # the name is on the wire
+    assert choose(selector, program, remaining_rows=10**6) == FALLBACK
+    assert selector.first_error == "ValueError: plain cannot be traced"
+
+
+def test_raises_if_the_first_mode_runs_out_of_memory(clock: FakeClock) -> None:
+    """The call lacks memory; another mode would not help."""
+
+    class HungryProgram(FakeProgram):
+        def train(self, *args: Any) -> float:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        choose(make_selector(), HungryProgram(clock, {}), remaining_rows=10**6)
+
+
+def test_uses_a_forced_mode_without_timing(clock: FakeClock) -> None:
+    program = FakeProgram(clock, dict.fromkeys(MODES, 1.0))
+    assert choose(make_selector(), program, forced_mode="loop") == "loop"
+    assert clock.now == 0
+
+
+def test_rejects_an_unknown_mode(clock: FakeClock) -> None:
+    program = FakeProgram(clock, dict.fromkeys(MODES, 1.0))
+    with pytest.raises(RequestError, match="unknown; this trainer has plain, step, loop"):
+        choose(make_selector(), program, forced_mode="other")
+
+
+def test_reads_a_broken_mode_from_null() -> None:
+    timing = ModeTiming(math.inf, 1.0)
+    forms = {"use": None, "remaining_rows": 1, "known": {"step": timing.to_json()}}
+    assert ModeRequest.from_header({"forms": forms}).cached_timings == {"step": timing}
 
 
 @given(
-    per_row=st.lists(st.floats(1e-6, 1e-2), min_size=3, max_size=3),
-    compiling=st.lists(st.floats(0.01, 5), min_size=3, max_size=3),
-    remaining=st.integers(1, 10**8),
+    seconds_per_row=st.lists(st.floats(1e-6, 1e-2), min_size=3, max_size=3),
+    compile_seconds=st.lists(st.floats(0.01, 5), min_size=3, max_size=3),
+    remaining_rows=st.integers(1, 10**8),
 )
-def test_a_trial_costs_little_against_the_work_ahead(
-    per_row: list[float], compiling: list[float], remaining: int
+def test_timing_adds_at_most_a_fifth_to_the_first_mode(
+    seconds_per_row: list[float], compile_seconds: list[float], remaining_rows: int
 ) -> None:
-    """As long as other forms compile no slower than expected, trying them costs at most a fifth of
-    what the first form alone would take, beside a fixed number of samples."""
-    clock = Clock()
-    factor = Pretender.compilation_factor
-    costs = {
-        name: min(cost, factor * compiling[0]) for name, cost in zip(NAMES, compiling, strict=True)
-    }
-    program = Pretender(clock, dict(zip(NAMES, per_row, strict=True)), costs)
+    """Holds if no mode compiles slower than `compilation_factor` allows for."""
+    limit = FakeProgram.compilation_factor * compile_seconds[0]
+    costs = [min(seconds, limit) for seconds in compile_seconds]
+    clock = FakeClock()
+    program = FakeProgram(
+        clock, dict(zip(MODES, seconds_per_row, strict=True)), dict(zip(MODES, costs, strict=True))
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(execution_modes, "time", clock)
-        form = choose(new(), program, remaining_rows=remaining)
-    alone = costs["plain"] + per_row[0] * remaining
-    samples = 3 * (2 * execution_modes.SAMPLE_SECONDS + 4 * BATCH * max(per_row))
-    assert clock.now <= 1.2 * alone + samples
-    assert per_row[NAMES.index(form)] <= per_row[0]
+        mode = choose(make_selector(), program, remaining_rows=remaining_rows)
+    first_mode_seconds = costs[0] + seconds_per_row[0] * remaining_rows
+    sample_seconds = 3 * (2 * SAMPLE_SECONDS + 4 * BATCH_SIZE * max(seconds_per_row))
+    assert clock.now <= 1.2 * first_mode_seconds + sample_seconds
+    assert seconds_per_row[MODES.index(mode)] <= seconds_per_row[0]
 
 
-def test_a_hopeless_form_is_left_after_one_batch(clock: Clock) -> None:
-    program = Pretender(
-        clock, {"plain": 1e-4, "step": 1e-2, "loop": 2e-4}, dict.fromkeys(NAMES, 0.0)
+def test_does_not_take_shared_code_of_another_batch_size_for_cheap(clock: FakeClock) -> None:
+    """One trace serves all batch sizes; the second size must not expect other modes to be cheap."""
+    program = FakeProgram(
+        clock, {"plain": 1e-3, "step": 1e-4, "loop": 1e-4}, dict.fromkeys(MODES, 1.0)
     )
-    assert choose(new(), program, rows=1000, remaining_rows=10**7) == "plain"
-    plain, loop = (
-        2 * execution_modes.SAMPLE_SECONDS + 3e-3,
-        2 * execution_modes.SAMPLE_SECONDS + 6e-3,
-    )
-    assert clock.now <= plain + loop + 2 * BATCH * 1e-2
+    first = make_selector()
+    assert choose(first, program, remaining_rows=1000) == "plain"
+    second = make_selector(first)
+    assert choose(second, program, remaining_rows=1000) == "plain"
+    assert program.compiled == ["plain"]
+    assert second.get_timing("plain").compile_seconds == 1.0
+    assert first.get_timing("plain").compile_seconds == 1.0
 
 
-def test_what_a_call_costs_is_not_taken_for_what_its_rows_do(clock: Clock) -> None:
-    """To hand over a large buffer takes as long for a few of its rows as for all."""
-    program = Pretender(
-        clock, {"plain": 1e-6, "step": 1e-7, "loop": 2e-6}, dict.fromkeys(NAMES, 0.0)
-    )
-    program.per_call = {"step": 3e-3}
-    selector = new()
-    assert choose(selector, program, rows=10**6, remaining_rows=10**8) == "step"
-    assert selector.get_timing("step").seconds_per_row < 1.2e-7
-    assert clock.now < 3 * 4 * execution_modes.SAMPLE_SECONDS
-    assert choose(new(), program, rows=1000, remaining_rows=1000) == "plain"
-
-
-@pytest.mark.parametrize(("rows", "expected"), [(39, "plain"), (40, "step"), (1000, "step")])
-def test_a_form_that_takes_several_batches_is_judged_by_so_many(
-    clock: Clock, rows: int, expected: str
+@pytest.mark.parametrize(("saved", "compiled"), [(0.0, ["plain", "step"]), (2.0, ["plain"])])
+def test_counts_compile_seconds_that_a_cache_saved(
+    clock: FakeClock, saved: float, compiled: list[str]
 ) -> None:
-    """By fewer it would look like the first form, which trains what is left over."""
-    program = Pretender(
-        clock, {"plain": 1e-3, "step": 1e-4, "loop": 1.0}, dict.fromkeys(NAMES, 0.0)
-    )
-    program.batches_at_once = {"step": 4, "loop": 4}
-    selector = new()
-    assert choose(selector, program, rows=rows, remaining_rows=10**6) == expected
-    assert set(selector.take_new_timings()) == (set(NAMES) if expected == "step" else {"plain"})
-
-
-def test_after_a_hopeless_form_the_others_are_not_tried(clock: Clock) -> None:
-    program = Pretender(clock, {"plain": 1e-4, "step": 1.0, "loop": 1.0}, dict.fromkeys(NAMES, 0.0))
-    assert choose(new(), program, remaining_rows=10**7) == "plain"
-    assert program.used == ["plain", "step"]
-
-
-@pytest.mark.parametrize(("share", "tried"), [(0.5, True), (0.3, False)])
-def test_after_a_form_that_is_faster_the_next_is_tried_sooner(
-    clock: Clock, share: float, tried: bool
-) -> None:
-    """All rows take the first form twelve times what compiling does; of that the second takes six
-    or 3.6.
-    """
-    program = Pretender(
-        clock, {"plain": 1e-3, "step": share * 1e-3, "loop": 1e-6}, dict.fromkeys(NAMES, 0.1)
-    )
-    remaining = round(12 * program.compilation_factor * 0.1 / 1e-3)
-    assert choose(new(), program, remaining_rows=remaining) == ("loop" if tried else "step")
-    assert ("loop" in program.used) == tried
-
-
-def test_a_form_that_fails_is_passed_over(clock: Clock) -> None:
-    program = Pretender(
-        clock, {"plain": 1e-3, "step": None, "loop": 1e-4}, dict.fromkeys(NAMES, 0.0)
-    )
-    selector = new()
-    assert choose(selector, program, remaining_rows=10**6) == "loop"
-    assert selector.take_new_timings()["step"].to_json()["seconds_per_row"] is None
-
-
-def test_another_form_serves_where_the_first_fails(clock: Clock) -> None:
-    program = Pretender(
-        clock, {"plain": None, "step": 1e-3, "loop": None}, dict.fromkeys(NAMES, 0.1)
-    )
-    assert choose(new(), program, remaining_rows=1) == "step"
-
-
-@pytest.mark.parametrize(("before", "used"), [(0.0, ["plain", "step"]), (2.0, ["plain"])])
-def test_what_was_found_compiled_does_not_make_others_look_cheap(
-    clock: Clock, before: float, used: list[str]
-) -> None:
-    program = Pretender(
+    program = FakeProgram(
         clock,
         {"plain": 1e-3, "step": 1e-2, "loop": 1e-2},
         {"plain": 0.01, "step": 5.0, "loop": 5.0},
     )
-    program.before = {"plain": before}
-    selector = new()
+    program.cached_compile_seconds = {"plain": saved}
+    selector = make_selector()
     assert choose(selector, program, remaining_rows=10_000) == "plain"
-    assert program.used == used
-    assert selector.get_timing("plain").compile_seconds == pytest.approx(before + 0.01)
+    assert program.compiled == compiled
+    assert selector.get_timing("plain").compile_seconds == pytest.approx(saved + 0.01)
 
 
-def test_where_no_form_works_keras_fit_does(clock: Clock) -> None:
-    selector = new()
-    program = Pretender(clock, dict.fromkeys(NAMES), dict.fromkeys(NAMES, 0.0))
-    assert choose(selector, program, remaining_rows=10**6) == "keras_fit"
-    assert selector.first_error == "ValueError: plain cannot be traced"
+def test_stops_timing_a_hopeless_mode_after_one_batch(clock: FakeClock) -> None:
+    program = FakeProgram(clock, {"plain": 1e-4, "step": 1e-2, "loop": 2e-4})
+    assert choose(make_selector(), program, rows=1000, remaining_rows=10**7) == "plain"
+    plain = 2 * SAMPLE_SECONDS + 3e-3
+    loop = 2 * SAMPLE_SECONDS + 6e-3
+    assert clock.now <= plain + loop + 2 * BATCH_SIZE * 1e-2
 
 
-def test_memory_that_runs_out_is_no_reason_for_another_form(clock: Clock) -> None:
-    class Hungry(Pretender):
-        def train(self, *arguments: Any) -> float:
-            raise MemoryError
-
-    with pytest.raises(MemoryError):
-        choose(new(), Hungry(clock, {}, {}), remaining_rows=10**6)
-
-
-def test_an_order_is_followed(clock: Clock) -> None:
-    program = Pretender(clock, dict.fromkeys(NAMES, 1.0), dict.fromkeys(NAMES, 9.0))
-    assert choose(new(), program, forced_mode="loop") == "loop"
-    assert clock.now == 0
-    with pytest.raises(RequestError, match="unknown; this trainer has plain, step, loop"):
-        choose(new(), program, forced_mode="other")
+def test_does_not_take_call_overhead_for_the_time_of_rows(clock: FakeClock) -> None:
+    """Handing over a large buffer takes as long for a few of its rows as for all."""
+    program = FakeProgram(clock, {"plain": 1e-6, "step": 1e-7, "loop": 2e-6})
+    program.call_seconds = {"step": 3e-3}
+    selector = make_selector()
+    assert choose(selector, program, rows=10**6, remaining_rows=10**8) == "step"
+    assert selector.get_timing("step").seconds_per_row < 1.2e-7
+    assert clock.now < 3 * 4 * SAMPLE_SECONDS
+    assert choose(make_selector(), program, rows=1000, remaining_rows=1000) == "plain"
 
 
-def test_a_buffer_below_one_batch_tells_nothing_about_speed(clock: Clock) -> None:
-    program = Pretender(
-        clock, {"plain": 3e-3, "step": 2e-3, "loop": 1e-3}, dict.fromkeys(NAMES, 0.1)
-    )
-    selector = new()
-    assert choose(selector, program, rows=BATCH - 1, remaining_rows=10**9) == "plain"
-    assert selector.take_new_timings() == {}
-    assert choose(selector, program, rows=BATCH, remaining_rows=10**9) == "loop"
-
-
-def test_infinity_travels_as_null() -> None:
-    header = {
-        "forms": {
-            "use": None,
-            "remaining_rows": 1,
-            "known": {"step": ModeTiming(float("inf"), 1.0).to_json()},
-        }
-    }
-    assert ModeRequest.from_header(header).cached_timings["step"].seconds_per_row == float("inf")
-
-
-WIDE = {"plain": 4e-3, "step": 3e-3, "loop": 3.5e-3}
-
-
-@pytest.mark.parametrize(("per_row", "tried"), [(0.9e-5, True), (1.1e-5, False)])
-def test_a_form_for_several_states_is_tried_sooner_where_steps_are_short(
-    clock: Clock, per_row: float, tried: bool
+@pytest.mark.parametrize(("rows", "expected"), [(39, "plain"), (40, "step"), (1000, "step")])
+def test_times_a_mode_only_on_enough_batches_for_one_call(
+    clock: FakeClock, rows: int, expected: str
 ) -> None:
-    """With batches of ten a step takes 90 or 110 microseconds, and all of them six times what
-    compiling does.
-    """
-    program = Pretender(
-        clock, dict.fromkeys((*NAMES, "wide"), per_row), dict.fromkeys((*NAMES, "wide"), 0.1)
+    """With fewer batches it would look like the first mode, which trains the last batches."""
+    program = FakeProgram(clock, {"plain": 1e-3, "step": 1e-4, "loop": 1.0})
+    program.batches_at_once = {"step": 4, "loop": 4}
+    selector = make_selector()
+    assert choose(selector, program, rows=rows, remaining_rows=10**6) == expected
+    assert set(selector.take_new_timings()) == (set(MODES) if expected == "step" else {"plain"})
+
+
+def test_does_not_time_modes_on_less_than_one_batch(clock: FakeClock) -> None:
+    program = FakeProgram(
+        clock, {"plain": 3e-3, "step": 2e-3, "loop": 1e-3}, dict.fromkeys(MODES, 0.1)
     )
-    program.lanes = {"wide": 4}
-    selector, order, buffer = new(), np.arange(100, dtype=np.int32), SimpleNamespace(rows=100)
-    remaining = round(6 * program.compilation_factor * 0.1 / per_row)
-    selector.choose(program, ModeRequest(remaining_rows=remaining), buffer, order, BATCH, 4)  # type: ignore[arg-type]
-    assert (
-        ("wide" in program.used) == tried
-        and program.used[0] == NAMES[0]
-        and NAMES[1] not in program.used
+    selector = make_selector()
+    assert choose(selector, program, rows=BATCH_SIZE - 1, remaining_rows=10**9) == "plain"
+    assert selector.take_new_timings() == {}
+    assert choose(selector, program, rows=BATCH_SIZE, remaining_rows=10**9) == "loop"
+
+
+@pytest.mark.parametrize(("share", "is_timed"), [(0.5, True), (0.3, False)])
+def test_tries_the_next_mode_sooner_after_a_faster_one(
+    clock: FakeClock, share: float, is_timed: bool
+) -> None:
+    """The work takes twelve compilations in the first mode, and six or 3.6 in the second."""
+    program = FakeProgram(
+        clock, {"plain": 1e-3, "step": share * 1e-3, "loop": 1e-6}, dict.fromkeys(MODES, 0.1)
     )
+    remaining_rows = round(12 * program.compilation_factor * 0.1 / 1e-3)
+    expected = "loop" if is_timed else "step"
+    assert choose(make_selector(), program, remaining_rows=remaining_rows) == expected
+    assert ("loop" in program.compiled) == is_timed
+
+
+def test_uses_a_later_mode_if_the_first_one_fails(clock: FakeClock) -> None:
+    program = FakeProgram(
+        clock, {"plain": None, "step": 1e-3, "loop": None}, dict.fromkeys(MODES, 0.1)
+    )
+    assert choose(make_selector(), program, remaining_rows=1) == "step"
+
+
+def test_reports_a_failed_mode_with_null(clock: FakeClock) -> None:
+    program = FakeProgram(clock, {"plain": 1e-3, "step": None, "loop": 1e-4})
+    selector = make_selector()
+    assert choose(selector, program, remaining_rows=10**6) == "loop"
+    assert selector.take_new_timings()["step"].to_json()["seconds_per_row"] is None
+
+
+@pytest.mark.parametrize(("seconds_per_row", "is_timed"), [(0.9e-5, True), (1.1e-5, False)])
+def test_tries_a_fused_mode_sooner_if_steps_are_short(
+    clock: FakeClock, seconds_per_row: float, is_timed: bool
+) -> None:
+    """A step takes 90 or 110 microseconds, and the work six compilations."""
+    modes = (*MODES, "fused")
+    program = FakeProgram(clock, dict.fromkeys(modes, seconds_per_row), dict.fromkeys(modes, 0.1))
+    program.lanes = {"fused": 4}
+    remaining_rows = round(6 * program.compilation_factor * 0.1 / seconds_per_row)
+    choose(make_selector(), program, states=4, remaining_rows=remaining_rows)
+    assert ("fused" in program.compiled) == is_timed
+    assert program.compiled[0] == MODES[0]
+    assert MODES[1] not in program.compiled
 
 
 @pytest.mark.parametrize(
-    ("states", "wide", "expected"),
+    ("states", "fused_seconds", "expected"),
     [
-        (4, 4e-3, "wide"),
+        (4, 4e-3, "fused"),
         (4, 16e-3, "step"),
-        (2, 4e-3, "wide"),
+        (2, 4e-3, "fused"),
         (2, 8e-3, "step"),
         (1, 1e-6, "step"),
         (5, 4e-3, "step"),
     ],
 )
-def test_a_form_for_several_states_is_judged_by_how_many_it_trains(
-    clock: Clock, states: int, wide: float, expected: str
+def test_divides_the_time_of_a_fused_mode_by_its_states(
+    clock: FakeClock, states: int, fused_seconds: float, expected: str
 ) -> None:
-    """Four lanes that take 4 ms a row all together are 1 ms for each of four states, and 2 ms for
-    each of two.
-    """
-    program = Pretender(clock, {**WIDE, "wide": wide}, dict.fromkeys((*NAMES, "wide"), 0.1))
-    program.lanes = {"wide": 4}
-    selector, found = new(), program
-    order, buffer = np.arange(100, dtype=np.int32), SimpleNamespace(rows=100)
-    chosen = selector.choose(found, ModeRequest(remaining_rows=10**6), buffer, order, BATCH, states)  # type: ignore[arg-type]
-    assert chosen == expected
-    assert program.value == 0
-    timed = selector.take_new_timings()
-    assert ("wide" in timed) == (1 < states <= 4)
-    if "wide" in timed:
-        assert timed["wide"].seconds_per_row == pytest.approx(wide / 4)
-        assert timed["wide"].compile_seconds == pytest.approx(0.1)
+    """Four lanes that take 4 ms a row take 1 ms for each of four states, 2 ms for each of two."""
+    program = FakeProgram(
+        clock,
+        {"plain": 4e-3, "step": 3e-3, "loop": 3.5e-3, "fused": fused_seconds},
+        dict.fromkeys((*MODES, "fused"), 0.1),
+    )
+    program.lanes = {"fused": 4}
+    selector = make_selector()
+    mode = choose(selector, program, states=states, remaining_rows=10**6)
+    assert mode == expected
+    assert program.variable == 0
+    timings = selector.take_new_timings()
+    assert ("fused" in timings) == (1 < states <= 4)
+    if "fused" in timings:
+        assert timings["fused"].seconds_per_row == pytest.approx(fused_seconds / 4)
+        assert timings["fused"].compile_seconds == pytest.approx(0.1)

@@ -1,4 +1,4 @@
-"""Programs are kept for those who come again, the least recently used go first."""
+"""The cache of programs drops the least recently used ones first."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from cerebro_trainer.programs.program import Programs
 
 @pytest.fixture(autouse=True)
 def no_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stand-ins hold no cycles; to look for some in all that a test run has loaded takes long."""
+    """Skip the garbage collection, which takes long in a test process."""
     monkeypatch.setattr("cerebro_trainer.programs.program.gc.collect", lambda: 0)
 
 
 class Maker:
-    """Makes stand-ins for programs, and remembers for whom."""
+    """Makes fake programs and records their keys."""
 
     def __init__(self, nbytes: int = 0) -> None:
-        self.made: list[str] = []
+        self.keys: list[str] = []
         self._nbytes = nbytes
 
-    def __call__(self, spec: Any, room: MemoryBudget) -> Any:
-        self.made.append(spec.key)
-        forms = ("plain",) if room.mode is None else (room.mode,)
-        known = (None, "keras_fit", *forms)
+    def __call__(self, spec: Any, budget: MemoryBudget) -> Any:
+        self.keys.append(spec.key)
+        modes = ("plain",) if budget.mode is None else (budget.mode,)
+        understood = (None, "keras_fit", *modes)
         return SimpleNamespace(
-            layout=SimpleNamespace(nbytes=self._nbytes), understands=known.__contains__
+            layout=SimpleNamespace(nbytes=self._nbytes), understands=understood.__contains__
         )
 
 
@@ -40,44 +40,44 @@ def spec(key: object) -> Any:
 
 def test_equal_keys_share_a_program() -> None:
     maker = Maker()
-    kept = Programs(maker)
-    assert kept.get(spec("a"), MemoryBudget()) is kept.get(spec("a"), MemoryBudget())
-    assert maker.made == ["a"]
+    programs = Programs(maker)
+    assert programs.get(spec("a"), MemoryBudget()) is programs.get(spec("a"), MemoryBudget())
+    assert maker.keys == ["a"]
 
 
-def test_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drops_the_least_recently_used_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "MAX_CACHED_PROGRAMS", 2)
     maker = Maker()
-    kept = Programs(maker)
+    programs = Programs(maker)
     for key in "abacab":
-        kept.get(spec(key), MemoryBudget())
-    assert maker.made == ["a", "b", "c", "b"]
+        programs.get(spec(key), MemoryBudget())
+    assert maker.keys == ["a", "b", "c", "b"]
 
 
-def test_large_programs_make_room_earlier() -> None:
+def test_drops_large_programs_earlier() -> None:
     maker = Maker(nbytes=program.MAX_CACHED_BYTES // 2 + 1)
-    kept = Programs(maker)
+    programs = Programs(maker)
     for key in "abca":
-        kept.get(spec(key), MemoryBudget())
-    assert maker.made == ["a", "b", "c", "a"]
+        programs.get(spec(key), MemoryBudget())
+    assert maker.keys == ["a", "b", "c", "a"]
 
 
-def test_small_programs_all_stay() -> None:
+def test_keeps_all_small_programs() -> None:
     maker = Maker(nbytes=1)
-    kept = Programs(maker)
+    programs = Programs(maker)
     for key in list(range(program.MAX_CACHED_PROGRAMS)) * 2:
-        kept.get(spec(key), MemoryBudget())
-    assert len(maker.made) == program.MAX_CACHED_PROGRAMS
+        programs.get(spec(key), MemoryBudget())
+    assert len(maker.keys) == program.MAX_CACHED_PROGRAMS
 
 
-def test_a_program_without_the_form_that_is_asked_for_is_made_again() -> None:
+def test_makes_a_program_again_for_a_mode_that_it_lacks() -> None:
     maker = Maker()
-    kept = Programs(maker)
-    plain = kept.get(spec("a"), MemoryBudget())
-    sharded = kept.get(spec("a"), MemoryBudget(mode="sharded"))
+    programs = Programs(maker)
+    plain = programs.get(spec("a"), MemoryBudget())
+    sharded = programs.get(spec("a"), MemoryBudget(mode="sharded"))
     assert sharded is not plain
     assert (
-        kept.get(spec("a"), MemoryBudget())
-        is kept.get(spec("a"), MemoryBudget(mode="sharded"))
+        programs.get(spec("a"), MemoryBudget())
+        is programs.get(spec("a"), MemoryBudget(mode="sharded"))
         is sharded
     )
