@@ -16,9 +16,11 @@ def grant_usage(plpy: Any, gd: Globals, role: str, keep_trainers: bool | None) -
 
 def worker_report(plpy: Any, gd: Globals) -> str:
     """As whom a worker session is opened."""
-    return call(plpy, gd, administration.worker_report)
+    return call(plpy, gd, administration.check_worker_session)
 
 
 def python_version(plpy: Any, gd: Globals) -> str:
     """Versions of what runs inside the backend, also where these do not fit each other."""
-    return raise_to_sql(plpy, lambda: administration.versions(database(plpy), package_version()))
+    return raise_to_sql(
+        plpy, lambda: administration.list_versions(database(plpy), package_version())
+    )

@@ -21,7 +21,7 @@ def report(plpy: Any, gd: Globals, source: str | None) -> str:
 
     def found() -> str:
         return json.dumps(
-            gpu_configuration.of_this_host(
+            gpu_configuration.list_local_gpus(
                 database(plpy), argument_checks.require("source", source)
             )
         )

@@ -10,4 +10,4 @@ from cerebro_plpy.operations.admin import help
 
 def explain(plpy: Any, gd: Globals, name: str | None, message: str | None) -> str:
     """What the reference says of a function."""
-    return call(plpy, gd, lambda db: help.answer(reference(), name, message))
+    return call(plpy, gd, lambda db: help.explain(reference(), name, message))

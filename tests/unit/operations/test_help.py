@@ -1,6 +1,4 @@
-"""docs/sql-reference.md describes every function that users call, as it is declared; psql's help is
-made of it.
-"""
+"""docs/sql-reference.md describes every function that users call, as declared; help shows it."""
 
 from __future__ import annotations
 
@@ -16,28 +14,28 @@ from cerebro_plpy.operations.admin import help
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "sql-reference.md").read_text()
-SECTIONS = help.sections(PAGE)
+SECTIONS = help.parse_sections(PAGE)
 SCRIPTS = "\n".join(sql_files().values())
 DECLARED = re.compile(
     r"^CREATE OR REPLACE FUNCTION ([\w.]+)\((.*?)\) RETURNS", re.DOTALL | re.MULTILINE
 )
 INTERNAL = re.compile(r"COMMENT ON FUNCTION ([\w.]+)\([^)]*\)\s+IS 'Internal: ")
 ARGUMENT = re.compile(r"(?:^|,)\s*(\w+)")
-# A view asks it.
+# A view calls it.
 NOT_CALLED = {"cerebro.may_see"}
 
 
-def public() -> dict[str, set[tuple[str, ...]]]:
-    """The names of the arguments of every function that users call, of each of its forms."""
+def list_public_functions() -> dict[str, set[tuple[str, ...]]]:
+    """Return the names of the arguments of each form of every function that users call."""
     hidden = {match[1] for match in INTERNAL.finditer(SCRIPTS)} | NOT_CALLED
-    found: dict[str, set[tuple[str, ...]]] = {}
+    forms: dict[str, set[tuple[str, ...]]] = {}
     for match in DECLARED.finditer(SCRIPTS):
         if match[1] not in hidden:
-            found.setdefault(match[1], set()).add(tuple(ARGUMENT.findall(match[2])))
-    return found
+            forms.setdefault(match[1], set()).add(tuple(ARGUMENT.findall(match[2])))
+    return forms
 
 
-FUNCTIONS = public()
+FUNCTIONS = list_public_functions()
 
 
 def test_every_public_function_has_a_section_and_no_other() -> None:
@@ -49,54 +47,58 @@ def test_a_section_has_signature_sentence_and_example() -> None:
         assert section.signature.startswith("    "), name
         assert section.sentence[0].isupper(), name
         example = section.text.partition("\nExample:\n\n    ")[2]
-        assert any(f"{each}(" in example for each in section.names), name
+        assert any(f"{function}(" in example for function in section.names), name
 
 
 def test_the_signature_is_the_declaration() -> None:
     """Names and order; a signature may break off with dots."""
     for name, section in SECTIONS.items():
         text = re.search(
-            rf"^    {re.escape(_told(name))}\((.*?)\)(?: RETURNS .+)?$", section.text, re.M | re.S
+            rf"^    {re.escape(_signature_name(name))}\((.*?)\)(?: RETURNS .+)?$",
+            section.text,
+            re.M | re.S,
         )
         assert text, name
-        given, open_end = tuple(ARGUMENT.findall(text[1].partition(", …")[0])), ", …" in text[1]
-        assert any(
-            given == (names[: len(given)] if open_end else names) for names in FUNCTIONS[name]
-        ), name
+        arguments, dots, _ = text[1].partition(", …")
+        shown = tuple(ARGUMENT.findall(arguments))
+        forms = FUNCTIONS[name]
+        if dots:
+            forms = {names[: len(shown)] for names in forms}
+        assert shown in forms, name
 
 
-def _told(name: str) -> str:
-    """Which name the signature has: of two names for one function, the first."""
+def _signature_name(name: str) -> str:
+    """Return the name in the signature: the first of two names for one function."""
     section = SECTIONS[name]
     return name if f"    {name}(" in section.text else section.names[0]
 
 
 def test_help_can_be_shown_in_any_terminal() -> None:
     for name, message in product(SECTIONS, (None, "usage")):
-        told = help.answer(PAGE, name, message)
-        assert told.isascii(), name
-        assert f"{name}(" in told or message, name
+        text = help.explain(PAGE, name, message)
+        assert text.isascii(), name
+        assert f"{name}(" in text or message, name
 
 
 @pytest.mark.parametrize("message", ["usage", "help", "?", "USAGE", " usage "])
 def test_synonyms(message: str) -> None:
-    assert help.answer(PAGE, "madlib_predict", message) == help.answer(
+    assert help.explain(PAGE, "madlib_predict", message) == help.explain(
         PAGE, "madlib_predict", "usage"
     )
 
 
 def test_all_is_in_the_help() -> None:
-    """Links and frames of tables are left out, no word is."""
+    """Only links and the frames of tables are left out."""
     for section in SECTIONS.values():
-        told = help.answer(PAGE, section.names[0], "usage")
+        shown = help.explain(PAGE, section.names[0], "usage")
         text = re.sub(
             r"\]\([^)]+\)", "", section.text.replace("argument | meaning", "").replace("…", "...")
         )
-        assert set(re.findall(r"\w+", text)) <= set(re.findall(r"\w+", told)), section.names
+        assert set(re.findall(r"\w+", text)) <= set(re.findall(r"\w+", shown)), section.names
 
 
 def test_the_list_names_every_function() -> None:
-    listed = help.answer(PAGE, None, None)
+    listed = help.explain(PAGE, None, None)
     assert set(re.findall(r"^[a-z_.]+", listed, re.M)) <= set(FUNCTIONS)
     assert all(name in listed for name in FUNCTIONS)
 
@@ -105,10 +107,10 @@ def test_wrong_questions() -> None:
     with pytest.raises(
         InvalidParameter, match=r"message is 'x'; expected one of usage, help, \?"
     ) as wrong:
-        help.answer(PAGE, "madlib_predict", "x")
+        help.explain(PAGE, "madlib_predict", "x")
     assert "SELECT madlib_predict('usage');" in str(wrong.value.hint)
     with pytest.raises(
         UndefinedObject, match="there is no help for a function 'madlib_predcit'"
     ) as unknown:
-        help.answer(PAGE, "madlib_predcit", None)
+        help.explain(PAGE, "madlib_predcit", None)
     assert unknown.value.hint is not None and "madlib_predict" in unknown.value.hint

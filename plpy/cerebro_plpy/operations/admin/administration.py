@@ -1,5 +1,6 @@
-"""What administrators and `cerebro-db check` ask: who may use the extension, and whether its parts
-fit together.
+"""Calls of administrators and of `cerebro-db check`.
+
+They grant the use of the extension, and report whether its parts fit together.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from cerebro_plpy.trainer_client import settings
 
 
 def grant_usage(db: Database, role: str, keep_trainers: bool | None) -> None:
-    """Let a role use the extension. `role` comes quoted, as PostgreSQL writes a regrole.
+    """Let a role use the extension.
 
-    Whether trainers are kept from one of its sessions to another stays as it is where nothing is
-    said.
+    Args:
+        role: quoted, as PostgreSQL writes a regrole.
+        keep_trainers: whether a trainer may be passed on from one session of the role to the next;
+            None for no change.
     """
     schema = db.value(sql("admin.schema"))
     for row in db.rows(sql("admin.functions")):
@@ -29,15 +32,10 @@ def grant_usage(db: Database, role: str, keep_trainers: bool | None) -> None:
         db.rows(sql("admin.tenants"), keep_trainers, role)
 
 
-def worker_report(db: Database) -> str:
-    """Open a worker session as a run of the current user would, and say as whom it was opened, as
-    JSON.
-    """
-    worker = WorkerSession(
-        read_identity(db, settings.read(db).worker_conninfo),
-        "cerebro_db check",
-        db.check_interrupts,
-    )
+def check_worker_session(db: Database) -> str:
+    """Open a worker session like a run of the current user; return its users and pid as JSON."""
+    identity = read_identity(db, settings.read(db).worker_conninfo)
+    worker = WorkerSession(identity, "cerebro_db check", db.check_interrupts)
     try:
         user, session_user = worker.run(sql("session.users"))[0]
         return json.dumps(
@@ -47,8 +45,12 @@ def worker_report(db: Database) -> str:
         worker.close()
 
 
-def versions(db: Database, package: str) -> str:
-    """Versions of what runs inside the backend, as JSON; `package` is that of this package."""
+def list_versions(db: Database, package: str) -> str:
+    """Return the versions of the software inside the backend, as JSON.
+
+    Args:
+        package: version of this package.
+    """
     return json.dumps(
         {
             "extension": db.value(sql("read.version")),

@@ -1,7 +1,7 @@
-"""The processor time of roles, which quotas limit: counted in a table that no role can write.
+"""The CPU time of roles, which quotas limit; a table that no role can write contains it.
 
 A run reports its seconds through the session that writes its log. The function runs as the
-extension's owner; the ticket proves the run to be the caller's own, as for the queue.
+extension's owner. The ticket proves that the run is the caller's own, as for the queue.
 """
 
 from __future__ import annotations
@@ -17,9 +17,13 @@ MODULE = "count_time"
 
 
 def count_time(db: Database, run_id: int | None, ticket: str | None, seconds: float | None) -> bool:
-    """Count the seconds for the owner of the run, but no more than the processors can have done.
+    """Add CPU seconds to the owner of a run, but no more than its CPUs can have worked.
 
-    Returns False if the ticket is not the run's, or no call is at work for the run.
+    Args:
+        ticket: proof that the run is the caller's own.
+
+    Returns:
+        False if the ticket belongs to another run, or if no call works on the run.
     """
     if run_id is None or ticket is None or seconds is None:
         raise NullNotAllowed(f"{MODULE} error: run_id, ticket and seconds must not be NULL.")

@@ -1,7 +1,7 @@
-"""gpu_configuration: which GPUs the hosts have, as a table.
+"""`gpu_configuration`: create a table of the GPUs of all hosts.
 
-A backend never loads a framework, so each host is asked through a trainer that ends at once: what
-its framework finds, or what NVIDIA's own program lists.
+A backend never loads a framework. A trainer on each host lists the GPUs that its framework or
+NVIDIA's own program finds, and ends at once.
 """
 
 from __future__ import annotations
@@ -14,30 +14,32 @@ from cerebro_plpy.records import replace
 from cerebro_plpy.trainer_client import request_schema, settings
 from cerebro_plpy.trainer_client.connection import TrainerConnection
 from cerebro_plpy.trainer_client.process import host_resources
-from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 
 MODULE = "gpu_configuration"
 FRAMEWORKS = {"tensorflow": "tensorflow", "jax": "jax", "torch": "torch", "nvidia": "none"}
-"""What a trainer is started with for each source."""
+"""The framework of the trainer, by source."""
 
 
 def write(db: Database, output_table: str | None, source: str | None) -> None:
-    """Make a table with a row for each GPU; it is empty where there is none, and a NOTICE says
-    so.
-    """
+    """Create a table with a row for each GPU; a NOTICE reports an empty one."""
     output = Catalog(db, MODULE).reserve_output(output_table)
-    check_source(chosen := (source or "tensorflow").lower())
-    found = list(db.platform.list_gpus(db, chosen, lambda: of_this_host(db, chosen)))
-    if not found:
+    source = (source or "tensorflow").lower()
+    find_framework(source)
+    gpus = list(db.platform.list_gpus(db, source, lambda: list_local_gpus(db, source)))
+    if not gpus:
         db.notice(f"{MODULE}: No GPUs configured on hosts.")
     db.rows(sql("gpu.table", output=output.quoted, **db.platform.clauses))
-    db.rows(
-        sql("gpu.add", output=output.quoted), [host for host, _ in found], [gpu for _, gpu in found]
-    )
+    hosts = [host for host, _ in gpus]
+    descriptions = [description for _, description in gpus]
+    db.rows(sql("gpu.add", output=output.quoted), hosts, descriptions)
 
 
-def check_source(source: str) -> str:
-    """The framework of the trainer to ask; raises for what is no source."""
+def find_framework(source: str) -> str:
+    """Return the framework of the trainer that lists GPUs.
+
+    Raises:
+        InvalidParameter: the source is unknown.
+    """
     if source not in FRAMEWORKS:
         raise InvalidParameter(
             f"{MODULE} error: source is {source!r:.100}; expected one of "
@@ -47,17 +49,14 @@ def check_source(source: str) -> str:
     return FRAMEWORKS[source]
 
 
-def of_this_host(db: Database, source: str) -> list[str]:
-    """A description of each GPU here; runs on a segment."""
-    framework, chosen = check_source(source), settings.read(db)
-    numbers = ",".join(map(str, settings.usable_gpus(chosen))) or host_resources.NO_GPU
-    link = TrainerConnection(_spec(chosen, framework, numbers), db.check_interrupts)
+def list_local_gpus(db: Database, source: str) -> list[str]:
+    """Return a description of each GPU of this host; this may run on a segment."""
+    framework = find_framework(source)
+    options = settings.read(db)
+    numbers = ",".join(map(str, settings.usable_gpus(options))) or host_resources.NO_GPU
+    spec = settings.trainer_spec(options, settings.TrainerOptions(framework=framework))
+    trainer = TrainerConnection(replace(spec, gpu=numbers), db.check_interrupts)
     try:
-        return list(map(str, link.call(request_schema.build_request("gpus"))["gpus"]))
+        return list(map(str, trainer.call(request_schema.build_request("gpus"))["gpus"]))
     finally:
-        link.close()
-
-
-def _spec(chosen: settings.Settings, framework: str, numbers: str) -> TrainerSpec:
-    spec = settings.trainer_spec(chosen, settings.TrainerOptions(framework=framework))
-    return replace(spec, gpu=numbers)
+        trainer.close()

@@ -1,7 +1,7 @@
-"""Help in psql: what a function's section in docs/sql-reference.md says, as plain text.
+"""Help in psql: the section of a function in docs/sql-reference.md, as plain text.
 
-That page is the only description of the functions. It is installed beside this package, so that the
-help of a server is that of its version.
+That page is the only description of the functions. It is installed beside this package, so that
+the help of a server matches the server's version.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple
 from cerebro_plpy.configs.params.keras_names import near_matches
 from cerebro_plpy.errors import InvalidParameter, UndefinedObject
 
-# What asks for the whole section, as in MADlib.
-FULL = ("usage", "help", "?")
+FULL_MESSAGES = ("usage", "help", "?")
+"""Messages that request the whole section, as in MADlib."""
 WIDTH = 100
 _HEADING = re.compile(
     r"^### ([a-z_0-9.]+(?:, [a-z_0-9.]+)*)\n(.*?)(?=^##|\Z)", re.DOTALL | re.MULTILINE
@@ -26,78 +26,92 @@ _ASCII = {ord("…"): "...", ord("≤"): "<=", ord("≥"): ">="}
 
 
 class Section(NamedTuple):
-    """What the page says of a function, or of several that do the same."""
+    """The section of the page about a function, or about several that do the same."""
 
     names: tuple[str, ...]
     text: str
 
     @property
     def signature(self) -> str:
-        """The indented block that the section begins with."""
+        """Return the indented block at the beginning of the section."""
         return re.split(r"\n\n(?! )", self.text.strip("\n"))[0]
 
     @property
     def sentence(self) -> str:
-        """The first sentence after it."""
-        paragraph = self.text.strip("\n")[len(self.signature) :].strip().split("\n\n")[0]
-        return _plain(re.split(r"(?<=[.:]) ", " ".join(paragraph.split()))[0].rstrip(":"))
+        """Return the first sentence after the signature."""
+        text = self.text.strip("\n")[len(self.signature) :]
+        paragraph = " ".join(text.strip().split("\n\n")[0].split())
+        return _strip_markup(re.split(r"(?<=[.:]) ", paragraph)[0].rstrip(":"))
 
 
-def sections(page: str) -> dict[str, Section]:
-    """The sections of the page by the names of their functions.
+def parse_sections(page: str) -> dict[str, Section]:
+    """Return the sections of the page by the names of their functions.
 
-    >>> found = sections("### f, g\\n\\n    f()\\n\\nDoes [it](x.md). Well.\\n\\n## Else")
-    >>> found["g"].names, found["g"].signature.strip(), found["g"].sentence
+    >>> sections = parse_sections("### f, g\\n\\n    f()\\n\\nDoes [it](x.md). Well.\\n\\n## Else")
+    >>> sections["g"].names, sections["g"].signature.strip(), sections["g"].sentence
     (('f', 'g'), 'f()', 'Does it.')
     """
-    found = (Section(tuple(match[1].split(", ")), match[2]) for match in _HEADING.finditer(page))
-    return {name: section for section in found for name in section.names}
+    sections: dict[str, Section] = {}
+    for match in _HEADING.finditer(page):
+        names = tuple(match[1].split(", "))
+        sections.update(dict.fromkeys(names, Section(names, match[2])))
+    return sections
 
 
-def answer(page: str, function: str | None, message: str | None) -> str:
-    """What is told of a function, or of all of them where none is named."""
-    known = sections(page.translate(_ASCII))
+def explain(page: str, function: str | None, message: str | None) -> str:
+    """Return the help for a function, or a list of all functions if none is named.
+
+    Args:
+        message: one of FULL_MESSAGES for the whole section; None for a summary.
+
+    Raises:
+        UndefinedObject: the page has no such function.
+        InvalidParameter: the message is unknown.
+    """
+    sections = parse_sections(page.translate(_ASCII))
     if function is None:
-        told = {
-            section.names: f"{', '.join(section.names)}\n    {section.sentence}"
-            for section in known.values()
-        }
-        return "\n".join((*told.values(), "", "More of one: SELECT cerebro.help('name', 'usage');"))
-    if function not in known:
+        return _list_functions(sections)
+    if function not in sections:
         raise UndefinedObject(
-            f"there is no help for a function '{function}'", hint=near_matches(function, known)
+            f"there is no help for a function '{function}'", hint=near_matches(function, sections)
         )
+    section = sections[function]
     if message is None:
-        return _short(function, known[function])
-    if message.strip().lower() in FULL:
-        return f"{', '.join(known[function].names)}\n\n{_readable(known[function].text)}"
+        return _summarize(function, section)
+    if message.strip().lower() in FULL_MESSAGES:
+        return f"{', '.join(section.names)}\n\n{_format_markdown(section.text)}"
     raise InvalidParameter(
-        f"{function}: message is '{message}'; expected one of {', '.join(FULL)}.",
+        f"{function}: message is '{message}'; expected one of {', '.join(FULL_MESSAGES)}.",
         hint=f"With one argument {function} explains itself. To call it, give all arguments that "
-        f"have no default; see {_ask(function)}",
+        f"have no default; see {_make_usage_call(function)}",
     )
 
 
-def _ask(function: str) -> str:
-    return (
-        f"SELECT cerebro.help('{function}', 'usage');"
-        if "." in function
-        else f"SELECT {function}('usage');"
-    )
+def _list_functions(sections: dict[str, Section]) -> str:
+    sentences = {section.names: section.sentence for section in sections.values()}
+    lines = [f"{', '.join(names)}\n    {sentence}" for names, sentence in sentences.items()]
+    lines += ["", "More of one: SELECT cerebro.help('name', 'usage');"]
+    return "\n".join(lines)
 
 
-def _short(function: str, section: Section) -> str:
+def _make_usage_call(function: str) -> str:
+    """Return the statement that shows the whole section."""
+    if "." in function:
+        return f"SELECT cerebro.help('{function}', 'usage');"
+    return f"SELECT {function}('usage');"
+
+
+def _summarize(function: str, section: Section) -> str:
     signature = section.signature.replace(f"{section.names[0]}(", f"{function}(", 1)
-    return "\n".join(
-        (section.sentence, "", signature, "", f"Arguments, tables and an example: {_ask(function)}")
-    )
+    usage = f"Arguments, tables and an example: {_make_usage_call(function)}"
+    return "\n".join((section.sentence, "", signature, "", usage))
 
 
-def _readable(text: str) -> str:
-    """Markdown as one reads it in a terminal: links are their words, a table is a list.
+def _format_markdown(text: str) -> str:
+    """Format Markdown for a terminal: links become their words, a table becomes a list.
 
     >>> text = "See [a](b.md).\\n\\n| argument | meaning |\\n|---|---|\\n| `x` | a number |"
-    >>> print(_readable(text))
+    >>> print(_format_markdown(text))
     See a.
     <BLANKLINE>
       x
@@ -107,14 +121,12 @@ def _readable(text: str) -> str:
     for line in text.strip("\n").split("\n"):
         row = _ROW.fullmatch(line)
         if row is None:
-            lines.append(line if line.startswith("    ") else _plain(line))
+            lines.append(line if line.startswith("    ") else _strip_markup(line))
         elif row[1] != "argument":
-            lines += [
-                f"  {row[1]}",
-                *(f"      {part}" for part in textwrap.wrap(_plain(row[2]), WIDTH)),
-            ]
+            lines.append(f"  {row[1]}")
+            lines += [f"      {part}" for part in textwrap.wrap(_strip_markup(row[2]), WIDTH)]
     return "\n".join(line for line in lines if not line.startswith("|"))
 
 
-def _plain(text: str) -> str:
+def _strip_markup(text: str) -> str:
     return _LINK.sub(r"\1", text).replace("**", "").replace("\\|", "|")
