@@ -62,4 +62,4 @@ def template_fields(plpy: Any, gd: Globals) -> list[Row]:
     """The fields of all templates."""
     from cerebro_plpy.operations.models import template_list
 
-    return call(plpy, gd, lambda db: template_list.fields())
+    return call(plpy, gd, lambda db: template_list.list_fields())

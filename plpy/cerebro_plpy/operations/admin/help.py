@@ -51,11 +51,9 @@ def parse_sections(page: str) -> dict[str, Section]:
     >>> sections["g"].names, sections["g"].signature.strip(), sections["g"].sentence
     (('f', 'g'), 'f()', 'Does it.')
     """
-    sections: dict[str, Section] = {}
-    for match in _HEADING.finditer(page):
-        names = tuple(match[1].split(", "))
-        sections.update(dict.fromkeys(names, Section(names, match[2])))
-    return sections
+    matches = _HEADING.finditer(page)
+    sections = (Section(tuple(match[1].split(", ")), match[2]) for match in matches)
+    return {name: section for section in sections for name in section.names}
 
 
 def explain(page: str, function: str | None, message: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What is done with versions of models: one is deployed, or all of a name are removed."""
+"""`cerebro.deploy` and `cerebro.drop_model`: deploy a version of a model, or remove the model."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObjec
 from cerebro_plpy.platform.state_tables import PACKED_TABLES, packed_table_name, version_table
 from cerebro_plpy.tables.models import model_grants
 
-WORDS = ("best", "newest", "previous")
+VERSION_WORDS = ("best", "newest", "previous")
 
 
 def deploy(db: Database, model: str | None, version: str | None) -> int:
-    """Let a version predict when the caller commits; its number."""
-    found = own(db, "deploy", model)
-    number = number_of("deploy", model, "best" if version is None else version, found)
-    if number != found["deployed"]:
+    """Let a version predict from the caller's commit on; return its number."""
+    entry = find_own_model(db, "deploy", model)
+    number = resolve_version("deploy", model, "best" if version is None else version, entry)
+    if number != entry["deployed"]:
         db.rows(sql("version.deploy"), number, model)
         with db.limited_lock_wait():
             model_grants.publish_deployed(LocalSession(db), str(model))
@@ -25,10 +25,8 @@ def deploy(db: Database, model: str | None, version: str | None) -> int:
 
 
 def drop(db: Database, model: str | None) -> None:
-    """Remove a model when the caller commits: its versions, their weights, and what their runs had
-    packed.
-    """
-    own(db, "drop_model", model)
+    """Remove a model at the caller's commit: its versions, their weights and their packed rows."""
+    find_own_model(db, "drop_model", model)
     runs = db.peek(sql("version.runs"), model, model)
     names = [version_table(row["run_id"], row["mst_key"]) for row in runs]
     names += [packed_table_name(row["run_id"], side) for row in runs for side in PACKED_TABLES]
@@ -40,42 +38,54 @@ def drop(db: Database, model: str | None) -> None:
         db.rows(sql("run.drop_table", table=row["name"]))
 
 
-def own(db: Database, module: str, model: str | None) -> Row:
-    """What there is of an own model: the numbers of its versions, and which of them predicts, or is
-    of which word.
+def find_own_model(db: Database, module: str, model: str | None) -> Row:
+    """Return the version numbers of a model of the caller.
+
+    Returns:
+        A row with `versions`, `deployed`, and one column for each of VERSION_WORDS.
+
+    Raises:
+        UndefinedObject: the caller has no such model.
     """
     hint = "SELECT model, version FROM cerebro.model;"
     if model is None:
         raise NullNotAllowed(f"{module} error: model is NULL.", hint=hint)
     rows = db.peek(sql("version.choose"), model)
     if not rows:
-        known = [row["model"] for row in db.peek(sql("version.names"))]
+        names = [row["model"] for row in db.peek(sql("version.names"))]
         raise UndefinedObject(
             f"{module} error: there is no model {model!r} of yours.",
-            hint=near_matches(model, known) if known else hint,
+            hint=near_matches(model, names) if names else hint,
         )
     return rows[0]
 
 
-def number_of(module: str, model: str | None, version: str, found: Row) -> int:
-    """The number of a version that is meant by a word, or by its number; `found` is what there is
-    of the model.
+def resolve_version(module: str, model: str | None, version: str, entry: Row) -> int:
+    """Return the number of a version.
+
+    Args:
+        version: a number or one of VERSION_WORDS.
+        entry: row of the model, from `find_own_model`.
+
+    Raises:
+        InvalidParameter: the model has no such version.
     """
-    wanted = version.strip().lower()
-    if wanted in WORDS:
-        number = found[wanted]
+    word = version.strip().lower()
+    hint = "SELECT version, value FROM cerebro.model_version;"
+    if word in VERSION_WORDS:
+        number = entry[word]
         if number is None:
             raise InvalidParameter(
-                f"{module} error: version is {wanted!r}, but no other version of model {model!r} "
+                f"{module} error: version is {word!r}, but no other version of model {model!r} "
                 "predicted before.",
-                hint="SELECT version, value FROM cerebro.model_version;",
+                hint=hint,
             )
         return int(number)
-    if not wanted.isascii() or not wanted.isdigit() or int(wanted) not in found["versions"]:
-        listed = ", ".join(map(str, found["versions"]))
+    if not word.isascii() or not word.isdigit() or int(word) not in entry["versions"]:
+        numbers = ", ".join(map(str, entry["versions"]))
         raise InvalidParameter(
-            f"{module} error: version is {wanted!r}; expected one of {', '.join(WORDS)}, or a "
-            f"number of {listed}.",
-            hint="SELECT version, value FROM cerebro.model_version;",
+            f"{module} error: version is {word!r}; expected one of {', '.join(VERSION_WORDS)}, or "
+            f"a number of {numbers}.",
+            hint=hint,
         )
-    return int(wanted)
+    return int(word)

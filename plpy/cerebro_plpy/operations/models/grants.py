@@ -1,4 +1,7 @@
-"""Grants of predictions: with a model by name, or with the models of a table of MADlib's."""
+"""`grant_predict` and `revoke_predict`: permit predictions to other roles.
+
+The grant is for a model by name, or for the models of a table of MADlib.
+"""
 
 from __future__ import annotations
 
@@ -12,36 +15,38 @@ from cerebro_plpy.errors import InvalidName
 from cerebro_plpy.tables.models import grants, model_grants
 
 
-class Change(NamedTuple):
-    """What is done to a grant of either kind."""
+class GrantCommand(NamedTuple):
+    """A command that changes a grant."""
 
     module: str
-    of_model: Callable[[Database, str, str, str | None], None]
-    of_table: Callable[[Catalog, str | None, str | None], None]
+    change_model: Callable[[Database, str, str, str | None], None]
+    change_table: Callable[[Catalog, str | None, str | None], None]
 
 
-GRANT = Change("grant_predict", model_grants.grant, grants.grant)
-REVOKE = Change("revoke_predict", model_grants.revoke, grants.revoke)
+GRANT = GrantCommand("grant_predict", model_grants.grant, grants.grant)
+REVOKE = GrantCommand("revoke_predict", model_grants.revoke, grants.revoke)
 
 
-def change(db: Database, kind: Change, given: str | None, role: str | None) -> None:
-    """Grant or revoke. A name is that of a model of the caller's, if there is one; a table may have
-    its schema.
+def change(db: Database, command: GrantCommand, name: str | None, role: str | None) -> None:
+    """Grant or revoke predictions.
+
+    Args:
+        name: name of a model of the caller; without such a model, a table.
     """
-    catalog = Catalog(db, kind.module)
-    if given is None or not db.peek(sql("version.model"), given):
-        kind.of_table(catalog, given, role)
+    catalog = Catalog(db, command.module)
+    if name is None or not db.peek(sql("version.model"), name):
+        command.change_table(catalog, name, role)
         return
-    if _is_table(catalog, given):
+    if _is_table(catalog, name):
         db.notice(
-            f"{given!r} is taken for the name of a model; write the table of that name with its "
+            f"{name!r} is taken for the name of a model; write the table of that name with its "
             "schema"
         )
-    kind.of_model(db, kind.module, given, role)
+    command.change_model(db, command.module, name, role)
 
 
-def _is_table(catalog: Catalog, given: str) -> bool:
+def _is_table(catalog: Catalog, name: str) -> bool:
     try:
-        return catalog.find(given) is not None
+        return catalog.find(name) is not None
     except InvalidName:
         return False

@@ -1,9 +1,8 @@
-"""A granted model on its way into the trainer of the session, with the rights of the extension's
-owner.
+"""Load a granted model into the session's trainer, with the rights of the extension's owner.
 
-Nothing here is read but tables of the extension, so nothing of the model's owner runs. What the
-caller may not read passes through this process only, and is in no statement, plan, cursor or
-message.
+Only tables of the extension are read, so that no code of the model's owner runs. Values that the
+caller may not read pass through this process only. They never appear in a statement, plan, cursor
+or message.
 """
 
 from __future__ import annotations
@@ -27,27 +26,33 @@ from cerebro_plpy.tables.models.model_versions import read_version
 from cerebro_plpy.trainer_client import request_schema, segment_functions
 
 CHUNKS = 512
-"""Of a state, at a time: some MB."""
+"""Chunks of a state that are read at a time: some MB."""
 
 
 def fill(db: Database, gd: dict[str, Any]) -> None:
-    """Fill the trainer with the version that `granted_versions.fill_trainer` requests."""
-    wish = granted_versions.take_request(gd)
-    if wish is None:
+    """Fill the trainer with the version that `granted_versions` has requested.
+
+    Raises:
+        InsufficientPrivilege: no version was requested.
+        ObjectNotReady: the version does not predict any more.
+        DataCorrupted: the version cannot be used.
+    """
+    request = granted_versions.take_request(gd)
+    if request is None:
         raise InsufficientPrivilege(
             "cerebro.sealed_version fills a trainer for cerebro.predict and cerebro.predict_row, "
             "and for nobody else"
         )
-    key = wish.key
+    key = request.key
     try:
-        if wish.is_lookup:
-            granted_versions.return_group(gd, _of_group(db, wish))
+        if request.is_lookup:
+            granted_versions.return_group(gd, _find_group(db, request))
         else:
-            _fill(db, gd, wish)
+            _fill_trainer(db, gd, request)
     except (ObjectNotReady, OutOfMemory):
         raise
     except CerebroError as error:
-        # What is wrong may be told by what nobody but the owner may read.
+        # The error message could leak data that only the owner may read.
         raise DataCorrupted(
             f"version {key.version} of model {key.model!r}, which {key.owner} has granted, cannot "
             "be used",
@@ -55,35 +60,35 @@ def fill(db: Database, gd: dict[str, Any]) -> None:
         ) from error
 
 
-def _of_group(db: Database, wish: SealedRequest) -> Row | None:
-    """What the model of a group has of its own, if there is one."""
-    rows = db.rows(sql("granted.group"), *wish.key, wish.group)
+def _find_group(db: Database, request: SealedRequest) -> Row | None:
+    """Return the fields in which the model of a group differs; None if the group has no model."""
+    rows = db.rows(sql("granted.group"), *request.key, request.group)
     return rows[0] if rows else None
 
 
-def _fill(db: Database, gd: dict[str, Any], wish: SealedRequest) -> None:
-    key, rows = wish.key, db.rows(sql("granted.network"), *wish.key)
-    own = None if wish.group is None else _of_group(db, wish)
-    if not rows or (wish.group is not None and own is None):
-        raise _gone(key)
-    version = read_version({**rows[0], **(own or {})})
+def _fill_trainer(db: Database, gd: dict[str, Any], request: SealedRequest) -> None:
+    key = request.key
+    rows = db.rows(sql("granted.network"), *key)
+    group_fields = None if request.group is None else _find_group(db, request)
+    if not rows or (request.group is not None and group_fields is None):
+        raise _make_gone_error(key)
+    version = read_version({**rows[0], **(group_fields or {})})
     marks = [Marks(row["first"], row["second"]) for row in db.rows(sql("granted.marks"), *key)]
     recipe = constants(version.recipe, marks)
-    begin = request_schema.build_request(
-        "begin", {**make_job(version), "result_key": ""}, sealed=True, recipe=recipe
-    )
+    job = {**make_job(version), "result_key": ""}
+    begin = request_schema.build_request("begin", job, sealed=True, recipe=recipe)
     segment_functions.get_trainer(gd, sealed=True).call(begin)
-    passed = 0
-    while chunks := db.rows(sql("granted.state"), *key, version.mst_key, passed, CHUNKS):
+    last_part = 0
+    while chunks := db.rows(sql("granted.state"), *key, version.mst_key, last_part, CHUNKS):
         for chunk in chunks:
             segment_functions.add_state(gd, chunk["part"], chunk["chunk"], sealed=True)
-        passed = chunks[-1]["part"]
-    if not passed:
-        raise _gone(key)
-    segment_functions.get_trainer(gd, sealed=True)  # the last chunks
+        last_part = chunks[-1]["part"]
+    if not last_part:
+        raise _make_gone_error(key)
+    segment_functions.get_trainer(gd, sealed=True)  # send the last chunks
 
 
-def _gone(key: VersionKey) -> ObjectNotReady:
+def _make_gone_error(key: VersionKey) -> ObjectNotReady:
     return ObjectNotReady(
         f"version {key.version} of model {key.model!r} does not predict any more",
         hint="Call again: another one may.",

@@ -1,9 +1,8 @@
-"""A model that learns of the rows that have come since: from its weights on, by the recipe that it
-has.
+"""`cerebro.refresh`: train the deployed version of a model on the rows that were added since.
 
-Nothing is looked for anew: neither what columns are nor which configuration is the best. So it
-takes a small part of the time of the call that trained the version. Whether what comes out predicts
-is decided as for any new version.
+Training continues from the weights of the version, with its recipe. Neither the encoding of the
+columns nor the best configuration is searched again. A refresh therefore takes a small part of the
+time that the version took. The new version is deployed by the same rule as any other.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from cerebro_plpy.limits import no_poll
 from cerebro_plpy.operations.fit.drop_run_tables import drop_data
 from cerebro_plpy.operations.fit.fit_request import make_request
 from cerebro_plpy.operations.fit.input_tables import Models
-from cerebro_plpy.operations.models.deployment import own
+from cerebro_plpy.operations.models.deployment import find_own_model
 from cerebro_plpy.operations.predict.prediction_source import make_reading
 from cerebro_plpy.operations.train.incremental_packing import Before, can_add, extend
 from cerebro_plpy.operations.train.model_lineage import (
@@ -65,129 +64,143 @@ from cerebro_plpy.tables.template_configs import count_steps
 from cerebro_plpy.trainer_client import settings
 
 MODULE = "refresh"
-PART = 10
-"""As large a part of the epochs of the first run, rounded up."""
+EPOCH_SHARE = 10
+"""A refresh trains this fraction (one tenth) of the epochs of the first run, rounded up."""
 RATE_SHARE = 0.3
-"""Of the learning rate of then: weights that are good already are not to be shaken."""
+"""Share of the first run's learning rate: a higher one would undo what the weights have learned."""
 
 
 def refresh(
     db: Database, gd: dict[str, Any], model: str | None, since: str | None, version: str
 ) -> list[Row]:
-    """Train the version that predicts on the rows of now; a row about the new version, none where
-    no rows are new.
+    """Train the deployed version on the current rows.
+
+    Args:
+        since: column that grows with new rows; None if all rows must be packed again.
+        version: version of this package.
+
+    Returns:
+        A row about the new version; empty if there are no new rows.
     """
-    began = time.monotonic()
+    start = time.monotonic()
     check_transaction(db, MODULE)
     db.platform.check_process(MODULE)
-    made = read_made(db, MODULE, model, own(db, MODULE, model)["deployed"])
-    refuse_groups(MODULE, made)
-    settings.choose_gpus(settings.read(db), made.spec.arguments.use_gpus)
+    lineage = read_made(db, MODULE, model, find_own_model(db, MODULE, model)["deployed"])
+    refuse_groups(MODULE, lineage)
+    run_arguments = lineage.spec.arguments
+    settings.choose_gpus(settings.read(db), run_arguments.use_gpus)
     catalog = Catalog(db, MODULE)
-    source, held = sources(catalog, made)
-    tables = [each for each in (source, held) if each]
-    custom = custom_again(db, made, tables)
-    with open_context(db, gd, [source], made.spec.arguments.workers, custom) as workplace:
-        for each in tables:
-            wait_for_source(db, workplace.control, each, read_wait_limit(db))
-        look = Look(workplace.control, made, (source, held), since, newest_run(db, made))
-        if not look.grown():
+    source, holdout = sources(catalog, lineage)
+    tables = [table for table in (source, holdout) if table]
+    custom = custom_again(db, lineage, tables)
+    with open_context(db, gd, [source], run_arguments.workers, custom) as context:
+        for table in tables:
+            wait_for_source(db, context.control, table, read_wait_limit(db))
+        latest_run = find_latest_run(db, lineage)
+        rows = RefreshSource(context.control, lineage, (source, holdout), since, latest_run)
+        if not rows.may_have_grown():
             db.notice(
                 f"{source.spelling} has no rows that the newest version of model {model!r} has not "
                 "seen"
             )
             return []
-        run_id = reserve_run(db, workplace)
-        with packed(
-            workplace, run_id, lambda: look.prepare(catalog, workplace, run_id)
-        ) as prepared:
-            if workplace.control.run(sql("refresh.known"), (model, prepared.fingerprint))[0][0]:
-                drop_data(workplace.control, run_id)
+        run_id = reserve_run(db, context)
+        with packed(context, run_id, lambda: rows.pack(catalog, context, run_id)) as training_data:
+            fingerprint = training_data.fingerprint
+            if context.control.run(sql("refresh.known"), (model, fingerprint))[0][0]:
+                drop_data(context.control, run_id)
                 db.notice(
                     f"{source.spelling} has the rows that a version of model {model!r} was trained "
                     "on"
                 )
                 return []
-            request = build_request(catalog, workplace, made, prepared, version)
-            train(db, workplace, request, None, Audience(), run_id)
+            request = build_request(catalog, context, lineage, training_data, version)
+            train(db, context, request, None, Audience(), run_id)
     with completing(db, gd, run_id):
-        register(db, gd, run_id, began + made.asked.budget)
+        register(db, gd, run_id, start + lineage.asked.budget)
     return db.peek(sql("refresh.version"), run_id)
 
 
-def newest_run(db: Database, made: Made) -> Before | None:
-    """The run that the newest version of a model is of, if the log has it."""
-    for row in db.peek(sql("refresh.newest"), made.version.model):
+def find_latest_run(db: Database, lineage: Made) -> Before | None:
+    """Return the run of a model's newest version; None if the log does not contain it."""
+    for row in db.peek(sql("refresh.newest"), lineage.version.model):
         spec = logged_run.read_run(db, row["run_id"]).spec
         if spec.train is not None:
             return Before(row["run_id"], spec, spec.train)
     return None
 
 
-class Look:
-    """The source as a version learned of it, with the rows of now, or those that its newest version
-    has not seen.
+class RefreshSource:
+    """The source of a version with its current rows, or only those that are new.
+
+    Args:
+        tables: the source, and the table of the hold-out rows if the split names one.
+        since: column that grows with new rows.
+        latest_run: run of the newest version, beside whose packed rows new ones may be packed.
     """
 
     def __init__(
         self,
         session: Session,
-        made: Made,
+        lineage: Made,
         tables: tuple[Relation, Relation | None],
         since: str | None,
-        before: Before | None,
+        latest_run: Before | None,
     ) -> None:
-        self._session, self._made, self._before = session, made, before
-        self._source, self._held = tables
-        column = None if since is None else _growing(session, self._source, since)
-        self._newer = (
-            None
-            if column is None
-            else Newer(column, before.train.newest.get(column) if before else None)
-        )
+        self._session = session
+        self._lineage = lineage
+        self._latest_run = latest_run
+        self._source, self._holdout = tables
+        self._newer: Newer | None = None
+        if since is not None:
+            column = _find_growing_column(session, self._source, since)
+            newest = latest_run.train.newest.get(column) if latest_run else None
+            self._newer = Newer(column, newest)
 
-    def grown(self) -> bool:
-        """Whether there may be rows that are new."""
-        if (
-            self._newer is None
-            or self._newer.value is None
-            or is_evaluated(self._session, self._source)
-        ):
+    def may_have_grown(self) -> bool:
+        """Return whether the source may have new rows."""
+        newer = self._newer
+        if newer is None or newer.value is None or is_evaluated(self._session, self._source):
             return True  # the source is read once, when it is packed
         with transaction(self._session):
             self._session.run(sql("session.configure"), (json.dumps(SETTINGS),))
             columns = read_columns(self._session, self._source.oid)
-            later = compare(
-                find_column(MODULE, columns, self._newer.column, "since"), ">", self._newer.value
-            )
-            statement = sql("refresh.grown", source=self._source.quoted, later=later.text)
-            return bool(self._session.run(statement, later.values)[0][0])
+            column = find_column(MODULE, columns, newer.column, "since")
+            condition = compare(column, ">", newer.value)
+            statement = sql("refresh.grown", source=self._source.quoted, later=condition.text)
+            return bool(self._session.run(statement, condition.values)[0][0])
 
-    def prepare(self, catalog: Catalog, workplace: CallContext, run_id: int) -> Prepared:
-        """Pack the new rows beside those that the newest version was made of, or all rows where
-        that cannot be.
-        """
-        before, newer = self._before, self._newer
-        version = self._made.version
+    def pack(self, catalog: Catalog, context: CallContext, run_id: int) -> Prepared:
+        """Pack the new rows beside those of the latest run, or all rows if that is impossible."""
+        version = self._lineage.version
         reading = make_reading(catalog.db, self._source, version)
-        of = Preparation(self._source, reading, read_wait_limit(catalog.db), version.model)
+        limit = read_wait_limit(catalog.db)
+        preparation = Preparation(self._source, reading, limit, version.model)
+        newer = self._newer
+        latest_run = self._latest_run
         if (
-            before
+            latest_run
             and newer
-            and self._held is None
-            and can_add(self._session, before, self._made.asked, newer.column)
+            and self._holdout is None
+            and can_add(self._session, latest_run, self._lineage.asked, newer.column)
         ):
-            return extend(catalog, workplace, partial(self._table, newer), run_id, (before, of))
-        everything = None if newer is None else Newer(newer.column, None)
-        return prepare(catalog, workplace, partial(self._table, everything), run_id, of)
+            look = partial(self._read_table, newer)
+            return extend(catalog, context, look, run_id, (latest_run, preparation))
+        all_rows = None if newer is None else Newer(newer.column, None)
+        look = partial(self._read_table, all_rows)
+        return prepare(catalog, context, look, run_id, preparation)
 
-    def _table(self, newer: Newer | None, rows: SourceRows) -> RawTable:
-        """The table, in the snapshot in which it is packed."""
-        return known_table(rows, MODULE, self._source, self._made.asked, self._held, newer)
+    def _read_table(self, newer: Newer | None, rows: SourceRows) -> RawTable:
+        """Return the table in the snapshot in which it is packed."""
+        return known_table(rows, MODULE, self._source, self._lineage.asked, self._holdout, newer)
 
 
-def _growing(reader: Reader, source: Relation, since: str) -> str:
-    """The name of a column whose values can be compared."""
+def _find_growing_column(reader: Reader, source: Relation, since: str) -> str:
+    """Return the name of a column whose values can be compared.
+
+    Raises:
+        DatatypeMismatch: values of the column have no order.
+    """
     columns = {column.name: column for column in read_columns(reader, source.oid)}
     name = read_column_name(MODULE, columns, since, "since", source.spelling)
     if columns[name].family in (None, BYTES, JSON):
@@ -200,34 +213,35 @@ def _growing(reader: Reader, source: Relation, since: str) -> str:
 
 
 def build_request(
-    catalog: Catalog, workplace: CallContext, made: Made, prepared: Prepared, version: str
+    catalog: Catalog, context: CallContext, lineage: Made, training_data: Prepared, version: str
 ) -> FitRequest:
-    """What the run is asked: one configuration, from the weights of the version on."""
-    key, before, data = made.version.mst_key, made.spec, prepared.data
-    check_classes(made, prepared)
-    first = made.asked.start.epochs if made.asked.start else before.epochs
-    epochs = -(-first // PART)
-    trained = before.epochs_before.get(key, 0) + (made.configs[key]["best_epoch"] or before.epochs)
-    models, evaluated = (
-        models_of(made, prepared, epochs),
-        list_metric_epochs(epochs, choose_frequency(epochs)),
-    )
+    """Return the request of a run with one configuration, from the weights of the version on."""
+    mst_key = lineage.version.mst_key
+    original = lineage.spec
+    data = training_data.data
+    inputs = training_data.inputs
+    check_rows(lineage, training_data)
+    first_epochs = lineage.asked.start.epochs if lineage.asked.start else original.epochs
+    epochs = -(-first_epochs // EPOCH_SHARE)
+    last_epochs = lineage.configs[mst_key]["best_epoch"] or original.epochs
+    frequency = choose_frequency(epochs)
+    evaluated = list_metric_epochs(epochs, frequency)
+    models = make_models(lineage, training_data, epochs)
     arguments = replace(
-        before.arguments,
-        source_table=prepared.inputs.source.table.quoted,
-        validation_table=prepared.inputs.validation.table.quoted
-        if prepared.inputs.validation
-        else None,
+        original.arguments,
+        source_table=inputs.source.table.quoted,
+        validation_table=inputs.validation.table.quoted if inputs.validation else None,
         replay_run=None,
         workers=None,
         search=None,
         search_params=None,
     )
+    train_spec = make_train_spec(lineage, training_data, first_epochs)
     spec = replace(
-        before,
+        original,
         arguments=arguments,
         epochs=epochs,
-        frequency=choose_frequency(epochs),
+        frequency=frequency,
         evaluate_epochs=evaluated,
         training_epochs=choose_training_epochs(evaluated),
         schedule=SCHEDULE,
@@ -235,92 +249,103 @@ def build_request(
         source=data.source.spec(),
         validation=data.validation.spec() if data.validation else None,
         version=version,
-        tables={name: found.quoted for name, found in prepared.inputs.relations().items()},
-        epochs_before={key: trained},
-        train=train_spec(made, prepared, first),
+        tables={name: relation.quoted for name, relation in inputs.relations().items()},
+        epochs_before={mst_key: original.epochs_before.get(mst_key, 0) + last_epochs},
+        train=train_spec,
     )
-    request = make_request(catalog, workplace, spec, data, models, Repeat())
-    assert spec.train is not None
-    begun = begun_from(workplace.platform, spec.train)
-    ends = deadline(made.asked.budget, 0.0, spec.train.ensemble, spec.train.validation_rows)
-    return replace(request, warm_states=begun, deadline=ends)
+    request = make_request(catalog, context, spec, data, models, Repeat())
+    return replace(
+        request,
+        warm_states=begun_from(context.platform, train_spec),
+        deadline=deadline(
+            lineage.asked.budget, 0.0, train_spec.ensemble, train_spec.validation_rows
+        ),
+    )
 
 
-def check_classes(made: Made, prepared: Prepared) -> None:
-    """Raises ObjectNotReady where the network of the version does not fit what the rows of now come
-    to.
+def check_rows(lineage: Made, training_data: Prepared) -> None:
+    """Check that the current rows fit the network of the version.
+
+    Raises:
+        ObjectNotReady: they differ in more than their number.
     """
-    differing = [
-        name
-        for name in prepared.data.source.spec().list_differences(made.spec.source)
-        if name != "rows"
-    ]
-    if differing:
+    differences = training_data.data.source.spec().list_differences(lineage.spec.source)
+    names = [name for name in differences if name != "rows"]
+    if names:
         raise ObjectNotReady(
             f"{MODULE} error: the training rows of now are of another kind than those of then: "
-            f"{', '.join(differing)} differ.",
+            f"{', '.join(names)} differ.",
             detail="Such as where a class has no rows any more.",
             hint="Train the model again.",
         )
 
 
-def models_of(made: Made, prepared: Prepared, epochs: int) -> Models:
-    """The network of the version as one configuration, with learning rates that rise and fall
-    anew.
-    """
-    key, source = made.version.mst_key, prepared.data.source
-    config, fitted = made.configs[key], made.configs[key]["fit_params"]
-    parsed = parse_fit_params(fitted)
-    compiled = compile_again(
-        config["compile_params"], Rates(count_steps(source, parsed.batch_size), epochs), made
+def make_models(lineage: Made, training_data: Prepared, epochs: int) -> Models:
+    """Return the network of the version as one configuration with a new learning rate schedule."""
+    mst_key = lineage.version.mst_key
+    source = training_data.data.source
+    row = lineage.configs[mst_key]
+    model_id = row["model_id"]
+    fit_params = parse_fit_params(row["fit_params"])
+    rates = Rates(count_steps(source, fit_params.batch_size), epochs)
+    compile_params = make_compile_params(row["compile_params"], rates, lineage)
+    architecture = StoredModel(model_id, lineage.version.architecture, False)
+    config = Config(
+        mst_key,
+        model_id,
+        compile_params,
+        row["fit_params"],
+        parse_compile_params(compile_params, None),
+        fit_params,
+        template=lineage.template,
+        params=lineage.params,
     )
-    texts = compiled, fitted, parse_compile_params(compiled, None), parsed
-    architectures = {
-        config["model_id"]: StoredModel(config["model_id"], made.version.architecture, False)
-    }
-    fields = made.template, made.params
-    named = name_metrics(
-        [Config(key, config["model_id"], *texts, (), *fields)], architectures, source, no_poll
-    )
-    return Models(named, architectures, None, {key: config["backend"]})
+    architectures = {model_id: architecture}
+    configs = name_metrics([config], architectures, source, no_poll)
+    return Models(configs, architectures, None, {mst_key: row["backend"]})
 
 
-def compile_again(text: str, rates: Rates, made: Made) -> str:
-    """The compile parameters of before by other rates; a version that was refreshed has the gentle
-    rate already.
+def make_compile_params(text: str, rates: Rates, lineage: Made) -> str:
+    """Return compile parameters with a new learning rate schedule and a lower maximum.
+
+    The maximum of a version that was refreshed is low already.
     """
-    before = parse_compile_params(text, None)
-    settings = dict(before.optimizer.config)
-    rate: Any = settings.pop("learning_rate")
+    params = parse_compile_params(text, None)
+    optimizer = dict(params.optimizer.config)
+    rate: Any = optimizer.pop("learning_rate")
     highest = float(rate["config"]["warmup_target"] if isinstance(rate, dict) else rate)
-    gentle = highest * (1.0 if made.asked.start else RATE_SHARE)
-    optimizer = {
-        "optimizer": before.optimizer.class_name,
-        **settings,
-        "learning_rate": rates.make_schedule(gentle),
+    if not lineage.asked.start:
+        highest *= RATE_SHARE
+    fields = {
+        "optimizer": params.optimizer.class_name,
+        **optimizer,
+        "learning_rate": rates.make_schedule(highest),
+        "loss": params.loss,
+        "metrics": list(params.metrics),
     }
-    return compile_text({**optimizer, "loss": before.loss, "metrics": list(before.metrics)})
+    return compile_text(fields)
 
 
-def train_spec(made: Made, prepared: Prepared, epochs: int) -> TrainSpec:
-    """What the log keeps: what it kept of the version, with the rows of now."""
-    table, key = prepared.table, made.version.mst_key
+def make_train_spec(lineage: Made, training_data: Prepared, first_epochs: int) -> TrainSpec:
+    """Return the spec of the version for the log, with the current rows."""
+    table = training_data.table
+    mst_key = lineage.version.mst_key
     return replace(
-        made.asked,
+        lineage.asked,
         bound=table.bound,
         recipe=table.recipe.to_json(),
         identity=table.identity,
-        reading=prepared.reading,
+        reading=training_data.reading,
         training_rows=table.rows,
         validation_rows=table.validation_rows,
-        templates={key: made.template},
-        params={key: made.params},
+        templates={mst_key: lineage.template},
+        params={mst_key: lineage.params},
         ensemble=1,
-        fingerprint=prepared.fingerprint,
-        profile=prepared.profile.to_json(),
+        fingerprint=training_data.fingerprint,
+        profile=training_data.profile.to_json(),
         newest=table.newest,
-        hashes=prepared.hashes,
-        additions=prepared.additions,
-        start=BaseVersion(made.version.run_id, key, epochs),
-        compared=prepared.compared,
+        hashes=training_data.hashes,
+        additions=training_data.additions,
+        start=BaseVersion(lineage.version.run_id, mst_key, first_epochs),
+        compared=training_data.compared,
     )

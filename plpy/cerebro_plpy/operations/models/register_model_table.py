@@ -1,8 +1,7 @@
-"""A model that functions of MADlib's have trained, under a name: a version whose network takes
-arrays as they are.
+"""`cerebro.register`: name a model that a function of MADlib has trained.
 
-Everything is done in the caller's own transaction, for so are model tables: both appear, or neither
-does.
+The model becomes a version whose network takes arrays as they are. Everything happens in the
+caller's transaction, in which model tables are created, too: both are committed, or neither.
 """
 
 from __future__ import annotations
@@ -41,36 +40,33 @@ from cerebro_plpy.tables.models.trained_model import TrainedModel, read_model
 
 MODULE = "register"
 SPLIT = "random 0.2"
-"""How rows are held back where cerebro.train makes a further version of the name."""
+"""The split of later versions of the name that cerebro.train trains."""
 LOSS = "loss"
-OTHERWISE = "Predict with it by madlib_predict()."
+ALTERNATIVE = "Predict with it by madlib_predict()."
 
 
-class Model(NamedTuple):
-    """A model of a model table, and what the tables beside that tell: its summary, and of each
-    model its metrics.
-    """
+class TableModel(NamedTuple):
+    """A model of a model table, and the tables beside it."""
 
-    found: TrainedModel
+    trained: TrainedModel
     summary: Row
-    metrics: Relation
+    metrics: Relation  # contains the metrics of each model
     states: Relation
 
 
 class Target(NamedTuple):
-    """What a model predicts, and the metric that it came to over rows that it was not trained on,
-    if any were.
-    """
+    """The target of a model, and its metric on the validation rows."""
 
     task: str
     classes: tuple[str, ...]
     metric: str
-    value: float | None
+    value: float | None  # None without validation rows
 
 
 def register(db: Database, model: str | None, table_name: str | None, mst_key: int | None) -> int:
-    """Make a version of a trained model; its number. It predicts where no other version of the name
-    does.
+    """Add a trained model as a version of a name; return the version's number.
+
+    The version is deployed if no other version of the name is.
     """
     if not model:
         raise NullNotAllowed(
@@ -78,52 +74,64 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
         )
     db.platform.check_process(MODULE)
     catalog = Catalog(db, MODULE)
-    trained = _trained(catalog, table_name, mst_key)
-    found, source = trained.found, _source(catalog, trained)
-    recipe, target = _recipe(db, trained, source), _target(db, trained)
-    table, run_id = _kept(db, trained)
-    described = (
-        *(
-            target.task,
-            source.quoted if source else quote_identifier(found.relation.name),
-            found.dependent[0],
-        ),
-        *(
-            (read_names(trained.summary, "dependent_vartype") or ("text",))[0],
-            REGISTERED,
-            _params(found),
-        ),
-        *(target.metric, target.value, json.dumps(recipe.to_json()), list(target.classes)),
-        *(json.dumps(found.architecture), COMPILE_PARAMS, found.backend, table),
+    stored = _find_model(catalog, table_name, mst_key)
+    trained = stored.trained
+    source = _find_source(catalog, stored)
+    recipe = _make_recipe(db, stored, source)
+    target = _find_target(db, stored)
+    state_table, run_id = _copy_state(db, stored)
+    target_types = read_names(stored.summary, "dependent_vartype") or ("text",)
+    values = (
+        target.task,
+        source.quoted if source else quote_identifier(trained.relation.name),
+        trained.dependent[0],
+        target_types[0],
+        REGISTERED,
+        _make_params(trained),
+        target.metric,
+        target.value,
+        json.dumps(recipe.to_json()),
+        list(target.classes),
+        json.dumps(trained.architecture),
+        COMPILE_PARAMS,
+        trained.backend,
+        state_table,
     )
     with db.limited_lock_wait():
         db.rows(sql("version.add_model"), model, SPLIT, secrets.randbits(31), None, None)
         deployed = db.value(sql("version.lock_model"), model)
         version = int(db.value(sql("version.next"), model))
-        db.rows(sql("version.add_registered"), model, version, run_id, found.mst_key, *described)
+        db.rows(sql("version.add_registered"), model, version, run_id, trained.mst_key, *values)
         if deployed is None:
             db.rows(sql("version.deploy"), version, model)
             model_grants.publish_deployed(LocalSession(db), model)
-    others = f"version {deployed} goes on to predict, until cerebro.deploy says otherwise"
-    said = "it predicts from now on" if deployed is None else others
+    outcome = "it predicts from now on"
+    if deployed is not None:
+        outcome = f"version {deployed} goes on to predict, until cerebro.deploy says otherwise"
     db.info(
-        f"model {model!r}: version {version} is {found.title} of {found.relation.spelling}; {said}"
+        f"model {model!r}: version {version} is {trained.title} of {trained.relation.spelling}; "
+        f"{outcome}"
     )
     return version
 
 
-def _params(found: TrainedModel) -> str:
-    key = {} if found.single else {"mst_key": found.mst_key}
-    return json.dumps({"table": found.relation.quoted, **key})
+def _make_params(trained: TrainedModel) -> str:
+    key = {} if trained.single else {"mst_key": trained.mst_key}
+    return json.dumps({"table": trained.relation.quoted, **key})
 
 
-def _trained(catalog: Catalog, table_name: str | None, mst_key: int | None) -> Model:
-    """The model, if it is one of which there is a whole state that the caller may read."""
-    reader, table = LocalSession(catalog.db), catalog.resolve_input(table_name, "model")
-    found = read_model(
-        catalog, reader, table, _only_key(catalog, reader, table) if mst_key is None else mst_key
-    )
-    if found.sealed:
+def _find_model(catalog: Catalog, table_name: str | None, mst_key: int | None) -> TableModel:
+    """Return the model of a table.
+
+    Raises:
+        ObjectNotReady: the caller may not read the weights, or the table has no whole state.
+    """
+    reader = LocalSession(catalog.db)
+    table = catalog.resolve_input(table_name, "model")
+    if mst_key is None:
+        mst_key = _find_single_key(catalog, reader, table)
+    trained = read_model(catalog, reader, table, mst_key)
+    if trained.sealed:
         raise ObjectNotReady(
             f"{MODULE} error: {table.spelling} may be used for predictions, but its weights may "
             "not be read.",
@@ -131,25 +139,23 @@ def _trained(catalog: Catalog, table_name: str | None, mst_key: int | None) -> M
         )
     summary = catalog.find_companion(table, "_summary")
     assert summary is not None, "read_model has found it"
-    states = found.states or model_states.find(catalog, table, summary)
+    states = trained.states or model_states.find(catalog, table, summary)
     if states is None or not reader.run(
-        sql("warm.has_state", state=states.quoted), (found.mst_key,)
+        sql("warm.has_state", state=states.quoted), (trained.mst_key,)
     ):
         raise ObjectNotReady(
-            f"{MODULE} error: there is no whole state of {found.title} beside {table.spelling}, "
+            f"{MODULE} error: there is no whole state of {trained.title} beside {table.spelling}, "
             "only weights.",
             detail="Apache MADlib keeps none, and a table that was copied or restored by itself "
             "has none either.",
             hint="Train on from it by warm_start => TRUE, and register what comes of that.",
         )
-    info = None if found.single else catalog.find_companion(table, "_info")
-    return Model(found, model_summary.read(reader, summary), info or summary, states)
+    info = None if trained.single else catalog.find_companion(table, "_info")
+    return TableModel(trained, model_summary.read(reader, summary), info or summary, states)
 
 
-def _only_key(catalog: Catalog, reader: LocalSession, table: Relation) -> int | None:
-    """The key of the model of a table that has no others; None where it has, or where models have
-    no keys.
-    """
+def _find_single_key(catalog: Catalog, reader: LocalSession, table: Relation) -> int | None:
+    """Return the key of the only model of a table; None for several models or a missing key."""
     info = catalog.find_companion(table, "_info")
     if info is None or "mst_key" not in catalog.read_columns(info):
         return None
@@ -157,48 +163,53 @@ def _only_key(catalog: Catalog, reader: LocalSession, table: Relation) -> int | 
     return int(keys[0][0]) if len(keys) == 1 else None
 
 
-def _kept(db: Database, trained: Model) -> tuple[str, int]:
-    """A table with the state, which the name has for itself, and the number that it is called by,
-    as runs have them.
+def _copy_state(db: Database, stored: TableModel) -> tuple[str, int]:
+    """Copy the state into a table of the version; return the table and its run id.
+
+    The id is reserved like the id of a run.
     """
-    taken = True
-    while taken:
+    is_taken = True
+    while is_taken:
         row = db.row(sql("run.reserve"))
-        run_id, taken = int(row["run_id"]), bool(row["taken"])
-    table = version_table(run_id, trained.found.mst_key)
-    with db.configured(client_min_messages="warning"):  # there is none to drop
+        run_id = int(row["run_id"])
+        is_taken = bool(row["taken"])
+    table = version_table(run_id, stored.trained.mst_key)
+    with db.configured(client_min_messages="warning"):  # the statement drops a missing table
         db.rows(db.platform.state_table_sql(table))
-    rows = sql("warm.state", state=trained.states.quoted)
-    db.rows(db.platform.state_from_rows_sql(rows, table), trained.found.mst_key)
+    rows = sql("warm.state", state=stored.states.quoted)
+    db.rows(db.platform.state_from_rows_sql(rows, table), stored.trained.mst_key)
     return table, run_id
 
 
-def _source(catalog: Catalog, model: Model) -> Relation | None:
-    """The table that was packed, where it is still there."""
+def _find_source(catalog: Catalog, stored: TableModel) -> Relation | None:
+    """Return the table that was packed, if it still exists."""
     with suppress(UndefinedTable, InvalidName, NullNotAllowed):
-        packed = catalog.resolve_input(str(model.summary.get("source_table")), "source")
+        packed = catalog.resolve_input(str(stored.summary.get("source_table")), "source")
         summary = catalog.find_companion(packed, "_summary")
         if summary is not None:
-            raw = read_summary_row(LocalSession(catalog.db), summary)
-            return catalog.resolve_input(str(raw.get("source_table")), "source")
+            fields = read_summary_row(LocalSession(catalog.db), summary)
+            return catalog.resolve_input(str(fields.get("source_table")), "source")
     return None
 
 
-def _recipe(db: Database, model: Model, source: Relation | None) -> Recipe:
-    """The columns as the network takes them; raises DatatypeMismatch where those of the source are
-    something else.
+def _make_recipe(db: Database, stored: TableModel, source: Relation | None) -> Recipe:
+    """Return the recipe that passes the columns to the network as arrays.
+
+    Raises:
+        FeatureNotSupported: the network has inputs without a fixed shape.
+        DatatypeMismatch: the columns of the source do not fit.
     """
-    shapes, found = check_architecture(model.found.architecture).input_shapes, model.found
-    if len(shapes) != len(found.independent) or not all(shape and all(shape) for shape in shapes):
+    trained = stored.trained
+    shapes = check_architecture(trained.architecture).input_shapes
+    if len(shapes) != len(trained.independent) or not all(shape and all(shape) for shape in shapes):
         raise FeatureNotSupported(
-            f"{MODULE} error: the network of {found.title} takes inputs of shapes "
+            f"{MODULE} error: the network of {trained.title} takes inputs of shapes "
             f"{', '.join(map(str, shapes))}; expected a fixed one for each column.",
-            hint=OTHERWISE,
+            hint=ALTERNATIVE,
         )
-    sizes = [tuple(int(size or 0) for size in shape) for shape in shapes]
     arrays = (
-        PlainArray(name, shape, found.normalizing_const, False)
-        for name, shape in zip(found.independent, sizes)
+        PlainArray(name, tuple(int(size or 0) for size in shape), trained.normalizing_const, False)
+        for name, shape in zip(trained.independent, shapes)
     )
     recipe = Recipe(tuple(arrays))
     if source is None:
@@ -206,54 +217,55 @@ def _recipe(db: Database, model: Model, source: Relation | None) -> Recipe:
     return match_recipe(MODULE, recipe, read_columns(LocalSession(db), source.oid), source.spelling)
 
 
-def _target(db: Database, model: Model) -> Target:
-    """What is predicted; raises FeatureNotSupported for what models by name do not predict."""
-    found, units = model.found, check_architecture(model.found.architecture).output_units
-    known, floats = found.class_values[0], found.float_targets[0]
-    classes = tuple(text for text in known or () if text is not None)
-    if len(found.dependent) > 1 or len(units) > 1:
+def _find_target(db: Database, stored: TableModel) -> Target:
+    """Return the target of a model.
+
+    Raises:
+        FeatureNotSupported: models by name cannot have such a target.
+    """
+    trained = stored.trained
+    units = check_architecture(trained.architecture).output_units
+    class_values = trained.class_values[0]
+    classes = tuple(text for text in class_values or () if text is not None)
+    if len(trained.dependent) > 1 or len(units) > 1:
         raise FeatureNotSupported(
-            f"{MODULE} error: {found.title} predicts {', '.join(found.dependent)}; expected one "
-            "target.",
-            hint=OTHERWISE,
+            f"{MODULE} error: {trained.title} predicts {', '.join(trained.dependent)}; expected "
+            "one target.",
+            hint=ALTERNATIVE,
         )
-    if floats and units != (1,):
+    if trained.float_targets[0]:
+        if units != (1,):
+            raise FeatureNotSupported(
+                f"{MODULE} error: {trained.title} predicts {units[0]} numbers of each row; "
+                "expected one.",
+                hint=ALTERNATIVE,
+            )
+        return Target(REGRESSION, classes, *_find_metric(db, stored, REGRESSION))
+    if len(classes) < 2 or not len(classes) == units[0] == len(class_values or ()):
         raise FeatureNotSupported(
-            f"{MODULE} error: {found.title} predicts {units[0]} numbers of each row; expected one.",
-            hint=OTHERWISE,
-        )
-    if not floats and (len(classes) < 2 or not len(classes) == units[0] == len(known or ())):
-        raise FeatureNotSupported(
-            f"{MODULE} error: the network of {found.title} has {units[0]} outputs, and the classes "
-            f"that are known are {list(known) if known else 'none'}; expected a text for each "
-            "output.",
+            f"{MODULE} error: the network of {trained.title} has {units[0]} outputs, and the "
+            f"classes that are known are {list(class_values) if class_values else 'none'}; "
+            "expected a text for each output.",
             detail="Of a target that was packed as an array nobody knows the classes; and NULL is "
             "none of a model by name.",
             hint="Pack the column that has the classes, without num_classes, and train on that.",
         )
-    task = REGRESSION if floats else CLASSIFICATION
-    return Target(task, classes, *_metric(db, model, task))
+    return Target(CLASSIFICATION, classes, *_find_metric(db, stored, CLASSIFICATION))
 
 
-def _metric(db: Database, model: Model, task: str) -> tuple[str, float | None]:
-    """The first metric that it was trained with, where models by name are compared by that too;
-    else its loss.
+def _find_metric(db: Database, stored: TableModel, task: str) -> tuple[str, float | None]:
+    """Return the first metric of the training and its value, else the loss.
+
+    The loss is returned, too, if models by name are not compared by that metric.
     """
-    name, key = (
-        ("told_of_single", ()) if model.found.single else ("told_of_key", (model.found.mst_key,))
-    )
-    told = json.loads(db.value(sql(f"version.{name}", table=model.metrics.quoted), *key))
-    keras = (told.get("metrics_type") or [None])[0]
-    ours = next(
-        (
-            name
-            for name, theirs in METRICS[task].items()
-            if keras in (name, theirs) and theirs != LOSS
-        ),
-        None,
-    )
-    return (
-        (LOSS, told.get("validation_loss_final"))
-        if ours is None
-        else (ours, told.get("validation_metrics_final"))
-    )
+    table = stored.metrics.quoted
+    if stored.trained.single:
+        text = db.value(sql("version.told_of_single", table=table))
+    else:
+        text = db.value(sql("version.told_of_key", table=table), stored.trained.mst_key)
+    fields = json.loads(text)
+    keras_name = (fields.get("metrics_type") or [None])[0]
+    for name, metric in METRICS[task].items():
+        if keras_name in (name, metric) and metric != LOSS:
+            return name, fields.get("validation_metrics_final")
+    return LOSS, fields.get("validation_loss_final")

@@ -1,15 +1,15 @@
-"""Whether the same model comes out once more: the run of a version is repeated, as far as it made
-the version.
+"""`cerebro.verify`: train a model version again and compare the result bit by bit.
 
-Its configuration, and those of its groups, are trained again, up to the epoch that was kept, over
-the rows that the run had packed, in the order and with the forms of its log. Nothing of it stays.
+The configurations of the version, and those of its groups, are trained again up to the epoch whose
+state was kept. They use the packed rows, the visit order and the execution modes of the original
+run. Neither the repeated run nor its states remain afterwards.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.params.callbacks import NO_CALLBACKS
@@ -38,7 +38,7 @@ from cerebro_plpy.operations.fit.drop_run_tables import drop_data
 from cerebro_plpy.operations.fit.fit_request import make_request, repeat_of
 from cerebro_plpy.operations.fit.input_tables import Data, Models, PackedInputs, find_packed_inputs
 from cerebro_plpy.operations.live.resume import Rest, check_unchanged, logged_models
-from cerebro_plpy.operations.models.deployment import number_of, own
+from cerebro_plpy.operations.models.deployment import find_own_model, resolve_version
 from cerebro_plpy.operations.predict.prediction_source import make_reading
 from cerebro_plpy.operations.train.holdout_predictions import Network
 from cerebro_plpy.operations.train.model_lineage import (
@@ -55,17 +55,17 @@ from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table_name, version_table
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, known_table
 from cerebro_plpy.preprocessing.rows.groups import GroupRequest, read_groups
-from cerebro_plpy.records import replace
+from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.lifecycle import Audience, reserve_run, train
 from cerebro_plpy.run.log.run_log import RunLog
-from cerebro_plpy.run.loop.replay import read_record
+from cerebro_plpy.run.loop.replay import RunRecord, read_record
 from cerebro_plpy.run.request.run_request import Ending, FitRequest
 from cerebro_plpy.tables.models.model_registry import RunResult
 from cerebro_plpy.tables.outputs import logged_run
 from cerebro_plpy.tables.template_configs import read_head
 
 MODULE = "verify"
-SOURCE_CHANGED = (
+SOURCE_ERRORS = (
     UndefinedTable,
     UndefinedColumn,
     DatatypeMismatch,
@@ -73,318 +73,324 @@ SOURCE_CHANGED = (
     InsufficientPrivilege,
     WrongObjectType,
 )
-NOT_REPEATED = (ConfigFailure, InvalidParameter, ObjectNotReady)
+"""Errors that mean that the source has changed, so that it cannot be packed again."""
+REPLAY_ERRORS = (ConfigFailure, InvalidParameter, ObjectNotReady)
+"""Errors that mean that the run cannot be repeated."""
 
 
 class Finding(NamedTuple):
-    """What was looked at, whether it is as it was, and what was seen."""
+    """One row of the result; the fields are the columns of the SQL function."""
 
-    what: str
+    what: str  # "source", "packed rows", "software", "state" or "state of <group>"
     ok: bool
     detail: str
 
 
-class Replay(NamedTuple):
-    """The id of the run that repeats another one, and the rows that it trains on."""
+class PackedRows(NamedTuple):
+    """Packed tables that a repeated run can train on."""
 
-    run_id: int
     inputs: PackedInputs
     data: Data
 
 
-def verify(db: Database, gd: dict[str, Any], model: str | None, wanted: str | None) -> list[Row]:
-    """Findings about a version, by default the one that predicts: the last is whether the same bits
-    came out.
+def verify(db: Database, gd: dict[str, Any], model: str | None, version: str | None) -> list[Row]:
+    """Train a version again and report the differences.
+
+    Args:
+        version: a number, or "best", "newest" or "previous"; None for the deployed version.
+
+    Returns:
+        One row per finding; the last one compares the states, if training was possible.
     """
     check_transaction(db, MODULE)
     db.platform.check_process(MODULE)
-    found = own(db, MODULE, model)
-    number = found["deployed"] if wanted is None else number_of(MODULE, model, wanted, found)
-    made = read_made(db, MODULE, model, number)
+    entry = find_own_model(db, MODULE, model)
+    number = entry["deployed"]
+    if version is not None:
+        number = resolve_version(MODULE, model, version, entry)
+    lineage = read_made(db, MODULE, model, number)
     catalog = Catalog(db, MODULE)
-    with open_context(
-        db, gd, (), made.spec.arguments.workers, _custom_settings(catalog, made)
-    ) as workplace:
-        run_id = reserve_run(db, workplace)
-        with nothing_left(workplace, run_id):
-            return [finding._asdict() for finding in findings(catalog, workplace, made, run_id)]
+    custom = _read_custom_settings(catalog, lineage)
+    with open_context(db, gd, (), lineage.spec.arguments.workers, custom) as context:
+        run_id = reserve_run(db, context)
+        try:
+            findings = Reproduction(catalog, context, lineage, run_id).compare()
+            return [finding._asdict() for finding in findings]
+        finally:
+            with suppress(CerebroError):  # if the session is lost, cerebro.vacuum_runs removes them
+                drop_data(context.control, run_id)
+                RunLog(context.control, run_id).discard()
 
 
-def _custom_settings(catalog: Catalog, made: Made) -> CustomSettings | None:
-    """Return the custom settings under which the source is read; None if there is no source any
-    more.
-    """
+def _read_custom_settings(catalog: Catalog, lineage: Made) -> CustomSettings | None:
+    """Return the custom settings under which the source is read; None if the source is missing."""
     try:
-        tables = sources(catalog, made)
-    except SOURCE_CHANGED:
-        return None  # a finding says so
-    return custom_again(catalog.db, made, [each for each in tables if each])
+        tables = sources(catalog, lineage)
+    except SOURCE_ERRORS:
+        return None  # a finding reports it
+    return custom_again(catalog.db, lineage, [table for table in tables if table])
 
 
-@contextmanager
-def nothing_left(workplace: CallContext, run_id: int) -> Iterator[None]:
-    """Within, a run is made of which neither log nor states nor packed rows stay, whatever ends
-    it.
-    """
-    try:
-        yield
-    finally:
-        with suppress(CerebroError):  # where that session is lost, cerebro.vacuum_runs removes them
-            drop_data(workplace.control, run_id)
-            RunLog(workplace.control, run_id).discard()
+@dataclass(frozen=True)
+class Reproduction:
+    """An attempt to train a version again."""
 
+    catalog: Catalog
+    context: CallContext
+    lineage: Made
+    run_id: int  # the repeated run; the original one is lineage.version.run_id
 
-def findings(
-    catalog: Catalog, workplace: CallContext, made: Made, run_id: int
-) -> Iterator[Finding]:
-    """What is looked at, one after another."""
-    again: Prepared | None = None
-    try:
-        again = prepare_again(catalog, workplace, made, run_id)
-        yield source_finding(made, again)
-    except SOURCE_CHANGED as error:
-        yield Finding("source", False, error.message)
-    kept, finding = kept_rows(catalog, workplace, made)
-    yield finding
-    same = (
-        again is not None
-        and again.fingerprint == made.fingerprint
-        and lying(again) == lying_then(made)
-    )
-    # The bits depend on which rows lie in a buffer.
-    usable = (
-        same
-        and again is not None
-        and again.data.source.segments == made.spec.segments
-        and not made.asked.additions
-    )
-    rows = kept or (Replay(run_id, again.inputs, again.data) if again and usable else None)
-    warm = [key for key, row in made.trained.items() if row["warm_started_from"] is not None]
-    if warm:
-        yield Finding(
-            "state",
-            False,
-            f"it cannot be trained again: mst_key {warm[0]} began from a state of another one",
+    def compare(self) -> Iterator[Finding]:
+        """Compare the source, the packed rows, the software and the states, in this order."""
+        repacked = None
+        try:
+            repacked = self._pack_source()
+            yield self._compare_source(repacked)
+        except SOURCE_ERRORS as error:
+            yield Finding("source", False, error.message)
+        retained, finding = self._compare_packed_rows()
+        yield finding
+        try:
+            request = self._make_request(self._choose_rows(retained, repacked))
+            train(self.catalog.db, self.context, request, None, Audience(), self.run_id)
+        except REPLAY_ERRORS as error:
+            yield Finding("state", False, f"it cannot be trained again: {error.message}")
+            return
+        yield self._compare_software()
+        states = self._read_states()
+        yield from self._compare_group_states(states)
+        state = self._build_state(states)
+        yield self._compare_state("state", self.lineage.version.state_table, state)
+
+    def _compare_source(self, repacked: Prepared) -> Finding:
+        """Compare the fingerprint of the current rows with that of the original rows."""
+        rows = repacked.table.rows + repacked.table.validation_rows
+        if self.lineage.fingerprint is None:
+            return Finding("source", False, f"it has {rows} rows; what they were like was not kept")
+        if repacked.fingerprint == self.lineage.fingerprint:
+            return Finding("source", True, f"its {rows} rows are those of then")
+        spec = self.lineage.asked
+        original_rows = spec.training_rows + spec.validation_rows
+        return Finding(
+            "source", False, f"it has other rows than then: {rows} now, {original_rows} then"
         )
-        return
-    if rows is None:
-        parts = "; new ones were packed beside them" if made.asked.additions else ""
-        yield Finding(
-            "state", False, f"it cannot be trained again: there are no packed rows of then{parts}"
+
+    def _pack_source(self) -> Prepared:
+        """Pack the current rows of the source with the recipe of the version."""
+        db = self.catalog.db
+        spec = self.lineage.asked
+        source, holdout = sources(self.catalog, self.lineage)
+        limit = read_wait_limit(db)
+        for table in filter(None, (source, holdout)):
+            wait_for_source(db, self.context.control, table, limit)
+
+        def read_table(rows: SourceRows) -> RawTable:
+            table = known_table(rows, MODULE, source, spec, holdout)
+            return _add_groups(rows.session, spec, table) if spec.groups else table
+
+        reading = make_reading(db, source, self.lineage.version)
+        preparation = Preparation(source, reading, limit)
+        return prepare(self.catalog, self.context, read_table, self.run_id, preparation)
+
+    def _compare_packed_rows(self) -> tuple[PackedRows | None, Finding]:
+        """Find the packed tables of the original run, if they were not removed."""
+        names = [packed_table_name(self.lineage.version.run_id, side) for side in SPLITS]
+        existing = self.context.control.run(sql("features.data_tables"), (names,))
+        if len(existing) < len(names):
+            return None, Finding(
+                "packed rows", False, "they were removed; those of the source take their place"
+            )
+        inputs = find_packed_inputs(self.catalog, *names)
+        try:
+            data = inputs.read(self.catalog, self.context.reader)
+            check_unchanged(data.source, self.lineage.spec.source, self.lineage.spec.segments)
+        except REPLAY_ERRORS as error:
+            return None, Finding("packed rows", False, error.message)
+        return PackedRows(inputs, data), Finding("packed rows", True, "they were kept")
+
+    def _choose_rows(self, retained: PackedRows | None, repacked: Prepared | None) -> PackedRows:
+        """Return the rows to train on.
+
+        Raises:
+            ObjectNotReady: the version depends on something that no longer exists.
+        """
+        for mst_key, row in self.lineage.trained.items():
+            if row["warm_started_from"] is not None:
+                raise ObjectNotReady(f"mst_key {mst_key} began from a state of another one")
+        if retained is not None:
+            return retained
+        if repacked is not None and self._has_original_buffers(repacked):
+            return PackedRows(repacked.inputs, repacked.data)
+        message = "there are no packed rows of then"
+        if self.lineage.asked.additions:
+            message += "; new ones were packed beside them"
+        raise ObjectNotReady(message)
+
+    def _has_original_buffers(self, repacked: Prepared) -> bool:
+        """Return whether each row is in the same buffer as before: the bits depend on it."""
+        spec = self.lineage.asked
+        if spec.additions:  # a refresh packed newer rows into buffers of their own
+            return False
+        if repacked.fingerprint != self.lineage.fingerprint:
+            return False
+        if repacked.data.source.segments != self.lineage.spec.segments:
+            return False
+        if not (repacked.grouped and repacked.table.groups):
+            return not spec.groups
+        layouts = repacked.grouped.find_places(repacked.table.groups)
+        buffers = {group: layout[:3] for group, layout in layouts.items()}
+        return buffers == {group: layout[:3] for group, layout in spec.groups.items()}
+
+    def _make_request(self, rows: PackedRows) -> FitRequest:
+        """Return a replay of the configurations that the version consists of.
+
+        The other configurations of the original run have no influence on the bits.
+        """
+        version = self.lineage.version
+        train_spec = self.lineage.asked
+        arguments = replace(
+            self.lineage.spec.arguments,
+            name=f"verify {version.model}",
+            replay_run=version.run_id,
+            workers=1,
+            search=None,  # a replay reads the decisions of the search from the log
+            search_params=None,
         )
-        return
-    try:
-        request = replay_request(catalog, workplace, made, rows)
-        train(catalog.db, workplace, request, None, Audience(), run_id)
-    except NOT_REPEATED as error:
-        yield Finding("state", False, f"it cannot be trained again: {error.message}")
-        return
-    yield software_finding(workplace, made, run_id)
-    yield from states_of_groups(catalog.db, workplace, made, run_id)
-    before = StoredState(made.version.state_table, None)
-    yield state_finding(
-        workplace, "state", before, state_again(catalog.db, workplace, made, run_id)
-    )
+        spec = replace(self.lineage.spec, arguments=arguments)
+        record = read_record(self.context.control, MODULE, version.run_id)
+        last_epochs = {
+            mst_key: row["best_epoch"] or record.limits.get(mst_key, spec.epochs)
+            for mst_key, row in self.lineage.trained.items()
+        }
+        epochs = max(last_epochs.values())
+        models = self._load_models(spec, rows)
+        repeat = repeat_of(self.catalog, record, epochs, rows.data.source, last_epochs)
+        visits = _count_visits(record, last_epochs)
+        replay_spec = replace(
+            spec,
+            epochs=epochs,
+            evaluate_epochs=(),  # the comparison needs states, not metrics
+            schedule="replay",
+            tables={name: table.quoted for name, table in rows.inputs.relations().items()},
+            train=None,
+        )
+        request = make_request(
+            self.catalog,
+            self.context,
+            replay_spec,
+            rows.data,
+            models,
+            replace(repeat, endings=visits),
+        )
+        return replace(
+            request,
+            warm_states=begun_from(self.context.platform, train_spec),
+            quiet=True,
+            groups=train_spec.groups,
+            block_rows=train_spec.block_rows,
+        )
+
+    def _load_models(self, spec: RunSpec, rows: PackedRows) -> Models:
+        """Load the configurations from the log, without callbacks, which would need metrics."""
+        logged = Rest({"run_id": self.lineage.version.run_id}, spec, rows.inputs, None)
+        log = list(self.lineage.trained.values())
+        models = logged_models(self.catalog, self.context, logged, log, rows.data.source)
+        configs = tuple(
+            replace(config, fit=replace(config.fit, callbacks=NO_CALLBACKS))
+            for config in models.configs
+        )
+        return models._replace(configs=configs)
+
+    def _compare_software(self) -> Finding:
+        """Compare the versions of the libraries that trained."""
+        ((text,),) = self.context.control.run(sql("provenance.software"), (self.run_id,))
+        installed = sorted(json.loads(text).items())
+        original = self.lineage.software
+        differences = [
+            f"{library} {version}, then {original.get(library, 'unknown')}"
+            for library, version in installed
+            if version != original.get(library)
+        ]
+        if differences:
+            return Finding("software", False, "; ".join(differences))
+        return Finding(
+            "software", True, ", ".join(f"{library} {version}" for library, version in installed)
+        )
+
+    def _read_states(self) -> dict[int, StoredState]:
+        """Return the last state of each repeated configuration, by mst_key."""
+        states = {}
+        for row in logged_run.read_configs(self.catalog.db, self.run_id):
+            state = logged_run.stored_state(row)
+            assert state is not None
+            states[row["mst_key"]] = state
+        return states
+
+    def _compare_group_states(self, states: Mapping[int, StoredState]) -> Iterator[Finding]:
+        """Compare the state of each group's model."""
+        for group, config in sorted(self.lineage.of_groups.items()):
+            mst_key = config["mst_key"]
+            table = version_table(self.lineage.version.run_id, mst_key)
+            yield self._compare_state(f"state of {group}", table, states[mst_key])
+
+    def _compare_state(self, name: str, table: str, repeated: StoredState) -> Finding:
+        """Compare the state in a table with a repeated one chunk by chunk, in the database."""
+        platform = self.context.platform
+        query = sql(
+            "provenance.differing",
+            one=platform.state_rows_sql(table, None),
+            other=platform.state_rows_sql(*repeated),
+        )
+        ((differing, chunks),) = self.context.control.run(query)
+        if differing:
+            return Finding(name, False, f"{differing} of {chunks} parts of it have other bits")
+        return Finding(name, True, "the same bits came out")
+
+    def _build_state(self, states: Mapping[int, StoredState]) -> StoredState:
+        """Return the repeated state of the version; for an ensemble, join those of its members."""
+        configs = self.lineage.configs
+        if len(configs) == 1:
+            (mst_key,) = configs
+            return states[mst_key]
+        version = self.lineage.version
+        members = []
+        for mst_key, config in configs.items():
+            state = states[mst_key]
+            network = Network(
+                version.recipe,
+                version.classes,
+                config["architecture"],
+                config["compile_params"],
+                StateSource("weights_of_chunks", f"{self.run_id}/{mst_key}", 0, stored=state),
+                config["backend"],
+            )
+            result = RunResult(self.run_id, mst_key, None, None, state)
+            members.append(Candidate(result, network, []))
+        stored = joined(self.context, members, version.architecture).state.stored
+        assert stored is not None
+        return stored
 
 
-def prepare_again(catalog: Catalog, workplace: CallContext, made: Made, run_id: int) -> Prepared:
-    """The source as it is now, encoded as it was then."""
-    source, held = sources(catalog, made)
-    limit = read_wait_limit(catalog.db)
-    for each in filter(None, (source, held)):
-        wait_for_source(catalog.db, workplace.control, each, limit)
+def _add_groups(reader: Reader, spec: TrainSpec, table: RawTable) -> RawTable:
+    """Add the groups of the original run, and the outputs of its networks.
 
-    def look(rows: SourceRows) -> RawTable:
-        table = known_table(rows, MODULE, source, made.asked, held)
-        return with_groups(rows.session, made.asked, table) if made.asked.groups else table
-
-    of = Preparation(source, make_reading(catalog.db, source, made.version), limit)
-    return prepare(catalog, workplace, look, run_id, of)
-
-
-def with_groups(reader: Reader, asked: TrainSpec, table: RawTable) -> RawTable:
-    """The table with the groups of then, and what networks give, by which buffers of groups are as
-    large as then.
+    With both, the buffers of groups have the same sizes as in the original run.
     """
-    assert asked.group_by is not None
+    assert spec.group_by is not None
     families = {column.name: column.family for column in table.columns}
-    wanted = GroupRequest(
-        asked.group_by,
-        min(place.rows for place in asked.groups.values()),
-        asked.classes,
-        families[asked.group_by],
-    )
-    target = table.target._replace(head=read_head(asked))
-    return replace(table, target=target, groups=read_groups(reader, MODULE, table.parts, wanted))
+    smallest = min(layout.rows for layout in spec.groups.values())
+    request = GroupRequest(spec.group_by, smallest, spec.classes, families[spec.group_by])
+    target = table.target._replace(head=read_head(spec))
+    return replace(table, target=target, groups=read_groups(reader, MODULE, table.parts, request))
 
 
-def lying(again: Prepared) -> Mapping[str, tuple[object, ...]]:
-    """In which buffers the rows of groups lie."""
-    grouped, groups = again.grouped, again.table.groups
-    return (
-        {value: place[:3] for value, place in grouped.find_places(groups).items()}
-        if grouped and groups
-        else {}
-    )
+def _count_visits(record: RunRecord, last_epochs: Mapping[int, int]) -> dict[int, Ending]:
+    """Return the visits until each configuration's last epoch, by mst_key.
 
-
-def lying_then(made: Made) -> Mapping[str, tuple[object, ...]]:
-    """In which they lay."""
-    return {value: place[:3] for value, place in made.asked.groups.items()}
-
-
-def source_finding(made: Made, again: Prepared) -> Finding:
-    """Whether the rows of the source are those of then, as far as the model sees them."""
-    rows = again.table.rows + again.table.validation_rows
-    if made.fingerprint is None:
-        return Finding("source", False, f"it has {rows} rows; what they were like was not kept")
-    if again.fingerprint == made.fingerprint:
-        return Finding("source", True, f"its {rows} rows are those of then")
-    before = made.asked.training_rows + made.asked.validation_rows
-    return Finding("source", False, f"it has other rows than then: {rows} now, {before} then")
-
-
-def kept_rows(
-    catalog: Catalog, workplace: CallContext, made: Made
-) -> tuple[Replay | None, Finding]:
-    """The rows that the run had packed, where they are still there."""
-    names = [packed_table_name(made.version.run_id, side) for side in SPLITS]
-    found = workplace.control.run(sql("features.data_tables"), (names,))
-    if len(found) < len(names):
-        return None, Finding(
-            "packed rows", False, "they were removed; those of the source take their place"
-        )
-    inputs = find_packed_inputs(catalog, *names)
-    try:
-        data = inputs.read(catalog, workplace.reader)
-        check_unchanged(data.source, made.spec.source, made.spec.segments)
-    except NOT_REPEATED as error:
-        return None, Finding("packed rows", False, error.message)
-    return Replay(made.version.run_id, inputs, data), Finding("packed rows", True, "they were kept")
-
-
-def replay_request(
-    catalog: Catalog, workplace: CallContext, made: Made, rows: Replay
-) -> FitRequest:
-    """What a run is asked that does what made the version: other configurations do not matter for
-    its bits.
+    There a configuration ends: its state was kept, or the budget ended it. Nothing is evaluated.
     """
-    spec, before = unsearched(made.spec), made.version.run_id
-    recorded = read_record(workplace.control, MODULE, before)
-    configs = made.trained.items()
-    best = {
-        key: each["best_epoch"] or recorded.limits.get(key, spec.epochs) for key, each in configs
-    }
-    models = models_again(catalog, workplace, made, rows)
-    repeat = repeat_of(catalog, recorded, max(best.values()), rows.data.source, best)
-    orders = recorded.orders.items()
-    # Each ends where its state was kept, or where the budget ended it: there is nothing to
-    # evaluate.
-    endings = {
-        key: Ending(
-            sum(len(order) for (of, epoch), order in orders if of == key and epoch <= last), False
-        )
-        for key, last in best.items()
-    }
-    arguments = replace(
-        spec.arguments,
-        name=f"verify {made.version.model}",
-        replay_run=before,
-        workers=1,
-        search=None,
-        search_params=None,
-    )
-    asked = replace(
-        spec,
-        arguments=arguments,
-        epochs=max(best.values()),
-        evaluate_epochs=(),
-        schedule="replay",
-        tables={name: found.quoted for name, found in rows.inputs.relations().items()},
-        train=None,
-    )
-    request = make_request(
-        catalog, workplace, asked, rows.data, models, replace(repeat, endings=endings)
-    )
-    request = replace(request, warm_states=begun_from(workplace.platform, made.asked), quiet=True)
-    return replace(request, groups=made.asked.groups, block_rows=made.asked.block_rows)
-
-
-def unsearched(spec: RunSpec) -> RunSpec:
-    """What a run was asked without its search: a replay takes what it decided from the log."""
-    return replace(spec, arguments=replace(spec.arguments, search=None, search_params=None))
-
-
-def models_again(catalog: Catalog, workplace: CallContext, made: Made, rows: Replay) -> Models:
-    """The configurations of the version; nothing of them is kept or stopped by metrics, which are
-    not computed.
-    """
-    rest = Rest({"run_id": made.version.run_id}, unsearched(made.spec), rows.inputs, None)
-    models = logged_models(catalog, workplace, rest, list(made.trained.values()), rows.data.source)
-    configs = tuple(
-        replace(each, fit=replace(each.fit, callbacks=NO_CALLBACKS)) for each in models.configs
-    )
-    return models._replace(configs=configs)
-
-
-def software_finding(workplace: CallContext, made: Made, run_id: int) -> Finding:
-    """Whether what trains is what trained then."""
-    ((text,),) = workplace.control.run(sql("provenance.software"), (run_id,))
-    now = json.loads(text)
-    other = [name for name in sorted(now) if now[name] != made.software.get(name)]
-    if not other:
-        return Finding("software", True, ", ".join(f"{name} {now[name]}" for name in sorted(now)))
-    told = (f"{name} {now[name]}, then {made.software.get(name, 'unknown')}" for name in other)
-    return Finding("software", False, "; ".join(told))
-
-
-def states_of_groups(
-    db: Database, workplace: CallContext, made: Made, run_id: int
-) -> Iterator[Finding]:
-    """Whether the states of the models of groups came out once more."""
-    rows = (
-        {row["mst_key"]: row for row in logged_run.read_configs(db, run_id)}
-        if made.of_groups
-        else {}
-    )
-    for value, config in sorted(made.of_groups.items()):
-        key, found = config["mst_key"], logged_run.stored_state(rows[config["mst_key"]])
-        assert found is not None
-        kept = StoredState(version_table(made.version.run_id, key), None)
-        yield state_finding(workplace, f"state of {value}", kept, found)
-
-
-def state_finding(
-    workplace: CallContext, what: str, kept: StoredState, found: StoredState
-) -> Finding:
-    """Whether the state that came out is one that was kept, to the bit."""
-    platform = workplace.platform
-    text = sql(
-        "provenance.differing",
-        one=platform.state_rows_sql(*kept),
-        other=platform.state_rows_sql(*found),
-    )
-    ((differing, chunks),) = workplace.control.run(text)
-    if differing:
-        return Finding(what, False, f"{differing} of {chunks} parts of it have other bits")
-    return Finding(what, True, "the same bits came out")
-
-
-def state_again(db: Database, workplace: CallContext, made: Made, run_id: int) -> StoredState:
-    """Where the state lies that came out: of an ensemble it is made of those of its members."""
-    rows = {row["mst_key"]: row for row in logged_run.read_configs(db, run_id)}
-    found = []
-    for key, config in made.configs.items():
-        state = logged_run.stored_state(rows[key])
-        assert state is not None
-        source = StateSource("weights_of_chunks", f"{run_id}/{key}", 0, stored=state)
-        texts = config["architecture"], config["compile_params"]
-        network = Network(
-            made.version.recipe, made.version.classes, *texts, source, config["backend"]
-        )
-        found.append(Candidate(RunResult(run_id, key, None, None, state), network, []))
-    if len(found) == 1:
-        return found[0].result.state
-    stored = joined(workplace, found, made.version.architecture).state.stored
-    assert stored is not None
-    return stored
+    visits = dict.fromkeys(last_epochs, 0)
+    for (mst_key, epoch), segments in record.orders.items():
+        if epoch <= last_epochs.get(mst_key, 0):
+            visits[mst_key] += len(segments)
+    return {mst_key: Ending(count, evaluated=False) for mst_key, count in visits.items()}

@@ -1,4 +1,4 @@
-"""The templates that there are, as rows that people read."""
+"""The fields of all templates, as rows for people."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cerebro_plpy.configs.templates.template import Field
 from cerebro_plpy.database.sessions.spi import Row
 
 
-def fields() -> list[Row]:
-    """A row for each field of each template, in the order in which they are tried."""
+def list_fields() -> list[Row]:
+    """Return a row for each field of each template, in the order in which templates are tried."""
     return [
         {
             "template": template.name,
@@ -20,16 +20,16 @@ def fields() -> list[Row]:
             "meaning": field.meaning,
             "usual": json.dumps(field.default),
             "usual_regression": None if field.floats is None else json.dumps(field.floats),
-            "range": json.dumps(_range(field)),
+            "range": json.dumps(_describe_distribution(field)),
         }
         for template in TEMPLATES
         for field in template.fields
     ]
 
 
-def _range(field: Field) -> list[object]:
-    """What is drawn from, as `space` takes it."""
-    draw = field.distribution
-    return (
-        [draw.low, draw.high, draw.distribution] if isinstance(draw, Range) else list(draw.values)
-    )
+def _describe_distribution(field: Field) -> list[object]:
+    """Return the distribution of a field as the argument `space` takes it."""
+    distribution = field.distribution
+    if isinstance(distribution, Range):
+        return [distribution.low, distribution.high, distribution.distribution]
+    return list(distribution.values)
