@@ -68,7 +68,9 @@ def explain(page: str, function: str | None, message: str | None) -> str:
     """
     sections = parse_sections(page.translate(_ASCII))
     if function is None:
-        return _list_functions(sections)
+        sentences = {section.names: section.sentence for section in sections.values()}
+        lines = [f"{', '.join(names)}\n    {sentence}" for names, sentence in sentences.items()]
+        return "\n".join((*lines, "", "More of one: SELECT cerebro.help('name', 'usage');"))
     if function not in sections:
         raise UndefinedObject(
             f"there is no help for a function '{function}'", hint=near_matches(function, sections)
@@ -83,13 +85,6 @@ def explain(page: str, function: str | None, message: str | None) -> str:
         hint=f"With one argument {function} explains itself. To call it, give all arguments that "
         f"have no default; see {_make_usage_call(function)}",
     )
-
-
-def _list_functions(sections: dict[str, Section]) -> str:
-    sentences = {section.names: section.sentence for section in sections.values()}
-    lines = [f"{', '.join(names)}\n    {sentence}" for names, sentence in sentences.items()]
-    lines += ["", "More of one: SELECT cerebro.help('name', 'usage');"]
-    return "\n".join(lines)
 
 
 def _make_usage_call(function: str) -> str:

@@ -39,8 +39,9 @@ def predict(
         model = remove_functions(model)
         inputs = [column.name for column in request.inputs]
         check_order(catalog, model.independent, inputs, "the inputs")
-        predicting_model = make_predicting_model(model)
-        write_predictions(context, output, predicting_model, request, bool(arguments.use_gpus))
+        write_predictions(
+            context, output, make_predicting_model(model), request, bool(arguments.use_gpus)
+        )
 
 
 def make_predicting_model(model: TrainedModel) -> PredictingModel:
@@ -74,11 +75,10 @@ def _describe_target(model: TrainedModel, number: int, units: int | None) -> dic
 
 def _list_outputs(model: TrainedModel, architecture: Architecture) -> tuple[Output, ...]:
     """Return the outputs: a single float has no label, and one-hot classes have their positions."""
-    outputs = []
     targets = zip(
         model.dependent, model.class_values, model.float_targets, architecture.output_units
     )
-    for name, values, is_float, units in targets:
-        labels = (None,) if is_float and units == 1 else values
-        outputs.append(Output(name, labels, is_float))
-    return tuple(outputs)
+    return tuple(
+        Output(name, (None,) if is_float and units == 1 else values, is_float)
+        for name, values, is_float, units in targets
+    )

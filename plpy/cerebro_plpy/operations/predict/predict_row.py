@@ -135,9 +135,15 @@ def _set_formats(db: Database, cached: CachedModel) -> AbstractContextManager[No
     return db.configured(**cached.formats) if cached.formats else nullcontext()
 
 
+def _get_cache(gd: dict[str, Any]) -> dict[tuple[int, ModelName], CachedModel]:
+    """Return the session's models, by role and name."""
+    cache: dict[Any, CachedModel] = gd.setdefault(CACHE_KEY, {})
+    return cache
+
+
 def _find_cached_model(gd: dict[str, Any], model: ModelName) -> CachedModel | None:
     """Return the model from the session's cache; it may have another version by now."""
-    cache: dict[tuple[int, ModelName], CachedModel] = gd.setdefault(CACHE_KEY, {})
+    cache = _get_cache(gd)
     key = (effective_role(), model)
     if key in cache:
         cache[key] = cache.pop(key)  # the least recently used model comes first
@@ -148,7 +154,7 @@ def _cache_model(db: Database, gd: dict[str, Any], model: ModelName) -> CachedMo
     """Load the model into the session's cache."""
     mark = granted_versions.read_change_mark(db, model)
     loaded = _load_model(db, gd, granted_versions.find(db, MODULE, model), mark)
-    cache: dict[tuple[int, ModelName], CachedModel] = gd.setdefault(CACHE_KEY, {})
+    cache = _get_cache(gd)
     cache[effective_role(), model] = loaded
     while len(cache) > MAX_MODELS:
         del cache[next(iter(cache))]

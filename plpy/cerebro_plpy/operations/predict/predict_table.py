@@ -283,13 +283,9 @@ def make_id_text(db: Database, source: RawSource, column: str | None) -> Express
     value = f"t.{quote_identifier(column)}"
     if db.value(sql("predict.has_one_text"), source.table.oid, column):
         return Expression(f"{value}::text")
-    styles = ", ".join(["%s::text"] * len(STYLES))
-    return Expression(f"cerebro.text_under({value}, {styles})", list_caller_styles(db))
-
-
-def list_caller_styles(db: Database) -> tuple[str, ...]:
-    """Return the caller's settings that decide the text of a value, in the order of STYLES."""
-    return tuple(db.caller_settings[name] for name in STYLES)
+    parameters = ", ".join(["%s::text"] * len(STYLES))
+    styles = tuple(db.caller_settings[name] for name in STYLES)
+    return Expression(f"cerebro.text_under({value}, {parameters})", styles)
 
 
 def choose_id_column(catalog: Catalog, table: Relation, name: str | None) -> str | None:
