@@ -43,7 +43,7 @@ LANGUAGE plpython3u AS $$
     from cerebro_plpy.database.catalog import Catalog
     from cerebro_plpy.database.custom_settings import read_settings_for_reader
     from cerebro_plpy.database.lock_waits import read_wait_limit
-    from cerebro_plpy.preprocessing.rows.opened_source import Wishes
+    from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
     from cerebro_plpy.preprocessing.learning.raw_table import read_table
     from cerebro_plpy.platform.call_context import open_context
     from cerebro_plpy.records import replace
@@ -51,7 +51,7 @@ LANGUAGE plpython3u AS $$
         return [id for (id,) in session.run(f"SELECT t.id FROM {table} t WHERE {text}", values)]
     def read(db):
         catalog = Catalog(db, "train")
-        relation, wanted = catalog.resolve_input(source), Wishes(**json.loads(wishes))
+        relation, wanted = catalog.resolve_input(source), TableOptions(**json.loads(wishes))
         if wanted.held:
             wanted = wanted._replace(held=catalog.resolve_input(wanted.held))
         custom = read_settings_for_reader(db, [relation])
