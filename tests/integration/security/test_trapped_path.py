@@ -165,7 +165,7 @@ class Recorder:
         """Answer nothing: no version of this test is recorded."""
         return []
 
-    def blocks(self, statement: str, _: int, *values: object) -> Iterator[list[dict[str, Any]]]:
+    def stream_blocks(self, statement: str, _: int, *values: object) -> Iterator[list[dict[str, Any]]]:
         return iter([self.rows(statement, *values)])
 
     @contextmanager

@@ -190,8 +190,7 @@ def read(db: Database, row: Row) -> GrantedVersion:
         base=base,
         group_by=group_by,
         formats=formats,
-        **texts,
-        **outputs,
+        **{**texts, **outputs},  # outputs have some of the texts, checked
     )
 
 
