@@ -225,12 +225,10 @@ class JaxProgram(KerasProgram):
         position = 0
         if mode == "scan" and len(order) >= batch_size:
             steps = len(order) // batch_size
-            padded_columns, padded_order = pad_to_capacity(columns, order)
             values, loop_losses = self._train["scan"](
                 hyperparameters,
                 values,
-                padded_columns,
-                padded_order,
+                *pad_to_capacity(columns, order),
                 np.int32(steps),
                 batch=batch_size,
             )
