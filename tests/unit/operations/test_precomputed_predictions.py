@@ -1,4 +1,4 @@
-"""Predictions that wait in a file: all of them come back, and to nobody else."""
+"""Predictions in an unnamed file: all of them are read, and only with their reference."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BLOCKS = st.lists(
 
 
 class Session:
-    """A caller whose transactions can be told apart; nothing else is asked of it."""
+    """A caller whose transactions can be distinguished."""
 
     platform = Postgres()
 
@@ -52,31 +52,29 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="module")
 def gd() -> Iterator[dict[str, Any]]:
-    """What a session keeps."""
-    made: dict[str, Any] = {}
-    yield made
-    for _, file in made[precomputed_predictions.FILES_KEY]:
+    """Global data of a session; its files are closed at the end."""
+    data: dict[str, Any] = {}
+    yield data
+    for _, file in data[precomputed_predictions.FILES_KEY]:
         file.close()
 
 
-def ahead(session: Any, gd: dict[str, Any], blocks: list[Block]) -> str:
-    """Keep these blocks, as if they had been predicted."""
+def store(session: Any, gd: dict[str, Any], blocks: list[Block]) -> str:
+    """Store blocks as if they had been predicted; return their reference."""
 
-    def source(*_: object, shared: bool) -> Iterator[Block]:
+    def predict(*_: object, shared: bool) -> Iterator[Block]:
         return iter(blocks)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(precomputed_predictions, "predict_source", source)
+        patched.setattr(precomputed_predictions, "predict_source", predict)
         return precomputed_predictions.predict_ahead(session, gd, ModelName("m", None), ("t", None))
 
 
 @given(BLOCKS)
-def test_what_was_predicted_is_read_as_often_as_one_likes(
-    gd: dict[str, Any], blocks: list[Block]
-) -> None:
-    told = ahead(Session(), gd, blocks)
-    readers = [precomputed_predictions.read_predictions(told) for _ in range(2)]
-    first = [next(reader, None) for reader in readers]  # each reads on where it was
+def test_predictions_can_be_read_repeatedly(gd: dict[str, Any], blocks: list[Block]) -> None:
+    reference = store(Session(), gd, blocks)
+    readers = [precomputed_predictions.read_predictions(reference) for _ in range(2)]
+    first = [next(reader, None) for reader in readers]  # each reader has a position of its own
     assert all(
         [start, *reader] == [*blocks, *([] if blocks else [None])]
         for start, reader in zip(first, readers, strict=True)
@@ -84,31 +82,29 @@ def test_what_was_predicted_is_read_as_often_as_one_likes(
 
 
 def test_files_have_no_name_and_are_private(gd: dict[str, Any], folder: Path) -> None:
-    pid, number, _ = ahead(Session(), gd, [(None, ["1"], b"{a}", None, None, None)]).split()
-    about = os.stat(f"/proc/{pid}/fd/{number}")
-    assert not list(folder.iterdir()) and about.st_nlink == 0 and about.st_mode & 0o77 == 0
+    pid, number, _ = store(Session(), gd, [(None, ["1"], b"{a}", None, None, None)]).split()
+    status = os.stat(f"/proc/{pid}/fd/{number}")
+    assert not list(folder.iterdir()) and status.st_nlink == 0 and status.st_mode & 0o77 == 0
 
 
-def test_those_of_earlier_transactions_and_too_many_go(gd: dict[str, Any]) -> None:
+def test_files_of_earlier_transactions_and_beyond_the_limit_are_closed(gd: dict[str, Any]) -> None:
     session = Session()
     session.transaction += 1
-    told = [ahead(session, gd, []) for _ in range(precomputed_predictions.MAX_FILES + 1)]
+    references = [store(session, gd, []) for _ in range(precomputed_predictions.MAX_FILES + 1)]
     with pytest.raises(ObjectNotReady):
-        precomputed_predictions.read_predictions(told[0])
-    assert [list(precomputed_predictions.read_predictions(each)) for each in told[1:]] == [
-        []
-    ] * precomputed_predictions.MAX_FILES
+        precomputed_predictions.read_predictions(references[0])
+    for reference in references[1:]:
+        assert list(precomputed_predictions.read_predictions(reference)) == []
     session.transaction += 1
-    newest = ahead(session, gd, [])
-    assert (
-        len(gd[precomputed_predictions.FILES_KEY]) == 1
-        and list(precomputed_predictions.read_predictions(newest)) == []
-    )
+    newest = store(session, gd, [])
+    assert len(gd[precomputed_predictions.FILES_KEY]) == 1
+    assert list(precomputed_predictions.read_predictions(newest)) == []
 
 
 def test_no_other_file_is_read(gd: dict[str, Any], folder: Path) -> None:
-    pid, number, secret = ahead(Session(), gd, []).split()
-    named, other = (folder / "named").open("w+b"), tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+    pid, number, secret = store(Session(), gd, []).split()
+    named = (folder / "named").open("w+b")
+    other = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
     reading, writing = os.pipe()
     with named, other:
         for file in (named, other):
@@ -126,8 +122,8 @@ def test_no_other_file_is_read(gd: dict[str, Any], folder: Path) -> None:
             f"{pid} ../exe {secret}",
             f"{pid} {number} {secret.upper() if secret.upper() != secret else 'x' * 32}",
         ]  # fmt: skip
-        for told in wrong:
+        for reference in wrong:
             with pytest.raises(ObjectNotReady, match="is gone"):
-                precomputed_predictions.read_predictions(told)
+                precomputed_predictions.read_predictions(reference)
     os.close(reading)
     os.close(writing)
