@@ -165,7 +165,9 @@ class Recorder:
         """Answer nothing: no version of this test is recorded."""
         return []
 
-    def stream_blocks(self, statement: str, _: int, *values: object) -> Iterator[list[dict[str, Any]]]:
+    def stream_blocks(
+        self, statement: str, _: int, *values: object
+    ) -> Iterator[list[dict[str, Any]]]:
         return iter([self.rows(statement, *values)])
 
     @contextmanager
