@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+import cerebro_db
 from cerebro_db.errors import ObjectNotReady
 
 PACKAGE = "cerebro_plpy"
-EXTENSION = Path(__file__).parents[1] / "extension"
+EXTENSION = Path(cerebro_db.__file__).parent / "extension"
 REFERENCE = "sql-reference.md"
 
 

@@ -542,6 +542,14 @@ def test_modules_stay_small_and_say_why_they_exist() -> None:
                 assert node.end_lineno - node.body[0].lineno < 60, f"{path}: {node.name}"
 
 
+def test_no_module_counts_the_folders_above_it() -> None:
+    """A module that moves would take another folder for its own; a package knows where it lies."""
+    counting = [
+        name_of(path) for path in MODULES if re.search(r"__file__\)\.parents\[", path.read_text())
+    ]
+    assert counting == []
+
+
 def test_a_folder_shows_at_most_twenty_modules() -> None:
     """But for the interface, which has a module for each file of sql/."""
     counts = Counter(path.parent for path in MODULES if path.name != "__init__.py")

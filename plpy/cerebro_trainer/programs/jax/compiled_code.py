@@ -26,11 +26,12 @@ from jax._src.compilation_cache_interface import CacheInterface
 from jax.experimental import serialize_executable
 from jax.tree_util import PyTreeDef, default_registry
 
+import cerebro_trainer
 from cerebro_trainer.models import keras_hub_support
 from cerebro_trainer.programs import code_cache
 
 Function: TypeAlias = Callable[..., Any]
-ROOT = Path(__file__).parents[1]
+PACKAGE = Path(cerebro_trainer.__file__).parent
 LIBRARIES = ("jax", "jaxlib", "keras", "numpy")
 CACHE_ERRORS = (jax.errors.JaxRuntimeError, NotImplementedError, ValueError)
 """Exceptions of JAX for a function that it cannot serialize or load."""
@@ -205,7 +206,7 @@ class CachedFunction:
 def describe_environment() -> str:
     """Return the libraries, the device and this code, on which compiled functions depend."""
     digest = hashlib.sha256()
-    for path in sorted(ROOT.rglob("*.py")):
+    for path in sorted(PACKAGE.rglob("*.py")):
         digest.update(path.read_bytes())
     versions = [*(f"{name} {version(name)}" for name in LIBRARIES), keras_hub_support.get_release()]
     device = jax.devices()[0]
