@@ -63,7 +63,7 @@ def place_backend(folder: Path) -> bool:
     """Copy the package for backends to a folder on the server's path.
 
     Returns:
-        Whether another build of the package was replaced.
+        True if another build of the package was replaced.
     """
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:

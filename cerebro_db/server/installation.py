@@ -53,7 +53,7 @@ class Installation:
 
     @property
     def has_plpython(self) -> bool:
-        """Whether the server has PL/Python 3."""
+        """Check whether the server has PL/Python 3."""
         return (self.pkglibdir / "plpython3.so").exists()
 
     def __str__(self) -> str:

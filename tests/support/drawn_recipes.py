@@ -10,7 +10,7 @@ from cerebro_plpy.preprocessing.kinds.array import Array
 from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.kinds.image import Image
-from cerebro_plpy.preprocessing.kinds.image_file import CHANNELS, SPLITS, ImageFile
+from cerebro_plpy.preprocessing.kinds.image_file import CHANNELS, SIDES, ImageFile
 from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
 from cerebro_plpy.preprocessing.kinds.long_vector import LongVector
 from cerebro_plpy.preprocessing.kinds.moment import Moment
@@ -58,7 +58,7 @@ WIDE_ARRAYS: st.SearchStrategy[Array] = st.one_of(
     ),
 )  # fmt: skip
 """Columns of arrays that are inputs of their own."""
-PIXELS = st.sampled_from(SPLITS)
+PIXELS = st.sampled_from(SIDES)
 FILES = st.builds(
     ImageFile,
     COLUMN,

@@ -28,7 +28,7 @@ from cerebro_plpy.preprocessing.values.families import BYTES
 from cerebro_plpy.preprocessing.values.scale import UNKNOWN, ScaleConstants
 from cerebro_plpy.records import dataclass
 
-SPLITS = (8, 16, 24, 32, 48, 64)
+SIDES = (8, 16, 24, 32, 48, 64)
 """Pixels that a thumbnail may have in height and in width."""
 CHANNELS = (1, 3)
 """Grey, or colors."""
@@ -60,7 +60,7 @@ class ImageFile(WideFeature):
             raise wrong("shape", shape, "a list of 3 sizes")
         height, width, channels = (
             check_whole_choice(size, "shape", choices)
-            for size, choices in zip(shape, (SPLITS, SPLITS, CHANNELS))
+            for size, choices in zip(shape, (SIDES, SIDES, CHANNELS))
         )
         size = check_whole(entry["bytes"], "bytes", MOST_BYTES)
         missing = check_flag(entry["missing"])

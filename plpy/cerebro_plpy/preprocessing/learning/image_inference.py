@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.preprocessing.kinds.feature import Feature
-from cerebro_plpy.preprocessing.kinds.image_file import CHANNELS, MOST_BYTES, SPLITS, ImageFile
+from cerebro_plpy.preprocessing.kinds.image_file import CHANNELS, MOST_BYTES, SIDES, ImageFile
 from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
 from cerebro_plpy.preprocessing.rows.statistics import Source
 from cerebro_plpy.preprocessing.values import thumbnails
@@ -97,13 +97,13 @@ def shape(images: Sequence[Files]) -> tuple[int, int, int]:
     """
     sized = [each for each in images if min(each.height, each.width) > 0]
     if not sized:
-        return SPLITS[-1], SPLITS[-1], CHANNELS[-1]
+        return SIDES[-1], SIDES[-1], CHANNELS[-1]
     usual = [
         _median((getattr(each, name), each.rows) for each in sized) for name in ("height", "width")
     ]
-    longest = max(*usual, SPLITS[-1])
+    longest = max(*usual, SIDES[-1])
     height, width = (
-        next(side for side in SPLITS if side * longest >= length * SPLITS[-1]) for length in usual
+        next(side for side in SIDES if side * longest >= length * SIDES[-1]) for length in usual
     )
     return height, width, max(each.channels for each in sized)
 
