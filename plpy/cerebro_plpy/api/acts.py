@@ -6,20 +6,24 @@ from typing import Any
 
 from cerebro_plpy.api.entry import Globals, bounded, call
 from cerebro_plpy.operations.live import run_commands
-from cerebro_plpy.operations.live.run_commands import Asked
+from cerebro_plpy.operations.live.run_commands import Command
 
 
 def stop_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
     """Let a configuration begin no further visit; the id of the act."""
     return call(
-        plpy, gd, lambda db: run_commands.to_config(db, Asked("stop_config", run_id, mst_key))
+        plpy,
+        gd,
+        lambda db: run_commands.send_to_config(db, Command("stop_config", run_id, mst_key)),
     )
 
 
 def continue_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
     """Train a configuration on that was stopped or rests; the id of the act."""
     return call(
-        plpy, gd, lambda db: run_commands.to_config(db, Asked("continue_config", run_id, mst_key))
+        plpy,
+        gd,
+        lambda db: run_commands.send_to_config(db, Command("continue_config", run_id, mst_key)),
     )
 
 
@@ -32,7 +36,7 @@ def clone_config(
     warm: bool | None,
 ) -> int:
     """Add a configuration like another one; the id of the act."""
-    asked = Asked("clone_config", run_id, mst_key)
+    asked = Command("clone_config", run_id, mst_key)
     return call(
         plpy, gd, lambda db: run_commands.clone_config(db, asked, change, warm is not False)
     )
@@ -52,7 +56,7 @@ def add_configs(
         plpy,
         gd,
         lambda db: run_commands.add_configs(
-            db, Asked("add_configs", run_id), space, n, selection_table
+            db, Command("add_configs", run_id), space, n, selection_table
         ),
     )
 
@@ -70,7 +74,7 @@ def drill_down(
     return call(
         plpy,
         gd,
-        lambda db: run_commands.drill_down(db, Asked("drill_down", run_id, mst_key), space, n),
+        lambda db: run_commands.drill_down(db, Command("drill_down", run_id, mst_key), space, n),
     )
 
 
@@ -80,22 +84,22 @@ def set_epochs(
 ) -> int:
     """Say for how many epochs a configuration, or all of them, are trained; the id of the act."""
     return call(
-        plpy, gd, lambda db: run_commands.set_epochs(db, Asked("set_epochs", run_id, mst_key), n)
+        plpy, gd, lambda db: run_commands.set_epochs(db, Command("set_epochs", run_id, mst_key), n)
     )
 
 
 def prioritise(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
     """Let a configuration take workers before all others; the id of the act."""
     return call(
-        plpy, gd, lambda db: run_commands.to_config(db, Asked("prioritise", run_id, mst_key))
+        plpy, gd, lambda db: run_commands.send_to_config(db, Command("prioritise", run_id, mst_key))
     )
 
 
 def pause_run(plpy: Any, gd: Globals, run_id: int | None) -> int:
     """Let a run begin no further visit; the id of the act."""
-    return call(plpy, gd, lambda db: run_commands.to_run(db, Asked("pause_run", run_id)))
+    return call(plpy, gd, lambda db: run_commands.send_to_run(db, Command("pause_run", run_id)))
 
 
 def continue_run(plpy: Any, gd: Globals, run_id: int | None) -> int:
     """Let a run go on that was paused; the id of the act."""
-    return call(plpy, gd, lambda db: run_commands.to_run(db, Asked("continue_run", run_id)))
+    return call(plpy, gd, lambda db: run_commands.send_to_run(db, Command("continue_run", run_id)))

@@ -15,7 +15,7 @@ def automl(plpy: Any, gd: Globals, *arguments: Any) -> None:
         from cerebro_plpy.operations.fit import automl as search
         from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
 
-        search.automl(db, gd, AutomlArguments(*arguments), package_version())
+        search.run_automl(db, gd, AutomlArguments(*arguments), package_version())
 
     call_training(plpy, gd, work)
 
@@ -32,4 +32,6 @@ def hyperband_schedule(
     """Make a table of Hyperband's rounds."""
     from cerebro_plpy.operations.fit import automl as search
 
-    call(plpy, gd, lambda db: search.load_schedule(db, schedule_table, r, eta, skip_last))
+    call(
+        plpy, gd, lambda db: search.create_hyperband_schedule(db, schedule_table, r, eta, skip_last)
+    )

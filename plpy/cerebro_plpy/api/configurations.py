@@ -122,7 +122,7 @@ def explore_layers(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     """Make an architecture table of the same head on several layers; the arguments are those of
     `Exploration`.
     """
-    from cerebro_plpy.operations.fit.layer_probes import Exploration
+    from cerebro_plpy.operations.fit.layer_probes import ProbeArguments
     from cerebro_plpy.operations.fit.layer_probes import explore_layers as explore
 
-    return call(plpy, gd, lambda db: explore(db, gd, Exploration(*arguments)))
+    return call(plpy, gd, lambda db: explore(db, gd, ProbeArguments(*arguments)))

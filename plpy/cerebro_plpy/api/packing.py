@@ -64,11 +64,11 @@ def pack_mixed(
 
     def packed(db: Database) -> None:
         names = tuple(argument_checks.check_type("classes", classes, list))
-        known = preprocessors.Known(
+        known = preprocessors.PreparedRows(
             argument_checks.check_integer("rows", rows, 1),
             names,
             argument_checks.parse_object("recipes", recipes),
-            preprocessors.layout(grouped),
+            preprocessors.parse_buffer_layout(grouped),
         )
         preprocessors.pack_training(
             db,
@@ -128,7 +128,7 @@ def pack_beside(
             given,
             training,
             argument_checks.parse_object("recipes", recipes),
-            preprocessors.layout(grouped),
+            preprocessors.parse_buffer_layout(grouped),
         )
 
     call(plpy, gd, packed)

@@ -38,7 +38,7 @@ def plan_fit(
         plpy,
         gd,
         lambda db: explain_fit.plan_fit(
-            db, gd, explain_fit.asked(given), package_version(), format
+            db, gd, explain_fit.read_arguments(given), package_version(), format
         ),
     )
 
@@ -47,4 +47,4 @@ def plan_of(plpy: Any, gd: Globals, run_id: int | None, format: str | None) -> l
     """The plan of a run beside what happened."""
     from cerebro_plpy.operations.live import explain_run
 
-    return call(plpy, gd, lambda db: explain_run.plan_of(db, run_id, format))
+    return call(plpy, gd, lambda db: explain_run.explain_run(db, run_id, format))

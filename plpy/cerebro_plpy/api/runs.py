@@ -12,7 +12,7 @@ def write_outputs(plpy: Any, gd: Globals, run_id: int | None, name: str | None) 
     """Make the output tables of a completed run again."""
     from cerebro_plpy.operations.fit import run_outputs
 
-    call(plpy, gd, lambda db: run_outputs.write_again(db, run_id, name))
+    call(plpy, gd, lambda db: run_outputs.rewrite_outputs(db, run_id, name))
 
 
 def submit(plpy: Any, gd: Globals, *arguments: Any) -> int:
@@ -22,7 +22,7 @@ def submit(plpy: Any, gd: Globals, *arguments: Any) -> int:
         from cerebro_plpy.configs.run_spec import FitArguments
         from cerebro_plpy.operations.live import background_run
 
-        return background_run.submit(db, gd, FitArguments(*arguments))
+        return background_run.submit_fit(db, gd, FitArguments(*arguments))
 
     return call_training(plpy, gd, begin)
 
@@ -45,7 +45,7 @@ def work(plpy: Any, gd: Globals, task: str | None) -> None:
         from cerebro_plpy.operations.live import background_worker
 
         db.in_procedure = True
-        background_worker.work(db, gd, task, package_version())
+        background_worker.run_task(db, gd, task, package_version())
 
     call_training(plpy, gd, working)
 
@@ -57,7 +57,7 @@ def resume_run(plpy: Any, gd: Globals, run_id: int | None, background: bool | No
         if background:
             from cerebro_plpy.operations.live import background_run
 
-            background_run.begin(db, gd, {"resume": run_id})
+            background_run.start_background_run(db, gd, {"resume": run_id})
         else:
             from cerebro_plpy.operations.live import resume
 

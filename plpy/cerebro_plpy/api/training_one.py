@@ -6,10 +6,10 @@ from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, package_version
 from cerebro_plpy.operations.fit import fit
-from cerebro_plpy.operations.fit.fit_arguments import single_model
+from cerebro_plpy.operations.fit.fit_arguments import make_single_model_arguments
 
 
 def fit_one_model(plpy: Any, gd: Globals, *arguments: Any) -> None:
     """Train a single model; the arguments are those of `fit_arguments.single_model`."""
-    given = single_model(*arguments)
+    given = make_single_model_arguments(*arguments)
     call(plpy, gd, lambda db: fit.fit(db, gd, given, package_version()))

@@ -28,7 +28,7 @@ from cerebro_plpy.errors import (
     NullNotAllowed,
     UndefinedObject,
 )
-from cerebro_plpy.operations.fit.cost_limits import allowance
+from cerebro_plpy.operations.fit.cost_limits import make_cost_limits
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.quota.cost_limits import CostLimits
@@ -134,7 +134,7 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
     check_space(module, templates, space)
     kinds = _kinds(module, arguments.types)
     max_cpu = read_seconds(db, module, "max_cpu", arguments.max_cpu)
-    allowed = allowance(module, settings.read(db), max_cpu, arguments.max_cost)
+    allowed = make_cost_limits(module, settings.read(db), max_cpu, arguments.max_cost)
     return Wanted(arguments.target, budget, kinds, templates, space, rule, allowed)
 
 

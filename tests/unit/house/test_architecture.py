@@ -26,8 +26,8 @@ from sources import nodes, sql_files, tree
 from cerebro_plpy import limits
 from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
-from cerebro_plpy.operations.fit.fit_arguments import single_model
-from cerebro_plpy.operations.fit.layer_probes import Exploration
+from cerebro_plpy.operations.fit.fit_arguments import make_single_model_arguments
+from cerebro_plpy.operations.fit.layer_probes import ProbeArguments
 from cerebro_plpy.operations.train_arguments import TrainArguments
 from cerebro_plpy.records import fields
 
@@ -37,9 +37,9 @@ FIT = [each.name for each in fields(FitArguments)]
 TRAIN = [each.name for each in fields(TrainArguments)]
 TAKEN = {
     "automl": [each.name for each in fields(AutomlArguments)],
-    "fit_one_model": [*signature(single_model).parameters],
+    "fit_one_model": [*signature(make_single_model_arguments).parameters],
     "train": TRAIN, "plan_train": TRAIN,
-    "explore_layers": [each.name for each in fields(Exploration)],
+    "explore_layers": [each.name for each in fields(ProbeArguments)],
 }  # fmt: skip
 PACKAGES = {
     "cerebro_plpy": ROOT / "plpy" / "cerebro_plpy",

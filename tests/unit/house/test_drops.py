@@ -126,9 +126,11 @@ def test_no_module_drops_because_row_security_shows_nothing() -> None:
             if isinstance(node, ast.FunctionDef):
                 functions.setdefault(node.name, []).append(node)
     dropping = droppers(functions)
-    assert {"drop_data", "drop_states", "discard", "sweep", "packed"} <= dropping, (
+    assert {"drop_packed_tables", "drop_states", "discard", "sweep", "packed"} <= dropping, (
         "this test finds nothing any more"
     )
     assert [found for module in modules for found in concludes(module, dropping)] == []
-    example = "if not control.run(sql('run.own'), (run_id,)):\n    drop_data(control, run_id)"
+    example = (
+        "if not control.run(sql('run.own'), (run_id,)):\n    drop_packed_tables(control, run_id)"
+    )
     assert concludes(ast.parse(example), dropping) == ["run.own"]

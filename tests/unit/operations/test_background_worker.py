@@ -56,7 +56,7 @@ class Session:
 def work(task: dict[str, Any]) -> Session:
     session = Session()
     caller = {"path": "public", "schema": None, "settings": {"timezone": "Asia/Tokyo"}}
-    background_worker.work(cast(Database, session), {}, json.dumps({**task, **caller}), "1")
+    background_worker.run_task(cast(Database, session), {}, json.dumps({**task, **caller}), "1")
     assert session.caller == ("public", {"timezone": "Asia/Tokyo"})
     return session
 
@@ -72,7 +72,8 @@ def test_a_call_has_the_arguments_of_its_caller(call: str, monkeypatch: pytest.M
         requests.append(request)
         logged(12)
 
-    monkeypatch.setattr(background_worker, call, record)
+    operation = "run_automl" if call == "automl" else call
+    monkeypatch.setattr(background_worker, operation, record)
     session = work({call: asdict(cast(Any, arguments))})
     assert requests == [arguments]
     assert session.last_notice == "run 12 goes on in the background", (

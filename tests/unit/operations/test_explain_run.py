@@ -17,7 +17,7 @@ from cerebro_plpy.errors import (
     ObjectNotReady,
     UndefinedObject,
 )
-from cerebro_plpy.operations.live.explain_run import plan_of
+from cerebro_plpy.operations.live.explain_run import explain_run
 
 
 class Log:
@@ -51,5 +51,5 @@ def test_a_run_without_a_plan_is_refused(
     run_id: int | None, form: str, error: type[CerebroError], words: str
 ) -> None:
     with pytest.raises(error, match=words) as refused:
-        plan_of(cast(Database, Log()), run_id, form)
+        explain_run(cast(Database, Log()), run_id, form)
     assert refused.value.hint or error is InvalidParameter

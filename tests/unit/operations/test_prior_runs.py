@@ -11,12 +11,17 @@ from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.configs.search_space.sampler_space import PointSpace
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.errors import NullNotAllowed, UndefinedObject
-from cerebro_plpy.operations.fit.prior_runs import Compared, EarlierConfig, EarlierRun, told_of
+from cerebro_plpy.operations.fit.prior_runs import (
+    Comparison,
+    PriorRun,
+    PriorRunConfig,
+    collect_prior_trials,
+)
 from cerebro_plpy.operations.train import prior_configs
 from cerebro_plpy.tables.architectures import StoredModel
 
 RANKING = Ranking("validation", "loss", descending=False)
-ALIKE = Compared("validation", "loss", descending=False, task=None, warm=False)
+ALIKE = Comparison("validation", "loss", descending=False, task=None, warm=False)
 OTHERWISE = {
     "dataset": ALIKE._replace(dataset="training"),
     "metric": ALIKE._replace(metric="accuracy"),
@@ -51,21 +56,23 @@ def config(
     mst_key: int, model_id: int = 1, architecture: str = "network", template: str | None = None
 ) -> Any:
     row = {"model_id": model_id, "template": template, "lr": mst_key / 10}
-    return EarlierConfig(mst_key, mst_key / 2, False, row, architecture)
+    return PriorRunConfig(mst_key, mst_key / 2, False, row, architecture)
 
 
 def learn(
-    caller: Caller, runs: Sequence[EarlierRun], models: Mapping[int, StoredModel]
+    caller: Caller, runs: Sequence[PriorRun], models: Mapping[int, StoredModel]
 ) -> list[tuple[int, int]]:
     """Return the run and the configuration of each trial that a search learns from."""
-    trials = told_of(cast(Catalog, caller), runs, cast(PointSpace, Space()), RANKING, models=models)
+    trials = collect_prior_trials(
+        cast(Catalog, caller), runs, cast(PointSpace, Space()), RANKING, models=models
+    )
     return [(each.run_id, each.mst_key) for each in trials]
 
 
 def test_a_configuration_of_another_network_lies_nowhere_in_the_space() -> None:
     models = {1: StoredModel(1, "network", False), 2: StoredModel(2, "another", False)}
     others = (config(2, architecture="an older one"), config(3, model_id=2), config(4, model_id=9))
-    run = EarlierRun(5, ALIKE, (config(1), *others, config(6, template="realmlp")))
+    run = PriorRun(5, ALIKE, (config(1), *others, config(6, template="realmlp")))
     caller = Caller()
     assert learn(caller, [run], models) == [(5, 1)]
     assert caller.messages == [
@@ -74,9 +81,9 @@ def test_a_configuration_of_another_network_lies_nowhere_in_the_space() -> None:
 
 
 @pytest.mark.parametrize("compared", OTHERWISE.values(), ids=OTHERWISE)
-def test_a_run_that_compares_otherwise_is_named_and_not_learned_from(compared: Compared) -> None:
+def test_a_run_that_compares_otherwise_is_named_and_not_learned_from(compared: Comparison) -> None:
     models, caller = {1: StoredModel(1, "network", False)}, Caller()
-    runs = [EarlierRun(4, compared, (config(1),)), EarlierRun(5, ALIKE, (config(2),))]
+    runs = [PriorRun(4, compared, (config(1),)), PriorRun(5, ALIKE, (config(2),))]
     assert learn(caller, runs, models) == [(5, 2)]
     assert "not told of run 4" in caller.messages[0]
 

@@ -64,7 +64,7 @@ def caller(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> C
 
 
 def finish(caller: Caller, keep_states: bool | None) -> None:
-    output = cast(run_outputs.Outputs, None)
+    output = cast(run_outputs.RunOutputs, None)
     run_outputs.finish(cast(Database, caller), {}, 7, output, keep_states=keep_states)
 
 

@@ -25,10 +25,10 @@ from cerebro_plpy.operations.fit.automl_arguments import (
     check_frequency,
     read_method,
 )
-from cerebro_plpy.operations.fit.fit_arguments import Course
-from cerebro_plpy.operations.fit.fit_request import Call, build_request
+from cerebro_plpy.operations.fit.fit_arguments import RunOptions
+from cerebro_plpy.operations.fit.fit_request import FitCall, build_request
 from cerebro_plpy.operations.fit.input_tables import find_search_inputs
-from cerebro_plpy.operations.fit.run_outputs import Outputs, finish
+from cerebro_plpy.operations.fit.run_outputs import RunOutputs, finish
 from cerebro_plpy.platform.call_context import open_context
 from cerebro_plpy.records import fields
 from cerebro_plpy.run.lifecycle import Audience, Logged, completing, nobody, train
@@ -41,7 +41,7 @@ from cerebro_plpy.trainer_client import settings
 REPEATABLE = "rotation"  # the order of visits does not depend on how long they take
 
 
-def automl(
+def run_automl(
     db: Database,
     gd: dict[str, Any],
     arguments: AutomlArguments,
@@ -61,13 +61,13 @@ def automl(
     _check_space(catalog, arguments, method)
     output = catalog.reserve_output(arguments.model_output_table, fit_output.SUFFIXES)
     _check_apart(chosen, output)
-    call = Call(_fit_arguments(arguments, course, method), course, inputs, output, version)
+    call = FitCall(_fit_arguments(arguments, course, method), course, inputs, output, version)
     call = call._replace(search=SearchSpec(name, text, arguments.random_state))
     with open_context(db, gd, inputs.existing(), None) as workplace:
         request = build_request(catalog, workplace, call)
         run_id = train(db, workplace, request, None, Audience(logged))
     with completing(db, gd, run_id):
-        finish(db, gd, run_id, Outputs(output, None), keep_states=False)
+        finish(db, gd, run_id, RunOutputs(output, None), keep_states=False)
 
 
 def _check_apart(chosen: Relation, output: Relation) -> None:
@@ -84,7 +84,7 @@ def _check_apart(chosen: Relation, output: Relation) -> None:
         )
 
 
-def load_schedule(
+def create_hyperband_schedule(
     db: Database, table: str | None, r: int | None, eta: int | None, skip_last: int | None
 ) -> None:
     """Make a table of Hyperband's rounds."""
@@ -101,7 +101,7 @@ def load_schedule(
         db.rows(sql("automl.add_schedule", output=output.quoted), *found)
 
 
-def _course(db: Database, arguments: AutomlArguments, method: Method) -> Course:
+def _course(db: Database, arguments: AutomlArguments, method: Method) -> RunOptions:
     """How the run goes: all that decides is in the rule."""
     check("the number of iterations of a configuration", method.epochs, EPOCHS)
     name, params = _rule(arguments, method)
@@ -118,7 +118,7 @@ def _course(db: Database, arguments: AutomlArguments, method: Method) -> Course:
         )
         frequency = None
     schedule = LONGEST if arguments.random_state is None else REPEATABLE
-    return Course(method.epochs, frequency or method.epochs, schedule, rule)
+    return RunOptions(method.epochs, frequency or method.epochs, schedule, rule)
 
 
 def _rule(arguments: AutomlArguments, method: Method) -> tuple[str, str]:
@@ -157,7 +157,7 @@ def _ids(arguments: AutomlArguments) -> list[int]:
     return [model_id for model_id in arguments.model_id_list or () if model_id is not None]
 
 
-def _fit_arguments(arguments: AutomlArguments, course: Course, method: Method) -> FitArguments:
+def _fit_arguments(arguments: AutomlArguments, course: RunOptions, method: Method) -> FitArguments:
     """The arguments of a fit call that would search so; all others are left open."""
     name, params = _rule(arguments, method)
     seed = None if arguments.random_state is None else arguments.random_state % (1 << 31)

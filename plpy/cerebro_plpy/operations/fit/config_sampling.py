@@ -31,8 +31,13 @@ from cerebro_plpy.configs.search_space.space import Space
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.limits import poll_between
-from cerebro_plpy.operations.fit.input_tables import Models
-from cerebro_plpy.operations.fit.prior_runs import EarlierRun, located, named_runs, told_of
+from cerebro_plpy.operations.fit.input_tables import ModelInputs
+from cerebro_plpy.operations.fit.prior_runs import (
+    PriorRun,
+    collect_prior_trials,
+    has_point,
+    require_prior_runs,
+)
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
@@ -49,7 +54,7 @@ DECIDING = ("optimizer", "loss", "metrics", "weighted_metrics")
 MOST_PROBES = 1000
 
 
-class Wish(NamedTuple):
+class SamplingRequest(NamedTuple):
     """What is to be drawn: so many of a space, by a sampler that begins from a seed; `rank` says
     what will rank configurations."""
 
@@ -60,21 +65,27 @@ class Wish(NamedTuple):
     rank: Callable[[Sequence[Config]], Ranking]
 
 
-def wish_of(
+def make_sampling_request(
     sampling: Sampling,
-    models: Models,
+    models: ModelInputs,
     functions: Functions | None,
     seed: int,
     rank: Callable[[Sequence[Config]], Ranking],
-) -> Wish:
+) -> SamplingRequest:
     """What a search wants beside the configurations that there are."""
     space = read_space(sampling.space, {config.model_id for config in models.configs}, functions)
-    return Wish(space, sampling, max(0, sampling.configs - len(models.configs)), seed, rank)
+    return SamplingRequest(
+        space, sampling, max(0, sampling.configs - len(models.configs)), seed, rank
+    )
 
 
-def with_draws(
-    catalog: Catalog, workplace: CallContext, models: Models, source: PackedTable, wish: Wish
-) -> tuple[Models, tuple[Config, ...]]:
+def sample_configs(
+    catalog: Catalog,
+    workplace: CallContext,
+    models: ModelInputs,
+    source: PackedTable,
+    wish: SamplingRequest,
+) -> tuple[ModelInputs, tuple[Config, ...]]:
     """The models with those that are drawn before the run begins, and configurations that name all
     that may be named.
 
@@ -84,7 +95,7 @@ def with_draws(
     wish = wish._replace(space=replace(wish.space, poll=workplace.check))
     table, space, learns = models.table, wish.space, wish.sampling.learns
     assert table is not None
-    runs = named_runs(catalog.module, workplace.control, wish.sampling.start_from)
+    runs = require_prior_runs(catalog.module, workplace.control, wish.sampling.start_from)
     architectures = _architectures(workplace, models, model_ids(space))
     numbered = enumerate(_probes(space), 1)
     probes = check_configs(
@@ -98,7 +109,9 @@ def with_draws(
     points = ParameterSpace(space)
     known = {each.mst_key: points.find_point(describe_config(each)) for each in models.configs}
     ranking = wish.rank([*models.configs, *probes])
-    earlier = told_of(catalog, runs, points, ranking, models=architectures) if learns else ()
+    earlier = (
+        collect_prior_trials(catalog, runs, points, ranking, models=architectures) if learns else ()
+    )
     again = _again(catalog, runs, (points, architectures), known.values())[: wish.size]
     drawing = Drawing(points, wish.sampling.sampler, 0, {}, known, earlier)
     found: list[Point | None] = [*again]
@@ -118,13 +131,13 @@ def with_draws(
     return models._replace(configs=configs, architectures=architectures, drawing=drawing), probes
 
 
-def with_rest(
+def restore_sampling(
     workplace: CallContext,
-    models: Models,
+    models: ModelInputs,
     sampling: Sampling,
     log: Sequence[Row],
     functions: Functions | None,
-) -> Models:
+) -> ModelInputs:
     """The models of an interrupted run that has this log, with what it is still to draw."""
     called = {row["model_id"] for row in log if row["source"] == "call"}
     space = read_space(sampling.space, called, functions)
@@ -141,7 +154,7 @@ def _rest(sampling: Sampling, log: Sequence[Row], space: Space) -> Drawing:
     called = sum(row["source"] in ("call", "search") for row in log)
     left = max(0, sampling.configs - called) if sampling.learns else 0
     points = ParameterSpace(space)
-    known = {row["mst_key"]: points.find_point(row) for row in log if located(row)}
+    known = {row["mst_key"]: points.find_point(row) for row in log if has_point(row)}
     return Drawing(points, sampling.sampler, left, drawn, known)
 
 
@@ -151,7 +164,7 @@ def model_ids(space: Space) -> list[int]:
 
 
 def _architectures(
-    workplace: CallContext, models: Models, wanted: Iterable[int]
+    workplace: CallContext, models: ModelInputs, wanted: Iterable[int]
 ) -> dict[int, StoredModel]:
     """Those of the models, and others that are wanted."""
     assert models.table is not None
@@ -159,7 +172,9 @@ def _architectures(
     return {**models.architectures, **read_architectures(workplace.reader, models.table, fresh)}
 
 
-def joining(db: Database, models: Models, recorded: RunRecord, epochs: int) -> Sequence[Recorded]:
+def choose_added_configs(
+    db: Database, models: ModelInputs, recorded: RunRecord, epochs: int
+) -> Sequence[Recorded]:
     """Those that have joined the run that is repeated for so many epochs, where all are there that
     its call named.
     """
@@ -176,13 +191,13 @@ def joining(db: Database, models: Models, recorded: RunRecord, epochs: int) -> S
     return [each for each in recorded.joined if each.mst_key in able - keys]
 
 
-def with_joined(
+def add_configs(
     workplace: CallContext,
-    models: Models,
+    models: ModelInputs,
     joined: Sequence[Recorded],
     functions: Functions | None,
     source: PackedTable,
-) -> Models:
+) -> ModelInputs:
     """The models with those that have joined."""
     table = models.table
     if table is None or not joined:
@@ -199,7 +214,7 @@ def with_joined(
 
 def _again(
     catalog: Catalog,
-    runs: Sequence[EarlierRun],
+    runs: Sequence[PriorRun],
     space: tuple[PointSpace, Mapping[int, StoredModel]],
     known: Iterable[Point | None],
 ) -> list[Point]:
@@ -216,7 +231,11 @@ def _again(
 
 
 def _first(
-    workplace: CallContext, wish: Wish, drawing: Drawing, again: Sequence[Point], busy: int
+    workplace: CallContext,
+    wish: SamplingRequest,
+    drawing: Drawing,
+    again: Sequence[Point],
+    busy: int,
 ) -> Sequence[Point]:
     """Points that a sampler suggests before anything is trained, so many that all are busy."""
     count = min(wish.size, busy - len(drawing.known)) - len(again)
@@ -232,7 +251,7 @@ def _first(
 
 
 def _random(
-    catalog: Catalog, models: Models, wish: Wish, again: Sequence[ConfigRow]
+    catalog: Catalog, models: ModelInputs, wish: SamplingRequest, again: Sequence[ConfigRow]
 ) -> Sequence[ConfigRow]:
     """As many as are wanted beside those that are tried again."""
     existing = [

@@ -13,13 +13,13 @@ from cerebro_plpy.scheduling.quota.cost_limits import CostLimits, Prices
 from cerebro_plpy.trainer_client.settings import Settings
 
 
-def prices_of(settings: Settings) -> Prices | None:
+def read_prices(settings: Settings) -> Prices | None:
     """The prices of now; None where nothing has one."""
     found = settings.price_per_core_hour, settings.price_per_gpu_hour, settings.price_per_gb_month
     return Prices(*(price or 0.0 for price in found)) if any(found) else None
 
 
-def allowance(
+def make_cost_limits(
     module: str, settings: Settings, max_cpu: float | None, max_cost: float | None
 ) -> CostLimits | None:
     """What a run may cost, by the prices of now; None where it may cost whatever it does."""
@@ -28,7 +28,7 @@ def allowance(
             raise InvalidParameter(
                 f"{module} error: {name} is {value:g}; expected more than 0, or NULL."
             )
-    prices = prices_of(settings)
+    prices = read_prices(settings)
     if max_cost is not None and prices is None:
         raise ObjectNotReady(
             f"{module} error: max_cost is {max_cost:g}, but nothing has a price.",
@@ -39,7 +39,7 @@ def allowance(
     return CostLimits(max_cpu, max_cost, prices or Prices()) if limited else None
 
 
-def allowance_of(
+def make_run_limits(
     module: str, settings: Settings, spec: RunSpec, rule: SearchRule | None
 ) -> CostLimits | None:
     """That of a run: a replay goes as far as the run did that it repeats, whatever that costs
@@ -48,4 +48,4 @@ def allowance_of(
     if spec.schedule == "replay":
         return None
     asked = spec.train or rule
-    return allowance(module, settings, asked.max_cpu, asked.max_cost) if asked else None
+    return make_cost_limits(module, settings, asked.max_cpu, asked.max_cost) if asked else None

@@ -24,7 +24,7 @@ def drop_states(db: Database, run_id: int) -> None:
     db.rows(sql("run.no_state_tables"), run_id)
 
 
-def drop_data(session: Session, run_id: int) -> int:
+def drop_packed_tables(session: Session, run_id: int) -> int:
     """Remove the packed tables of a run, if it has any, and return their size in bytes.
 
     A table that somebody reads for long, such as a backup, stays until a later

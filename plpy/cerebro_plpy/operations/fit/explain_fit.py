@@ -15,9 +15,9 @@ from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
-from cerebro_plpy.operations.fit.cost_limits import prices_of
-from cerebro_plpy.operations.fit.fit_arguments import check_arguments, module_of
-from cerebro_plpy.operations.fit.fit_request import Call, build_request
+from cerebro_plpy.operations.fit.cost_limits import read_prices
+from cerebro_plpy.operations.fit.fit_arguments import check_arguments, get_module_name
+from cerebro_plpy.operations.fit.fit_request import FitCall, build_request
 from cerebro_plpy.operations.fit.input_tables import find_inputs
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.records import fields, replace
@@ -44,20 +44,20 @@ def plan_fit(
 ) -> list[str]:
     """The plan of a fit call, line by line."""
     wanted = check_format(MODULE, form)
-    catalog = Catalog(db, module_of(arguments))
+    catalog = Catalog(db, get_module_name(arguments))
     check_transaction(db, MODULE)
     course = check_arguments(arguments)
     settings.choose_gpus(settings.read(db), arguments.use_gpus)
     inputs = find_inputs(catalog, arguments)
-    call = Call(arguments, course, inputs, None, version)
+    call = FitCall(arguments, course, inputs, None, version)
     with open_context(db, gd, inputs.relations().values(), arguments.workers) as workplace:
         request = build_request(catalog, workplace, call)
-        plan = planned(workplace, request)
-    known = explain_output.Known(request.repeat.orders, prices_of(workplace.settings))
+        plan = plan_request(workplace, request)
+    known = explain_output.Known(request.repeat.orders, read_prices(workplace.settings))
     return explain_output.written(explain_output.tree(plan, known), wanted)
 
 
-def asked(given: Mapping[str, Any]) -> FitArguments:
+def read_arguments(given: Mapping[str, Any]) -> FitArguments:
     """The arguments of the fit call: those that are given; how it is executed does not depend on
     the others.
     """
@@ -74,7 +74,7 @@ def check_format(module: str, form: str | None) -> str:
     return form
 
 
-def planned(workplace: CallContext, request: FitRequest) -> RunPlan:
+def plan_request(workplace: CallContext, request: FitRequest) -> RunPlan:
     """The plan of a request, when what nobody has timed yet was timed."""
     wish = wish_of(workplace, request)
     refuse(workplace.db, wish)
@@ -82,7 +82,7 @@ def planned(workplace: CallContext, request: FitRequest) -> RunPlan:
     request, workers = choose_frameworks(workplace, request, crew, log)
     crew = replace(crew, workers=workers)
     whole, request = request, with_planned(Site(workplace, crew, log), request)
-    probed = probe(workplace, request, whole, crew, log)
+    probed = time_programs(workplace, request, whole, crew, log)
     trainers = run_estimate.trainers_of(workplace, request, workers)
     plan = run_estimate.foresee(workplace.control, request, trainers, 0.0, probed)
     if plan is None:
@@ -92,7 +92,7 @@ def planned(workplace: CallContext, request: FitRequest) -> RunPlan:
     return plan
 
 
-def probe(
+def time_programs(
     workplace: CallContext, request: FitRequest, whole: FitRequest, crew: Crew, log: RunLog
 ) -> dict[str, Probed]:
     """Time one configuration of each program that was never timed with such trainers; what was

@@ -30,7 +30,7 @@ STRATEGIES = {
 DTYPE_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
-class Course(NamedTuple):
+class RunOptions(NamedTuple):
     """How a run goes: its epochs, after how many of them metrics are computed, what orders its
     visits, and what decides which configurations go on, None where all do."""
 
@@ -40,12 +40,12 @@ class Course(NamedTuple):
     rule: SearchRule | None
 
 
-def module_of(arguments: FitArguments) -> str:
+def get_module_name(arguments: FitArguments) -> str:
     """The name under which errors speak of the call."""
     return SINGLE_MODULE if arguments.single else MODULE
 
 
-def single_model(
+def make_single_model_arguments(
     source_table: str | None,
     model: str | None,
     model_arch_table: str | None,
@@ -96,9 +96,9 @@ def single_model(
     )
 
 
-def check_arguments(arguments: FitArguments) -> Course:
+def check_arguments(arguments: FitArguments) -> RunOptions:
     """What can be checked without a look at the database."""
-    module = module_of(arguments)
+    module = get_module_name(arguments)
     limits.check_record("fit", arguments)
     if arguments.single:
         _check_single(arguments.single)
@@ -139,15 +139,16 @@ def check_arguments(arguments: FitArguments) -> Course:
     _check_strategy(arguments, schedule)
     if rule:
         _check_search(arguments, schedule)
-    averages = arguments.strategy in AVERAGES and schedule == LONGEST
-    return Course(arguments.num_iterations, frequency, AVERAGING if averages else schedule, rule)
+    if arguments.strategy in AVERAGES and schedule == LONGEST:
+        schedule = AVERAGING
+    return RunOptions(arguments.num_iterations, frequency, schedule, rule)
 
 
 def _check_strategy(arguments: FitArguments, schedule: str) -> None:
     """The strategy is among those known, and goes with the order of visits and with a search, if
     there is one.
     """
-    module, strategy = module_of(arguments), arguments.strategy or AUTO
+    module, strategy = get_module_name(arguments), arguments.strategy or AUTO
     if strategy not in STRATEGIES:
         raise InvalidParameter(
             f"{module} error: strategy is {strategy!r}; expected one of {', '.join(STRATEGIES)}.",
@@ -169,7 +170,7 @@ def _check_strategy(arguments: FitArguments, schedule: str) -> None:
 
 def _check_search(arguments: FitArguments, schedule: str) -> None:
     """A search sees metrics, and decides for itself."""
-    module = module_of(arguments)
+    module = get_module_name(arguments)
     if schedule == REPLAY:
         raise InvalidParameter(
             f"{module} error: search is {arguments.search!r}, but schedule is 'replay'.",
@@ -195,7 +196,7 @@ def _check_single(model: SingleModel) -> None:
 
 def _check_names(arguments: FitArguments) -> None:
     """The dtype policy and the framework are among those known."""
-    module = module_of(arguments)
+    module = get_module_name(arguments)
     if arguments.dtype_policy is not None and arguments.dtype_policy not in DTYPE_POLICIES:
         raise InvalidParameter(
             f"{module} error: dtype_policy is {arguments.dtype_policy!r}; expected one of "
@@ -213,7 +214,7 @@ def _check_names(arguments: FitArguments) -> None:
 
 def _check_frequency(arguments: FitArguments, iterations: int, rule: SearchRule | None) -> int:
     """After how many epochs metrics are computed."""
-    module = module_of(arguments)
+    module = get_module_name(arguments)
     frequency = arguments.metrics_compute_frequency
     if frequency is not None and not 1 <= frequency <= iterations:
         raise InvalidParameter(

@@ -32,10 +32,15 @@ from cerebro_plpy.configs.train_spec import GroupLayout
 from cerebro_plpy.database.call_checks import read_seconds
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.errors import FeatureNotSupported
-from cerebro_plpy.operations.fit.config_sampling import joining, wish_of, with_draws, with_joined
-from cerebro_plpy.operations.fit.cost_limits import allowance_of
-from cerebro_plpy.operations.fit.fit_arguments import AUTO, Course
-from cerebro_plpy.operations.fit.input_tables import Data, Inputs, Models
+from cerebro_plpy.operations.fit.config_sampling import (
+    add_configs,
+    choose_added_configs,
+    make_sampling_request,
+    sample_configs,
+)
+from cerebro_plpy.operations.fit.cost_limits import make_run_limits
+from cerebro_plpy.operations.fit.fit_arguments import AUTO, RunOptions
+from cerebro_plpy.operations.fit.input_tables import InputTables, ModelInputs, PackedData
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
@@ -65,26 +70,26 @@ WRITER = "tensorflow"
 UNGROUPED: Mapping[str, GroupLayout] = {}
 
 
-class Call(NamedTuple):
+class FitCall(NamedTuple):
     """A fit call: its arguments, what was checked of them, and the tables that it names; the output
     is still to be, and for a call of AutoML (`search`) the model selection table, too. One that is
     only planned has no output."""
 
     arguments: FitArguments
-    course: Course
-    inputs: Inputs
+    course: RunOptions
+    inputs: InputTables
     output: Relation | None
     version: str
     search: SearchSpec | None = None
 
 
-class Basis(NamedTuple):
+class ResolvedCall(NamedTuple):
     """What a call has left open, or takes over from the run that it repeats.
 
     `probes` are configurations that name all that those may name that are drawn later.
     """
 
-    models: Models
+    models: ModelInputs
     seed: int
     dtype_policy: str | None
     schedule: str
@@ -98,11 +103,11 @@ class Basis(NamedTuple):
         return [config.mst_key for config in self.models.configs]
 
 
-def build_request(catalog: Catalog, workplace: CallContext, call: Call) -> FitRequest:
+def build_request(catalog: Catalog, workplace: CallContext, call: FitCall) -> FitRequest:
     """Read and check all that the run needs; nothing has been written when this fails."""
     arguments, course = call.arguments, call.course
     data = call.inputs.packed.read(catalog, workplace.reader)
-    basis = basis_of(catalog, workplace, call, data.source)
+    basis = resolve_call(catalog, workplace, call, data.source)
     models, whole = basis.models, [*basis.models.configs, *basis.probes]
     check_writer(catalog, arguments, whole)
     check_monitors(catalog, call, whole)
@@ -152,7 +157,9 @@ def build_request(catalog: Catalog, workplace: CallContext, call: Call) -> FitRe
     return request
 
 
-def basis_of(catalog: Catalog, workplace: CallContext, call: Call, source: PackedTable) -> Basis:
+def resolve_call(
+    catalog: Catalog, workplace: CallContext, call: FitCall, source: PackedTable
+) -> ResolvedCall:
     """The configurations that the call names, those that are drawn or repeated beside them, and
     what else is open.
     """
@@ -162,24 +169,24 @@ def basis_of(catalog: Catalog, workplace: CallContext, call: Call, source: Packe
     if call.course.schedule == REPLAY:
         recorded = read_record(workplace.control, catalog.module, arguments.replay_run)
         check_settings(catalog.module, arguments, recorded)
-        joined = joining(catalog.db, models, recorded, call.course.epochs)
-        models = with_joined(workplace, models, joined, functions, source)
+        joined = choose_added_configs(catalog.db, models, recorded, call.course.epochs)
+        models = add_configs(workplace, models, joined, functions, source)
         check_functions(catalog.module, recorded, functions_of(models.configs))
         models = models._replace(backends=recorded.backends)
-        basis = Basis(
+        basis = ResolvedCall(
             models, recorded.seed, recorded.dtype_policy, AVERAGING if recorded.averages else REPLAY
         )
-        repeat = repeat_of(catalog, recorded, call.course.epochs, source, basis.mst_keys)
+        repeat = make_repeat(catalog, recorded, call.course.epochs, source, basis.mst_keys)
         check_clones(catalog.module, recorded, call.course.epochs, basis.mst_keys)
         return basis._replace(repeat=repeat, epochs_before=dict(recorded.epochs_before))
     seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
-    basis = Basis(models, seed, arguments.dtype_policy, call.course.schedule)
+    basis = ResolvedCall(models, seed, arguments.dtype_policy, call.course.schedule)
     if rule is None or rule.sampling is None:
         return basis
     validated, loss = call.inputs.packed.validation is not None, bool(call.search)
     rank = partial(messages.ranking_of, has_validation=validated, loss=loss)
-    wish = wish_of(rule.sampling, models, functions, basis.seed, rank)
-    models, probes = with_draws(catalog, workplace, models, source, wish)
+    wish = make_sampling_request(rule.sampling, models, functions, basis.seed, rank)
+    models, probes = sample_configs(catalog, workplace, models, source, wish)
     backends = frameworks.list_frameworks(
         arguments.backend, [config.mst_key for config in models.configs]
     )
@@ -187,8 +194,8 @@ def basis_of(catalog: Catalog, workplace: CallContext, call: Call, source: Packe
 
 
 def read_models(
-    catalog: Catalog, workplace: CallContext, call: Call, source: PackedTable
-) -> Models:
+    catalog: Catalog, workplace: CallContext, call: FitCall, source: PackedTable
+) -> ModelInputs:
     """What the call asks to train, and that it fits the data."""
     inputs, single = call.inputs, call.arguments.single
     functions = object_table.read_functions(catalog, inputs.objects)
@@ -206,15 +213,15 @@ def read_models(
     backends = frameworks.list_frameworks(
         call.arguments.backend, [config.mst_key for config in configs]
     )
-    return Models(configs, architectures, table, backends)
+    return ModelInputs(configs, architectures, table, backends)
 
 
 def make_request(
     catalog: Catalog,
     workplace: CallContext,
     spec: RunSpec,
-    data: Data,
-    models: Models,
+    data: PackedData,
+    models: ModelInputs,
     repeat: Repeat,
 ) -> FitRequest:
     """The request of this spec, over these data and models."""
@@ -232,19 +239,19 @@ def make_request(
         max_runtime=read_seconds(catalog.db, catalog.module, "max_runtime", arguments.max_runtime),
         repeat=repeat,
         commit_seconds=workplace.settings.commit_seconds,
-        search=searching(catalog.module, spec, models, repeat),
+        search=make_search(catalog.module, spec, models, repeat),
         groups=spec.train.groups if spec.train else {},
         block_rows=spec.train.block_rows if spec.train else None,
-        patience=repeat.patience or patience_of(catalog.module, spec),
+        patience=repeat.patience or make_early_stopping(catalog.module, spec),
         strategy=arguments.strategy if arguments.strategy != AUTO else None,
-        allowance=allowance_of(
-            catalog.module, workplace.settings, spec, _rule_of(catalog.module, spec)
+        allowance=make_run_limits(
+            catalog.module, workplace.settings, spec, _read_rule(catalog.module, spec)
         ),
     )
     return replace(request, workers=parallelism.workers(workplace, request))
 
 
-def workers_for(workplace: CallContext, spec: RunSpec, data: Data, configs: int) -> int:
+def workers_for(workplace: CallContext, spec: RunSpec, data: PackedData, configs: int) -> int:
     """How many workers train at a time, which share the cores: as many as are asked for, or can be
     busy.
     """
@@ -255,7 +262,7 @@ def workers_for(workplace: CallContext, spec: RunSpec, data: Data, configs: int)
     return fewest(most, configs, rows, partial(settings.cache_bytes, workplace.settings))
 
 
-def most_workers(workplace: CallContext, spec: RunSpec, data: Data) -> int:
+def most_workers(workplace: CallContext, spec: RunSpec, data: PackedData) -> int:
     """As many workers as are asked for, or have room; no more than there are segments."""
     segments = len(data.source.segments)
     return min(spec.arguments.workers or workplace.platform.default_workers(segments), segments)
@@ -290,7 +297,7 @@ def check_writer(catalog: Catalog, arguments: FitArguments, configs: Iterable[Co
         )
 
 
-def check_monitors(catalog: Catalog, call: Call, configs: Iterable[Config]) -> None:
+def check_monitors(catalog: Catalog, call: FitCall, configs: Iterable[Config]) -> None:
     """EarlyStopping watches what is computed, and can stop something."""
     arguments, course = call.arguments, call.course
     watching = [config for config in configs if config.fit.callbacks.early_stopping]
@@ -360,7 +367,7 @@ def tell_of_averages(catalog: Catalog, spec: RunSpec) -> None:
 def evaluated_epochs(
     catalog: Catalog,
     arguments: FitArguments,
-    course: Course,
+    course: RunOptions,
     repeat: Repeat,
     mst_keys: Sequence[int],
 ) -> tuple[int, ...]:
@@ -369,7 +376,7 @@ def evaluated_epochs(
     """
     if arguments.training_metrics is not False or arguments.validation_table is not None:
         usual = list_metric_epochs(course.epochs, course.frequency)
-        rule = rule_over(
+        rule = make_rule(
             course.rule, dict.fromkeys(mst_keys), RuleContext(course.epochs, usual), repeat
         )
         repeated = {epoch for epoch in repeat.evaluated if epoch <= course.epochs}
@@ -380,7 +387,7 @@ def evaluated_epochs(
     return ()
 
 
-def rule_over(
+def make_rule(
     rule: SearchRule | None,
     mst_keys: Mapping[int, str | None],
     span: RuleContext,
@@ -393,40 +400,40 @@ def rule_over(
     return make_grouped_rule(rule, mst_keys, span, groups) if rule else None
 
 
-def searching(
+def make_search(
     module: str,
     spec: RunSpec,
-    models: Models,
+    models: ModelInputs,
     repeat: Repeat,
     failed: Sequence[tuple[int, str | None]] = (),
 ) -> Searching | None:
     """The search of a run of all these configurations, and those that have `failed`; None where all
     go on.
     """
-    named = _rule_of(module, spec)
+    named = _read_rule(module, spec)
     keys = dict(sorted([*failed, *((config.mst_key, config.group) for config in models.configs)]))
     span = RuleContext(
         spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments), spec.seed
     )
-    rule = rule_over(named, keys, span, repeat, spec.train.groups if spec.train else {})
+    rule = make_rule(named, keys, span, repeat, spec.train.groups if spec.train else {})
     live = named.live_states if named else None
     of = {key: group for key, group in keys.items() if group is not None}
     name = spec.arguments.search or "replay"
     return Searching(name, rule, tuple(keys), models.drawing, live, of) if rule else None
 
 
-def patience_of(module: str, spec: RunSpec) -> EarlyStopping | None:
+def make_early_stopping(module: str, spec: RunSpec) -> EarlyStopping | None:
     """What stops configurations of a search by patience."""
-    named = _rule_of(module, spec)
+    named = _read_rule(module, spec)
     return named.make_early_stopping(spec.ranking) if named else None
 
 
-def _rule_of(module: str, spec: RunSpec) -> SearchRule | None:
+def _read_rule(module: str, spec: RunSpec) -> SearchRule | None:
     asked = spec.arguments.search, spec.arguments.search_params, spec.epochs
     return read_search_rule(module, *asked, templates=spec.train is not None)
 
 
-def repeat_of(
+def make_repeat(
     catalog: Catalog,
     recorded: RunRecord,
     epochs: int,

@@ -27,7 +27,7 @@ from cerebro_plpy.tables.model_selection_table import SelectionSummary, check_mo
 
 
 @dataclass(frozen=True)
-class Data:
+class PackedData:
     """The packed table to train on, and that for validation, spread over the same segments."""
 
     source: PackedTable
@@ -41,14 +41,14 @@ class PackedInputs:
     source: PackedRelation
     validation: PackedRelation | None
 
-    def read(self, catalog: Catalog, reader: Session) -> Data:
+    def read(self, catalog: Catalog, reader: Session) -> PackedData:
         """What they hold, checked against each other."""
         source = read_packed(catalog, reader, self.source)
         if self.validation is None:
-            return Data(source, None)
+            return PackedData(source, None)
         validation = read_packed(catalog, reader, self.validation)
         check_validation(catalog, source, validation)
-        return Data(source, align_segments(source, validation))
+        return PackedData(source, align_segments(source, validation))
 
     def relations(self) -> dict[str, Relation]:
         """All tables by what they are for the call, as the log names them."""
@@ -60,7 +60,7 @@ class PackedInputs:
         return found
 
 
-class Models(NamedTuple):
+class ModelInputs(NamedTuple):
     """What is trained: configurations, their architectures by model id, and the table that these
     are in, if any.
 
@@ -81,7 +81,7 @@ class Models(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Inputs:
+class InputTables:
     """The tables of a fit call. Without a model selection table it is a call that trains a single
     model.
 
@@ -124,7 +124,7 @@ def find_packed_inputs(
     )
 
 
-def find_inputs(catalog: Catalog, arguments: FitArguments) -> Inputs:
+def find_inputs(catalog: Catalog, arguments: FitArguments) -> InputTables:
     """The tables that a fit call names, or that its model selection table refers to."""
     packed = find_packed_inputs(catalog, arguments.source_table, arguments.validation_table)
     selection = summary = None
@@ -134,7 +134,7 @@ def find_inputs(catalog: Catalog, arguments: FitArguments) -> Inputs:
         selection = catalog.resolve_input(arguments.model_selection_table, "model selection")
         summary = catalog.find_companion(selection, "_summary")
         named = read_summary(catalog, selection, summary, LocalSession(catalog.db))
-    return Inputs(
+    return InputTables(
         packed=packed,
         architectures=catalog.resolve_input(
             named.architectures, "model architecture", owner=selection
@@ -148,9 +148,9 @@ def find_inputs(catalog: Catalog, arguments: FitArguments) -> Inputs:
 
 def find_search_inputs(
     catalog: Catalog, arguments: AutomlArguments, chosen: Relation | None = None
-) -> Inputs:
+) -> InputTables:
     """The tables that an AutoML call reads, and the model selection table that it is to make."""
     packed = find_packed_inputs(catalog, arguments.source_table, arguments.validation_table)
     architectures = check_models(catalog, arguments.model_arch_table, arguments.model_id_list)
     objects = object_table.find(catalog, arguments.object_table)
-    return Inputs(packed, architectures, chosen, None, objects, arguments.object_table)
+    return InputTables(packed, architectures, chosen, None, objects, arguments.object_table)

@@ -37,7 +37,7 @@ MODULE = "explore_layers"
 
 
 @dataclass(frozen=True)
-class Exploration:
+class ProbeArguments:
     """The arguments of a call as they came, None for NULL."""
 
     model_arch_table: str | None
@@ -50,7 +50,7 @@ class Exploration:
     seed: int | None
 
 
-def explore_layers(db: Database, gd: dict[str, Any], asked: Exploration) -> list[Row]:
+def explore_layers(db: Database, gd: dict[str, Any], asked: ProbeArguments) -> list[Row]:
     """Make the architecture table; of each architecture its id, its layer, and how many numbers the
     head sees.
     """
@@ -76,7 +76,7 @@ def explore_layers(db: Database, gd: dict[str, Any], asked: Exploration) -> list
     return rows
 
 
-def _checked(asked: Exploration) -> tuple[list[str], Head, int]:
+def _checked(asked: ProbeArguments) -> tuple[list[str], Head, int]:
     """The layers, the head, and the seed of its weights."""
     limits.check_record(MODULE, asked)
     limits.check("the number of hidden layers", len(asked.hidden or ()), limits.HIDDEN_LAYERS)

@@ -47,7 +47,7 @@ class PackArguments:
     distribution_rules: str | None
 
 
-class Known(NamedTuple):
+class PreparedRows(NamedTuple):
     """What nobody needs to look for of rows that are in random order already: how many there are,
     and their classes.
 
@@ -71,7 +71,7 @@ class TrainingOptions:
     seed: int | None
     dependent_type: str | None
     sample_weight_varname: str | None
-    known: Known | None = None
+    known: PreparedRows | None = None
 
 
 def pack_training(
@@ -86,7 +86,7 @@ def pack_training(
     )
     chosen = db.platform.choose_distribution(db, catalog.module, rules, options.n_segments)
     read = (*independent, *dependent, *weight)
-    with workshop(db, gd, source, read) as (source, packers):
+    with open_packers(db, gd, source, read) as (source, packers):
         packers.begin("counted")
         known = options.known
         rows = known.rows if known else packing_plan.count_rows(db, catalog, source, read, weight)
@@ -113,7 +113,7 @@ def pack_training(
         fill_buffers.pack(db, plan)
 
 
-def layout(text: str | None) -> BufferLayout | None:
+def parse_buffer_layout(text: str | None) -> BufferLayout | None:
     """The buffers of rows that come group by group, from JSON."""
     return (
         None
@@ -184,7 +184,7 @@ def pack_validation(
     check_order(catalog, model.independent, [column.name for column in independent], "the inputs")
     check_order(catalog, model.dependent, [column.name for column in dependent], "the targets")
     along = db.platform.follow_distribution(db, catalog.module, model.segments, rules)
-    with workshop(db, gd, source, (*independent, *dependent)) as (source, packers):
+    with open_packers(db, gd, source, (*independent, *dependent)) as (source, packers):
         packers.begin("looked for classes in")
         dependent = tuple(
             encode_as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent)
@@ -300,7 +300,7 @@ def _weight_names(module: str, text: str | None) -> tuple[str, ...]:
 
 
 @contextmanager
-def workshop(
+def open_packers(
     db: Database, gd: dict[str, Any], source: Relation, columns: Sequence[Column]
 ) -> Iterator[tuple[Relation, Packers]]:
     """What packing takes: trainers that have numpy only, and end with the call; and the source as

@@ -28,7 +28,7 @@ from cerebro_plpy.errors import UndefinedObject
 from cerebro_plpy.tables.architectures import StoredModel
 
 
-class Compared(NamedTuple):
+class Comparison(NamedTuple):
     """By what a run compares its configurations, for which task if it is one of `cerebro.train`,
     and whether they begin `warm`, from states of runs before."""
 
@@ -48,7 +48,7 @@ class Compared(NamedTuple):
         return alike and self.task == task and not self.warm
 
 
-class EarlierConfig(NamedTuple):
+class PriorRunConfig(NamedTuple):
     """A configuration of an earlier run, its value if it has one, and whether it has failed; `row`
     is what makes it.
     """
@@ -60,12 +60,12 @@ class EarlierConfig(NamedTuple):
     architecture: str
 
 
-class EarlierRun(NamedTuple):
+class PriorRun(NamedTuple):
     """A run that a search starts from."""
 
     run_id: int
-    compared: Compared
-    configs: tuple[EarlierConfig, ...]
+    compared: Comparison
+    configs: tuple[PriorRunConfig, ...]
 
     def best(self, space: PointSpace, models: Mapping[int, StoredModel]) -> list[Point]:
         """Where the best of its configurations lie that are in a space, whose models are these."""
@@ -97,21 +97,21 @@ class EarlierRun(NamedTuple):
         ]
 
 
-def read_runs(session: Session, runs: Iterable[int]) -> list[EarlierRun]:
+def read_prior_runs(session: Session, runs: Iterable[int]) -> list[PriorRun]:
     """Those of these runs that the caller may see."""
     found = []
     for run_id in runs:
         for compared in session.run(sql("earlier.run"), (run_id,)):
             rows = session.run(sql("earlier.configs"), (run_id,))
             found.append(
-                EarlierRun(run_id, Compared(*compared), tuple(_config(row) for row in rows))
+                PriorRun(run_id, Comparison(*compared), tuple(_config(row) for row in rows))
             )
     return found
 
 
-def named_runs(module: str, session: Session, runs: Sequence[int]) -> list[EarlierRun]:
+def require_prior_runs(module: str, session: Session, runs: Sequence[int]) -> list[PriorRun]:
     """These runs; UndefinedObject where one of them is not there, or not the caller's."""
-    found = read_runs(session, runs)
+    found = read_prior_runs(session, runs)
     missing = sorted(set(runs) - {each.run_id for each in found})
     if missing:
         raise UndefinedObject(
@@ -122,9 +122,9 @@ def named_runs(module: str, session: Session, runs: Sequence[int]) -> list[Earli
     return found
 
 
-def told_of(
+def collect_prior_trials(
     catalog: Catalog,
-    runs: Iterable[EarlierRun],
+    runs: Iterable[PriorRun],
     space: PointSpace,
     ranking: Ranking,
     *,
@@ -152,14 +152,14 @@ def told_of(
     return told
 
 
-def located(row: Mapping[str, Any]) -> bool:
+def has_point(row: Mapping[str, Any]) -> bool:
     """Whether a search that is resumed is to find where a configuration of its log lies: of all
     that the call chose and that acts added, but for warm clones, as in a run that was not
     interrupted."""
     return row["source"] in ("call", "act", "clone") and row["warm_started_from"] is None
 
 
-def _config(row: Sequence[Any]) -> EarlierConfig:
+def _config(row: Sequence[Any]) -> PriorRunConfig:
     mst_key, value, failed, model_id, compiled, fitted, architecture, template, params = row
     texts = {
         "model_id": model_id,
@@ -168,11 +168,11 @@ def _config(row: Sequence[Any]) -> EarlierConfig:
         "template": template,
     }
     made = {**texts, "params": None if params is None else json.loads(params)}
-    return EarlierConfig(mst_key, value, failed, made, architecture)
+    return PriorRunConfig(mst_key, value, failed, made, architecture)
 
 
 def _point(
-    space: PointSpace, models: Mapping[int, StoredModel] | None, config: EarlierConfig
+    space: PointSpace, models: Mapping[int, StoredModel] | None, config: PriorRunConfig
 ) -> Point | None:
     """Where a configuration lies; nowhere if its model's number stands for another network by now,
     or for none.

@@ -11,7 +11,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import NullNotAllowed
 from cerebro_plpy.operations.fit.drop_run_tables import drop_states
-from cerebro_plpy.operations.fit.warm_start import ExistingOutput, existing_output
+from cerebro_plpy.operations.fit.warm_start import ExistingOutput, find_existing_output
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request.run_request import FitRequest
@@ -20,7 +20,7 @@ from cerebro_plpy.tables.outputs import automl_output, fit_output, logged_run, s
 from cerebro_plpy.tables.outputs.incremental_output import IncrementalOutput
 
 
-class Outputs(NamedTuple):
+class RunOutputs(NamedTuple):
     """The output tables of a call: the first of them, and those that a warm start goes on from; or
     what is written of new ones before the run is completed."""
 
@@ -38,18 +38,18 @@ class Outputs(NamedTuple):
         return self.existing.relations() if self.existing else []
 
 
-def find_outputs(catalog: Catalog, arguments: FitArguments) -> Outputs:
+def find_outputs(catalog: Catalog, arguments: FitArguments) -> RunOutputs:
     """The output tables that a fit call will write, or has to rewrite."""
     names = suffixes(arguments)
     if not arguments.warm_start:
-        return Outputs(catalog.reserve_output(arguments.model_output_table, names), None)
-    existing = existing_output(catalog, arguments.model_output_table, names)
-    return Outputs(existing.model, existing)
+        return RunOutputs(catalog.reserve_output(arguments.model_output_table, names), None)
+    existing = find_existing_output(catalog, arguments.model_output_table, names)
+    return RunOutputs(existing.model, existing)
 
 
-def begun_early(
-    db: Database, workplace: CallContext, request: FitRequest, output: Outputs
-) -> Outputs:
+def begin_incremental_output(
+    db: Database, workplace: CallContext, request: FitRequest, output: RunOutputs
+) -> RunOutputs:
     """The output tables, as far as they can be begun beside the run.
 
     That is new ones, by a session that has nothing else to do, and goes on in its transaction; not
@@ -68,7 +68,7 @@ def begun_early(
 
 
 def finish(
-    db: Database, gd: dict[str, Any], run_id: int, output: Outputs, *, keep_states: bool | None
+    db: Database, gd: dict[str, Any], run_id: int, output: RunOutputs, *, keep_states: bool | None
 ) -> None:
     """Make the output tables of a run; states that are not to be kept go in the same transaction.
 
@@ -94,7 +94,7 @@ def finish(
         _drop_spare(db, gd, run_id)
 
 
-def _make(db: Database, run_id: int, output: Outputs, keep_states: bool | None) -> None:
+def _make(db: Database, run_id: int, output: RunOutputs, keep_states: bool | None) -> None:
     run = logged_run.read_run(db, run_id)
     write_outputs(db, run, output)
     if run.spec.is_automl:
@@ -123,7 +123,7 @@ def _drop_spare(db: Database, gd: dict[str, Any], run_id: int) -> None:
         RunLog(workplace.control, run_id).drop_states(keep=needed)
 
 
-def write_again(db: Database, run_id: int | None, name: str | None) -> None:
+def rewrite_outputs(db: Database, run_id: int | None, name: str | None) -> None:
     """Make output tables of a run that has states, under any name: of what it has come to so
     far.
     """
@@ -134,7 +134,7 @@ def write_again(db: Database, run_id: int | None, name: str | None) -> None:
         )
     run = logged_run.read_run(db, run_id)
     output = Catalog(db, "write_outputs").reserve_output(name, suffixes(run.spec.arguments))
-    write_outputs(db, run, Outputs(output, None))
+    write_outputs(db, run, RunOutputs(output, None))
 
 
 def suffixes(arguments: FitArguments) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ def suffixes(arguments: FitArguments) -> tuple[str, ...]:
     return single_output.SUFFIXES if arguments.single else fit_output.SUFFIXES
 
 
-def write_outputs(db: Database, run: logged_run.LoggedRun, output: Outputs) -> None:
+def write_outputs(db: Database, run: logged_run.LoggedRun, output: RunOutputs) -> None:
     """Make the output tables of a run, or refill them where they exist."""
     states = output.existing.states if output.existing else None
     if run.spec.arguments.single:

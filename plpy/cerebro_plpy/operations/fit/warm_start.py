@@ -46,7 +46,9 @@ class ExistingOutput(NamedTuple):
         return [table for table in self if table]
 
 
-def existing_output(catalog: Catalog, given: str | None, suffixes: Sequence[str]) -> ExistingOutput:
+def find_existing_output(
+    catalog: Catalog, given: str | None, suffixes: Sequence[str]
+) -> ExistingOutput:
     """The output tables, all but the first of which have a suffix; they must exist and be the
     caller's to rewrite.
     """
@@ -118,13 +120,13 @@ def _refuse_code_of_others(catalog: Catalog, tables: Sequence[Relation]) -> None
         )
 
 
-def going_on(reader: Session, existing: ExistingOutput, request: FitRequest) -> FitRequest:
+def continue_training(reader: Session, existing: ExistingOutput, request: FitRequest) -> FitRequest:
     """The request of a call that goes on from an earlier one: epochs are counted on, so that no
     batch comes twice.
 
     A replay counts as the run did that it repeats.
     """
-    states = warm_states(reader, existing, request)
+    states = find_warm_states(reader, existing, request)
     before = {key: warm.epochs for key, warm in states.items()}
     spec = (
         request.spec
@@ -134,7 +136,7 @@ def going_on(reader: Session, existing: ExistingOutput, request: FitRequest) -> 
     return replace(request, warm_states=states, spec=spec)
 
 
-def warm_states(
+def find_warm_states(
     reader: Session, existing: ExistingOutput, request: FitRequest
 ) -> dict[int, WarmState]:
     """Where each configuration that was trained before goes on; those that failed then start

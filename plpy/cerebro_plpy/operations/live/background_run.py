@@ -30,14 +30,16 @@ Task = Mapping[str, Any]
 LOGGED = "run {} goes on in the background"
 
 
-def submit(db: Database, gd: dict[str, Any], arguments: FitArguments) -> int:
+def submit_fit(db: Database, gd: dict[str, Any], arguments: FitArguments) -> int:
     """Begin what a fit call with these arguments would do; the id of its run."""
     check_arguments(arguments)
     refuse_private_tables(db, find_inputs(Catalog(db, MODULE), arguments).relations().values())
-    return begin(db, gd, {"fit": arguments.to_json()})
+    return start_background_run(db, gd, {"fit": arguments.to_json()})
 
 
-def begin(db: Database, gd: dict[str, Any], task: Task, sources: Sequence[Relation] = ()) -> int:
+def start_background_run(
+    db: Database, gd: dict[str, Any], task: Task, sources: Sequence[Relation] = ()
+) -> int:
     """Have a session of its own do the task, which reads these sources; the id of its run, once
     that is logged.
     """

@@ -13,7 +13,7 @@ from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
-from cerebro_plpy.operations.fit.automl import automl
+from cerebro_plpy.operations.fit.automl import run_automl
 from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
 from cerebro_plpy.operations.fit.fit import fit
 from cerebro_plpy.operations.live.background_run import LOGGED
@@ -26,7 +26,7 @@ from cerebro_plpy.trainer_client import argument_checks
 T = TypeVar("T")
 
 
-def work(db: Database, gd: dict[str, Any], text: str | None, version: str) -> None:
+def run_task(db: Database, gd: dict[str, Any], text: str | None, version: str) -> None:
     """Do the task of that text in this session, which has a client until the run is logged."""
     if db.value(sql("session.setting"), "application_name") != session_label(BACKGROUND):
         raise ObjectNotReady(
@@ -49,7 +49,7 @@ def work(db: Database, gd: dict[str, Any], text: str | None, version: str) -> No
         fit(db, gd, _arguments("fit", lambda: FitArguments.from_json(values)), version, logged)
     elif "automl" in task:
         values = argument_checks.check_type("automl", task["automl"], dict)
-        automl(db, gd, _arguments("search", lambda: AutomlArguments(**values)), version, logged)
+        run_automl(db, gd, _arguments("search", lambda: AutomlArguments(**values)), version, logged)
     elif "train" in task:
         values = argument_checks.check_type("train", task["train"], dict)
         train(db, gd, _arguments("train", lambda: TrainArguments(**values)), version, logged)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import LIST_RUNS, NullNotAllowed, ObjectNotReady, UndefinedObject
-from cerebro_plpy.operations.fit.cost_limits import prices_of
+from cerebro_plpy.operations.fit.cost_limits import read_prices
 from cerebro_plpy.operations.fit.explain_fit import check_format
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log import program_costs
@@ -34,7 +34,7 @@ MODULE = "plan_of"
 ALL = 2**31 - 1  # visits of each configuration
 
 
-def plan_of(db: Database, run_id: int | None, form: str | None) -> list[str]:
+def explain_run(db: Database, run_id: int | None, form: str | None) -> list[str]:
     """The plan of a run, line by line, with what happened."""
     wanted = check_format(MODULE, form)
     if run_id is None:
@@ -48,7 +48,7 @@ def plan_of(db: Database, run_id: int | None, form: str | None) -> list[str]:
     )
     return explain_output.written(
         explain_output.tree(
-            plan, Known(prices=prices_of(settings.read(db))), happened(db, rows[0], plan)
+            plan, Known(prices=read_prices(settings.read(db))), happened(db, rows[0], plan)
         ),
         wanted,
     )

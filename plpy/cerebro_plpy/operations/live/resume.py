@@ -27,11 +27,16 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import FeatureNotSupported, ObjectNotReady
-from cerebro_plpy.operations.fit.config_sampling import with_rest
-from cerebro_plpy.operations.fit.fit_request import make_request, repeat_of, searching
-from cerebro_plpy.operations.fit.input_tables import Models, PackedInputs, find_packed_inputs
-from cerebro_plpy.operations.fit.run_outputs import Outputs, begun_early, find_outputs, finish
-from cerebro_plpy.operations.fit.warm_start import warm_states
+from cerebro_plpy.operations.fit.config_sampling import restore_sampling
+from cerebro_plpy.operations.fit.fit_request import make_repeat, make_request, make_search
+from cerebro_plpy.operations.fit.input_tables import ModelInputs, PackedInputs, find_packed_inputs
+from cerebro_plpy.operations.fit.run_outputs import (
+    RunOutputs,
+    begin_incremental_output,
+    find_outputs,
+    finish,
+)
+from cerebro_plpy.operations.fit.warm_start import find_warm_states
 from cerebro_plpy.operations.live.runs import claim
 from cerebro_plpy.operations.train import template_sampling
 from cerebro_plpy.operations.train.model_lineage import begun_from
@@ -56,7 +61,7 @@ from cerebro_plpy.trainer_client import settings
 MODULE = "resume"
 
 
-class Rest(NamedTuple):
+class UnfinishedRun(NamedTuple):
     """A run that ended early: its log, what it was asked, and the tables that it reads, by names no
     path changes.
     """
@@ -80,7 +85,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
     asked = replace(arguments, model_output_table=spec.tables.get("model_output"))
     outputs = None if spec.train else find_outputs(catalog, asked)
     packed = find_packed_inputs(catalog, spec.tables["source"], spec.tables.get("validation"))
-    rest = Rest(row, spec, packed, unchanged_functions(catalog, spec))
+    rest = UnfinishedRun(row, spec, packed, unchanged_functions(catalog, spec))
     with open_context(db, gd, relations(catalog, rest, outputs), arguments.workers) as workplace:
         request = rebuild_request(catalog, workplace, rest)
         known = interrupted_run.read(workplace.control, row["run_id"], request.configs)
@@ -92,12 +97,12 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
             )
             request = replace(request, deadline=ends, warm_states={**request.warm_states, **begun})
         if outputs and outputs.existing:
-            before = warm_states(workplace.reader, outputs.existing, request)
+            before = find_warm_states(workplace.reader, outputs.existing, request)
             request = replace(request, warm_states={**before, **request.warm_states})
         interrupted_run.await_workers(workplace, row["run_id"])
         audience = Audience(logged)
         if outputs:
-            outputs = begun_early(db, workplace, request, outputs)
+            outputs = begin_incremental_output(db, workplace, request, outputs)
             audience = Audience(logged, outputs.beside)
         train(db, workplace, request, InterruptedRun(row["run_id"], known), audience)
     with completing(db, gd, row["run_id"]):
@@ -114,7 +119,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
             finish(db, gd, row["run_id"], named, keep_states=arguments.keep_states)
 
 
-def relations(catalog: Catalog, rest: Rest, outputs: Outputs | None) -> list[Relation]:
+def relations(catalog: Catalog, rest: UnfinishedRun, outputs: RunOutputs | None) -> list[Relation]:
     """The tables that the rest of a run uses."""
     objects = [object_table.find_trusted(catalog, rest.functions.table)] if rest.functions else []
     return [*rest.packed.relations().values(), *(outputs.relations() if outputs else ()), *objects]
@@ -141,7 +146,7 @@ def claim_unfinished(db: Database, run_id: int | None) -> tuple[Row, RunSpec]:
     return run, spec
 
 
-def rebuild_request(catalog: Catalog, workplace: CallContext, rest: Rest) -> FitRequest:
+def rebuild_request(catalog: Catalog, workplace: CallContext, rest: UnfinishedRun) -> FitRequest:
     """The request of the run, as far as it is still to be done."""
     row, spec = rest.row, rest.spec
     data = rest.packed.read(catalog, workplace.reader)
@@ -149,7 +154,7 @@ def rebuild_request(catalog: Catalog, workplace: CallContext, rest: Rest) -> Fit
     if data.validation is not None and spec.validation is not None:
         check_unchanged(data.validation, spec.validation, row["segments"])
     log = catalog.db.peek(sql("run.logged_configs"), row["run_id"])
-    models = logged_models(catalog, workplace, rest, log, data.source)
+    models = load_logged_models(catalog, workplace, rest, log, data.source)
     (threads,) = workplace.control.run(sql("run.past_threads"), (row["run_id"],))[0]
     repeat = Repeat(
         threads=threads,
@@ -158,7 +163,7 @@ def rebuild_request(catalog: Catalog, workplace: CallContext, rest: Rest) -> Fit
     if spec.arguments.replay_run is not None:
         recorded = read_record(workplace.control, catalog.module, spec.arguments.replay_run)
         check_functions(catalog.module, recorded, spec.functions)
-        repeat = repeat_of(catalog, recorded, row["epochs"], data.source, list(models.backends))
+        repeat = make_repeat(catalog, recorded, row["epochs"], data.source, list(models.backends))
         models = models._replace(backends=recorded.backends)
     request = make_request(catalog, workplace, spec, data, models, repeat)
     request = replace(request, epochs=max(row["epochs"], spec.epochs))
@@ -167,7 +172,7 @@ def rebuild_request(catalog: Catalog, workplace: CallContext, rest: Rest) -> Fit
     )
     # A rule was asked about them, too.
     failed = [(each["mst_key"], each["group_value"]) for each in log if each["status"] == "failed"]
-    request = replace(request, search=searching(catalog.module, spec, models, repeat, failed))
+    request = replace(request, search=make_search(catalog.module, spec, models, repeat, failed))
     request = replace(request, decided=interrupted_run.decisions(workplace.control, row["run_id"]))
     count, strategy = interrupted_run.replans(workplace.control, row["run_id"])
     request = replace(request, replans=count, strategy=strategy or request.strategy)
@@ -222,9 +227,13 @@ def clones(
     return found
 
 
-def logged_models(
-    catalog: Catalog, workplace: CallContext, rest: Rest, log: list[Row], source: PackedTable
-) -> Models:
+def load_logged_models(
+    catalog: Catalog,
+    workplace: CallContext,
+    rest: UnfinishedRun,
+    log: list[Row],
+    source: PackedTable,
+) -> ModelInputs:
     """The configurations that did not fail, with the architectures that they had."""
     alive = [row for row in log if row["status"] != "failed"]
     fresh = sorted({row["model_id"] for row in alive if not row["trained"]})
@@ -238,7 +247,7 @@ def logged_models(
     configs = name_metrics(parsed, architectures, source, workplace.check)
     check_callbacks(catalog.db, (each.fit for each in configs))
     backends = {row["mst_key"]: row["backend"] for row in alive if row["backend"]}
-    models = Models(configs, architectures, table, backends)
+    models = ModelInputs(configs, architectures, table, backends)
     asked, trains = rest.spec.arguments, rest.spec.train is not None
     rule = read_search_rule(
         catalog.module, asked.search, asked.search_params, rest.spec.epochs, templates=trains
@@ -248,7 +257,7 @@ def logged_models(
     if trains:
         models = models._replace(drawing=template_sampling.rest(rest.spec, rule.sampling, log))
     else:
-        models = with_rest(workplace, models, rule.sampling, log, rest.functions)
+        models = restore_sampling(workplace, models, rule.sampling, log, rest.functions)
     return models._replace(
         drawing=models.drawing and models.drawing._replace(earlier=rest.spec.prior_trials)
     )

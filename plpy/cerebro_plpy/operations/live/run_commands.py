@@ -41,7 +41,7 @@ LIVE = ("running", "queued", "paused")
 NOTHING: Mapping[str, Any] = {}
 
 
-class Asked(NamedTuple):
+class Command(NamedTuple):
     """What is asked, of which run, and of which configuration of it."""
 
     action: str
@@ -49,7 +49,7 @@ class Asked(NamedTuple):
     mst_key: int | None = None
 
 
-def to_run(db: Database, asked: Asked, change: Mapping[str, Any] = NOTHING) -> int:
+def send_to_run(db: Database, asked: Command, change: Mapping[str, Any] = NOTHING) -> int:
     """Ask something of a run; the id of the act."""
     if asked.run_id is None:
         raise NullNotAllowed(f"{asked.action} error: run_id is NULL.", hint=LIST_RUNS)
@@ -61,7 +61,7 @@ def to_run(db: Database, asked: Asked, change: Mapping[str, Any] = NOTHING) -> i
     return int(db.rows(sql("act.add"), *values)[0]["act_id"])
 
 
-def to_config(db: Database, asked: Asked) -> int:
+def send_to_config(db: Database, asked: Command) -> int:
     """Ask something of one configuration; the id of the act."""
     if asked.mst_key is None:
         raise NullNotAllowed(
@@ -70,18 +70,18 @@ def to_config(db: Database, asked: Asked) -> int:
     return _of_known_config(db, asked, NOTHING)
 
 
-def set_epochs(db: Database, asked: Asked, epochs: int | None) -> int:
+def set_epochs(db: Database, asked: Command, epochs: int | None) -> int:
     """Ask for a number of epochs; the id of the act."""
     if epochs is None or epochs < 1:
         raise InvalidParameter(
             f"set_epochs error: n is {epochs}; expected a number of epochs, at least 1."
         )
     if asked.mst_key is None:
-        return to_run(db, asked, {"epochs": epochs})
+        return send_to_run(db, asked, {"epochs": epochs})
     return _of_known_config(db, asked, {"epochs": epochs})
 
 
-def clone_config(db: Database, asked: Asked, change: str | None, warm: bool) -> int:
+def clone_config(db: Database, asked: Command, change: str | None, warm: bool) -> int:
     """Ask for a configuration like another one, but for some parameters; the id of the act."""
     found = db.peek(sql("act.config"), asked.run_id, asked.mst_key)
     fields = read_json("change", change or "{}")
@@ -99,7 +99,7 @@ def clone_config(db: Database, asked: Asked, change: str | None, warm: bool) -> 
     return _of_known_config(db, asked, {**made, "warm": warm})
 
 
-def _changed(asked: Asked, config: Row, fields: Mapping[str, object]) -> dict[str, str]:
+def _changed(asked: Command, config: Row, fields: Mapping[str, object]) -> dict[str, str]:
     """The parameters of a configuration with other values; those that are NULL are left out."""
     unknown = sorted(fields.keys() - {*COMPILE_KEYS, *FIT_KEYS})
     if unknown:
@@ -126,7 +126,7 @@ def _changed(asked: Asked, config: Row, fields: Mapping[str, object]) -> dict[st
 
 
 def add_configs(
-    db: Database, asked: Asked, space: str | None, n: int | None, table: str | None
+    db: Database, asked: Command, space: str | None, n: int | None, table: str | None
 ) -> int:
     """Ask for configurations of a space, or for those of a model selection table; the id of the
     act.
@@ -139,7 +139,7 @@ def add_configs(
                 hint="Say it of their fields, as in space => '{\"lr\": [0.01, 0.02]}', n => 4.",
             )
         chosen = json_object(asked.action, "space", space)
-        return to_run(
+        return send_to_run(
             db, asked, {"configs": added_from_templates.drawn(asked.action, run, chosen, n)}
         )
     if (space is None) == (table is None):
@@ -155,7 +155,7 @@ def add_configs(
         rows = drawn(
             asked.action, read(asked.action, space), n, models, existing, db.check_interrupts
         )
-        return to_run(db, asked, {"configs": rows})
+        return send_to_run(db, asked, {"configs": rows})
     if n is not None:
         raise InvalidParameter(
             f"{asked.action} error: n is {n}, but all of a selection_table are added."
@@ -167,10 +167,10 @@ def add_configs(
         {"model_id": c.model_id, "compile_params": c.compile_text, "fit_params": c.fit_text}
         for c in found
     ]
-    return to_run(db, asked, {"configs": listed})
+    return send_to_run(db, asked, {"configs": listed})
 
 
-def drill_down(db: Database, asked: Asked, space: str | None, n: int | None) -> int:
+def drill_down(db: Database, asked: Command, space: str | None, n: int | None) -> int:
     """Ask for configurations that are like one, but for what a space says; the id of the act."""
     if space is None:
         raise NullNotAllowed(
@@ -198,13 +198,13 @@ def drill_down(db: Database, asked: Asked, space: str | None, n: int | None) -> 
     return _of_known_config(db, asked, {"configs": rows})
 
 
-def _existing(db: Database, asked: Asked) -> list[ConfigRow]:
+def _existing(db: Database, asked: Command) -> list[ConfigRow]:
     """The configurations that a run has."""
     rows = db.peek(sql("act.configs"), asked.run_id)
     return [ConfigRow(row["model_id"], row["compile_params"], row["fit_params"]) for row in rows]
 
 
-def _of_known_config(db: Database, asked: Asked, change: Mapping[str, Any]) -> int:
+def _of_known_config(db: Database, asked: Command, change: Mapping[str, Any]) -> int:
     found = asked.run_id is None or db.peek(sql("act.config"), asked.run_id, asked.mst_key)
     if not found and db.peek(sql("act.run"), asked.run_id):
         raise UndefinedObject(
@@ -212,10 +212,10 @@ def _of_known_config(db: Database, asked: Asked, change: Mapping[str, Any]) -> i
             f"{asked.mst_key}.",
             hint=f"SELECT mst_key, status FROM cerebro.config WHERE run_id = {asked.run_id};",
         )
-    return to_run(db, asked, change)
+    return send_to_run(db, asked, change)
 
 
-def _check_live(asked: Asked, run: Row) -> None:
+def _check_live(asked: Command, run: Row) -> None:
     if run["status"] not in LIVE:
         hint = f"SELECT cerebro.resume({asked.run_id});" if run["status"] != "completed" else None
         raise ObjectNotReady(

@@ -13,7 +13,7 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import LIST_RUNS, NullNotAllowed, ObjectInUse, UndefinedObject, hidden_run
-from cerebro_plpy.operations.fit.drop_run_tables import drop_data, drop_states
+from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables, drop_states
 from cerebro_plpy.platform.call_context import open_context
 from cerebro_plpy.platform.state_tables import features_table
 from cerebro_plpy.run.activation_cache import store
@@ -71,7 +71,7 @@ def drop(db: Database, run_id: int | None) -> None:
 
 
 def _only_waits(db: Database, run_id: int) -> bool:
-    found = status_of(db, "drop_run", run_id)
+    found = read_status(db, "drop_run", run_id)
     return bool(found["status"] == "queued" and not found["begun"])
 
 
@@ -90,7 +90,7 @@ def vacuum(db: Database, gd: dict[str, Any], older_than: str | None) -> int:
             or not lock_holders.is_owner_at_work(db, row["run_id"])
         ]
         freed = sum(RunLog(workplace.control, run_id).drop_states(keep=[]) for run_id in ended)
-        freed += sum(drop_data(workplace.control, run_id) for run_id in ended)
+        freed += sum(drop_packed_tables(workplace.control, run_id) for run_id in ended)
         freed += store.sweep(workplace.control, workplace.settings)
     return freed + model_states.sweep(db)
 
@@ -115,7 +115,7 @@ def wait(db: Database, run_id: int | None, timeout: str | None) -> str:
     limit = read_seconds(db, "wait", "timeout", timeout)
     began = time.monotonic()
     while True:
-        found = status_of(db, "wait", run_id)
+        found = read_status(db, "wait", run_id)
         if not found["under_way"]:
             return str(found["status"])
         if limit is not None and time.monotonic() - began >= limit:
@@ -126,11 +126,11 @@ def wait(db: Database, run_id: int | None, timeout: str | None) -> str:
 
 def cancel(db: Database, run_id: int | None) -> bool:
     """Cancel the statement that works for a run; False where none does."""
-    found = status_of(db, "cancel", run_id)
+    found = read_status(db, "cancel", run_id)
     return bool(found["under_way"] and db.value(sql("background.cancel"), found["pid"]))
 
 
-def status_of(db: Database, module: str, run_id: int | None) -> Row:
+def read_status(db: Database, module: str, run_id: int | None) -> Row:
     """Status of a run, and whether somebody works for it: its own orchestrator, not just anyone who
     took the lock.
     """

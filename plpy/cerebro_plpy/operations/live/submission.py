@@ -22,7 +22,7 @@ from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.operations import train_arguments
 from cerebro_plpy.operations.fit import automl_arguments
 from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
-from cerebro_plpy.operations.fit.fit_arguments import single_model
+from cerebro_plpy.operations.fit.fit_arguments import make_single_model_arguments
 from cerebro_plpy.operations.fit.input_tables import find_search_inputs
 from cerebro_plpy.operations.live import background_run
 from cerebro_plpy.operations.train.train_request import sources_of
@@ -85,8 +85,8 @@ def submit(db: Database, gd: dict[str, Any], call: str | None, text: str | None)
         return _search(db, gd, AutomlArguments(*values))
     if kind == TRAIN:
         return int(train(db, gd, TrainArguments(*values))[0]["run_id"])
-    return background_run.submit(
-        db, gd, single_model(*values) if kind == SINGLE else FitArguments(*values)
+    return background_run.submit_fit(
+        db, gd, make_single_model_arguments(*values) if kind == SINGLE else FitArguments(*values)
     )
 
 
@@ -98,7 +98,7 @@ def train(db: Database, gd: dict[str, Any], arguments: TrainArguments) -> list[R
     sources = sources_of(catalog, arguments, source, wanted)
     for each in sources:
         refuse_private_source(db, module, each)
-    run_id = background_run.begin(db, gd, {"train": asdict(arguments)}, sources)
+    run_id = background_run.start_background_run(db, gd, {"train": asdict(arguments)}, sources)
     return [{**dict.fromkeys(COLUMNS), "run_id": run_id, "status": "running"}]
 
 
@@ -107,7 +107,7 @@ def _search(db: Database, gd: dict[str, Any], arguments: AutomlArguments) -> int
     refuse_private_tables(
         db, find_search_inputs(Catalog(db, automl_arguments.MODULE), arguments).existing()
     )
-    return background_run.begin(db, gd, {"automl": asdict(arguments)})
+    return background_run.start_background_run(db, gd, {"automl": asdict(arguments)})
 
 
 def _given(text: str) -> Mapping[str, Any]:

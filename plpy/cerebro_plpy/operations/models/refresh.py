@@ -30,9 +30,9 @@ from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import SourceRows, is_evaluated
 from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.limits import no_poll
-from cerebro_plpy.operations.fit.drop_run_tables import drop_data
+from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables
 from cerebro_plpy.operations.fit.fit_request import make_request
-from cerebro_plpy.operations.fit.input_tables import Models
+from cerebro_plpy.operations.fit.input_tables import ModelInputs
 from cerebro_plpy.operations.models.deployment import find_own_model
 from cerebro_plpy.operations.predict.prediction_source import make_reading
 from cerebro_plpy.operations.train.incremental_packing import Before, can_add, extend
@@ -108,7 +108,7 @@ def refresh(
         with packed(context, run_id, lambda: rows.pack(catalog, context, run_id)) as training_data:
             fingerprint = training_data.fingerprint
             if context.control.run(sql("refresh.known"), (model, fingerprint))[0][0]:
-                drop_data(context.control, run_id)
+                drop_packed_tables(context.control, run_id)
                 db.notice(
                     f"{source.spelling} has the rows that a version of model {model!r} was trained "
                     "on"
@@ -280,7 +280,7 @@ def check_rows(lineage: Made, training_data: Prepared) -> None:
         )
 
 
-def make_models(lineage: Made, training_data: Prepared, epochs: int) -> Models:
+def make_models(lineage: Made, training_data: Prepared, epochs: int) -> ModelInputs:
     """Return the network of the version as one configuration with a new learning rate schedule."""
     mst_key = lineage.version.mst_key
     source = training_data.data.source
@@ -302,7 +302,7 @@ def make_models(lineage: Made, training_data: Prepared, epochs: int) -> Models:
     )
     architectures = {model_id: architecture}
     configs = name_metrics([config], architectures, source, no_poll)
-    return Models(configs, architectures, None, {mst_key: row["backend"]})
+    return ModelInputs(configs, architectures, None, {mst_key: row["backend"]})
 
 
 def make_compile_params(text: str, rates: Rates, lineage: Made) -> str:

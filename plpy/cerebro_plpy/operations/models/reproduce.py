@@ -34,10 +34,15 @@ from cerebro_plpy.errors import (
     UndefinedTable,
     WrongObjectType,
 )
-from cerebro_plpy.operations.fit.drop_run_tables import drop_data
-from cerebro_plpy.operations.fit.fit_request import make_request, repeat_of
-from cerebro_plpy.operations.fit.input_tables import Data, Models, PackedInputs, find_packed_inputs
-from cerebro_plpy.operations.live.resume import Rest, check_unchanged, logged_models
+from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables
+from cerebro_plpy.operations.fit.fit_request import make_repeat, make_request
+from cerebro_plpy.operations.fit.input_tables import (
+    ModelInputs,
+    PackedData,
+    PackedInputs,
+    find_packed_inputs,
+)
+from cerebro_plpy.operations.live.resume import UnfinishedRun, check_unchanged, load_logged_models
 from cerebro_plpy.operations.models.deployment import find_own_model, resolve_version
 from cerebro_plpy.operations.predict.prediction_source import make_reading
 from cerebro_plpy.operations.train.holdout_predictions import Network
@@ -90,7 +95,7 @@ class PackedRows(NamedTuple):
     """Packed tables that a repeated run can train on."""
 
     inputs: PackedInputs
-    data: Data
+    data: PackedData
 
 
 def verify(db: Database, gd: dict[str, Any], model: str | None, version: str | None) -> list[Row]:
@@ -118,7 +123,7 @@ def verify(db: Database, gd: dict[str, Any], model: str | None, version: str | N
             return [finding._asdict() for finding in findings]
         finally:
             with suppress(CerebroError):  # if the session is lost, cerebro.vacuum_runs removes them
-                drop_data(context.control, run_id)
+                drop_packed_tables(context.control, run_id)
                 RunLog(context.control, run_id).discard()
 
 
@@ -264,7 +269,7 @@ class Reproduction:
         }
         epochs = max(last_epochs.values())
         models = self._load_models(spec, rows)
-        repeat = repeat_of(self.catalog, record, epochs, rows.data.source, last_epochs)
+        repeat = make_repeat(self.catalog, record, epochs, rows.data.source, last_epochs)
         visits = _count_visits(record, last_epochs)
         replay_spec = replace(
             spec,
@@ -290,11 +295,11 @@ class Reproduction:
             block_rows=train_spec.block_rows,
         )
 
-    def _load_models(self, spec: RunSpec, rows: PackedRows) -> Models:
+    def _load_models(self, spec: RunSpec, rows: PackedRows) -> ModelInputs:
         """Load the configurations from the log, without callbacks, which would need metrics."""
-        logged = Rest({"run_id": self.lineage.version.run_id}, spec, rows.inputs, None)
+        logged = UnfinishedRun({"run_id": self.lineage.version.run_id}, spec, rows.inputs, None)
         log = list(self.lineage.trained.values())
-        models = logged_models(self.catalog, self.context, logged, log, rows.data.source)
+        models = load_logged_models(self.catalog, self.context, logged, log, rows.data.source)
         configs = tuple(
             replace(config, fit=replace(config.fit, callbacks=NO_CALLBACKS))
             for config in models.configs

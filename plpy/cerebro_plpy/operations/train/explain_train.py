@@ -21,7 +21,7 @@ from cerebro_plpy.database.sessions.local_session import BudgetedSession
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import caller_rows
 from cerebro_plpy.limits import poll_between
-from cerebro_plpy.operations.fit.cost_limits import prices_of
+from cerebro_plpy.operations.fit.cost_limits import read_prices
 from cerebro_plpy.operations.train.estimated_plan import STATE_BYTES, guessed, weights
 from cerebro_plpy.operations.train.group_configs import entries
 from cerebro_plpy.operations.train.train_request import (
@@ -75,7 +75,7 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
         *_columns(table),
         *_configurations(templates_of(aim, table), tried),
         *_effort(effort, load, _disk([entry.proposal for entry in made], load, table)),
-        *_execution(planned, prices_of(settings.read(db))),
+        *_execution(planned, read_prices(settings.read(db))),
     )
     return [
         {**row, "data": json.dumps(row["data"])} for row in poll_between(rows, db.check_interrupts)

@@ -22,8 +22,8 @@ from cerebro_plpy.database.reading import Reading, record
 from cerebro_plpy.database.sessions.async_dispatcher import transaction
 from cerebro_plpy.database.source_rows import SourceRows, read_kind, session_rows
 from cerebro_plpy.errors import CerebroError
-from cerebro_plpy.operations.fit.drop_run_tables import drop_data
-from cerebro_plpy.operations.fit.input_tables import Data, PackedInputs, find_packed_inputs
+from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables
+from cerebro_plpy.operations.fit.input_tables import PackedData, PackedInputs, find_packed_inputs
 from cerebro_plpy.operations.train.incumbent_holdout import pack_compared, version_to_compare
 from cerebro_plpy.packing.buffer_sizes import choose_buffer_rows
 from cerebro_plpy.packing.grouped_buffers import BufferLayout, GroupedLayouts, lay_out_groups
@@ -55,7 +55,7 @@ class Prepared(NamedTuple):
     table: RawTable
     profile: Profile
     inputs: PackedInputs
-    data: Data
+    data: PackedData
     hashes: tuple[int, int]
     counts: tuple[int, ...]
     reading: Mapping[str, Any]
@@ -85,7 +85,7 @@ def packed(workplace: CallContext, run_id: int, work: Callable[[], Prepared]) ->
     except BaseException:
         with suppress(CerebroError):  # where that session is lost, cerebro.vacuum_runs removes it
             if not workplace.control.run(sql("run.logged"), (run_id,)):
-                drop_data(workplace.control, run_id)
+                drop_packed_tables(workplace.control, run_id)
         raise
 
 

@@ -20,7 +20,7 @@ from cerebro_plpy.configs.templates.registry import find_template
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.configs.templates.template_space import TemplateSpace
 from cerebro_plpy.database.sessions.spi import Row
-from cerebro_plpy.operations.fit.prior_runs import located
+from cerebro_plpy.operations.fit.prior_runs import has_point
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.run.request.run_request import Drawing
 from cerebro_plpy.tables.template_configs import find_loaded_templates, read_head
@@ -55,7 +55,7 @@ def rest(spec: RunSpec, sampling: Sampling, log: Sequence[Row]) -> Drawing:
     there = {
         row["mst_key"]: {"template": row["template"], "params": json.loads(row["params"])}
         for row in log
-        if located(row)
+        if has_point(row)
     }
     drawn = {
         row["mst_key"]: json.loads(row["point"] or "null")

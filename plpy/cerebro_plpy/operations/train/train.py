@@ -25,9 +25,9 @@ from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.table_visibility import refuse_private_source
 from cerebro_plpy.limits import Poll
-from cerebro_plpy.operations.fit.fit_request import make_request, rule_over
-from cerebro_plpy.operations.fit.input_tables import Models
-from cerebro_plpy.operations.fit.prior_runs import read_runs, told_of
+from cerebro_plpy.operations.fit.fit_request import make_request, make_rule
+from cerebro_plpy.operations.fit.input_tables import ModelInputs
+from cerebro_plpy.operations.fit.prior_runs import collect_prior_trials, read_prior_runs
 from cerebro_plpy.operations.train.group_configs import Entry, entries, places
 from cerebro_plpy.operations.train.pack_training_data import Preparation, Prepared, packed, prepare
 from cerebro_plpy.operations.train.register_version import register
@@ -215,8 +215,10 @@ def build_request(
         others = drawing(
             spec, rule.sampling, [*known.values()], _rows(tried), [each.group for each in tried]
         )
-        runs = read_runs(workplace.control, before.runs)
-        earlier = told_of(catalog, runs, others.space, spec.ranking, task=table.target.task)
+        runs = read_prior_runs(workplace.control, before.runs)
+        earlier = collect_prior_trials(
+            catalog, runs, others.space, spec.ranking, task=table.target.task
+        )
         models = models._replace(drawing=others._replace(earlier=earlier))
         spec = replace(spec, prior_trials=earlier)
     request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
@@ -235,7 +237,7 @@ def _rows(tried: list[Entry]) -> dict[int, Mapping[str, Any]]:
     }
 
 
-def models_of(spec: RunSpec, tried: list[Entry], prepared: Prepared, poll: Poll) -> Models:
+def models_of(spec: RunSpec, tried: list[Entry], prepared: Prepared, poll: Poll) -> ModelInputs:
     """Configurations and their architectures; those of a round have one together."""
     wanted = {
         key: TemplateConfig(proposal.template, proposal.params, group, number)
@@ -243,7 +245,7 @@ def models_of(spec: RunSpec, tried: list[Entry], prepared: Prepared, poll: Poll)
     }
     found = build_configs(spec, wanted, prepared.data.source, poll)
     backends = frameworks.list_frameworks(spec.arguments.backend, wanted)
-    return Models(found.configs, found.architectures, None, backends)
+    return ModelInputs(found.configs, found.architectures, None, backends)
 
 
 class Evaluated(NamedTuple):
@@ -260,7 +262,7 @@ def _evaluated(aim: Aim, planned: Effort, ranking: Ranking) -> Evaluated:
     """
     usual = list_metric_epochs(planned.epochs, choose_frequency(planned.epochs))
     keys: dict[int, str | None] = dict.fromkeys(range(1, planned.configs + 1))
-    rule = rule_over(aim.wanted.rule, keys, RuleContext(planned.epochs, usual), Repeat())
+    rule = make_rule(aim.wanted.rule, keys, RuleContext(planned.epochs, usual), Repeat())
     asked = rule.decision_epochs if rule else ()
     stopping = aim.wanted.rule.make_early_stopping(ranking) if aim.wanted.rule else None
     watched = stopping is not None and stopping.monitored.dataset == "training"
