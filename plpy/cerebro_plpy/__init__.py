@@ -12,8 +12,9 @@ from types import ModuleType
 
 
 def __getattr__(name: str) -> ModuleType:
-    """What functions up to version 0.2.0 import, such as `segment_api`: a module all of whose
-    functions refuse.
+    """Return a module whose functions refuse every call.
+
+    Functions of databases up to version 0.2.0 import such modules, for example `segment_api`.
     """
     if name.endswith("_api"):
         return import_module("cerebro_plpy.api.outdated")

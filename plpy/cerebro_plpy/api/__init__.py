@@ -1,8 +1,7 @@
-"""One function per SQL function, a module per file of sql/: the way in, and nothing below knows of
-it.
+"""Entry points: one function per SQL function, one module per file of sql/.
 
-A session may make one call in its life, and waits for what it imports. So where the functions of a
-module do different things, each imports what its own call is made of.
+A session may make only one call in its life, and waits for its imports. If the functions of a
+module do different things, each function therefore imports its own operation.
 """
 
 from __future__ import annotations
@@ -14,8 +13,10 @@ from cerebro_plpy.api import outdated
 
 
 def __getattr__(name: str) -> Callable[..., None]:
-    """What functions up to version 0.2.0 call; a module must look missing here until it is
-    imported.
+    """Return a function that refuses every call.
+
+    Functions of databases up to version 0.2.0 call functions of this package. A module must look
+    missing here until it is imported.
     """
     if name.startswith("_") or find_spec(f"{__name__}.{name}"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, bounded, call
+from cerebro_plpy.api.entry import Globals, call, check_counts
 from cerebro_plpy.operations.live import run_commands
 from cerebro_plpy.operations.live.run_commands import Command
 
 
 def stop_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
-    """Let a configuration begin no further visit; the id of the act."""
+    """Start no further visit of a configuration; return the id of the act."""
     return call(
         plpy,
         gd,
@@ -19,7 +19,7 @@ def stop_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None)
 
 
 def continue_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
-    """Train a configuration on that was stopped or rests; the id of the act."""
+    """Continue a configuration that was stopped or is paused; return the id of the act."""
     return call(
         plpy,
         gd,
@@ -35,14 +35,14 @@ def clone_config(
     change: str | None,
     warm: bool | None,
 ) -> int:
-    """Add a configuration like another one; the id of the act."""
-    asked = Command("clone_config", run_id, mst_key)
+    """Add a configuration with some changes; return the id of the act."""
+    request = Command("clone_config", run_id, mst_key)
     return call(
-        plpy, gd, lambda db: run_commands.clone_config(db, asked, change, warm is not False)
+        plpy, gd, lambda db: run_commands.clone_config(db, request, change, warm is not False)
     )
 
 
-@bounded
+@check_counts
 def add_configs(
     plpy: Any,
     gd: Globals,
@@ -51,7 +51,7 @@ def add_configs(
     n: int | None,
     selection_table: str | None,
 ) -> int:
-    """Add configurations of a space or of a table; the id of the act."""
+    """Add configurations from a space or a table; return the id of the act."""
     return call(
         plpy,
         gd,
@@ -61,7 +61,7 @@ def add_configs(
     )
 
 
-@bounded
+@check_counts
 def drill_down(
     plpy: Any,
     gd: Globals,
@@ -70,7 +70,7 @@ def drill_down(
     space: str | None,
     n: int | None,
 ) -> int:
-    """Add configurations that are like one, but for what a space says; the id of the act."""
+    """Add variants of a configuration from a space; return the id of the act."""
     return call(
         plpy,
         gd,
@@ -78,28 +78,28 @@ def drill_down(
     )
 
 
-@bounded
+@check_counts
 def set_epochs(
     plpy: Any, gd: Globals, run_id: int | None, n: int | None, mst_key: int | None
 ) -> int:
-    """Say for how many epochs a configuration, or all of them, are trained; the id of the act."""
+    """Set the epochs of a configuration, or of all; return the id of the act."""
     return call(
         plpy, gd, lambda db: run_commands.set_epochs(db, Command("set_epochs", run_id, mst_key), n)
     )
 
 
 def prioritise(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
-    """Let a configuration take workers before all others; the id of the act."""
+    """Let a configuration take workers before all others; return the id of the act."""
     return call(
         plpy, gd, lambda db: run_commands.send_to_config(db, Command("prioritise", run_id, mst_key))
     )
 
 
 def pause_run(plpy: Any, gd: Globals, run_id: int | None) -> int:
-    """Let a run begin no further visit; the id of the act."""
+    """Start no further visit of a run; return the id of the act."""
     return call(plpy, gd, lambda db: run_commands.send_to_run(db, Command("pause_run", run_id)))
 
 
 def continue_run(plpy: Any, gd: Globals, run_id: int | None) -> int:
-    """Let a run go on that was paused; the id of the act."""
+    """Continue a run that was paused; return the id of the act."""
     return call(plpy, gd, lambda db: run_commands.send_to_run(db, Command("continue_run", run_id)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, database, package_version
+from cerebro_plpy.api.entry import Globals, call, get_database, read_package_version
 from cerebro_plpy.database.sessions.spi import raise_to_sql
 from cerebro_plpy.operations.admin import administration
 
@@ -15,12 +15,12 @@ def grant_usage(plpy: Any, gd: Globals, role: str, keep_trainers: bool | None) -
 
 
 def worker_report(plpy: Any, gd: Globals) -> str:
-    """As whom a worker session is opened."""
+    """Open a worker session; return a report with its user."""
     return call(plpy, gd, administration.check_worker_session)
 
 
 def python_version(plpy: Any, gd: Globals) -> str:
-    """Versions of what runs inside the backend, also where these do not fit each other."""
+    """Return the versions of the software in the backend, even if they do not fit together."""
     return raise_to_sql(
-        plpy, lambda: administration.list_versions(database(plpy), package_version())
+        plpy, lambda: administration.list_versions(get_database(plpy), read_package_version())
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, bounded, call, call_training, package_version
+from cerebro_plpy.api.entry import Globals, call, call_training, check_counts, read_package_version
 from cerebro_plpy.database.sessions.spi import Database
 
 
@@ -15,12 +15,12 @@ def automl(plpy: Any, gd: Globals, *arguments: Any) -> None:
         from cerebro_plpy.operations.fit import automl as search
         from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
 
-        search.run_automl(db, gd, AutomlArguments(*arguments), package_version())
+        search.run_automl(db, gd, AutomlArguments(*arguments), read_package_version())
 
     call_training(plpy, gd, work)
 
 
-@bounded
+@check_counts
 def hyperband_schedule(
     plpy: Any,
     gd: Globals,
@@ -29,7 +29,7 @@ def hyperband_schedule(
     eta: int | None,
     skip_last: int | None,
 ) -> None:
-    """Make a table of Hyperband's rounds."""
+    """Create a table of Hyperband's rounds."""
     from cerebro_plpy.operations.fit import automl as search
 
     call(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, bounded, call
+from cerebro_plpy.api.entry import Globals, call, check_counts
 from cerebro_plpy.operations.predict.predict_byom import ByomArguments
 from cerebro_plpy.operations.predict.predict_byom import predict_byom as predict_rows
 from cerebro_plpy.operations.predict.prediction_output import PredType
 
 
-@bounded
+@check_counts
 def predict_byom(
     plpy: Any,
     gd: Globals,
@@ -27,8 +27,8 @@ def predict_byom(
     dependent_count: int | None,
     backend: str | None,
 ) -> None:
-    """Predictions for raw rows with a model that was loaded with its weights."""
-    given = ByomArguments(
+    """Predict raw rows with a model that was loaded with its weights."""
+    arguments = ByomArguments(
         model_arch_table,
         model_id,
         test_table,
@@ -42,5 +42,5 @@ def predict_byom(
     call(
         plpy,
         gd,
-        lambda db: predict_rows(db, gd, given, (id_col, independent_varname), pred_type),
+        lambda db: predict_rows(db, gd, arguments, (id_col, independent_varname), pred_type),
     )

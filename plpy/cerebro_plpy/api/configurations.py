@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, bounded, call
+from cerebro_plpy.api.entry import Globals, call, check_counts
 from cerebro_plpy.configs.params.custom_functions import Functions
 from cerebro_plpy.configs.search_space import grid
 from cerebro_plpy.database.catalog import Catalog
@@ -61,7 +61,7 @@ def load_model_selection_table(
     fit_params_list: list[str | None] | None,
     object_table: str | None,
 ) -> None:
-    """Make a model selection table of all combinations."""
+    """Create a model selection table of all combinations."""
     call(
         plpy,
         gd,
@@ -76,7 +76,7 @@ def load_model_selection_table(
     )
 
 
-@bounded
+@check_counts
 def generate_model_configs(
     plpy: Any,
     gd: Globals,
@@ -90,9 +90,11 @@ def generate_model_configs(
     random_state: int | None,
     object_table: str | None,
 ) -> None:
-    """Make or extend a model selection table by grid or random search."""
+    """Create or extend a model selection table by grid or random search."""
 
-    def rows(ids: list[int], functions: Functions | None, poll: Poll) -> tuple[grid.ConfigRow, ...]:
+    def generate_rows(
+        ids: list[int], functions: Functions | None, poll: Poll
+    ) -> tuple[grid.ConfigRow, ...]:
         return grid.generate_configs(
             compile_params_grid,
             fit_params_grid,
@@ -112,15 +114,17 @@ def generate_model_configs(
             model_arch_table,
             model_selection_table,
             model_id_list,
-            rows,
+            generate_rows,
             object_table,
         ),
     )
 
 
 def explore_layers(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
-    """Make an architecture table of the same head on several layers; the arguments are those of
-    `Exploration`.
+    """Create a table of architectures with the same head on several layers.
+
+    Args:
+        arguments: the fields of `ProbeArguments`.
     """
     from cerebro_plpy.operations.fit.layer_probes import ProbeArguments
     from cerebro_plpy.operations.fit.layer_probes import explore_layers as explore

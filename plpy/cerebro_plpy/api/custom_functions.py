@@ -1,10 +1,10 @@
-"""One function per SQL function by which administrators register custom functions."""
+"""One function per SQL function with which administrators register custom functions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, bounded, call
+from cerebro_plpy.api.entry import Globals, call, check_counts
 from cerebro_plpy.configs.params import function_source
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.tables import object_table as object_tables
@@ -28,7 +28,7 @@ def load_custom_function(
     )
 
 
-@bounded
+@check_counts
 def load_top_k_accuracy_function(
     plpy: Any, gd: Globals, object_table: str | None, k: int | None
 ) -> None:

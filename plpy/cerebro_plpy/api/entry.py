@@ -1,4 +1,4 @@
-"""How a call enters: with its own path, and with one version of SQL and Python."""
+"""Entry of a call, with a pinned search_path and equal versions of SQL and Python."""
 
 from __future__ import annotations
 
@@ -17,89 +17,97 @@ from cerebro_plpy.platform import detect
 from cerebro_plpy.trainer_client import settings
 from cerebro_plpy.trainer_client.process import host_resources
 
-
-def package_version() -> str:
-    """The version of this package, which the installation wrote beside it."""
-    return _installed("VERSION").strip()
-
-
-def reference() -> str:
-    """The page that describes the SQL functions: docs/sql-reference.md of this version."""
-    return _installed("sql-reference.md")
-
-
-def _installed(name: str) -> str:
-    """What the installation wrote beside this package."""
-    with open(
-        os.path.join(os.path.dirname(os.path.dirname(__file__)), name), encoding="utf-8"
-    ) as file:
-        return file.read()
-
-
 Globals = dict[str, Any]
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-VERSION_KEY, BEGUN_KEY = "cerebro_version", "cerebro_begun"
+VERSION_KEY = "cerebro_version"
+TRAINING_KEY = "cerebro_begun"  # is set once a call that trains has begun in the session
 
 
-def database(plpy: Any) -> Database:
-    """The caller's session, on whatever platform this is."""
+def read_package_version() -> str:
+    """Return the version of this package."""
+    return _read_installed("VERSION").strip()
+
+
+def read_reference() -> str:
+    """Return the page that describes the SQL functions: docs/sql-reference.md of this version."""
+    return _read_installed("sql-reference.md")
+
+
+def _read_installed(name: str) -> str:
+    """Read a file that the installation wrote into the folder of this package."""
+    folder = os.path.dirname(os.path.dirname(__file__))
+    with open(os.path.join(folder, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def get_database(plpy: Any) -> Database:
+    """Return the caller's session."""
     return Database(plpy, detect.detect_platform())
 
 
-def bounded(function: F) -> F:
-    """Make a function refuse counts above their maxima before anything else; its parameters are
-    named as in SQL.
+def check_counts(function: F) -> F:
+    """Let a function refuse counts above their maxima before it does anything else.
+
+    Args:
+        function: its parameters have the names of the SQL arguments.
     """
     names = function.__code__.co_varnames[2 : function.__code__.co_argcount]
 
     @wraps(function)
-    def checked(plpy: Any, gd: Globals, *arguments: Any) -> Any:
+    def check_and_run(plpy: Any, gd: Globals, *arguments: Any) -> Any:
         raise_to_sql(
             plpy, lambda: limits.check_arguments(function.__name__, dict(zip(names, arguments)))
         )
         return function(plpy, gd, *arguments)
 
-    return cast(F, checked)
+    return cast(F, check_and_run)
 
 
 def call(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
-    """Do the work of a public function, after checking once that SQL and Python are of the same
-    version.
+    """Do the work of a public function.
+
+    The first call of a session checks that SQL and Python have the same version.
     """
 
-    def checked() -> T:
-        db = database(plpy)
+    def run() -> T:
+        db = get_database(plpy)
         db.platform.check_process()
         with db.pinned_path():
-            return _checked(db, gd, work)
+            return _check_session_and_run(db, gd, work)
 
-    return raise_to_sql(plpy, checked)
+    return raise_to_sql(plpy, run)
 
 
 def call_training(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
-    """The same of a function that trains, and loads what it needs within its work.
+    """Do the work of a function that trains and imports its operation within its work.
 
-    That is a tenth of a second at once, and the sessions that it opens do so as well: where
-    processors are spared for others they all begin on those of trainers.
+    Imports take a tenth of a second, in this session and in each session that it opens. With
+    reserved cores, all of these sessions therefore begin on the cores of trainers.
     """
 
-    def apart(db: Database) -> T:
-        spare = 0 if BEGUN_KEY in gd else settings.read(db).spare_cores
+    def run_on_startup_cores(db: Database) -> T:
+        spare = 0 if TRAINING_KEY in gd else settings.read(db).spare_cores
         startup_cores = StartupCores((os.getpid(),), host_resources.startup_cores(spare))
-        gd[BEGUN_KEY] = True
+        gd[TRAINING_KEY] = True
         try:
             return work(db)
         finally:
             startup_cores.release()
 
-    return call(plpy, gd, apart)
+    return call(plpy, gd, run_on_startup_cores)
 
 
-def stepped(plpy: Any, gd: Globals, blocks: Iterator[T]) -> Iterator[T]:
-    """The blocks of an answer, each as its caller takes it; between two of them the session is as
-    it was.
+def call_for_blocks(plpy: Any, gd: Globals, work: Callable[[Database], Iterator[T]]) -> Iterator[T]:
+    """Do the work of a public function that returns a result in blocks.
+
+    The work has begun when this function returns. Between two blocks, the session has its own
+    search_path again.
     """
+    return _yield_blocks(plpy, gd, call(plpy, gd, work))
+
+
+def _yield_blocks(plpy: Any, gd: Globals, blocks: Iterator[T]) -> Iterator[T]:
     while True:
         block = call(plpy, gd, lambda db: next(blocks, None))
         if block is None:
@@ -107,32 +115,31 @@ def stepped(plpy: Any, gd: Globals, blocks: Iterator[T]) -> Iterator[T]:
         yield block
 
 
-def call_declared(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
-    """The same of a function that needs nothing of the caller's path, and whose declaration pins
-    another: soon done.
-    """
+def call_with_declared_path(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
+    """Do the work of a function whose SQL declaration pins the search_path, which saves time."""
 
-    def checked() -> T:
-        db = database(plpy)
+    def run() -> T:
+        db = get_database(plpy)
         db.platform.check_process()
-        return _checked(db, gd, work)
+        return _check_session_and_run(db, gd, work)
 
-    return raise_to_sql(plpy, checked)
+    return raise_to_sql(plpy, run)
 
 
-def _checked(db: Database, gd: Globals, work: Callable[[Database], T]) -> T:
+def _check_session_and_run(db: Database, gd: Globals, work: Callable[[Database], T]) -> T:
     if VERSION_KEY not in gd:
         _check_version(db)
         check_encoding(db)
-        gd[VERSION_KEY] = package_version()
+        gd[VERSION_KEY] = read_package_version()
     return work(db)
 
 
 def _check_version(db: Database) -> None:
-    installed, package = db.value(sql("read.version")), package_version()
-    if installed != package:
+    extension = db.value(sql("read.version"))
+    package = read_package_version()
+    if extension != package:
         raise ObjectNotReady(
-            f"extension cerebro_db is version {installed}, its Python package is version {package}",
+            f"extension cerebro_db is version {extension}, its Python package is version {package}",
             hint="Run ALTER EXTENSION cerebro_db UPDATE, or install the package of that version; "
             "then reconnect.",
         )

@@ -19,12 +19,12 @@ def evaluate(
     use_gpus: bool | None,
     mst_key: int | None,
 ) -> None:
-    """Loss and metric of a model over a packed table."""
+    """Compute the loss and the metrics of a model over a packed table."""
     from cerebro_plpy.operations.predict.evaluate import evaluate as evaluate_model
     from cerebro_plpy.operations.predict.scoring_arguments import ScoreArguments
 
-    given = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
-    call(plpy, gd, lambda db: evaluate_model(db, gd, given))
+    arguments = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
+    call(plpy, gd, lambda db: evaluate_model(db, gd, arguments))
 
 
 def predict(
@@ -39,12 +39,13 @@ def predict(
     use_gpus: bool | None,
     mst_key: int | None,
 ) -> None:
-    """Predictions for raw rows."""
+    """Predict raw rows."""
     from cerebro_plpy.operations.predict.predict import predict as predict_rows
     from cerebro_plpy.operations.predict.scoring_arguments import ScoreArguments
 
-    given = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
-    call(plpy, gd, lambda db: predict_rows(db, gd, given, (id_col, independent_varname), pred_type))
+    arguments = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
+    columns = (id_col, independent_varname)
+    call(plpy, gd, lambda db: predict_rows(db, gd, arguments, columns, pred_type))
 
 
 def grant_predict(plpy: Any, gd: Globals, model_table: str | None, role: str | None) -> None:
@@ -55,7 +56,7 @@ def grant_predict(plpy: Any, gd: Globals, model_table: str | None, role: str | N
 
 
 def revoke_predict(plpy: Any, gd: Globals, model_table: str | None, role: str | None) -> None:
-    """Take that back."""
+    """Revoke such a grant."""
     from cerebro_plpy.operations.models import grants
 
     call(plpy, gd, lambda db: grants.change(db, grants.REVOKE, model_table, role))

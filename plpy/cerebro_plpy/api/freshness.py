@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, package_version
+from cerebro_plpy.api.entry import Globals, call, read_package_version
 from cerebro_plpy.database.sessions.spi import Row
 
 
 def drift(plpy: Any, gd: Globals, model: str | None, source: str | None) -> list[Row]:
-    """How far the columns of a source lie from what a model was trained on."""
-    from cerebro_plpy.operations.explain import drift as drifting
+    """Return how far the columns of a source have drifted from the training rows of a model."""
+    from cerebro_plpy.operations.explain import drift as drift_operation
 
-    return call(plpy, gd, lambda db: drifting.drift(db, model, source))
+    return call(plpy, gd, lambda db: drift_operation.drift(db, model, source))
 
 
 def verify(plpy: Any, gd: Globals, model: str | None, version: str | None) -> list[Row]:
-    """Findings about a version: whether it comes out once more."""
-    from cerebro_plpy.operations.models import reproduce as verification
+    """Train a version again; return the findings of the comparison."""
+    from cerebro_plpy.operations.models import reproduce
 
-    return call(plpy, gd, lambda db: verification.verify(db, gd, model, version))
+    return call(plpy, gd, lambda db: reproduce.verify(db, gd, model, version))
 
 
 def refresh(plpy: Any, gd: Globals, model: str | None, since: str | None) -> list[Row]:
-    """Train a model on the rows of now."""
-    from cerebro_plpy.operations.models import refresh as refreshing
+    """Train a model again on the current rows."""
+    from cerebro_plpy.operations.models import refresh as refresh_operation
 
-    return call(plpy, gd, lambda db: refreshing.refresh(db, gd, model, since, package_version()))
+    return call(
+        plpy, gd, lambda db: refresh_operation.refresh(db, gd, model, since, read_package_version())
+    )

@@ -1,29 +1,27 @@
-"""The SQL functions that tell which GPUs there are."""
+"""The SQL functions that list GPUs."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, database
+from cerebro_plpy.api.entry import Globals, call, get_database
 from cerebro_plpy.database.sessions.spi import raise_to_sql
 from cerebro_plpy.operations.admin import gpu_configuration
 from cerebro_plpy.trainer_client import argument_checks
 
 
 def write(plpy: Any, gd: Globals, output_table: str | None, source: str | None) -> None:
-    """Make a table of the GPUs of all hosts."""
+    """Create a table of the GPUs of all hosts."""
     call(plpy, gd, lambda db: gpu_configuration.write(db, output_table, source))
 
 
 def report(plpy: Any, gd: Globals, source: str | None) -> str:
-    """The GPUs of this host, as JSON."""
+    """Return the GPUs of this host as JSON."""
 
-    def found() -> str:
-        return json.dumps(
-            gpu_configuration.list_local_gpus(
-                database(plpy), argument_checks.require("source", source)
-            )
-        )
+    def list_gpus() -> str:
+        db = get_database(plpy)
+        framework = argument_checks.require("source", source)
+        return json.dumps(gpu_configuration.list_local_gpus(db, framework))
 
-    return raise_to_sql(plpy, found)
+    return raise_to_sql(plpy, list_gpus)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, reference
+from cerebro_plpy.api.entry import Globals, call, read_reference
 from cerebro_plpy.operations.admin import help
 
 
 def explain(plpy: Any, gd: Globals, name: str | None, message: str | None) -> str:
-    """What the reference says of a function."""
-    return call(plpy, gd, lambda db: help.explain(reference(), name, message))
+    """Return the section of the reference about a function."""
+    return call(plpy, gd, lambda db: help.explain(read_reference(), name, message))

@@ -1,10 +1,10 @@
-"""One function per SQL function for models by name."""
+"""The SQL functions that train and manage models by name."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, call_training, package_version
+from cerebro_plpy.api.entry import Globals, call, call_training, read_package_version
 from cerebro_plpy.database.sessions.spi import Database, Row
 
 
@@ -14,29 +14,29 @@ def train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     def work(db: Database) -> list[Row]:
         from cerebro_plpy.operations.train_arguments import TrainArguments
 
-        asked = TrainArguments(*arguments)
-        if asked.background:
+        train_arguments = TrainArguments(*arguments)
+        if train_arguments.background:
             from cerebro_plpy.operations.live import submission
 
-            return submission.train(db, gd, asked)
-        from cerebro_plpy.operations.train import train as training
+            return submission.train(db, gd, train_arguments)
+        from cerebro_plpy.operations.train import train as train_operation
 
-        return training.train(db, gd, asked, package_version())
+        return train_operation.train(db, gd, train_arguments, read_package_version())
 
     return call_training(plpy, gd, work)
 
 
 def plan_train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
-    """What train would do with the same arguments."""
+    """Return a plan of `train` with the same arguments."""
     from cerebro_plpy.operations.train import explain_train
     from cerebro_plpy.operations.train_arguments import TrainArguments
 
-    asked = TrainArguments(*arguments)
-    return call(plpy, gd, lambda db: explain_train.plan(db, asked))
+    train_arguments = TrainArguments(*arguments)
+    return call(plpy, gd, lambda db: explain_train.plan(db, train_arguments))
 
 
 def deploy(plpy: Any, gd: Globals, model: str | None, version: str | None) -> int:
-    """Let a version predict; its number."""
+    """Deploy a version of a model; return its number."""
     from cerebro_plpy.operations.models import deployment
 
     return call(plpy, gd, lambda db: deployment.deploy(db, model, version))
@@ -45,7 +45,7 @@ def deploy(plpy: Any, gd: Globals, model: str | None, version: str | None) -> in
 def register(
     plpy: Any, gd: Globals, model: str | None, table_name: str | None, mst_key: int | None
 ) -> int:
-    """Give a model of a model table a name; the number of the version."""
+    """Register a model of a model table under a name; return the number of the version."""
     from cerebro_plpy.operations.models import register_model_table
 
     return call(plpy, gd, lambda db: register_model_table.register(db, model, table_name, mst_key))
@@ -59,7 +59,7 @@ def drop_model(plpy: Any, gd: Globals, model: str | None) -> None:
 
 
 def template_fields(plpy: Any, gd: Globals) -> list[Row]:
-    """The fields of all templates."""
+    """Return the fields of all templates."""
     from cerebro_plpy.operations.models import template_list
 
     return call(plpy, gd, lambda db: template_list.list_fields())

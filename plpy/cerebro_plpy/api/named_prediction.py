@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cerebro_plpy.api.entry import Globals, call, call_declared, stepped
+from cerebro_plpy.api.entry import Globals, call, call_for_blocks, call_with_declared_path
 from cerebro_plpy.database.sessions.spi import raise_to_sql
 from cerebro_plpy.tables.models.granted_versions import ModelName
 
@@ -21,20 +21,15 @@ def predict_blocks(
     id_col: str | None,
     owner: str | None,
 ) -> Iterator[Block]:
-    """Predictions for the rows of a source, block by block.
+    """Predict the rows of a source; return the blocks of predictions.
 
-    What is wrong with a call is told here: of errors of an iterator PL/Python makes the detail of
-    its own.
+    Errors of arguments are raised before the first block: PL/Python turns an error of an iterator
+    into the detail of its own error.
     """
     from cerebro_plpy.operations.predict.predict_table import predict_source
 
-    return stepped(
-        plpy,
-        gd,
-        call(
-            plpy, gd, lambda db: predict_source(db, gd, ModelName(model, owner), (source, id_col))
-        ),
-    )
+    name = ModelName(model, owner)
+    return call_for_blocks(plpy, gd, lambda db: predict_source(db, gd, name, (source, id_col)))
 
 
 def predict_ahead(
@@ -46,11 +41,14 @@ def predict_ahead(
     owner: str | None,
     drawn: float | None,
 ) -> str:
-    """Predict the rows of a source before they are wanted; what `predicted` is to be told."""
-    from cerebro_plpy.operations.predict import precomputed_predictions as ahead
+    """Predict the rows of a source in advance; return the argument `told` of `predicted`."""
+    from cerebro_plpy.operations.predict import precomputed_predictions
 
+    name = ModelName(model, owner)
     return call(
-        plpy, gd, lambda db: ahead.predict_ahead(db, gd, ModelName(model, owner), (source, id_col))
+        plpy,
+        gd,
+        lambda db: precomputed_predictions.predict_ahead(db, gd, name, (source, id_col)),
     )
 
 
@@ -63,27 +61,28 @@ def predicted(
     id_col: str | None,
     owner: str | None,
 ) -> Iterator[Block]:
-    """Those predictions, block by block; no statement is run, for segments may be at work
-    already.
-    """
-    from cerebro_plpy.operations.predict import precomputed_predictions as ahead
+    """Return the blocks of precomputed predictions.
 
-    return raise_to_sql(plpy, lambda: ahead.read_predictions(told))
+    No statement is run, because segments may already be at work.
+    """
+    from cerebro_plpy.operations.predict import precomputed_predictions
+
+    return raise_to_sql(plpy, lambda: precomputed_predictions.read_predictions(told))
 
 
 def predict_row(
     plpy: Any, gd: Globals, model: str | None, record: str | None, owner: str | None
 ) -> str:
-    """The prediction for one row, as JSON."""
+    """Predict one row; return the prediction as JSON."""
     from cerebro_plpy.operations.predict.predict_row import predict_record
 
-    return call_declared(
+    return call_with_declared_path(
         plpy, gd, lambda db: predict_record(db, gd, ModelName(model, owner), record)
     )
 
 
 def sealed_version(plpy: Any, gd: Globals) -> None:
-    """Fill the trainer of this session with a version that the caller was granted."""
+    """Load a version that the caller was granted into the trainer of this session."""
     from cerebro_plpy.operations.models.load_granted_model import fill
 
-    call_declared(plpy, gd, lambda db: fill(db, gd))
+    call_with_declared_path(plpy, gd, lambda db: fill(db, gd))

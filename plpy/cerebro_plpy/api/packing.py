@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, bounded, call, database
+from cerebro_plpy.api.entry import Globals, call, check_counts, get_database
 from cerebro_plpy.database import progress
 from cerebro_plpy.database.sessions.spi import Database, raise_to_sql
 from cerebro_plpy.operations.fit import preprocessors
 from cerebro_plpy.trainer_client import argument_checks
 
 
-@bounded
+@check_counts
 def training_preprocessor(
     plpy: Any,
     gd: Globals,
@@ -29,7 +29,7 @@ def training_preprocessor(
     sample_weight_varname: str | None,
 ) -> None:
     """Pack a table for training."""
-    given = preprocessors.PackArguments(
+    arguments = preprocessors.PackArguments(
         source_table,
         output_table,
         dependent_varname,
@@ -40,7 +40,7 @@ def training_preprocessor(
     options = preprocessors.TrainingOptions(
         normalizing_const, num_classes, n_segments, seed, dependent_type, sample_weight_varname
     )
-    call(plpy, gd, lambda db: preprocessors.pack_training(db, gd, given, options))
+    call(plpy, gd, lambda db: preprocessors.pack_training(db, gd, arguments, options))
 
 
 def pack_mixed(
@@ -57,27 +57,30 @@ def pack_mixed(
     recipes: str | None,
     grouped: str | None,
 ) -> None:
-    """Pack a table for training whose rows are in random order already, or come group by group, and
-    are known.
-    """
-    given = preprocessors.PackArguments(source, output, dependent, independent, None, None)
+    """Pack a table for training whose rows are in random order already, or come group by group.
 
-    def packed(db: Database) -> None:
-        names = tuple(argument_checks.check_type("classes", classes, list))
-        known = preprocessors.PreparedRows(
+    Args:
+        rows: number of rows.
+        classes: class values of the target.
+        recipes: JSON of the recipes that the packer applies to raw values, by names of inputs.
+        grouped: JSON of the buffers of rows that come group by group.
+    """
+    arguments = preprocessors.PackArguments(source, output, dependent, independent, None, None)
+
+    def pack(db: Database) -> None:
+        class_values = tuple(argument_checks.check_type("classes", classes, list))
+        prepared_rows = preprocessors.PreparedRows(
             argument_checks.check_integer("rows", rows, 1),
-            names,
+            class_values,
             argument_checks.parse_object("recipes", recipes),
             preprocessors.parse_buffer_layout(grouped),
         )
-        preprocessors.pack_training(
-            db,
-            gd,
-            given,
-            preprocessors.TrainingOptions(None, None, None, None, dependent_type, weight, known),
+        options = preprocessors.TrainingOptions(
+            None, None, None, None, dependent_type, weight, prepared_rows
         )
+        preprocessors.pack_training(db, gd, arguments, options)
 
-    call(plpy, gd, packed)
+    call(plpy, gd, pack)
 
 
 def validation_preprocessor(
@@ -92,7 +95,7 @@ def validation_preprocessor(
     distribution_rules: str | None,
 ) -> None:
     """Pack a table as its training table was packed."""
-    given = preprocessors.PackArguments(
+    arguments = preprocessors.PackArguments(
         source_table,
         output_table,
         dependent_varname,
@@ -103,7 +106,7 @@ def validation_preprocessor(
     call(
         plpy,
         gd,
-        lambda db: preprocessors.pack_validation(db, gd, given, training_preprocessor_table),
+        lambda db: preprocessors.pack_validation(db, gd, arguments, training_preprocessor_table),
     )
 
 
@@ -118,27 +121,28 @@ def pack_beside(
     recipes: str | None,
     grouped: str | None,
 ) -> None:
-    """Pack a table as its training table was packed, whose values were raw, too."""
-    given = preprocessors.PackArguments(source, output, dependent, independent, None, None)
+    """Pack a table of raw values as its training table was packed; see `pack_mixed`."""
+    arguments = preprocessors.PackArguments(source, output, dependent, independent, None, None)
 
-    def packed(db: Database) -> None:
+    def pack(db: Database) -> None:
         preprocessors.pack_validation(
             db,
             gd,
-            given,
+            arguments,
             training,
             argument_checks.parse_object("recipes", recipes),
             preprocessors.parse_buffer_layout(grouped),
         )
 
-    call(plpy, gd, packed)
+    call(plpy, gd, pack)
 
 
 def rows_seen(plpy: Any, gd: Globals, rows: int | None) -> bool:
-    """Let those who look know that so many rows have come; always true."""
+    """Report that so many rows have been read, as the progress of the call; return True."""
 
-    def seen() -> bool:
-        progress.current_progress(gd).report(database(plpy), argument_checks.require("rows", rows))
+    def report() -> bool:
+        count = argument_checks.require("rows", rows)
+        progress.current_progress(gd).report(get_database(plpy), count)
         return True
 
-    return raise_to_sql(plpy, seen)
+    return raise_to_sql(plpy, report)

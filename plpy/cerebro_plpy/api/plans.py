@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, package_version
+from cerebro_plpy.api.entry import Globals, call, read_package_version
 
 
 def plan_fit(
@@ -30,21 +30,21 @@ def plan_fit(
     strategy: str | None,
     feature_budget: int | None,
 ) -> list[str]:
-    """What a fit call would do."""
-    given = locals()
+    """Return a plan of a fit with the same arguments."""
+    arguments = locals()
     from cerebro_plpy.operations.fit import explain_fit
 
     return call(
         plpy,
         gd,
         lambda db: explain_fit.plan_fit(
-            db, gd, explain_fit.read_arguments(given), package_version(), format
+            db, gd, explain_fit.read_arguments(arguments), read_package_version(), format
         ),
     )
 
 
 def plan_of(plpy: Any, gd: Globals, run_id: int | None, format: str | None) -> list[str]:
-    """The plan of a run beside what happened."""
+    """Return the plan of a run together with its actual times."""
     from cerebro_plpy.operations.live import explain_run
 
     return call(plpy, gd, lambda db: explain_run.explain_run(db, run_id, format))

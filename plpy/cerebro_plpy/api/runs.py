@@ -1,22 +1,22 @@
-"""One function per SQL function for runs that are in the log already."""
+"""The SQL functions that start, resume, await and remove logged runs."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, call_training, package_version
+from cerebro_plpy.api.entry import Globals, call, call_training, read_package_version
 from cerebro_plpy.database.sessions.spi import Database
 
 
 def write_outputs(plpy: Any, gd: Globals, run_id: int | None, name: str | None) -> None:
-    """Make the output tables of a completed run again."""
+    """Write the output tables of a completed run again."""
     from cerebro_plpy.operations.fit import run_outputs
 
     call(plpy, gd, lambda db: run_outputs.rewrite_outputs(db, run_id, name))
 
 
 def submit(plpy: Any, gd: Globals, *arguments: Any) -> int:
-    """Begin a fit in the background; the arguments are those of `FitArguments`."""
+    """Start a fit in the background; the arguments are those of `FitArguments`."""
 
     def begin(db: Database) -> int:
         from cerebro_plpy.configs.run_spec import FitArguments
@@ -28,7 +28,7 @@ def submit(plpy: Any, gd: Globals, *arguments: Any) -> int:
 
 
 def submit_call(plpy: Any, gd: Globals, call: str | None, arguments: str | None) -> int:
-    """Begin any call that trains in the background."""
+    """Start any call that trains in the background."""
 
     def begin(db: Database) -> int:
         from cerebro_plpy.operations.live import submission
@@ -39,21 +39,21 @@ def submit_call(plpy: Any, gd: Globals, call: str | None, arguments: str | None)
 
 
 def work(plpy: Any, gd: Globals, task: str | None) -> None:
-    """Do in this session what another one asked for."""
+    """Do a background task that another session has requested."""
 
-    def working(db: Database) -> None:
+    def work_in_procedure(db: Database) -> None:
         from cerebro_plpy.operations.live import background_worker
 
         db.in_procedure = True
-        background_worker.run_task(db, gd, task, package_version())
+        background_worker.run_task(db, gd, task, read_package_version())
 
-    call_training(plpy, gd, working)
+    call_training(plpy, gd, work_in_procedure)
 
 
 def resume_run(plpy: Any, gd: Globals, run_id: int | None, background: bool | None) -> None:
-    """Go on with a run that ended early."""
+    """Resume a run that ended early."""
 
-    def going_on(db: Database) -> None:
+    def resume_or_submit(db: Database) -> None:
         if background:
             from cerebro_plpy.operations.live import background_run
 
@@ -63,11 +63,11 @@ def resume_run(plpy: Any, gd: Globals, run_id: int | None, background: bool | No
 
             resume.resume(db, gd, run_id)
 
-    call_training(plpy, gd, going_on)
+    call_training(plpy, gd, resume_or_submit)
 
 
 def wait(plpy: Any, gd: Globals, run_id: int | None, timeout: str | None) -> str:
-    """Wait for the end of a run; its status."""
+    """Wait for the end of a run; return its status."""
     from cerebro_plpy.operations.live import runs
 
     return call(plpy, gd, lambda db: runs.wait(db, run_id, timeout))
@@ -88,14 +88,14 @@ def drop_run(plpy: Any, gd: Globals, run_id: int | None) -> None:
 
 
 def vacuum_runs(plpy: Any, gd: Globals, older_than: str | None) -> int:
-    """Remove the states of runs that ended long ago; their bytes."""
+    """Remove the states of runs that ended long ago; return their size in bytes."""
     from cerebro_plpy.operations.live import runs
 
     return call(plpy, gd, lambda db: runs.vacuum(db, gd, older_than))
 
 
 def drop_features(plpy: Any, gd: Globals, source_table: str | None) -> int:
-    """Remove what is kept of what frozen layers gave; its bytes."""
+    """Remove cached activations of frozen layers; return their size in bytes."""
     from cerebro_plpy.operations.live import runs
 
     return call(plpy, gd, lambda db: runs.drop_features(db, source_table))

@@ -1,4 +1,4 @@
-"""One function per SQL function that runs on a segment."""
+"""The SQL functions that run on a segment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cerebro_plpy.api.entry import bounded, database, package_version
+from cerebro_plpy.api.entry import Globals, check_counts, get_database, read_package_version
 from cerebro_plpy.database import progress
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import raise_to_sql
@@ -30,82 +30,71 @@ from cerebro_plpy.trainer_client.prediction_rows import PredictedBlock
 from cerebro_plpy.trainer_client.process import compilation_cache
 from cerebro_plpy.trainer_client.settings import TrainerOptions
 
-Globals = dict[str, Any]
-
 
 def trainer_start(plpy: Any, gd: Globals, spec: str | None) -> str:
-    """Start the trainer that `spec` (the fields of TrainerRequest) asks for; its report as JSON."""
+    """Start a trainer with the options in `spec`; return its report as JSON."""
 
-    def started() -> str:
-        hello = _started(
-            plpy, gd, settings.parse_options(argument_checks.parse_object("spec", spec))
-        )
+    def start() -> str:
+        options = settings.parse_options(argument_checks.parse_object("spec", spec))
+        hello = _start_trainer(plpy, gd, options)
         return json.dumps({**hello, "cost": segment_functions.take_cost(gd)})
 
-    return raise_to_sql(plpy, started)
+    return raise_to_sql(plpy, start)
 
 
 def trainer_report(plpy: Any, gd: Globals, framework: str) -> str:
-    """Start a trainer as a run would; its report as JSON, with what else of the host matters to
-    `cerebro-db check`.
-    """
+    """Start a trainer as a run does; return a report on trainer and host for `cerebro-db check`."""
 
     def report() -> str:
-        db = database(plpy)
-        hello = _started(plpy, gd, TrainerOptions(framework=framework))
-        chosen = settings.read(db)
-        segment_functions.park_trainer(gd, chosen.trainer_idle_seconds)
-        code = {}
-        if db.value(
-            sql("functions.superuser")
-        ):  # where data and homes lie is not everybody's business
-            folder = compilation_cache.choose_folder(chosen.compilation_cache)
-            code = {"compilation_cache": folder.path, "compilation_cache_problem": folder.problem}
-        return json.dumps({**hello, "package": package_version(), **code})
+        db = get_database(plpy)
+        hello = _start_trainer(plpy, gd, TrainerOptions(framework=framework))
+        current = settings.read(db)
+        segment_functions.park_trainer(gd, current.trainer_idle_seconds)
+        cache = {}
+        if db.value(sql("functions.superuser")):  # others must not see paths of data and homes
+            folder = compilation_cache.choose_folder(current.compilation_cache)
+            cache = {"compilation_cache": folder.path, "compilation_cache_problem": folder.problem}
+        return json.dumps({**hello, "package": read_package_version(), **cache})
 
     return raise_to_sql(plpy, report)
 
 
-def _started(plpy: Any, gd: Globals, request: TrainerOptions) -> dict[str, Any]:
-    # The settings are read here, not passed in: whoever may call this must not choose what is
-    # executed, nor on which device.
-    db = database(plpy)
-    chosen = settings.read(db)
-    if request.gpu is not None and request.gpu not in settings.choose_gpus(chosen, True):
-        raise InvalidParameter(f"GPU {request.gpu} is not one of those that trainers may use.")
-    spec, cache = (
-        settings.trainer_spec(chosen, request),
-        settings.cache_bytes(chosen, request.trainers),
-    )
-    return {
-        **segment_functions.start_trainer(db.check_interrupts, gd, spec).hello,
-        "cache_bytes": cache,
-    }
+def _start_trainer(plpy: Any, gd: Globals, options: TrainerOptions) -> dict[str, Any]:
+    """Start a trainer; return its report.
+
+    The settings are read here and are not parameters: a caller must choose neither the program that
+    is executed nor any other device.
+    """
+    db = get_database(plpy)
+    current = settings.read(db)
+    if options.gpu is not None and options.gpu not in settings.choose_gpus(current, True):
+        raise InvalidParameter(f"GPU {options.gpu} is not one of those that trainers may use.")
+    spec = settings.trainer_spec(current, options)
+    cache_bytes = settings.cache_bytes(current, options.trainers)
+    trainer = segment_functions.start_trainer(db.check_interrupts, gd, spec)
+    return {**trainer.hello, "cache_bytes": cache_bytes}
 
 
 def trainer_rest(plpy: Any, gd: Globals) -> None:
-    """A call is over: the trainer of this session waits for the next one."""
-    raise_to_sql(
-        plpy,
-        lambda: segment_functions.park_trainer(
-            gd, settings.read(database(plpy)).trainer_idle_seconds
-        ),
-    )
+    """Let the trainer of this session wait for the next call."""
+
+    def park() -> None:
+        idle_seconds = settings.read(get_database(plpy)).trainer_idle_seconds
+        segment_functions.park_trainer(gd, idle_seconds)
+
+    raise_to_sql(plpy, park)
 
 
 def dataset_open(plpy: Any, gd: Globals, dataset: str, cache_bytes: int) -> None:
-    """Announce a data set."""
+    """Announce a data set to the trainer."""
 
-    def open_it() -> None:
+    def announce() -> None:
         size = argument_checks.require("cache_bytes", cache_bytes)
         link = segment_functions.get_trainer(gd)
-        link.send(
-            request_schema.build_request(
-                "open", dataset=argument_checks.require("dataset", dataset), cache_bytes=size
-            )
-        )
+        name = argument_checks.require("dataset", dataset)
+        link.send(request_schema.build_request("open", dataset=name, cache_bytes=size))
 
-    raise_to_sql(plpy, open_it)
+    raise_to_sql(plpy, announce)
 
 
 def dataset_add(
@@ -117,13 +106,11 @@ def dataset_add(
     shapes: str | None,
     part: bytes,
 ) -> int:
-    """Pass a part of a packed row on; its length."""
+    """Send a part of a packed row to the trainer; return its length."""
 
     def add() -> int:
-        names = zip(
-            ("dataset", "pass_no", "buffer_id", "part"), (dataset, pass_no, buffer_id, part)
-        )
-        for name, value in names:
+        fields = {"dataset": dataset, "pass_no": pass_no, "buffer_id": buffer_id, "part": part}
+        for name, value in fields.items():
             argument_checks.require(name, value)
         return segment_functions.add_part(
             segment_functions.get_trainer(gd), dataset, pass_no, buffer_id, shapes, part
@@ -133,48 +120,51 @@ def dataset_add(
 
 
 def dataset_close(plpy: Any, gd: Globals, dataset: str) -> str:
-    """End a data set; JSON with buffers, rows, bytes and cached."""
+    """End a data set; return JSON with buffers, rows, bytes and cached."""
     request = request_schema.build_request("close", dataset=dataset)
     return raise_to_sql(plpy, lambda: json.dumps(segment_functions.get_trainer(gd).call(request)))
 
 
 def state_add(plpy: Any, gd: Globals, part: int, chunk: bytes) -> int:
-    """Pass one chunk of a state on; its length."""
+    """Send one chunk of a state to the trainer; return its length."""
     raise_to_sql(
         plpy, lambda: segment_functions.add_state(gd, part, argument_checks.require("chunk", chunk))
     )
     return len(chunk)
 
 
-@bounded
+@check_counts
 def state_chunks(
     plpy: Any, gd: Globals, chunk_bytes: int, key: str | None, part: str | None
 ) -> Iterator[Buffer]:
-    """The state of that name that a job left, or a part of it, in chunks."""
+    """Yield the state of a job, or a part of the state, in chunks.
 
-    def begun() -> Iterator[Buffer]:
-        named = argument_checks.require("key", key), argument_checks.require("part", part)
-        return segment_functions.stream_state(
-            segment_functions.get_trainer(gd), chunk_bytes, *named
-        )
+    Args:
+        key: name of the state.
+    """
 
-    chunks = raise_to_sql(plpy, begun)
-    while True:
-        chunk = raise_to_sql(plpy, lambda: next(chunks, None))
-        if chunk is None:
-            return
-        yield chunk
+    def begin() -> Iterator[Buffer]:
+        name = argument_checks.require("key", key)
+        variables = argument_checks.require("part", part)
+        link = segment_functions.get_trainer(gd)
+        return segment_functions.stream_state(link, chunk_bytes, name, variables)
+
+    yield from _yield_chunks(plpy, raise_to_sql(plpy, begin))
 
 
-@bounded
+@check_counts
 def row_outputs(plpy: Any, gd: Globals, units: int, chunk_bytes: int) -> Iterator[Buffer]:
-    """Yield the outputs of rows that a job left, in chunks of whole rows."""
-    chunks = raise_to_sql(
-        plpy,
-        lambda: segment_functions.stream_outputs(
-            segment_functions.get_trainer(gd), units, chunk_bytes
-        ),
-    )
+    """Yield the outputs of a job's rows, in chunks of whole rows."""
+
+    def begin() -> Iterator[Buffer]:
+        link = segment_functions.get_trainer(gd)
+        return segment_functions.stream_outputs(link, units, chunk_bytes)
+
+    yield from _yield_chunks(plpy, raise_to_sql(plpy, begin))
+
+
+def _yield_chunks(plpy: Any, chunks: Iterator[Buffer]) -> Iterator[Buffer]:
+    """Yield chunks; raise errors as SQL errors."""
     while True:
         chunk = raise_to_sql(plpy, lambda: next(chunks, None))
         if chunk is None:
@@ -183,76 +173,77 @@ def row_outputs(plpy: Any, gd: Globals, units: int, chunk_bytes: int) -> Iterato
 
 
 def job_begin(plpy: Any, gd: Globals, spec: str) -> str:
-    """Begin a job."""
+    """Begin a job; return the trainer's response as JSON."""
 
-    def begun() -> str:
-        asked = privileged_requests.add_sources(
-            database(plpy), argument_checks.parse_object("spec", spec)
-        )
-        return json.dumps(segment_functions.begin_job(gd, segment_functions.get_trainer(gd), asked))
+    def begin() -> str:
+        values = argument_checks.parse_object("spec", spec)
+        request = privileged_requests.add_sources(get_database(plpy), values)
+        link = segment_functions.get_trainer(gd)
+        return json.dumps(segment_functions.begin_job(gd, link, request))
 
-    return raise_to_sql(plpy, begun)
+    return raise_to_sql(plpy, begin)
 
 
 def sealed_job(
     plpy: Any, gd: Globals, model: int | None, spec: str | None, mst_key: int | None
 ) -> int:
-    """Begin a job on weights that this session must not see, by the function of their owner; how
-    many chunks came.
+    """Begin a job on secret weights with the function of their owner; return their chunk count.
+
+    Args:
+        model: oid of the model table.
     """
 
-    def begun() -> int:
-        db, oid, key = (
-            database(plpy),
-            argument_checks.require("model", model),
-            argument_checks.require("mst_key", mst_key),
-        )
+    def begin() -> int:
+        db = get_database(plpy)
+        oid = argument_checks.require("model", model)
+        key = argument_checks.require("mst_key", mst_key)
         segment_functions.get_trainer(gd)
         with db.pinned_path():
             return granted_function.run(db, oid, argument_checks.require("spec", spec), key)
 
-    return raise_to_sql(plpy, begun)
+    return raise_to_sql(plpy, begin)
 
 
 def sealed_begin(plpy: Any, gd: Globals, spec: str | None, architecture: str | None) -> str:
-    """Begin a job on weights that this session must not see, of the architecture that their owner
-    has stored.
+    """Begin a job on secret weights; return the trainer's response as JSON.
+
+    Args:
+        architecture: JSON of the network, as the owner of the weights has stored it.
     """
 
-    def begun() -> str:
+    def begin() -> str:
         trainer = segment_functions.get_trainer(gd, sealed=True)
         request = privileged_requests.build_sealed_request(
             argument_checks.parse_object("spec", spec),
             argument_checks.parse_object("architecture", architecture),
         )
-        asked = privileged_requests.add_sources(database(plpy), request)
-        return json.dumps(trainer.call(request_schema.build_request("begin", asked, sealed=True)))
+        sealed_request = privileged_requests.add_sources(get_database(plpy), request)
+        message = request_schema.build_request("begin", sealed_request, sealed=True)
+        return json.dumps(trainer.call(message))
 
-    return raise_to_sql(plpy, begun)
+    return raise_to_sql(plpy, begin)
 
 
 def sealed_add(plpy: Any, gd: Globals, part: int | None, chunk: bytes | None) -> int:
-    """Pass one chunk of such a state on; its length."""
+    """Send one chunk of secret weights to the trainer; return its length."""
 
-    def added() -> int:
-        passed = argument_checks.require("chunk", chunk)
-        segment_functions.add_state(gd, argument_checks.require("part", part), passed, sealed=True)
-        return len(passed)
+    def add() -> int:
+        data = argument_checks.require("chunk", chunk)
+        segment_functions.add_state(gd, argument_checks.require("part", part), data, sealed=True)
+        return len(data)
 
-    return raise_to_sql(plpy, added)
+    return raise_to_sql(plpy, add)
 
 
 def job_start(plpy: Any, gd: Globals) -> None:
-    """Let the job that was begun be done, and do not wait for that."""
+    """Start the job that was begun, without waiting for its end."""
     raise_to_sql(
         plpy, lambda: segment_functions.get_trainer(gd).post(request_schema.build_request("finish"))
     )
 
 
 def job_finish(plpy: Any, gd: Globals) -> str:
-    """End a job; its result as JSON, with how much memory is left to the trainer, and what it has
-    cost.
-    """
+    """End a job; return its result, the free memory of the trainer and the cost, as JSON."""
     return raise_to_sql(
         plpy,
         lambda: strict_json.dumps(
@@ -262,75 +253,71 @@ def job_finish(plpy: Any, gd: Globals) -> str:
 
 
 def job_cost(plpy: Any, gd: Globals) -> str:
-    """What was spent since the last job that ended, as JSON; also where the trainer is gone."""
+    """Return the cost since the last job that ended, as JSON; works without a trainer, too."""
 
-    def told() -> str:
+    def take_cost() -> str:
         ownership.check_owner(gd)
         return json.dumps(segment_functions.take_cost(gd))
 
-    return raise_to_sql(plpy, told)
+    return raise_to_sql(plpy, take_cost)
 
 
 def job_series(plpy: Any, gd: Globals, spec: str | None) -> str:
-    """End a job, and do others after it; the results of all, as JSON. None follows a loss that is
-    no number.
-    """
+    """End a job and do others after it, until a loss is not finite; return all results as JSON."""
 
-    def series() -> str:
-        db, link, results = database(plpy), segment_functions.get_trainer(gd), []
+    def do_jobs() -> str:
+        db = get_database(plpy)
+        link = segment_functions.get_trainer(gd)
+        results = []
         try:
-            for job in (
-                None,
-                *argument_checks.check_type(
-                    "jobs", argument_checks.parse_object("spec", spec).get("jobs"), list
-                ),
-            ):
+            parsed = argument_checks.parse_object("spec", spec)
+            jobs = argument_checks.check_type("jobs", parsed.get("jobs"), list)
+            for job in (None, *jobs):  # the first one was begun before
                 if job is not None:
-                    asked = privileged_requests.add_sources(
-                        db, argument_checks.check_type("a job", job, dict)
-                    )
-                    segment_functions.begin_job(gd, link, asked)
+                    values = argument_checks.check_type("a job", job, dict)
+                    request = privileged_requests.add_sources(db, values)
+                    segment_functions.begin_job(gd, link, request)
                 results.append(segment_functions.finish_job(gd, link))
                 if responses.find_diverged(results[-1].get("metrics", {})):
                     break
         except BaseException:
-            for result in results:  # nobody hears of them
+            for result in results:  # they are not returned: the next report contains their cost
                 usage_ledger.get_ledger(gd).restore(result["cost"])
             raise
         return strict_json.dumps({"results": results})
 
-    return raise_to_sql(plpy, series)
+    return raise_to_sql(plpy, do_jobs)
 
 
 def metric_results(plpy: Any, gd: Globals, spec: str) -> str:
-    """Final values of metrics."""
+    """Return the final values of metrics as JSON."""
 
-    def results() -> str:
-        asked = privileged_requests.add_sources(
-            database(plpy), strict_json.restore(argument_checks.parse_object("spec", spec))
-        )
-        return strict_json.dumps(
-            segment_functions.get_trainer(gd).call(request_schema.build_request("results", asked))
-        )
+    def compute() -> str:
+        values = strict_json.restore(argument_checks.parse_object("spec", spec))
+        request = privileged_requests.add_sources(get_database(plpy), values)
+        link = segment_functions.get_trainer(gd)
+        return strict_json.dumps(link.call(request_schema.build_request("results", request)))
 
-    return raise_to_sql(plpy, results)
+    return raise_to_sql(plpy, compute)
 
 
 def buffer_features(plpy: Any, gd: Globals, spec: str | None, inputs: list[bytes] | None) -> Buffer:
-    """What a layer gives for the rows of a buffer; `spec` names both, and has the shapes of the
-    inputs.
+    """Return the activations of a layer for the rows of a buffer.
+
+    Args:
+        spec: JSON with the layer, the buffer and the shapes of the inputs.
     """
 
-    def computed() -> Buffer:
+    def compute() -> Buffer:
         arrays = [
             argument_checks.check_type("an input", part, bytes)
             for part in argument_checks.require("inputs", inputs)
         ]
-        return segment_functions.compute_features(
-            segment_functions.get_trainer(gd), argument_checks.parse_object("spec", spec), arrays
-        )
+        link = segment_functions.get_trainer(gd)
+        values = argument_checks.parse_object("spec", spec)
+        return segment_functions.compute_features(link, values, arrays)
 
-    return raise_to_sql(plpy, computed)
+    return raise_to_sql(plpy, compute)
 
 
 def predict_begin(plpy: Any, gd: Globals, spec: str) -> None:
@@ -343,49 +330,48 @@ def predict_begin(plpy: Any, gd: Globals, spec: str) -> None:
 def predict_add(
     plpy: Any, gd: Globals, id: str | None, inputs: list[bytes | None] | None
 ) -> PredictedBlock | None:
-    """Take a row; now and then the predictions of a block."""
+    """Add a row; return the predictions of a block if one is complete, else None."""
     return raise_to_sql(plpy, lambda: prediction_rows.current_prediction(gd).add(id, inputs))
 
 
 def predict_rest(plpy: Any, gd: Globals) -> PredictedBlock | None:
-    """Send the last rows; the predictions of the block before."""
+    """Send the last rows; return the predictions of the previous block."""
     return raise_to_sql(plpy, lambda: prediction_rows.current_prediction(gd).flush())
 
 
 def pack_block(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | None) -> str | None:
-    """Send a block of rows to be packed; JSON of the buffer before, where this one begins
-    another.
+    """Send a block of rows to be packed.
+
+    Returns:
+        JSON of the previous buffer if this block begins another one, else None.
     """
 
     def start() -> None:
-        _started(plpy, gd, TrainerOptions(framework="none"))
+        _start_trainer(plpy, gd, TrainerOptions(framework="none"))
 
-    def packed() -> str | None:
-        ready = database(plpy).platform.ensure_packer(
-            segment_functions.has_trainer(gd), spec is not None, start
-        )
-        about = (
-            packed_rows.send_block(gd, segment_functions.get_trainer(gd), spec, data)
-            if ready
-            else None
-        )
+    def pack() -> str | None:
+        db = get_database(plpy)
+        has_trainer = segment_functions.has_trainer(gd)
+        buffer = None
+        if db.platform.ensure_packer(has_trainer, spec is not None, start):
+            link = segment_functions.get_trainer(gd)
+            buffer = packed_rows.send_block(gd, link, spec, data)
         if progress.KEY in gd:
-            progress.current_progress(gd).add(
-                database(plpy), "packed", packed_rows.count_block_rows(gd)
-            )
-        return about
+            rows = packed_rows.count_block_rows(gd)
+            progress.current_progress(gd).add(db, "packed", rows)
+        return buffer
 
-    return raise_to_sql(plpy, packed)
+    return raise_to_sql(plpy, pack)
 
 
 def packed_array(plpy: Any, gd: Globals, place: int | None) -> bytes:
-    """An array of the buffer that pack_block has told of."""
-    return raise_to_sql(
-        plpy,
-        lambda: packed_rows.fetch_array(
-            gd, segment_functions.get_trainer(gd), argument_checks.check_integer("place", place)
-        ),
-    )
+    """Return an array of the buffer that `pack_block` has described."""
+
+    def fetch() -> bytes:
+        link = segment_functions.get_trainer(gd)
+        return packed_rows.fetch_array(gd, link, argument_checks.check_integer("place", place))
+
+    return raise_to_sql(plpy, fetch)
 
 
 def trainer_stop(plpy: Any, gd: Globals) -> None:
@@ -394,5 +380,5 @@ def trainer_stop(plpy: Any, gd: Globals) -> None:
 
 
 def gpu_count(plpy: Any, gd: Globals) -> int:
-    """How many GPUs of this machine trainers may use."""
-    return raise_to_sql(plpy, lambda: len(settings.usable_gpus(settings.read(database(plpy)))))
+    """Return the number of GPUs of this machine that trainers may use."""
+    return raise_to_sql(plpy, lambda: len(settings.usable_gpus(settings.read(get_database(plpy)))))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, bounded, call
+from cerebro_plpy.api.entry import Globals, call, check_counts
 from cerebro_plpy.operations.fit.window_series import WindowArguments, make_windows
 
 
-@bounded
+@check_counts
 def window_series(
     plpy: Any,
     gd: Globals,
@@ -23,8 +23,8 @@ def window_series(
     label_rule: str | None,
     max_gap: str | None,
 ) -> None:
-    """Make a table of the windows of series."""
-    given = WindowArguments(
+    """Create a table of the windows of series."""
+    arguments = WindowArguments(
         source, output, id, ts, columns, width, stride, label, label_rule, max_gap
     )
-    call(plpy, gd, lambda db: make_windows(db, given))
+    call(plpy, gd, lambda db: make_windows(db, arguments))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from cerebro_plpy.api.entry import Globals, call, stepped
+from cerebro_plpy.api.entry import Globals, call, call_for_blocks
 from cerebro_plpy.database.sessions.spi import Row
 
 if TYPE_CHECKING:
@@ -22,13 +22,11 @@ def evaluation_blocks(
     group_by: Sequence[str | None] | None,
     caller: str | None,
 ) -> Iterator[Block]:
-    """Predictions for the rows of a source whose target is known, block by block."""
+    """Predict the rows of a source that have a target; return the blocks of predictions."""
     from cerebro_plpy.operations.explain.evaluate_model import evaluation_blocks_of
 
-    arguments = model, source, group_by
-    return stepped(
-        plpy, gd, call(plpy, gd, lambda db: evaluation_blocks_of(db, gd, arguments, caller))
-    )
+    arguments = (model, source, group_by)
+    return call_for_blocks(plpy, gd, lambda db: evaluation_blocks_of(db, gd, arguments, caller))
 
 
 def evaluate(
@@ -38,17 +36,16 @@ def evaluate(
     source: str | None,
     group_by: Sequence[str | None] | None,
 ) -> Iterator[Row]:
-    """Metrics, one a row."""
+    """Evaluate a model on a source; return a row per metric."""
     from cerebro_plpy.operations.explain.evaluate_model import evaluate_source
 
-    found = stepped(
-        plpy, gd, call(plpy, gd, lambda db: evaluate_source(db, gd, (model, source, group_by)))
-    )
-    return chain.from_iterable(found)
+    arguments = (model, source, group_by)
+    blocks = call_for_blocks(plpy, gd, lambda db: evaluate_source(db, gd, arguments))
+    return chain.from_iterable(blocks)
 
 
 def importance(plpy: Any, gd: Globals, model: str | None, source: str | None) -> list[Row]:
-    """The importance of each column."""
+    """Return the importance of each column of a source."""
     from cerebro_plpy.operations.explain.importance import importance as columns_importance
 
     return call(plpy, gd, lambda db: columns_importance(db, gd, model, source))
@@ -57,7 +54,7 @@ def importance(plpy: Any, gd: Globals, model: str | None, source: str | None) ->
 def version_importance(
     plpy: Any, gd: Globals, model: str | None, version: int | None, seconds: float | None
 ) -> list[Row]:
-    """The importances of the columns of a version over rows that were held back."""
+    """Return the importances of the columns of a version over its hold-out rows."""
     from cerebro_plpy.operations.train.holdout_importance import held_back_importance
 
     return call(plpy, gd, lambda db: [held_back_importance(db, gd, model, version, seconds)])
@@ -66,9 +63,8 @@ def version_importance(
 def attribution_blocks(
     plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None
 ) -> Iterator[Attributed]:
-    """Attributions of the columns of a source's rows, block by block."""
+    """Attribute the predictions of a source to its columns; return the blocks of attributions."""
     from cerebro_plpy.operations.explain.attribution import attribution_blocks_of
 
-    return stepped(
-        plpy, gd, call(plpy, gd, lambda db: attribution_blocks_of(db, gd, (model, source, id_col)))
-    )
+    arguments = (model, source, id_col)
+    return call_for_blocks(plpy, gd, lambda db: attribution_blocks_of(db, gd, arguments))

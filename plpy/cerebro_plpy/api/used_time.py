@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call_declared
+from cerebro_plpy.api.entry import Globals, call_with_declared_path
 from cerebro_plpy.operations.admin import cpu_usage
 
 
 def count_time(
     plpy: Any, gd: Globals, run_id: int | None, ticket: str | None, seconds: float | None
 ) -> bool:
-    """Count processor seconds of the run that the ticket belongs to."""
-    return call_declared(plpy, gd, lambda db: cpu_usage.count_time(db, run_id, ticket, seconds))
+    """Add CPU seconds to the run that the ticket belongs to."""
+    return call_with_declared_path(
+        plpy, gd, lambda db: cpu_usage.count_time(db, run_id, ticket, seconds)
+    )
