@@ -58,8 +58,10 @@ class Caller:
 def caller(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Caller:
     session = Caller(logs_with_output=request.param)
     monkeypatch.setattr(run_outputs, "open_context", session.open_another)
-    monkeypatch.setattr(run_outputs, "_make", lambda *_: session.pending.append(TABLES))
-    monkeypatch.setattr(run_outputs, "_drop_spare", lambda *_: setattr(session, "spare", False))
+    monkeypatch.setattr(run_outputs, "_write", lambda *_: session.pending.append(TABLES))
+    monkeypatch.setattr(
+        run_outputs, "_drop_unused_states", lambda *_: setattr(session, "spare", False)
+    )
     return session
 
 
@@ -86,7 +88,7 @@ def test_the_log_has_the_error_of_tables_that_are_not_made(
         caller.pending.append("a part of the tables")
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(run_outputs, "_make", fail)
+    monkeypatch.setattr(run_outputs, "_write", fail)
     with pytest.raises(OSError, match="the disk is full"):
         finish(caller, None)
     assert (

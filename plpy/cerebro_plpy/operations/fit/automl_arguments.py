@@ -1,4 +1,4 @@
-"""The arguments of an AutoML call, and what can be said of them without a look at the database."""
+"""The arguments of an AutoML call, and the checks that do not need the database."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from collections.abc import Mapping, Sequence
 from typing import Union
 
 from cerebro_plpy import limits
+from cerebro_plpy.configs.run_spec import SearchSpec
 from cerebro_plpy.configs.search_space.sampling import RANDOM, TPE
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.search.hyperband import Hyperband
 
 MODULE = "madlib_keras_automl"
+DEFAULT_METHOD = "hyperband"
 METHODS = {
     "hyperband": {"R": "6", "eta": "3", "skip_last": "0"},
     "hyperopt": {"num_configs": "20", "num_iterations": "5", "algorithm": "tpe"},
 }
+"""The parameters of each method with their default values."""
+SAMPLERS = {"rand": RANDOM, "tpe": TPE}
 LARGEST = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
 class AutomlArguments:
-    """The arguments of an AutoML call as they came, None for NULL."""
+    """The unchecked arguments of an AutoML call; None for NULL."""
 
     source_table: str | None
     model_output_table: str | None
@@ -43,36 +47,35 @@ class AutomlArguments:
     use_caching: bool | None
 
 
-SAMPLERS = {"rand": RANDOM, "tpe": TPE}
-
-
 @dataclass(frozen=True)
 class Hyperopt:
-    """So many configurations, each trained for so many iterations, suggested by random search or by
-    TPE.
-    """
+    """The parameters of MADlib's search with Hyperopt, by random search or TPE."""
 
     num_configs: int
-    num_iterations: int
-    algorithm: str
+    num_iterations: int  # of each configuration
+    algorithm: str  # a key of SAMPLERS
 
     @property
     def configs(self) -> int:
-        """How many configurations are tried."""
+        """Return the number of configurations to try."""
         return self.num_configs
 
     @property
     def epochs(self) -> int:
-        """How long each is trained."""
+        """Return the number of epochs of each configuration."""
         return self.num_iterations
 
     @property
     def sampler(self) -> str:
-        """What suggests them."""
+        """Return the search of a fit call that samples configurations in the same way."""
         return SAMPLERS[self.algorithm]
 
     def check(self, module: str) -> None:
-        """Raises InvalidParameter, with MADlib's texts, for what cannot be searched by."""
+        """Check the parameters; the error texts are MADlib's.
+
+        Raises:
+            InvalidParameter: a parameter is invalid.
+        """
         if self.algorithm not in SAMPLERS:
             raise InvalidParameter(
                 f"{module}: valid algorithm 'automl_params' for hyperopt: 'rand', 'tpe'",
@@ -88,59 +91,63 @@ class Hyperopt:
 Method = Union[Hyperband, Hyperopt]
 
 
-def read_method(arguments: AutomlArguments) -> tuple[str, str, Method]:
-    """The name of the method, its parameters as they stand in the log, and the method itself,
-    checked.
+def read_method(arguments: AutomlArguments) -> tuple[SearchSpec, Method]:
+    """Check the arguments that choose the search method.
+
+    Returns:
+        The method as the log records it, and the method itself.
     """
     limits.check_record("automl", arguments)
-    name = _name(arguments.automl_method)
-    defaults = METHODS[name]
-    method = _method({**defaults, **_parameters(name, arguments.automl_params)})
+    name = _find_method(arguments.automl_method)
+    method = _make_method({**METHODS[name], **_parse_parameters(name, arguments.automl_params)})
     method.check(MODULE)
-    return (
-        name,
-        arguments.automl_params or ", ".join(f"{key}={value}" for key, value in defaults.items()),
-        method,
-    )
+    params = arguments.automl_params or _format_parameters(METHODS[name])
+    return SearchSpec(name, params, arguments.random_state), method
 
 
 def check_frequency(method: Hyperopt, frequency: int | None) -> None:
-    """Refuse a metrics frequency that no batch can have: they are all of one length."""
-    most = method.num_iterations
-    if frequency is not None and not 1 <= frequency <= most:
+    """Check that metrics are computed at least once: all configurations have the same length."""
+    iterations = method.num_iterations
+    if frequency is not None and not 1 <= frequency <= iterations:
         raise InvalidParameter(
             f"{MODULE}: 'metrics_compute_frequency' out of iteration range",
-            detail=f"Received {frequency}; expected a number from 1 to {most}.",
+            detail=f"Received {frequency}; expected a number from 1 to {iterations}.",
             hint="Leave it out to compute metrics after the last iteration only.",
         )
 
 
-def _name(given: str | None) -> str:
-    """The method of that name, or whose name begins so.
+def _find_method(text: str | None) -> str:
+    """Return the first method whose name begins with a text; NULL means the default one.
 
-    >>> _name("hyper"), _name("HyperO"), _name(None)
+    >>> _find_method("hyper"), _find_method("HyperO"), _find_method(None)
     ('hyperband', 'hyperopt', 'hyperband')
     """
-    wanted = "hyperband" if given is None else given.strip().lower()
+    if text is None:
+        return DEFAULT_METHOD
+    prefix = text.strip().lower()
     for name in METHODS:
-        if wanted and name.startswith(wanted):
+        if prefix and name.startswith(prefix):
             return name
     raise InvalidParameter(
         f"{MODULE}: the chosen automl method must be 'hyperband' or 'hyperopt'",
-        detail=f"Received {given!r}.",
+        detail=f"Received {text!r}.",
     )
 
 
-def _method(values: Mapping[str, str]) -> Method:
-    numbers = {key: _number(key, text) for key, text in values.items() if key != "algorithm"}
+def _make_method(values: Mapping[str, str]) -> Method:
+    numbers = {key: _parse_number(key, text) for key, text in values.items() if key != "algorithm"}
     if "algorithm" in values:
         return Hyperopt(**numbers, algorithm=values["algorithm"].lower())
     return Hyperband(**numbers)
 
 
-def _parameters(name: str, text: str | None) -> Mapping[str, str]:
-    """What `R=6, eta=3` says, by the names of the method's parameters."""
-    found: dict[str, str] = {}
+def _format_parameters(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in values.items())
+
+
+def _parse_parameters(name: str, text: str | None) -> Mapping[str, str]:
+    """Parse the parameters of a method, such as `R=6, eta=3`."""
+    values: dict[str, str] = {}
     for part in (text or "").split(","):
         if not part.strip():
             continue
@@ -149,25 +156,23 @@ def _parameters(name: str, text: str | None) -> Mapping[str, str]:
             raise InvalidText(
                 f"{MODULE}: automl_params has {part.strip()!r}; expected name=value, between "
                 "commas",
-                hint="For example "
-                + repr(", ".join(f"{key}={value}" for key, value in METHODS[name].items()))
-                + ".",
+                hint=f"For example {_format_parameters(METHODS[name])!r}.",
             )
         key = match[1] if name == "hyperband" else match[1].lower()
         if key not in METHODS[name]:
-            *others, last = METHODS[name]
-            known = f"{', '.join(others)}, and {last}"
+            *first_keys, last_key = METHODS[name]
+            keys = f"{', '.join(first_keys)}, and {last_key}"
             raise InvalidParameter(
-                f"{MODULE}: Invalid param(s) passed in for {name}. Only {known} may be specified",
+                f"{MODULE}: Invalid param(s) passed in for {name}. Only {keys} may be specified",
                 detail=f"Received {match[1]!r}.",
             )
-        if key in found:
+        if key in values:
             raise InvalidText(f"{MODULE}: automl_params has {key} twice")
-        found[key] = match[2]
-    return found
+        values[key] = match[2]
+    return values
 
 
-def _number(key: str, text: str) -> int:
+def _parse_number(key: str, text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,10}", text) or abs(int(text)) > LARGEST:
         raise InvalidText(
             f"{MODULE}: {key} in automl_params is {text!r}; expected a whole number of at most "

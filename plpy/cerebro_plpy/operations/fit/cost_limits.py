@@ -1,6 +1,4 @@
-"""What a call says that its run may cost: checked before anything begins, and read again by who
-resumes it.
-"""
+"""The cost limits of a run, checked before it begins and read again when it is resumed."""
 
 from __future__ import annotations
 
@@ -14,15 +12,19 @@ from cerebro_plpy.trainer_client.settings import Settings
 
 
 def read_prices(settings: Settings) -> Prices | None:
-    """The prices of now; None where nothing has one."""
-    found = settings.price_per_core_hour, settings.price_per_gpu_hour, settings.price_per_gb_month
-    return Prices(*(price or 0.0 for price in found)) if any(found) else None
+    """Return the current prices; None if nothing has a price."""
+    prices = Prices(
+        settings.price_per_core_hour or 0.0,
+        settings.price_per_gpu_hour or 0.0,
+        settings.price_per_gb_month or 0.0,
+    )
+    return prices if any(prices) else None
 
 
 def make_cost_limits(
     module: str, settings: Settings, max_cpu: float | None, max_cost: float | None
 ) -> CostLimits | None:
-    """What a run may cost, by the prices of now; None where it may cost whatever it does."""
+    """Return the cost limits of a run at the current prices; None without limits."""
     for name, value in (("max_cpu", max_cpu), ("max_cost", max_cost)):
         if value is not None and not 0 < value < math.inf:
             raise InvalidParameter(
@@ -35,17 +37,19 @@ def make_cost_limits(
             hint="An administrator can set one: INSERT INTO cerebro.setting VALUES "
             "('price_per_core_hour', '0.05'); or say max_cpu.",
         )
-    limited = max_cpu is not None or max_cost is not None
-    return CostLimits(max_cpu, max_cost, prices or Prices()) if limited else None
+    if max_cpu is None and max_cost is None:
+        return None
+    return CostLimits(max_cpu, max_cost, prices or Prices())
 
 
 def make_run_limits(
     module: str, settings: Settings, spec: RunSpec, rule: SearchRule | None
 ) -> CostLimits | None:
-    """That of a run: a replay goes as far as the run did that it repeats, whatever that costs
-    now.
+    """Return the cost limits in the spec of a run.
+
+    A replay has none: it trains as far as the original run, at any cost.
     """
-    if spec.schedule == "replay":
+    limits = spec.train or rule
+    if spec.schedule == "replay" or limits is None:
         return None
-    asked = spec.train or rule
-    return make_cost_limits(module, settings, asked.max_cpu, asked.max_cost) if asked else None
+    return make_cost_limits(module, settings, limits.max_cpu, limits.max_cost)

@@ -50,7 +50,7 @@ def plan_fit(
     settings.choose_gpus(settings.read(db), arguments.use_gpus)
     inputs = find_inputs(catalog, arguments)
     call = FitCall(arguments, course, inputs, None, version)
-    with open_context(db, gd, inputs.relations().values(), arguments.workers) as workplace:
+    with open_context(db, gd, inputs.get_relations().values(), arguments.workers) as workplace:
         request = build_request(catalog, workplace, call)
         plan = plan_request(workplace, request)
     known = explain_output.Known(request.repeat.orders, read_prices(workplace.settings))

@@ -1,4 +1,4 @@
-"""A call of fit from its arguments to its tables: check everything, train, write the outputs."""
+"""A call of fit: check everything, train, write the output tables."""
 
 from __future__ import annotations
 
@@ -19,21 +19,31 @@ from cerebro_plpy.trainer_client import settings
 
 
 def fit(
-    db: Database, gd: dict[str, Any], arguments: FitArguments, version: str, logged: Logged = nobody
+    db: Database,
+    gd: dict[str, Any],
+    arguments: FitArguments,
+    version: str,
+    on_logged: Logged = nobody,
 ) -> None:
-    """Train, and make the output tables; `logged` hears of the run when it is in the log."""
+    """Train the configurations of a call and write its output tables.
+
+    Args:
+        version: the version of the extension, for the log.
+        on_logged: called with the id of the run when the run is in the log.
+    """
     catalog = Catalog(db, get_module_name(arguments))
     check_transaction(db, catalog.module)
-    course = check_arguments(arguments)
+    options = check_arguments(arguments)
     settings.choose_gpus(settings.read(db), arguments.use_gpus)
-    inputs, outputs = find_inputs(catalog, arguments), find_outputs(catalog, arguments)
-    call = FitCall(arguments, course, inputs, outputs.table, version)
-    relations = [*call.inputs.relations().values(), *outputs.relations()]
-    with open_context(db, gd, relations, arguments.workers) as workplace:
-        request = build_request(catalog, workplace, call)
+    inputs = find_inputs(catalog, arguments)
+    outputs = find_outputs(catalog, arguments)
+    call = FitCall(arguments, options, inputs, outputs.table, version)
+    tables = [*inputs.get_relations().values(), *outputs.list_existing()]
+    with open_context(db, gd, tables, arguments.workers) as context:
+        request = build_request(catalog, context, call)
         if outputs.existing:
-            request = continue_training(workplace.reader, outputs.existing, request)
-        outputs = begin_incremental_output(db, workplace, request, outputs)
-        run_id = train(db, workplace, request, None, Audience(logged, outputs.beside))
+            request = continue_training(context.reader, outputs.existing, request)
+        outputs = begin_incremental_output(db, context, request, outputs)
+        run_id = train(db, context, request, None, Audience(on_logged, outputs.observer))
     with completing(db, gd, run_id):
         finish(db, gd, run_id, outputs, keep_states=arguments.keep_states)

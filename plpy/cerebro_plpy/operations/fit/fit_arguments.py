@@ -1,8 +1,9 @@
-"""The arguments of a fit call, and what can be said of them without a look at the database."""
+"""The arguments of a fit call, and the checks that do not need the database."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from cerebro_plpy import limits
 from cerebro_plpy.configs.params import frameworks
@@ -11,6 +12,7 @@ from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
 from cerebro_plpy.configs.search_space.search_rules import SearchRule
 from cerebro_plpy.database.call_checks import check_positive
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed
+from cerebro_plpy.records import fields
 from cerebro_plpy.scheduling.planning.run_plan import AVERAGE, AVERAGES, LATE, MOP, TASK
 from cerebro_plpy.scheduling.schedule.schedule import AVERAGING
 from cerebro_plpy.scheduling.schedule.scheduling_policies import LONGEST, REPLAY
@@ -26,23 +28,27 @@ STRATEGIES = {
     AVERAGE: (LONGEST, REPLAY),
     LATE: (LONGEST, REPLAY),
 }
-"""With the schedules that go with each."""
+"""The schedules that each strategy allows."""
 DTYPE_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 class RunOptions(NamedTuple):
-    """How a run goes: its epochs, after how many of them metrics are computed, what orders its
-    visits, and what decides which configurations go on, None where all do."""
+    """Options of a run that follow from the checked arguments of its call."""
 
     epochs: int
-    frequency: int
-    schedule: str
-    rule: SearchRule | None
+    frequency: int  # number of epochs from one evaluation to the next
+    schedule: str  # of visits
+    rule: SearchRule | None  # None: all configurations are trained to the last epoch
 
 
 def get_module_name(arguments: FitArguments) -> str:
-    """The name under which errors speak of the call."""
+    """Return the name of the function that was called, for error messages."""
     return SINGLE_MODULE if arguments.single else MODULE
+
+
+def fill_arguments(values: Mapping[str, Any]) -> FitArguments:
+    """Return the arguments of a fit call; those without a value are NULL, other values ignored."""
+    return FitArguments(**{field.name: values.get(field.name) for field in fields(FitArguments)})
 
 
 def make_single_model_arguments(
@@ -69,7 +75,7 @@ def make_single_model_arguments(
     max_runtime: str | None,
     keep_states: bool | None,
 ) -> FitArguments:
-    """The arguments of a call that trains a single model."""
+    """Return the arguments of a call that trains a single model."""
     return FitArguments(
         source_table=source_table,
         model_output_table=model,
@@ -97,7 +103,7 @@ def make_single_model_arguments(
 
 
 def check_arguments(arguments: FitArguments) -> RunOptions:
-    """What can be checked without a look at the database."""
+    """Check the arguments as far as possible without the database; return the run's options."""
     module = get_module_name(arguments)
     limits.check_record("fit", arguments)
     if arguments.single:
@@ -115,13 +121,7 @@ def check_arguments(arguments: FitArguments) -> RunOptions:
         module, arguments.search, arguments.search_params, arguments.num_iterations
     )
     frequency = _check_frequency(arguments, arguments.num_iterations, rule)
-    schedule = arguments.schedule if arguments.schedule is not None else SCHEDULES[0]
-    if arguments.single:
-        schedule = AVERAGING
-    elif schedule not in SCHEDULES:
-        raise InvalidParameter(
-            f"{module} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}."
-        )
+    schedule = _choose_schedule(arguments)
     check_positive(module, "workers", arguments.workers)
     check_positive(module, "max_attempts", arguments.max_attempts)
     if arguments.feature_budget is not None and arguments.feature_budget < 0:
@@ -144,11 +144,24 @@ def check_arguments(arguments: FitArguments) -> RunOptions:
     return RunOptions(arguments.num_iterations, frequency, schedule, rule)
 
 
+def _choose_schedule(arguments: FitArguments) -> str:
+    """Return the schedule of the call, or the default one."""
+    if arguments.single:
+        return AVERAGING
+    if arguments.schedule is None:
+        return SCHEDULES[0]
+    if arguments.schedule not in SCHEDULES:
+        raise InvalidParameter(
+            f"{get_module_name(arguments)} error: schedule is {arguments.schedule!r}; expected one "
+            f"of {', '.join(SCHEDULES)}."
+        )
+    return arguments.schedule
+
+
 def _check_strategy(arguments: FitArguments, schedule: str) -> None:
-    """The strategy is among those known, and goes with the order of visits and with a search, if
-    there is one.
-    """
-    module, strategy = get_module_name(arguments), arguments.strategy or AUTO
+    """Check that the strategy exists and fits the schedule and the search."""
+    module = get_module_name(arguments)
+    strategy = arguments.strategy or AUTO
     if strategy not in STRATEGIES:
         raise InvalidParameter(
             f"{module} error: strategy is {strategy!r}; expected one of {', '.join(STRATEGIES)}.",
@@ -169,14 +182,14 @@ def _check_strategy(arguments: FitArguments, schedule: str) -> None:
 
 
 def _check_search(arguments: FitArguments, schedule: str) -> None:
-    """A search sees metrics, and decides for itself."""
+    """Check that a search has metrics and is not part of a replay."""
     module = get_module_name(arguments)
     if schedule == REPLAY:
         raise InvalidParameter(
             f"{module} error: search is {arguments.search!r}, but schedule is 'replay'.",
             hint="Leave search out: a replay repeats what was decided.",
         )
-    if arguments.training_metrics is False and arguments.validation_table is None:
+    if not _has_metrics(arguments):
         raise InvalidParameter(
             f"{module} error: search is {arguments.search!r}, but there are no metrics to decide "
             "by: training_metrics is false and there is no validation_table.",
@@ -185,7 +198,7 @@ def _check_search(arguments: FitArguments, schedule: str) -> None:
 
 
 def _check_single(model: SingleModel) -> None:
-    """Which model is trained, and how."""
+    """Check that the call names a model and its compile parameters."""
     for name in ("model_id", "compile_params"):
         if getattr(model, name) is None:
             raise NullNotAllowed(
@@ -195,25 +208,23 @@ def _check_single(model: SingleModel) -> None:
 
 
 def _check_names(arguments: FitArguments) -> None:
-    """The dtype policy and the framework are among those known."""
+    """Check that the dtype policy and the framework exist."""
     module = get_module_name(arguments)
+    backends = (*frameworks.BACKENDS, frameworks.AUTO)
     if arguments.dtype_policy is not None and arguments.dtype_policy not in DTYPE_POLICIES:
         raise InvalidParameter(
             f"{module} error: dtype_policy is {arguments.dtype_policy!r}; expected one of "
             f"{', '.join(DTYPE_POLICIES)}."
         )
-    if arguments.backend is not None and arguments.backend not in (
-        *frameworks.BACKENDS,
-        frameworks.AUTO,
-    ):
+    if arguments.backend is not None and arguments.backend not in backends:
         raise InvalidParameter(
             f"{module} error: backend is {arguments.backend!r}; expected one of"
-            f" {', '.join((*frameworks.BACKENDS, frameworks.AUTO))}."
+            f" {', '.join(backends)}."
         )
 
 
 def _check_frequency(arguments: FitArguments, iterations: int, rule: SearchRule | None) -> int:
-    """After how many epochs metrics are computed."""
+    """Return the number of epochs from one evaluation to the next."""
     module = get_module_name(arguments)
     frequency = arguments.metrics_compute_frequency
     if frequency is not None and not 1 <= frequency <= iterations:
@@ -222,13 +233,15 @@ def _check_frequency(arguments: FitArguments, iterations: int, rule: SearchRule 
             detail=f"Received {frequency}.",
             hint="Leave it out to compute metrics after the last iteration only.",
         )
-    if (
-        frequency is not None
-        and arguments.training_metrics is False
-        and arguments.validation_table is None
-    ):
+    if frequency is not None and not _has_metrics(arguments):
         raise InvalidParameter(
             f"{module} error: metrics_compute_frequency is {frequency}, but there are no metrics "
             "to compute: training_metrics is false and there is no validation_table."
         )
-    return frequency or (1 if rule and rule.needs_every_epoch else iterations)
+    if frequency is None and rule and rule.needs_every_epoch:
+        return 1
+    return frequency or iterations
+
+
+def _has_metrics(arguments: FitArguments) -> bool:
+    return arguments.training_metrics is not False or arguments.validation_table is not None

@@ -130,7 +130,7 @@ def build_request(catalog: Catalog, workplace: CallContext, call: FitCall) -> Fi
         functions=functions_of(whole),
         tables={
             n: r.quoted
-            for n, r in {**call.inputs.relations(), "model_output": call.output}.items()
+            for n, r in {**call.inputs.get_relations(), "model_output": call.output}.items()
             if r
         },
         epochs_before=basis.epochs_before,
@@ -233,7 +233,7 @@ def make_request(
         configs=models.configs,
         architectures=models.architectures,
         architecture_table=models.table,
-        workers=workers_for(workplace, spec, data, models.configurations),
+        workers=workers_for(workplace, spec, data, models.config_count),
         gpus=settings.choose_gpus(workplace.settings, arguments.use_gpus),
         backends=models.backends,
         max_runtime=read_seconds(catalog.db, catalog.module, "max_runtime", arguments.max_runtime),

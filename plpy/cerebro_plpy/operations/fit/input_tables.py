@@ -1,4 +1,7 @@
-"""The tables that a call names, each name resolved once; afterwards nothing but these is read."""
+"""The tables that a call names.
+
+Each name is resolved once; afterwards the run reads these tables only.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from cerebro_plpy.tables.model_selection_table import SelectionSummary, check_mo
 
 @dataclass(frozen=True)
 class PackedData:
-    """The packed table to train on, and that for validation, spread over the same segments."""
+    """The packed rows of a run; both tables are spread over the same segments."""
 
     source: PackedTable
     validation: PackedTable | None
@@ -36,13 +39,13 @@ class PackedData:
 
 @dataclass(frozen=True)
 class PackedInputs:
-    """The packed tables of a call."""
+    """The packed tables that a call names."""
 
     source: PackedRelation
     validation: PackedRelation | None
 
     def read(self, catalog: Catalog, reader: Session) -> PackedData:
-        """What they hold, checked against each other."""
+        """Read both tables and check that they fit each other."""
         source = read_packed(catalog, reader, self.source)
         if self.validation is None:
             return PackedData(source, None)
@@ -50,107 +53,99 @@ class PackedInputs:
         check_validation(catalog, source, validation)
         return PackedData(source, align_segments(source, validation))
 
-    def relations(self) -> dict[str, Relation]:
-        """All tables by what they are for the call, as the log names them."""
-        packed = {"source": self.source, "validation": self.validation}
-        found: dict[str, Relation] = {}
-        for name, each in packed.items():
-            found |= {name: each.table} if each else {}
-            found |= {f"{name}_summary": each.summary} if each and each.summary else {}
-        return found
+    def get_relations(self) -> dict[str, Relation]:
+        """Return the tables by their roles, as in the log."""
+        relations: dict[str, Relation] = {}
+        for role, packed in (("source", self.source), ("validation", self.validation)):
+            if packed:
+                relations[role] = packed.table
+            if packed and packed.summary:
+                relations[f"{role}_summary"] = packed.summary
+        return relations
 
 
 class ModelInputs(NamedTuple):
-    """What is trained: configurations, their architectures by model id, and the table that these
-    are in, if any.
-
-    `backends` are the frameworks by mst_key; none where they are still to be chosen. Others may be
-    drawn meanwhile.
-    """
+    """The configurations to train, and the source of configurations that are sampled later."""
 
     configs: tuple[Config, ...]
-    architectures: dict[int, StoredModel]
-    table: Relation | None
-    backends: Mapping[int, str]
+    architectures: dict[int, StoredModel]  # by model id
+    table: Relation | None  # the architecture table, if there is one
+    backends: Mapping[int, str]  # frameworks by mst_key, as far as they are chosen
     drawing: Drawing | None = None
 
     @property
-    def configurations(self) -> int:
-        """How many configurations there are to be."""
+    def config_count(self) -> int:
+        """Return the number of configurations, including those to be sampled later."""
         return len(self.configs) + (self.drawing.to_come if self.drawing else 0)
 
 
 @dataclass(frozen=True)
 class InputTables:
-    """The tables of a fit call. Without a model selection table it is a call that trains a single
-    model.
-
-    `object_table` is the name of the object table as it was given.
-    """
+    """The tables of a fit call."""
 
     packed: PackedInputs
     architectures: Relation
-    selection: Relation | None
-    selection_summary: Relation | None
+    selection: Relation | None  # None: the call trains a single model
+    selection_summary: Relation | None  # None: AutoML will create the model selection table
     objects: Relation | None
-    object_table: str | None
+    object_table: str | None  # the name of the object table, as in the call
 
-    def existing(self) -> list[Relation]:
-        """Those that are there: a model selection table without a summary is still to be made."""
-        made = self.selection is None or self.selection_summary is not None
-        return [found for name, found in self.relations().items() if made or name != "selection"]
+    def list_existing(self) -> list[Relation]:
+        """Return the tables that exist before the run."""
+        relations = self.get_relations()
+        if self.selection_summary is None:
+            relations.pop("selection", None)
+        return list(relations.values())
 
-    def relations(self) -> dict[str, Relation]:
-        """All tables by what they are for the call, as the log names them."""
-        others = {
+    def get_relations(self) -> dict[str, Relation]:
+        """Return the tables by their roles, as in the log."""
+        models = {
             "selection": self.selection,
             "selection_summary": self.selection_summary,
             "architectures": self.architectures,
             "objects": self.objects,
         }
-        return {
-            **self.packed.relations(),
-            **{name: relation for name, relation in others.items() if relation},
-        }
+        existing = {role: relation for role, relation in models.items() if relation}
+        return {**self.packed.get_relations(), **existing}
 
 
 def find_packed_inputs(
     catalog: Catalog, source: str | None, validation: str | None
 ) -> PackedInputs:
-    """The packed tables of these names."""
-    return PackedInputs(
-        find_packed(catalog, source),
-        None if validation is None else find_packed(catalog, validation, "validation"),
-    )
+    """Find packed tables by their names."""
+    source_table = find_packed(catalog, source)
+    if validation is None:
+        return PackedInputs(source_table, None)
+    return PackedInputs(source_table, find_packed(catalog, validation, "validation"))
 
 
 def find_inputs(catalog: Catalog, arguments: FitArguments) -> InputTables:
-    """The tables that a fit call names, or that its model selection table refers to."""
+    """Find the tables that a fit call names and those that its model selection table refers to."""
     packed = find_packed_inputs(catalog, arguments.source_table, arguments.validation_table)
-    selection = summary = None
+    selection = None
+    summary = None
     if arguments.single:
-        named = SelectionSummary(arguments.single.model_arch_table, arguments.single.object_table)
+        names = SelectionSummary(arguments.single.model_arch_table, arguments.single.object_table)
     else:
         selection = catalog.resolve_input(arguments.model_selection_table, "model selection")
         summary = catalog.find_companion(selection, "_summary")
-        named = read_summary(catalog, selection, summary, LocalSession(catalog.db))
-    return InputTables(
-        packed=packed,
-        architectures=catalog.resolve_input(
-            named.architectures, "model architecture", owner=selection
-        ),
-        selection=selection,
-        selection_summary=summary,
-        objects=object_table.find(catalog, named.objects),
-        object_table=named.objects,
+        names = read_summary(catalog, selection, summary, LocalSession(catalog.db))
+    architectures = catalog.resolve_input(
+        names.architectures, "model architecture", owner=selection
     )
+    objects = object_table.find(catalog, names.objects)
+    return InputTables(packed, architectures, selection, summary, objects, names.objects)
 
 
 def find_search_inputs(
-    catalog: Catalog, arguments: AutomlArguments, chosen: Relation | None = None
+    catalog: Catalog, arguments: AutomlArguments, selection: Relation | None = None
 ) -> InputTables:
-    """The tables that an AutoML call reads, and the model selection table that it is to make."""
+    """Find the tables that an AutoML call reads.
+
+    Args:
+        selection: the model selection table that the call will create.
+    """
     packed = find_packed_inputs(catalog, arguments.source_table, arguments.validation_table)
     architectures = check_models(catalog, arguments.model_arch_table, arguments.model_id_list)
     objects = object_table.find(catalog, arguments.object_table)
-    return InputTables(packed, architectures, chosen, None, objects, arguments.object_table)
+    return InputTables(packed, architectures, selection, None, objects, arguments.object_table)

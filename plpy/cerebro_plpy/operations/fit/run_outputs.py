@@ -1,4 +1,4 @@
-"""The output tables of a run: which there will be, and how they are made when it is completed."""
+"""The output tables of a run: their names before it, and their rows when it is completed."""
 
 from __future__ import annotations
 
@@ -21,135 +21,133 @@ from cerebro_plpy.tables.outputs.incremental_output import IncrementalOutput
 
 
 class RunOutputs(NamedTuple):
-    """The output tables of a call: the first of them, and those that a warm start goes on from; or
-    what is written of new ones before the run is completed."""
+    """The output tables of a call."""
 
-    table: Relation
-    existing: ExistingOutput | None
-    early: IncrementalOutput | None = None
+    table: Relation  # the model output table, after which the others are named
+    existing: ExistingOutput | None  # with warm start: the tables to rewrite
+    incremental: IncrementalOutput | None = None  # writes new tables during the run
 
     @property
-    def beside(self) -> Beside:
-        """What is done beside the run."""
-        return self.early or Nothing()
+    def observer(self) -> Beside:
+        """Return the observer of the run that writes tables, or one that does nothing."""
+        return self.incremental or Nothing()
 
-    def relations(self) -> list[Relation]:
-        """The tables that are there already."""
-        return self.existing.relations() if self.existing else []
+    def list_existing(self) -> list[Relation]:
+        """Return the tables that exist before the run."""
+        return self.existing.list_tables() if self.existing else []
 
 
 def find_outputs(catalog: Catalog, arguments: FitArguments) -> RunOutputs:
-    """The output tables that a fit call will write, or has to rewrite."""
-    names = suffixes(arguments)
+    """Reserve the names of a fit call's output tables; find existing ones for a warm start."""
+    suffixes = get_suffixes(arguments)
     if not arguments.warm_start:
-        return RunOutputs(catalog.reserve_output(arguments.model_output_table, names), None)
-    existing = find_existing_output(catalog, arguments.model_output_table, names)
+        return RunOutputs(catalog.reserve_output(arguments.model_output_table, suffixes), None)
+    existing = find_existing_output(catalog, arguments.model_output_table, suffixes)
     return RunOutputs(existing.model, existing)
 
 
 def begin_incremental_output(
-    db: Database, workplace: CallContext, request: FitRequest, output: RunOutputs
+    db: Database, context: CallContext, request: FitRequest, outputs: RunOutputs
 ) -> RunOutputs:
-    """The output tables, as far as they can be begun beside the run.
+    """Have the output tables written during the run, if possible.
 
-    That is new ones, by a session that has nothing else to do, and goes on in its transaction; not
-    those that others may read, or have locked.
+    The caller's session must be idle during the run and stay in its transaction. The tables must
+    be new, so that no other session reads or locks them.
     """
-    alone = workplace.is_local or db.in_procedure or not workplace.platform.writes_during_run
-    if (
-        alone
-        or output.existing
-        or request.spec.arguments.single
-        or len(request.configs) == 1
-        or request.spec.search
-    ):
-        return output
-    return output._replace(early=IncrementalOutput(db, output.table))
+    is_busy = context.is_local or db.in_procedure
+    if is_busy or not context.platform.writes_during_run or outputs.existing:
+        return outputs
+    if request.spec.arguments.single or len(request.configs) == 1 or request.spec.search:
+        return outputs
+    return outputs._replace(incremental=IncrementalOutput(db, outputs.table))
 
 
 def finish(
-    db: Database, gd: dict[str, Any], run_id: int, output: RunOutputs, *, keep_states: bool | None
+    db: Database, gd: dict[str, Any], run_id: int, outputs: RunOutputs, *, keep_states: bool | None
 ) -> None:
-    """Make the output tables of a run; states that are not to be kept go in the same transaction.
+    """Write the output tables of a run.
 
-    A background run is completed in the log by the transaction of its tables or, on a server that
+    A background run is completed in the log in the transaction of its tables or, on a server that
     does not allow this, right after it.
+
+    Args:
+        keep_states: False to remove all states of the run in the same transaction.
     """
     if not db.in_procedure:
-        _make(db, run_id, output, keep_states)
+        _write(db, run_id, outputs, keep_states)
         return
-    ended = str(db.value(sql("run.moment")))
+    end_time = str(db.value(sql("run.moment")))
     try:
         if db.platform.logs_with_output:
-            db.rows(sql("run.complete"), None, ended, run_id)
-        _make(db, run_id, output, keep_states)
+            db.rows(sql("run.complete"), None, end_time, run_id)
+        _write(db, run_id, outputs, keep_states)
         db.commit()
-    except BaseException as error:  # no client waits for it
+    except BaseException as error:  # the log must record it, because no client waits for it
         db.rollback()
-        _complete(db, gd, run_id, f"the output tables were not made: {error}", ended)
+        _complete(db, gd, run_id, f"the output tables were not made: {error}", end_time)
         raise
     if not db.platform.logs_with_output:
-        _complete(db, gd, run_id, None, ended)
+        _complete(db, gd, run_id, None, end_time)
     if keep_states is not False:
-        _drop_spare(db, gd, run_id)
+        _drop_unused_states(db, gd, run_id)
 
 
-def _make(db: Database, run_id: int, output: RunOutputs, keep_states: bool | None) -> None:
+def _write(db: Database, run_id: int, outputs: RunOutputs, keep_states: bool | None) -> None:
     run = logged_run.read_run(db, run_id)
-    write_outputs(db, run, output)
+    _write_tables(db, run, outputs)
     if run.spec.is_automl:
         automl_output.write_best(db, run)
     if keep_states is False:
         drop_states(db, run_id)
 
 
-def _complete(db: Database, gd: dict[str, Any], run_id: int, error: str | None, ended: str) -> None:
+def _complete(
+    db: Database, gd: dict[str, Any], run_id: int, error: str | None, end_time: str
+) -> None:
     """Log that a run is completed, outside the transaction of its tables."""
     if db.platform.logs_with_output:
-        db.rows(sql("run.complete"), error, ended, run_id)
+        db.rows(sql("run.complete"), error, end_time, run_id)
         db.commit()
         return
-    with open_context(db, gd, (), None) as workplace:
-        workplace.control.run(sql("run.complete"), (error, ended, run_id))
+    with open_context(db, gd, (), None) as context:
+        context.control.run(sql("run.complete"), (error, end_time, run_id))
 
 
-def _drop_spare(db: Database, gd: dict[str, Any], run_id: int) -> None:
-    """Remove what was not needed for the output tables: until they are there, the rest of a run may
-    start from it.
+def _drop_unused_states(db: Database, gd: dict[str, Any], run_id: int) -> None:
+    """Remove the states that the output tables do not need.
+
+    Until the tables exist, a resumed run may start from any state.
     """
     states = map(logged_run.stored_state, logged_run.read_newest_states(db, run_id))
     needed = [table for state in states if state for table in state.tables]
-    with open_context(db, gd, (), None) as workplace:
-        RunLog(workplace.control, run_id).drop_states(keep=needed)
+    with open_context(db, gd, (), None) as context:
+        RunLog(context.control, run_id).drop_states(keep=needed)
 
 
 def rewrite_outputs(db: Database, run_id: int | None, name: str | None) -> None:
-    """Make output tables of a run that has states, under any name: of what it has come to so
-    far.
-    """
+    """Write output tables from the newest states of a run, under any name."""
     check_transaction(db, "write_outputs")
     if run_id is None:
         raise NullNotAllowed(
             "write_outputs error: run_id is NULL", hint="SELECT run_id, name FROM cerebro.run;"
         )
     run = logged_run.read_run(db, run_id)
-    output = Catalog(db, "write_outputs").reserve_output(name, suffixes(run.spec.arguments))
-    write_outputs(db, run, RunOutputs(output, None))
+    output = Catalog(db, "write_outputs").reserve_output(name, get_suffixes(run.spec.arguments))
+    _write_tables(db, run, RunOutputs(output, None))
 
 
-def suffixes(arguments: FitArguments) -> tuple[str, ...]:
-    """What the names of the output tables end with, beside the first of them."""
+def get_suffixes(arguments: FitArguments) -> tuple[str, ...]:
+    """Return the suffixes of the further output tables."""
     return single_output.SUFFIXES if arguments.single else fit_output.SUFFIXES
 
 
-def write_outputs(db: Database, run: logged_run.LoggedRun, output: RunOutputs) -> None:
-    """Make the output tables of a run, or refill them where they exist."""
-    states = output.existing.states if output.existing else None
+def _write_tables(db: Database, run: logged_run.LoggedRun, outputs: RunOutputs) -> None:
+    """Create the output tables of a run, or refill existing ones."""
+    states = outputs.existing.states if outputs.existing else None
     if run.spec.arguments.single:
-        single_output.write(db, run, output.table, states)
+        single_output.write(db, run, outputs.table, states)
     elif run.spec.is_automl:
-        automl_output.write(db, run, output.table)
+        automl_output.write(db, run, outputs.table)
     else:
-        fit_output.write(
-            db, run, output.table, states, output.early.complete() if output.early else None
-        )
+        partial = outputs.incremental.complete() if outputs.incremental else None
+        fit_output.write(db, run, outputs.table, states, partial)

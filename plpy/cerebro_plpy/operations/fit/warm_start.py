@@ -1,7 +1,8 @@
-"""Warm start: configurations go on from the states in an existing model table, found by mst_key.
+"""Warm start: configurations continue from the states in an existing model table, by mst_key.
 
-Known keys go on, with their optimizer's state where the optimizer is of the same class; new keys
-start fresh; keys that the model selection table no longer has vanish from the output.
+A configuration whose key the table has continues, with its optimizer's state if the optimizer is of
+the same class. A new key starts fresh. A key that the model selection table no longer has
+disappears from the output.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from cerebro_plpy.run.request.run_request import FitRequest, WarmState
 from cerebro_plpy.tables import model_states
 from cerebro_plpy.tables.outputs.weights import find_epochs, find_framework
 
-# MADlib's own output holds weights and no states of optimizers. The statement is one that Greenplum
-# runs too, where a function is not called for the rows of a table.
+# MADlib's own output has weights, but no optimizer states. The statement works on Greenplum, too,
+# where the function cannot be called for the rows of a table.
 FROM_WEIGHTS = (
     "To go on from the weights of a model of MADlib's: SELECT load_keras_model('your_models', "
     "(SELECT model_arch FROM {0} WHERE mst_key = ...), (SELECT model_weights FROM {0} WHERE "
@@ -34,26 +35,28 @@ FROM_WEIGHTS = (
 
 
 class ExistingOutput(NamedTuple):
-    """The output tables of an earlier call; a single model has no info table."""
+    """The output tables of an earlier call."""
 
     model: Relation
     summary: Relation
     states: Relation
-    info: Relation | None
+    info: Relation | None  # None for a single model
 
-    def relations(self) -> list[Relation]:
-        """All of them."""
+    def list_tables(self) -> list[Relation]:
+        """Return all tables."""
         return [table for table in self if table]
 
 
 def find_existing_output(
-    catalog: Catalog, given: str | None, suffixes: Sequence[str]
+    catalog: Catalog, name: str | None, suffixes: Sequence[str]
 ) -> ExistingOutput:
-    """The output tables, all but the first of which have a suffix; they must exist and be the
-    caller's to rewrite.
+    """Return the output tables of an earlier call; check that the caller may rewrite them.
+
+    Args:
+        name: the model output table, to which `suffixes` are appended.
     """
-    model = catalog.resolve_input(given, "model output")
-    companions = {suffix: _companion(catalog, model, suffix) for suffix in suffixes}
+    model = catalog.resolve_input(name, "model output")
+    companions = {suffix: _find_companion(catalog, model, suffix) for suffix in suffixes}
     states = model_states.find(catalog, model, companions["_summary"])
     if states is None:
         raise UndefinedTable(
@@ -61,13 +64,13 @@ def find_existing_output(
             hint=FROM_WEIGHTS.format(model.quoted),
         )
     existing = ExistingOutput(model, companions["_summary"], states, companions.get("_info"))
-    _check_rewritable(catalog, existing.relations())
-    _refuse_code_of_others(catalog, existing.relations())
+    _check_rewritable(catalog, existing.list_tables())
+    _refuse_foreign_code(catalog, existing.list_tables())
     _check_kind(catalog, existing)
     return existing
 
 
-def _companion(catalog: Catalog, model: Relation, suffix: str) -> Relation:
+def _find_companion(catalog: Catalog, model: Relation, suffix: str) -> Relation:
     companion = catalog.find_companion(model, suffix)
     if companion is None:
         raise UndefinedTable(
@@ -90,7 +93,7 @@ def _check_rewritable(catalog: Catalog, tables: Iterable[Relation]) -> None:
 
 
 def _check_kind(catalog: Catalog, existing: ExistingOutput) -> None:
-    """They are what the same function has made."""
+    """Check that the tables are the output of the same function."""
     output = existing.model.spelling
     if existing.info and "metrics_iters" in catalog.read_columns(existing.info):
         raise WrongObjectType(
@@ -111,7 +114,7 @@ def _check_kind(catalog: Catalog, existing: ExistingOutput) -> None:
         )
 
 
-def _refuse_code_of_others(catalog: Catalog, tables: Sequence[Relation]) -> None:
+def _refuse_foreign_code(catalog: Catalog, tables: Sequence[Relation]) -> None:
     for row in catalog.db.rows(sql("warm.foreign_code"), [relation.oid for relation in tables]):
         raise InsufficientPrivilege(
             f"{catalog.module} error: table '{row['name']}' is of another role, and has triggers, "
@@ -121,96 +124,96 @@ def _refuse_code_of_others(catalog: Catalog, tables: Sequence[Relation]) -> None
 
 
 def continue_training(reader: Session, existing: ExistingOutput, request: FitRequest) -> FitRequest:
-    """The request of a call that goes on from an earlier one: epochs are counted on, so that no
-    batch comes twice.
+    """Return the request with the states of an earlier call.
 
-    A replay counts as the run did that it repeats.
+    Epochs are counted on from those of the earlier call, so that no batch order is repeated. A
+    replay counts like its original run.
     """
     states = find_warm_states(reader, existing, request)
-    before = {key: warm.epochs for key, warm in states.items()}
-    spec = (
-        request.spec
-        if request.spec.schedule == "replay"
-        else replace(request.spec, epochs_before=before)
-    )
-    return replace(request, warm_states=states, spec=spec)
+    request = replace(request, warm_states=states)
+    if request.spec.schedule == "replay":
+        return request
+    epochs_before = {mst_key: state.epochs for mst_key, state in states.items()}
+    return replace(request, spec=replace(request.spec, epochs_before=epochs_before))
 
 
 def find_warm_states(
     reader: Session, existing: ExistingOutput, request: FitRequest
 ) -> dict[int, WarmState]:
-    """Where each configuration that was trained before goes on; those that failed then start
-    fresh.
+    """Return the earlier states of configurations, by mst_key.
+
+    A configuration that failed in the earlier call starts fresh.
     """
-    before = _trained(reader, existing)
+    models = _read_models(reader, existing)
     policy = read_summary_row(reader, existing.summary).get("dtype_policy")
+    query = sql("warm.state", state=existing.states.quoted)
     states = {}
-    text = sql("warm.state", state=existing.states.quoted)
     for config in request.configs:
-        if config.mst_key in before:
-            model, architecture = (
-                before[config.mst_key],
-                request.architectures[config.model_id].json,
-            )
-            same = model.architecture is not None and json.loads(model.architecture) == json.loads(
-                architecture
-            )
-            scaled = [
-                scales_loss(each, architecture) for each in (policy, request.spec.dtype_policy)
-            ]
-            alike = same and find_framework(model.beginning) == request.backends.get(config.mst_key)
-            source = (
-                _source(model, config, alike=alike)
-                if scaled[0] == scaled[1]
-                else "weights_of_chunks"
-            )
-            epochs = find_epochs(model.beginning)
-            states[config.mst_key] = WarmState(source, text, (config.mst_key,), not same, epochs)
+        model = models.get(config.mst_key)
+        if model is None:
+            continue
+        architecture = request.architectures[config.model_id].json
+        same_architecture = model.has_architecture(architecture)
+        source = "weights_of_chunks"
+        scaled = _scales_loss(policy, architecture)
+        if scaled == _scales_loss(request.spec.dtype_policy, architecture):
+            backend = request.backends.get(config.mst_key)
+            fits = same_architecture and find_framework(model.header) == backend
+            source = _choose_source(model, config, fits=fits)
+        states[config.mst_key] = WarmState(
+            source, query, (config.mst_key,), not same_architecture, find_epochs(model.header)
+        )
     return states
 
 
-class TrainedBefore(NamedTuple):
-    """What a model was made of: its compile parameters, its architecture as JSON, and how its state
-    begins.
-    """
+class EarlierModel(NamedTuple):
+    """A model of an existing output table."""
 
     compile_params: str
-    architecture: str | None
-    beginning: bytes
+    architecture: str | None  # JSON
+    header: bytes  # the first bytes of its state
+
+    def has_architecture(self, architecture: str) -> bool:
+        """Return True if the model has this architecture, given as JSON."""
+        if self.architecture is None:
+            return False
+        return bool(json.loads(self.architecture) == json.loads(architecture))
 
 
-def _source(model: TrainedBefore, config: Config, *, alike: bool) -> str:
-    """What of its state a configuration goes on with, where losses are scaled, or not, as then;
-    `alike` is whether its architecture and framework are those of then."""
-    before = _optimizer(model.compile_params)
-    source = choose_state_source(before, config.compile.optimizer)
-    return "warm" if source == "chunks" and not alike else source
+def _choose_source(model: EarlierModel, config: Config, *, fits: bool) -> str:
+    """Return the part of an earlier state to continue with.
+
+    Args:
+        fits: True if the architecture and the framework are the same as before.
+    """
+    source = choose_state_source(_parse_optimizer(model.compile_params), config.compile.optimizer)
+    return "warm" if source == "chunks" and not fits else source
 
 
-def _optimizer(compile_text: str) -> OptimizerSpec | None:
-    """The optimizer of then; None where it cannot be told."""
+def _parse_optimizer(compile_text: str) -> OptimizerSpec | None:
+    """Return the optimizer of an earlier model; None if it is unknown."""
     try:
         return parse_compile_params(compile_text, ANY_FUNCTIONS).optimizer
     except CerebroError:
         return None
 
 
-def _trained(reader: Session, existing: ExistingOutput) -> dict[int, TrainedBefore]:
-    """The models that have states, by mst_key."""
+def _read_models(reader: Session, existing: ExistingOutput) -> dict[int, EarlierModel]:
+    """Read the models that have states, by mst_key."""
     tables = {"model": existing.model.quoted, "state": existing.states.quoted}
-    text = (
-        sql("warm.trained", info=existing.info.quoted, **tables)
-        if existing.info
-        else sql("warm.trained_single", summary=existing.summary.quoted, **tables)
-    )
-    return {mst_key: TrainedBefore(*texts) for mst_key, *texts in reader.run(text)}
+    if existing.info:
+        query = sql("warm.trained", info=existing.info.quoted, **tables)
+    else:
+        query = sql("warm.trained_single", summary=existing.summary.quoted, **tables)
+    return {mst_key: EarlierModel(*columns) for mst_key, *columns in reader.run(query)}
 
 
-def scales_loss(policy: str | None, architecture: str) -> bool:
-    """Whether a dtype policy, or without one the architecture's own, wraps optimizers in one that
-    scales losses.
+def _scales_loss(policy: str | None, architecture: str) -> bool:
+    """Return True if a dtype policy wraps optimizers in one that scales losses.
 
-    >>> scales_loss("mixed_float16", "{}"), scales_loss("float32", '{"dtype": "mixed_float16"}')
+    Without a policy, that of the architecture counts.
+
+    >>> _scales_loss("mixed_float16", "{}"), _scales_loss("float32", '{"dtype": "mixed_float16"}')
     (True, False)
     """
     return policy == "mixed_float16" or (policy is None and '"mixed_float16"' in architecture)

@@ -33,7 +33,7 @@ LOGGED = "run {} goes on in the background"
 def submit_fit(db: Database, gd: dict[str, Any], arguments: FitArguments) -> int:
     """Begin what a fit call with these arguments would do; the id of its run."""
     check_arguments(arguments)
-    refuse_private_tables(db, find_inputs(Catalog(db, MODULE), arguments).relations().values())
+    refuse_private_tables(db, find_inputs(Catalog(db, MODULE), arguments).get_relations().values())
     return start_background_run(db, gd, {"fit": arguments.to_json()})
 
 

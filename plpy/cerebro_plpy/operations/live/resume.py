@@ -103,7 +103,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
         audience = Audience(logged)
         if outputs:
             outputs = begin_incremental_output(db, workplace, request, outputs)
-            audience = Audience(logged, outputs.beside)
+            audience = Audience(logged, outputs.observer)
         train(db, workplace, request, InterruptedRun(row["run_id"], known), audience)
     with completing(db, gd, row["run_id"]):
         if outputs is None:
@@ -122,7 +122,11 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
 def relations(catalog: Catalog, rest: UnfinishedRun, outputs: RunOutputs | None) -> list[Relation]:
     """The tables that the rest of a run uses."""
     objects = [object_table.find_trusted(catalog, rest.functions.table)] if rest.functions else []
-    return [*rest.packed.relations().values(), *(outputs.relations() if outputs else ()), *objects]
+    return [
+        *rest.packed.get_relations().values(),
+        *(outputs.list_existing() if outputs else ()),
+        *objects,
+    ]
 
 
 def claim_unfinished(db: Database, run_id: int | None) -> tuple[Row, RunSpec]:

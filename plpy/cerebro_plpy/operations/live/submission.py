@@ -105,7 +105,7 @@ def train(db: Database, gd: dict[str, Any], arguments: TrainArguments) -> list[R
 def _search(db: Database, gd: dict[str, Any], arguments: AutomlArguments) -> int:
     automl_arguments.read_method(arguments)
     refuse_private_tables(
-        db, find_search_inputs(Catalog(db, automl_arguments.MODULE), arguments).existing()
+        db, find_search_inputs(Catalog(db, automl_arguments.MODULE), arguments).list_existing()
     )
     return background_run.start_background_run(db, gd, {"automl": asdict(arguments)})
 

@@ -249,7 +249,7 @@ def build_request(
         source=data.source.spec(),
         validation=data.validation.spec() if data.validation else None,
         version=version,
-        tables={name: relation.quoted for name, relation in inputs.relations().items()},
+        tables={name: relation.quoted for name, relation in inputs.get_relations().items()},
         epochs_before={mst_key: original.epochs_before.get(mst_key, 0) + last_epochs},
         train=train_spec,
     )

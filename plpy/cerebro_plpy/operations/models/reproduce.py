@@ -276,7 +276,7 @@ class Reproduction:
             epochs=epochs,
             evaluate_epochs=(),  # the comparison needs states, not metrics
             schedule="replay",
-            tables={name: table.quoted for name, table in rows.inputs.relations().items()},
+            tables={name: table.quoted for name, table in rows.inputs.get_relations().items()},
             train=None,
         )
         request = make_request(

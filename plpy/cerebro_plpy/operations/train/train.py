@@ -204,7 +204,7 @@ def build_request(
         validation=prepared.data.validation.spec() if prepared.data.validation else None,
         ranking=ranking,
         version=version,
-        tables={name: found.quoted for name, found in prepared.inputs.relations().items()},
+        tables={name: found.quoted for name, found in prepared.inputs.get_relations().items()},
         train=replace(
             train_spec(aim, prepared, chosen, tried), configs=planned.configs, **prepared.stored()
         ),
