@@ -10,7 +10,6 @@ from math import prod
 
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.packing.packed_columns import IMAGE, Column
 from cerebro_plpy.packing.packing_plan import PackingPlan
 
@@ -31,7 +30,6 @@ def estimate_row_elements(db: Database, plan: PackingPlan, column: Column) -> in
     """Return the elements of a column in one row; the packer looks at the first image."""
     if column.classes is not None:
         return ARRAY_HEADER_ELEMENTS + len(column.classes) // 2  # one-hot columns are int16
-    name = quote_identifier(column.name)
     if column.kind == IMAGE:
         request = {
             "rows": 1,
@@ -40,12 +38,12 @@ def estimate_row_elements(db: Database, plan: PackingPlan, column: Column) -> in
             "arrays": [{"kind": IMAGE, "column": column.name}],
         }
         segment = plan.distribution.keys[0]
-        image = column.bytes_sql(f"t.{name}")
-        response = plan.packers.inspect_image(segment, name, image, json.dumps(request))
+        image = column.bytes_sql(f"t.{column.quoted}")
+        response = plan.packers.inspect_image(segment, column.quoted, image, json.dumps(request))
         return prod(json.loads(response)["shapes"][0])
     if column.scalar:
         return ARRAY_HEADER_ELEMENTS + 1
-    query = sql("pack.elements", source=plan.source.quoted, column=name)
+    query = sql("pack.elements", source=plan.source.quoted, column=column.quoted)
     return ARRAY_HEADER_ELEMENTS + int(db.value(query) or 0)
 
 
@@ -53,7 +51,7 @@ def estimate_sent_elements(db: Database, plan: PackingPlan, column: Column) -> i
     """Return the size of an image file: it may be larger than the array that is made of it."""
     if column.kind != IMAGE:
         return 0
-    query = sql("pack.bytes", source=plan.source.quoted, column=quote_identifier(column.name))
+    query = sql("pack.bytes", source=plan.source.quoted, column=column.quoted)
     return int(db.value(query) or 0) // ELEMENT_BYTES
 
 

@@ -26,7 +26,7 @@ from cerebro_plpy.packing.grouped_buffers import BufferLayout
 from cerebro_plpy.packing.packed_columns import IMAGE, SHAPE, Column
 from cerebro_plpy.packing.packing_plan import PackingPlan
 from cerebro_plpy.packing.summary_table import create_summary
-from cerebro_plpy.packing.target_classes import build_class_lookup
+from cerebro_plpy.packing.target_classes import build_class_lookup, list_first
 
 
 def pack(db: Database, plan: PackingPlan) -> None:
@@ -44,7 +44,7 @@ def pack(db: Database, plan: PackingPlan) -> None:
 
 def _fill(db: Database, plan: PackingPlan, buffers: int, blocks: int) -> None:
     """Create the packed table and fill it."""
-    names = [quote_identifier(column.name) for column in plan.columns]
+    names = [column.quoted for column in plan.columns]
     shapes = [quote_identifier(column.name + SHAPE) for column in plan.columns]
     _create_table(db, plan, names, shapes)
     parts = build_insert(db, plan, names, shapes, buffers, blocks)
@@ -79,12 +79,12 @@ def _check_shapes(db: Database, plan: PackingPlan, shapes: Sequence[str]) -> Non
         rows = db.rows(sql("pack.shapes", output=plan.output.quoted, shape=name))
         if len(rows) > 1:
             shape_texts = [
-                f"{'x'.join(map(str, row['shape']))} ({row['rows']} rows)" for row in rows[:10]
+                f"{'x'.join(map(str, row['shape']))} ({row['rows']} rows)" for row in rows
             ]
             raise InvalidParameter(
                 f"column {column.name!r} of table '{plan.source.spelling}' has values of "
                 f"{len(rows)} shapes; expected one.",
-                detail=f"There are {', '.join(shape_texts)}{', …' if len(rows) > 10 else ''}.",
+                detail=f"There are {list_first(shape_texts)}.",
                 hint="All values of a column must have the same dimensions: leave the others out, "
                 "or change them.",
             )
@@ -108,6 +108,9 @@ def build_insert(
     columns = plan.columns
     aliases = [f"c{number}" for number in range(len(columns))]  # cannot clash with users' columns
     aliased = list(zip(aliases, columns))
+    seed = "NULL"
+    if plan.seed is not None:
+        seed = f"'{plan.seed}'::bigint"
     keys: Sequence[int] = plan.distribution.keys
     if plan.group_layout:
         keys = _find_buffer_keys(plan.group_layout)
@@ -121,7 +124,7 @@ def build_insert(
         segments=str(len(keys)),
         buffers=str(buffers),
         blocks=str(blocks),
-        seed="NULL" if plan.seed is None else f"'{plan.seed}'::bigint",
+        seed=seed,
         columns=", ".join(f"t.{name} AS {alias}" for name, alias in zip(names, aliases)),
         carried=", ".join(f"{_value_sql(alias, column)} AS {alias}" for alias, column in aliased),
         joins="".join(_class_join_sql(db, alias, column) for alias, column in aliased),
@@ -164,7 +167,9 @@ def _value_sql(alias: str, column: Column) -> str:
     """Return the expression of a value, or of the number of its class."""
     if column.classes is None:
         return f"n.{alias}"
-    null = "0" if column.classes and column.classes[0] is None else "NULL"
+    null = "NULL"
+    if column.classes[:1] == (None,):
+        null = "0"
     return f"CASE WHEN n.{alias} IS NULL THEN {null} ELSE {_lookup_alias(alias)}.number END"
 
 
@@ -196,8 +201,7 @@ def _describe_column(plan: PackingPlan, column: Column) -> Mapping[str, object]:
     if column.classes is not None:
         return {**description, "kind": "onehot", "classes": len(column.classes)}
     if column.kind != IMAGE:
-        name = quote_identifier(column.name)
-        description["array"] = f"ARRAY[{name}]" if column.scalar else name
+        description["array"] = column.wrap(column.quoted)
     if column in plan.independent:
         description["divide"] = plan.normalizing_const
         if column.name in plan.recipes:

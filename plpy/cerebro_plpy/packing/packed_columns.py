@@ -8,6 +8,7 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.database.sql.identifiers import MAX_BYTES, quote_identifier
 from cerebro_plpy.errors import DatatypeMismatch, DuplicateColumn, InvalidName, InvalidParameter
+from cerebro_plpy.packing.packed_summary import ClassValues
 from cerebro_plpy.records import dataclass, replace
 
 IMAGE = "image"
@@ -72,14 +73,24 @@ class Column:
     type: str
     kind: str
     scalar: bool
-    classes: tuple[str | None, ...] | None = None
+    classes: ClassValues | None = None
     # Texts of a target's values in the source: usually one per class, but 1 may also be 1.0.
-    value_texts: tuple[str | None, ...] = ()
+    value_texts: ClassValues = ()
+
+    @property
+    def quoted(self) -> str:
+        """The name in double quotes."""
+        return quote_identifier(self.name)
+
+    def wrap(self, value: str) -> str:
+        """Return the expression of a value as an array."""
+        if self.scalar:
+            return f"ARRAY[{value}]"
+        return value
 
     def array_sql(self, value: str) -> str:
         """Return the expression of the array that is packed for a value."""
-        array = f"ARRAY[{value}]" if self.scalar else value
-        return f"{array}::{SENT_TYPES[self.kind]}"
+        return f"{self.wrap(value)}::{SENT_TYPES[self.kind]}"
 
     def bytes_sql(self, value: str) -> str:
         """Return the expression of the bytes that go to the packer.
@@ -162,9 +173,11 @@ def _make_array_target(
             f"type {entry['type']}; expected an array of numbers (encoded classes, or floats), or "
             "a single value.",
         )
+    kind = "int16"
     is_integer = entry["element"] in ("smallint", "integer", "bigint")
-    is_float = dependent_type == "float" or (dependent_type is None and not is_integer)
-    return Column(name, entry["type"], "float32" if is_float else "int16", False)
+    if dependent_type == "float" or (dependent_type is None and not is_integer):
+        kind = "float32"
+    return Column(name, entry["type"], kind, False)
 
 
 def read_weight_column(catalog: Catalog, source: Relation, name: str) -> Column:
@@ -184,10 +197,7 @@ def _is_numeric_array(entry: Row) -> bool:
 
 
 def add_classes(
-    column: Column,
-    classes: tuple[str | None, ...],
-    width: int,
-    value_texts: tuple[str | None, ...],
+    column: Column, classes: ClassValues, width: int, value_texts: ClassValues
 ) -> Column:
     """Return the target with its classes.
 

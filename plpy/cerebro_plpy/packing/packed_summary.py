@@ -26,7 +26,9 @@ def read_summary_row(reader: Session, summary: Relation) -> Row:
     if not rows:
         return {}
     value = rows[0][0]
-    return dict(json.loads(value) if isinstance(value, str) else value)
+    if isinstance(value, str):
+        value = json.loads(value)
+    return dict(value)
 
 
 def read_names(summary: Row, field: str) -> tuple[str, ...]:
@@ -36,7 +38,9 @@ def read_names(summary: Row, field: str) -> tuple[str, ...]:
     (('x',), ('x', 'y'), ())
     """
     value = summary.get(field) or ()
-    return (value,) if isinstance(value, str) else tuple(value)
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value)
 
 
 def find_classes_column(columns: Iterable[str], target: str) -> str:
@@ -45,7 +49,9 @@ def find_classes_column(columns: Iterable[str], target: str) -> str:
     >>> find_classes_column(["y_class_values"], "y"), find_classes_column(["class_values"], "y")
     ('y_class_values', 'class_values')
     """
-    return OLD_CLASSES if OLD_CLASSES in columns else f"{target}_class_values"
+    if OLD_CLASSES in columns:
+        return OLD_CLASSES
+    return f"{target}_class_values"
 
 
 def parse_class_values(

@@ -24,6 +24,7 @@ from cerebro_plpy.packing.packed_summary import (
 )
 from cerebro_plpy.records import dataclass, fields, replace
 from cerebro_plpy.trainer_client.process import host_resources
+from cerebro_plpy.trainer_client.request_schema import describe_target
 
 Shape = tuple[int, ...]
 ELEMENT_BYTES = 4
@@ -65,14 +66,13 @@ class PackedTable:
     def decoded_bytes(self) -> int:
         """Most bytes that all rows take in a trainer: inputs, targets and weights."""
         elements = sum(prod(shape) for shape in (*self.input_shapes, *self.target_shapes))
-        if self.weight is not None:
-            elements += 1
+        elements += self.weight is not None
         return self.rows * ELEMENT_BYTES * elements
 
     def targets(self) -> list[dict[str, Any]]:
         """Return the targets in the form of a request to the trainer."""
         return [
-            {"kind": "float"} if is_float else {"kind": "onehot", "classes": shape[-1]}
+            describe_target(shape[-1], is_float)
             for is_float, shape in zip(self.float_targets, self.target_shapes)
         ]
 
@@ -109,8 +109,8 @@ def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> Pa
     companion, summary = read_summary(catalog, reader, packed)
     independent = read_names(summary, "independent_varname")
     dependent = read_names(summary, "dependent_varname")
-    weight = summary.get("sample_weight_varname")
-    packed_columns = independent + dependent + ((str(weight),) if weight else ())
+    weights = read_names(summary, "sample_weight_varname")
+    packed_columns = independent + dependent + weights
     columns = catalog.read_columns(relation)
     _check_columns(catalog, packed, columns, packed_columns)
     if not reader.run(sql("read.has_rows", table=relation.quoted))[0][0]:
@@ -126,7 +126,9 @@ def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> Pa
         _read_class_values(catalog, reader, companion, name, target.shape[-1])
         for name, target in zip(dependent, targets)
     ]
-    num_classes = summary.get("num_classes")
+    num_classes = None
+    if isinstance(summary.get("num_classes"), list):
+        num_classes = tuple(summary["num_classes"])
     return PackedTable(
         relation=relation,
         independent=independent,
@@ -134,7 +136,7 @@ def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> Pa
         dependent_types=read_names(summary, "dependent_vartype"),
         class_values=tuple(values for values, _ in classes),
         class_types=tuple(array_type for _, array_type in classes),
-        num_classes=tuple(num_classes) if isinstance(num_classes, list) else None,
+        num_classes=num_classes,
         normalizing_const=float(summary.get("normalizing_const") or 1.0),
         buffer_size=int(summary.get("buffer_size") or 0),
         input_shapes=tuple(column.shape for column in inputs),
@@ -143,7 +145,7 @@ def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> Pa
         segments=segments,
         key=key,
         rows=_count_rows(reader, relation, independent[0]),
-        weight=str(weight) if weight else None,
+        weight=next(iter(weights), None),
     )
 
 
@@ -270,8 +272,10 @@ def _read_segments(
     A table that MADlib packed on PostgreSQL has no key; its buffers are spread by their ids.
     """
     reader.platform.check_distributed(reader, catalog.module, relation)
+    key = "t.buffer_id"
     has_key = KEY in columns
-    key = f"t.{quote_identifier(KEY)}" if has_key else "t.buffer_id"
+    if has_key:
+        key = f"t.{quote_identifier(KEY)}"
     if reader.run(sql("read.packed_nowhere", table=relation.quoted, key=key))[0][0]:
         raise WrongObjectType(
             f"{catalog.module}: table '{relation.spelling}' has rows that belong to no segment: "
@@ -300,10 +304,11 @@ def _read_class_values(
     """Return the classes of a target with `width` one-hot columns, and the type of their array."""
     columns = catalog.read_columns(summary)
     name = find_classes_column(columns, target)
-    column = columns.get(name)
-    if column is None:
-        return None, "text[]"
-    array_type = column["type"] if column["category"] == "A" else "text[]"
+    array_type = "text[]"
+    if name not in columns:
+        return None, array_type
+    if columns[name]["category"] == "A":
+        array_type = columns[name]["type"]
     query = sql("read.class_values", table=summary.quoted, column=quote_identifier(name))
     return parse_class_values(reader.run(query)[0][0], width), array_type
 

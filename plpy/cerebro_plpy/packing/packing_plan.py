@@ -8,7 +8,6 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.platform_protocol import Distribution, Packers
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.packing.grouped_buffers import BufferLayout
 from cerebro_plpy.packing.packed_columns import Column
@@ -60,11 +59,11 @@ def count_rows(
     """
     required = [column for column in columns if column.kind != "onehot"]
     counts = [
-        f", count(*) FILTER (WHERE t.{quote_identifier(column.name)} IS NULL) AS n{number}"
+        f", count(*) FILTER (WHERE t.{column.quoted} IS NULL) AS n{number}"
         for number, column in enumerate(required)
     ]
     counts += [
-        sql("pack.count_weights", weight=f"t.{quote_identifier(column.name)}", number=str(number))
+        sql("pack.count_weights", weight=f"t.{column.quoted}", number=str(number))
         for number, column in enumerate(weight)
     ]
     row = db.row(sql("pack.count", source=source.quoted, nulls="".join(counts)))

@@ -19,7 +19,9 @@ def create_summary(db: Database, plan: PackingPlan, buffer_size: int) -> None:
     """
     summary = quote_qualified((plan.output.schema, plan.output.name + "_summary"))
     distribution = plan.distribution.describe()
-    rules_type = "text" if distribution == (ALL, ALL) else "integer[]"
+    rules_type = "integer[]"
+    if distribution == (ALL, ALL):
+        rules_type = "text"
     weights = [column.name for column in plan.weight]
     statements = [
         sql(
@@ -33,10 +35,7 @@ def create_summary(db: Database, plan: PackingPlan, buffer_size: int) -> None:
     ]
     statements += [sql("pack.summary_weight", summary=summary) for _ in weights]
     db.rows("; ".join(statements))
-    class_values = ", ".join(
-        f"{array_literal(column.classes)}::text[]::{column.type}[]" if column.classes else "NULL"
-        for column in plan.dependent
-    )
+    class_values = ", ".join(_make_class_array(column) for column in plan.dependent)
     db.rows(
         sql("pack.summarize", summary=summary, class_values=class_values, rules=rules_type),
         plan.source.spelling,
@@ -54,8 +53,16 @@ def create_summary(db: Database, plan: PackingPlan, buffer_size: int) -> None:
 
 
 def _define_class_column(target: Column) -> str:
-    element_type = target.type if target.classes else "text"
+    element_type = "text"
+    if target.classes:
+        element_type = target.type
     return f"{quote_identifier(target.name + CLASSES)} {element_type}[]"
+
+
+def _make_class_array(target: Column) -> str:
+    if not target.classes:
+        return "NULL"
+    return f"{array_literal(target.classes)}::text[]::{target.type}[]"
 
 
 def _count_classes(plan: PackingPlan) -> list[int] | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 
 from cerebro_plpy.database.call_checks import check_flat
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.database.sql.literals import array_literal
+from cerebro_plpy.database.sql.literals import array_literal, show_value
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.packing import packed_columns
 from cerebro_plpy.packing.packed_columns import MAX_CLASSES, Column
@@ -22,12 +22,12 @@ MANY_VALUES = 20
 """A column with more different fractions probably holds measurements, not classes."""
 
 
-def _read_value_texts(db: Database, source: Relation, column: Column) -> tuple[str | None, ...]:
+def _read_value_texts(db: Database, source: Relation, column: Column) -> ClassValues:
     """Return the distinct texts of a target's values."""
     query = sql(
         "pack.forms",
         source=source.quoted,
-        column=quote_identifier(column.name),
+        column=column.quoted,
         most=str(MAX_CLASSES + 1),
     )
     return tuple(db.value(query) or ())
@@ -57,7 +57,7 @@ def encode_targets(
     source: Relation,
     targets: tuple[Column, ...],
     num_classes: list[int | None] | None,
-    known_classes: tuple[str, ...] | None = None,
+    known_classes: ClassValues | None = None,
 ) -> tuple[Column, ...]:
     """Return the targets with the classes of the source.
 
@@ -72,13 +72,11 @@ def encode_targets(
             f"{catalog.module} error: num_classes has {len(num_classes)} elements; expected "
             f"{len(encoded)}, one for each dependent column that is encoded."
         )
-    widths = iter(num_classes or [None] * len(encoded))
-    return tuple(
-        _encode_target(catalog, source, column, next(widths), known_classes)
-        if column.kind == "onehot"
-        else column
-        for column in targets
-    )
+    encoded_by_name = {
+        column.name: _encode_target(catalog, source, column, width, known_classes)
+        for column, width in zip(encoded, num_classes or repeat(None))
+    }
+    return tuple(encoded_by_name.get(column.name, column) for column in targets)
 
 
 def _encode_target(
@@ -86,7 +84,7 @@ def _encode_target(
     source: Relation,
     column: Column,
     width: int | None,
-    known_classes: tuple[str, ...] | None,
+    known_classes: ClassValues | None,
 ) -> Column:
     classes, value_texts = _read_classes(catalog, source, column, known_classes)
     if width is not None and width < len(classes):
@@ -116,22 +114,22 @@ def list_class_notices(targets: Sequence[Column], is_type_chosen: bool) -> Itera
         if None in column.value_texts:
             yield (
                 f"column {column.name!r} has NULLs, which become a class of their own. Where the "
-                f"label is unknown, pack a view with WHERE {quote_identifier(column.name)} IS NOT "
+                f"label is unknown, pack a view with WHERE {column.quoted} IS NOT "
                 "NULL."
             )
 
 
 def _read_classes(
-    catalog: Catalog, source: Relation, column: Column, known_texts: tuple[str, ...] | None = None
-) -> tuple[ClassValues, tuple[str | None, ...]]:
+    catalog: Catalog, source: Relation, column: Column, known_texts: ClassValues | None = None
+) -> tuple[ClassValues, ClassValues]:
     """Return the classes of a target in the order of their one-hot columns, and their texts."""
     category = catalog.read_column(source, column.name)["category"]
-    texts: tuple[str | None, ...]
-    if known_texts is not None:
-        texts = known_texts
-    else:
+    texts = known_texts
+    if texts is None:
         texts = _read_value_texts(catalog.db, source, column)
-    order = 'd.v COLLATE "C"' if category == "S" else "d.v"
+    order = "d.v"
+    if category == "S":
+        order += ' COLLATE "C"'
     classes = catalog.db.value(sql("pack.classes", type=column.type, order=order), list(texts))
     return strip_padding(classes or []), texts
 
@@ -169,7 +167,9 @@ def _pack_numbers(catalog: Catalog, source: Relation, column: Column, is_float: 
             f"'{source.spelling}' is of type {column.type}; expected an array of whole numbers, as "
             "encoded targets are in the training table."
         )
-    dependent_type = "float" if is_float else "class"
+    dependent_type = "class"
+    if is_float:
+        dependent_type = "float"
     return packed_columns.read_target_column(catalog, source, column.name, dependent_type)
 
 
@@ -179,5 +179,12 @@ def format_classes(classes: Sequence[str | None]) -> str:
     >>> format_classes([None, "b", "a"])
     'NULL, b, a'
     """
-    names = ["NULL" if name is None else name for name in classes]
-    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+    return list_first([*map(show_value, classes)])
+
+
+def list_first(texts: Sequence[str]) -> str:
+    """Return at most ten texts, separated by commas, for a message."""
+    shown = [*texts[:10]]
+    if len(texts) > 10:
+        shown.append("…")
+    return ", ".join(shown)

@@ -42,6 +42,17 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+def describe_target(classes: int, is_float: bool = False) -> dict[str, Any]:
+    """Describe a target for a trainer: a float, or classes as one-hot columns.
+
+    Args:
+        classes: number of classes; 0 for a float.
+    """
+    if is_float or not classes:
+        return {"kind": "float"}
+    return {"kind": "onehot", "classes": classes}
+
+
 def build_request(do: str, fields: Mapping[str, Any] = NOTHING, /, **backend_fields: Any) -> Header:
     """Return the header of a request.
 

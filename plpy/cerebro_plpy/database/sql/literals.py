@@ -48,6 +48,13 @@ def literal(value: object) -> str:
     return _quote(str(value))
 
 
+def show_value(value: object) -> str:
+    """Return a value as a message shows it: NULL for None."""
+    if value is None:
+        return "NULL"
+    return str(value)
+
+
 def quote_text(text: str) -> str:
     """Return a text as a person would type it in a statement, for hints.
 
