@@ -17,6 +17,8 @@ from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.records import dataclass
 
 Row = dict[str, Any]
+Globals = dict[str, Any]
+"""Data of a database session, which PL/Python calls GD."""
 ALL = "all_segments"
 GPUS = "gpu_segments"
 RULES = (ALL, GPUS)  # values of distribution_rules other than the name of a table
@@ -331,7 +333,7 @@ class Platform(Protocol):
         """
 
     def open_packers(
-        self, db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]
+        self, db: Caller, gd: Globals, source: Table, columns: Sequence[str]
     ) -> AbstractContextManager[Packers]:
         """Return packers for these columns of a table.
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from cerebro_plpy.database.platform_protocol import Caller
+from cerebro_plpy.database.platform_protocol import Caller, Globals
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import ObjectNotReady
 
@@ -19,7 +18,6 @@ KEY = "cerebro_progress"
 UPDATE_SECONDS = 1.0  # between two updates for other sessions
 FIRST_NOTICE_SECONDS = 5.0  # a short call reports nothing to its caller
 MAX_PAUSE_SECONDS = 60.0  # between two notices of a call that takes hours
-Globals = dict[str, Any]
 
 
 class Progress:

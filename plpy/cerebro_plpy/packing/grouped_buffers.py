@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.train_spec import GroupLayout
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.preprocessing.rows.groups import Groups
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.schedule.placement import GroupSlice, spread_evenly, wrap_around
@@ -53,7 +54,7 @@ class BufferLayout:
                 buffer_ids[key] = tuple(sorted((*buffer_ids.get(key, ()), buffer.buffer_id)))
         return buffer_ids
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the layout as JSON, for `from_json`."""
         return {"cuts": [list(buffer) for buffer in self.buffers], "keys": list(self.keys)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.configs.run_spec import DataSpec
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -14,6 +14,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn, WrongObjectType
 from cerebro_plpy.packing.packed_summary import (
     ClassValues,
@@ -69,7 +70,7 @@ class PackedTable:
         elements += self.weight is not None
         return self.rows * ELEMENT_BYTES * elements
 
-    def targets(self) -> list[dict[str, Any]]:
+    def targets(self) -> list[JsonObject]:
         """Return the targets in the form of a request to the trainer."""
         return [
             describe_target(shape[-1], is_float)

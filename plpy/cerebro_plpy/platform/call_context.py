@@ -19,7 +19,7 @@ from cerebro_plpy.database.sessions import client_connection
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.control_session import ControlSession
 from cerebro_plpy.database.sessions.local_session import LocalSession
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.database.sessions.worker_sessions import (
     Identity,
     WorkerSession,
@@ -68,7 +68,7 @@ class CallContext:
     def __init__(
         self,
         db: Database,
-        gd: dict[str, Any],
+        gd: Globals,
         call_settings: settings.Settings,
         is_local: bool,
         requested_workers: int | None = None,
@@ -367,7 +367,7 @@ class CallContext:
 @contextmanager
 def open_context(
     db: Database,
-    gd: dict[str, Any],
+    gd: Globals,
     relations: Iterable[Relation],
     workers: int | None,
     custom_settings: CustomSettings | None = None,

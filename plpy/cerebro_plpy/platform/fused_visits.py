@@ -7,10 +7,10 @@ logged as failed, and the others are stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from cerebro_plpy.database.sessions.async_dispatcher import Statement, Steps
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.platform.resource_usage import Cost, total
 from cerebro_plpy.platform.state_writer import (
@@ -110,7 +110,7 @@ def divide_cost(cost: Cost, count: int) -> list[Cost]:
     return [first, *[share] * (count - 1)]
 
 
-def _split_result(batches: Batches, result: Mapping[str, Any]) -> Iterator[FusedResult]:
+def _split_result(batches: Batches, result: JsonObject) -> Iterator[FusedResult]:
     """Yield the result of each configuration; its first visit has its share of the cost."""
     shares = divide_cost(Cost.from_result(result), len(batches))
     for visits, state, share in zip(batches, result["states"], shares):

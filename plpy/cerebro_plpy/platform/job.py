@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cerebro_plpy.configs.params.fit_params import FitParams
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.records import dataclass, field
@@ -20,19 +20,19 @@ class Job:
     """
 
     kind: str
-    program: Mapping[str, Any]
+    program: JsonObject
     result_key: str  # names the state that the trainer has afterwards
     program_key: str | None = None  # names the program that the trainer is to cache
     fit: FitParams | None = None  # options of a training visit
     order: Mapping[str, int] | None = None  # decides the order of the rows
-    forms: Mapping[str, Any] | None = None  # execution modes that the program may use
-    callbacks: Mapping[str, Any] | None = None  # output for TensorBoard
+    forms: JsonObject | None = None  # execution modes that the program may use
+    callbacks: JsonObject | None = None  # output for TensorBoard
     compilation: str | None = None  # names the compiled code, for later users of the trainer
     block_rows: int | None = None  # rows of neighbouring buffers that are read as one buffer
     # Names of datasets to add up, by data set, if the evaluation covers the whole epoch.
     total: Mapping[str, Sequence[str]] | None = None
     layers: Sequence[str] | None = None  # layers of `fronts`
-    visits: Sequence[Mapping[str, Any]] | None = None  # of each state of a fusion
+    visits: Sequence[JsonObject] | None = None  # of each state of a fusion
     beside: bool | None = None  # the state joins a fusion that another state began
 
     @property
@@ -45,7 +45,7 @@ class Job:
         """True if the trainer has the state `result_key` afterwards."""
         return self.kind != "time"
 
-    def to_json(self, is_program_known: bool = False) -> dict[str, Any]:
+    def to_json(self, is_program_known: bool = False) -> JsonObject:
         """Return the job as JSON for the trainer.
 
         Args:
@@ -74,12 +74,12 @@ class Job:
 class Sums:
     """Sums of losses and metrics over segments, for final metrics."""
 
-    program: Mapping[str, Any]
+    program: JsonObject
     sums: Mapping[str, Sequence[Sequence[float]]]  # by data set
     rows: Mapping[str, int]  # by data set
     program_key: str | None = None
 
-    def to_json(self, is_program_known: bool = False) -> dict[str, Any]:
+    def to_json(self, is_program_known: bool = False) -> JsonObject:
         """See `Job.to_json`."""
         fields = {
             "program": None if is_program_known else self.program,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.platform.resource_usage import Cost
 from cerebro_plpy.platform.visit_protocol import BatchResult, EvaluateVisit, TrainVisit
 
@@ -18,16 +18,15 @@ RESULT_COLUMNS = (
     "training_seconds",
     *Cost._fields,
 )
-Result = Mapping[str, Any]
 
 
-def result_values(result: Result) -> tuple[object, ...]:
+def result_values(result: JsonObject) -> tuple[object, ...]:
     """Return the values of RESULT_COLUMNS for a training visit."""
     fields = ("ended_at", "rows", "form", "threads", "loss", "seconds")
     return (*(result[name] for name in fields), *Cost.from_result(result))
 
 
-def later_visits(batch: BatchResult) -> list[dict[str, Any]]:
+def later_visits(batch: BatchResult) -> list[JsonObject]:
     """Return a row for each training visit after the first, which starts when the one before ends.
 
     The row of the last visit has no result yet: that is logged with its state.
@@ -37,7 +36,7 @@ def later_visits(batch: BatchResult) -> list[dict[str, Any]]:
     for visit, previous, result in zip(batch.visits[1:], batch.results, batch.results[1:]):
         if not isinstance(visit, TrainVisit):
             continue
-        row: dict[str, Any] = {
+        row: JsonObject = {
             "epoch": visit.epoch,
             "segment_id": visit.dataset.segment_id,
             "visit_no": visit.visit_no,
@@ -49,13 +48,13 @@ def later_visits(batch: BatchResult) -> list[dict[str, Any]]:
     return rows
 
 
-def end_time(result: Result) -> float:
+def end_time(result: JsonObject) -> float:
     """Return the end of a visit; an evaluation has an end for each data set."""
     end = result["ended_at"]
     return float(max(end.values()) if isinstance(end, Mapping) else end)
 
 
-def shift_ends(result: Result, offset: float) -> Result:
+def shift_ends(result: JsonObject, offset: float) -> JsonObject:
     """Return a result whose ends are by a clock that is `offset` seconds ahead.
 
     >>> shift_ends({"ended_at": 1.0}, 2.0), shift_ends({"ended_at": {"a": 1.0, "b": 1.5}}, 2.0)
@@ -67,15 +66,15 @@ def shift_ends(result: Result, offset: float) -> Result:
     return {**result, "ended_at": moment + offset}
 
 
-def group_by_segment(visit: EvaluateVisit, result: Result) -> dict[int, dict[str, Any]]:
+def group_by_segment(visit: EvaluateVisit, result: JsonObject) -> dict[int, JsonObject]:
     """Return rows and sums of an evaluation by segment and data set (training, validation)."""
-    segments: dict[int, dict[str, Any]] = {}
+    segments: dict[int, JsonObject] = {}
     for name, dataset in visit.partitions:
         segments.setdefault(dataset.segment_id, {})[name] = result["datasets"][dataset.key]
     return segments
 
 
-def evaluations(visit: EvaluateVisit, result: Result, start: float | None) -> list[dict[str, Any]]:
+def evaluations(visit: EvaluateVisit, result: JsonObject, start: float | None) -> list[JsonObject]:
     """Return a row for each segment of an evaluation; the first row has the cost of all.
 
     Args:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.trainer_client.process.cpu_clock import read_seconds
 
 
@@ -18,7 +19,7 @@ class Cost(NamedTuple):
     peak_memory_bytes: int = 0  # of the trainer
 
     @classmethod
-    def from_result(cls, result: Mapping[str, Any]) -> Cost:
+    def from_result(cls, result: JsonObject) -> Cost:
         """Return the cost in the result of a job."""
         return cls(**result["cost"])
 
@@ -57,7 +58,7 @@ class Account:
         self._processes: tuple[int, ...] = ()  # trainer and backend, if on this machine
         self._clocks: tuple[float, ...] = ()  # CPU seconds of these processes at the last report
 
-    def start(self, hello: Mapping[str, Any], processes: Sequence[int]) -> None:
+    def start(self, hello: JsonObject, processes: Sequence[int]) -> None:
         """Record that a trainer has started.
 
         Args:
@@ -79,7 +80,7 @@ class Account:
     def _read_clocks(self) -> tuple[float, ...]:
         return tuple(read_seconds(process) or 0.0 for process in self._processes)
 
-    def report(self, result: Mapping[str, Any]) -> Cost:
+    def report(self, result: JsonObject) -> Cost:
         """Add and return the cost of a job that has ended."""
         cost = Cost.from_result(result)
         self.reported = total((self.reported, cost))

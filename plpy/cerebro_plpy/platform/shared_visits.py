@@ -9,12 +9,13 @@ the next visit while the state is stored.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import TypeVar
 
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Statement, Steps
 from cerebro_plpy.database.sql import strict_json
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.platform import log_rows
 from cerebro_plpy.platform.fused_visits import FusedVisits
@@ -94,7 +95,7 @@ class SharedVisits(FusedVisits):
         worker: Worker,
         first: TrainVisit,
         steps: Steps[T],
-        results: Sequence[Mapping[str, Any]] = (),
+        results: Sequence[JsonObject] = (),
     ) -> Steps[T]:
         """Run steps; log an error for the first visit, which was logged as running.
 
@@ -148,7 +149,7 @@ class SharedVisits(FusedVisits):
         memory.unstored = tuple(dict.fromkeys([*candidates, last_job.result_key]))
         return BatchResult(finished, results)
 
-    def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
+    def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, JsonObject]]:
         """See `Visits.evaluate`."""
         yield from self._prepare(worker, visit.datasets)
         if not worker.memory.has_cached(visit.datasets):
@@ -167,7 +168,7 @@ class SharedVisits(FusedVisits):
         yield join(self._log_evaluation(visit, result))
         return log_rows.group_by_segment(visit, result)
 
-    def _log_evaluation(self, visit: EvaluateVisit, result: Mapping[str, Any]) -> list[Statement]:
+    def _log_evaluation(self, visit: EvaluateVisit, result: JsonObject) -> list[Statement]:
         """Log an evaluation as done; its first segment was logged as running."""
         first, *others = log_rows.evaluations(visit, result, None)
         ended_at = first["ended_at"] if others else None
@@ -181,7 +182,7 @@ class SharedVisits(FusedVisits):
 
     def probe(
         self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
-    ) -> Steps[dict[str, Any]]:
+    ) -> Steps[JsonObject]:
         """See `Visits.probe`."""
         return (yield from self._run_unlogged(worker, job, (dataset,), state))
 
@@ -190,13 +191,13 @@ class SharedVisits(FusedVisits):
         result = yield from self._run_unlogged(worker, job, (), state)
         return bool(result["whole"])
 
-    def inspect(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
+    def inspect(self, worker: Worker, state: StateSource, job: Job) -> Steps[JsonObject]:
         """See `Visits.inspect`."""
         return (yield from self._run_unlogged(worker, job, (), state))
 
     def _run_unlogged(
         self, worker: Worker, job: Job, datasets: Sequence[Dataset], state: StateSource
-    ) -> Steps[dict[str, Any]]:
+    ) -> Steps[JsonObject]:
         """Do a job whose state is not stored."""
         yield from self._prepare(worker, datasets)
         worker.memory.lose_state()
@@ -223,7 +224,7 @@ class SharedVisits(FusedVisits):
 
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job
-    ) -> Steps[dict[str, Any]]:
+    ) -> Steps[JsonObject]:
         """See `Visits.measure`."""
         yield from self._prepare(worker, () if state.sealed else datasets)
         result = yield from self._job(worker, job, datasets, state)
@@ -240,7 +241,7 @@ class SharedVisits(FusedVisits):
         return [bytes(chunk) for (chunk,) in rows]
 
     def _open_prediction(
-        self, worker: Worker, state: StateSource, job: Job, request: Mapping[str, Any]
+        self, worker: Worker, state: StateSource, job: Job, request: JsonObject
     ) -> Steps[None]:
         """Open a prediction job for rows in blocks."""
         yield from self._prepare(worker, ())
@@ -252,7 +253,7 @@ class SharedVisits(FusedVisits):
         """See `Visits.end_prediction`."""
         return call(worker, "visit.job_finish")
 
-    def compute_metrics(self, worker: Worker, sums: Sums) -> Steps[dict[str, Any]]:
+    def compute_metrics(self, worker: Worker, sums: Sums) -> Steps[JsonObject]:
         """See `Visits.compute_metrics`."""
         yield from self._prepare(worker, ())
         request = strict_json.dumps(worker.memory.sums_spec(sums))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Statement, Steps
 from cerebro_plpy.database.sql import strict_json
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConnectionFailure
 from cerebro_plpy.platform import log_rows, state_tables
 from cerebro_plpy.platform.job import Dataset
@@ -224,7 +225,7 @@ def log_failure(visit: TrainVisit, message: str, cost: Cost) -> Statement:
     return Statement(sql("visit.visit_failed"), (message, *cost, *row_key(visit)))
 
 
-def log_evaluations(visit: EvaluateVisit, rows: Sequence[Mapping[str, Any]]) -> Statement:
+def log_evaluations(visit: EvaluateVisit, rows: Sequence[JsonObject]) -> Statement:
     """Return the statement that logs segments of an evaluation as done."""
     key = (visit.run_id, visit.epoch, visit.mst_key, visit.attempt)
     return Statement(sql("visit.evaluations_following"), (*key, json.dumps(rows)))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Rows, Statement
 from cerebro_plpy.database.sql import strict_json
 from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.platform.job import Dataset, Filling, StateSource
 from cerebro_plpy.platform.visit_protocol import Worker
 
@@ -21,7 +21,7 @@ from cerebro_plpy.platform.visit_protocol import Worker
 PART_BYTES = 128 << 10
 
 
-def parse_result(rows: Rows) -> dict[str, Any]:
+def parse_result(rows: Rows) -> JsonObject:
     """Return the JSON in a statement's only row, which the driver may have parsed already."""
     return dict(strict_json.restore(rows[0][0]))
 
@@ -58,7 +58,7 @@ def load_dataset(worker: Worker, dataset: Dataset) -> Statement:
 
 
 def log_metrics(
-    key: Sequence[int], results: Mapping[str, Mapping[str, Any]], names: Sequence[str]
+    key: Sequence[int], results: Mapping[str, JsonObject], names: Sequence[str]
 ) -> Statement:
     """Return the statement that logs metrics.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.platform.job import Dataset, Job, StateSource, Sums
 
 
@@ -33,7 +33,7 @@ class TrainerCacheState:
         # Names of states that are still to be stored, and that it must keep until then.
         self.unstored: tuple[str, ...] = ()
 
-    def start(self, hello: Mapping[str, Any], cache_bytes: int | None) -> None:
+    def start(self, hello: JsonObject, cache_bytes: int | None) -> None:
         """Record that the trainer has started.
 
         Args:
@@ -68,7 +68,7 @@ class TrainerCacheState:
         """Return how often a job needs a partition to be sent."""
         return 0 if self._datasets.get(dataset.key) else job.passes
 
-    def job_spec(self, job: Job, state: StateSource, datasets: Sequence[Dataset]) -> dict[str, Any]:
+    def job_spec(self, job: Job, state: StateSource, datasets: Sequence[Dataset]) -> JsonObject:
         """Return the JSON of a job, without a program or state that the trainer has."""
         has_state = self._state == state.key and state.may_be_cached
         source = "kept" if has_state else state.source
@@ -97,7 +97,7 @@ class TrainerCacheState:
             spec["unstored"] = self.unstored
         return spec
 
-    def sums_spec(self, sums: Sums) -> dict[str, Any]:
+    def sums_spec(self, sums: Sums) -> JsonObject:
         """Return the JSON of sums, without a program that the trainer has."""
         return sums.to_json(is_program_known=sums.program_key in self._programs)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Sequence
 
 from cerebro_plpy.database.sessions.async_dispatcher import Rows, Statement, Steps
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.platform.job import Dataset, Job, StateSource
 from cerebro_plpy.platform.resource_usage import Cost
 from cerebro_plpy.platform.statements import (
@@ -92,7 +92,7 @@ class TrainerJobs(ABC):
             if not response["cached"]:
                 self._note_uncached(dataset, response)
 
-    def _note_uncached(self, dataset: Dataset, response: Mapping[str, Any]) -> None:
+    def _note_uncached(self, dataset: Dataset, response: JsonObject) -> None:
         """Report the first uncached partition of each table, with its size."""
         name = dataset.table.relation.spelling
         if name not in self._noted_tables:
@@ -107,7 +107,7 @@ class TrainerJobs(ABC):
 
     def _job(
         self, worker: Worker, job: Job, datasets: Sequence[Dataset], state: StateSource
-    ) -> Steps[dict[str, Any]]:
+    ) -> Steps[JsonObject]:
         """Do a whole job in one transaction.
 
         A sealed state is passed by a function of its owner, which must end before the trainer

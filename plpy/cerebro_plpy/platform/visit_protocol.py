@@ -7,16 +7,17 @@ and creates `Visits`: the same platform for workers whose trainers have been cho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Union, runtime_checkable
 
 from cerebro_plpy.database.platform_protocol import Platform, Reader
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.platform.resource_usage import Account, Cost
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.trainer_cache_state import TrainerCacheState
 from cerebro_plpy.records import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from cerebro_plpy.database.sessions.async_dispatcher import Session, Statement, Steps
     from cerebro_plpy.platform.job import Dataset, Filling, Job, RawRows, StateSource, Sums
@@ -161,17 +162,17 @@ class BatchResult(NamedTuple):
     """
 
     visits: Sequence[BatchVisit]
-    results: Sequence[Mapping[str, Any]]
+    results: Sequence[JsonObject]
     best: BestState | None = None  # if one of the visits has created it
 
     @property
-    def training(self) -> list[tuple[TrainVisit, Mapping[str, Any]]]:
+    def training(self) -> list[tuple[TrainVisit, JsonObject]]:
         """The visits that create states, with their results."""
         pairs = zip(self.visits, self.results)
         return [(visit, result) for visit, result in pairs if isinstance(visit, TrainVisit)]
 
     @property
-    def evaluations(self) -> list[tuple[EvaluateVisit, Mapping[str, Any]]]:
+    def evaluations(self) -> list[tuple[EvaluateVisit, JsonObject]]:
         """The visits that evaluate states, with their results."""
         pairs = zip(self.visits, self.results)
         return [(visit, result) for visit, result in pairs if isinstance(visit, EvaluateVisit)]
@@ -260,7 +261,7 @@ class Visits(Protocol):
     def store(self, worker: Worker, batch: BatchResult) -> Steps[list[VisitResult]]:
         """Store the states of visits and log the visits as completed; return training results."""
 
-    def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
+    def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, JsonObject]]:
         """Evaluate a visit; only its first segment if not all are cached in the trainer's memory.
 
         Returns:
@@ -269,7 +270,7 @@ class Visits(Protocol):
 
     def probe(
         self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
-    ) -> Steps[dict[str, Any]]:
+    ) -> Steps[JsonObject]:
         """Time a configuration on the first buffer of a partition; log and store nothing."""
 
     def check_state(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
@@ -279,7 +280,7 @@ class Visits(Protocol):
             ConfigFailure: not even its weights fit.
         """
 
-    def inspect(self, worker: Worker, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
+    def inspect(self, worker: Worker, state: StateSource, job: Job) -> Steps[JsonObject]:
         """Return the result of a job that inspects the network of a state, without rows.
 
         Nothing is logged or stored.
@@ -295,7 +296,7 @@ class Visits(Protocol):
 
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job
-    ) -> Steps[dict[str, Any]]:
+    ) -> Steps[JsonObject]:
         """Evaluate outside a run, without a log; return rows and sums by key of the data set."""
 
     def read_outputs(
@@ -312,7 +313,7 @@ class Visits(Protocol):
         rows: RawRows,
         state: StateSource,
         job: Job,
-        request: Mapping[str, Any],
+        request: JsonObject,
     ) -> Steps[str | None]:
         """Open a prediction job for rows.
 
@@ -326,7 +327,7 @@ class Visits(Protocol):
     def end_prediction(self, worker: Worker) -> Statement:
         """Return the statement that ends a prediction job whose blocks have been fetched."""
 
-    def compute_metrics(self, worker: Worker, sums: Sums) -> Steps[dict[str, Any]]:
+    def compute_metrics(self, worker: Worker, sums: Sums) -> Steps[JsonObject]:
         """Return final metrics from sums over segments: loss and metrics by data set."""
 
     def retain(self, worker: Worker, best: BestState) -> Steps[StoredState]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, TypeVar
 
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import InvalidParameter, InvalidText, NullNotAllowed
 
 HINT = "cerebro calls this function itself, with what it needs."
@@ -22,7 +23,7 @@ def require(name: str, value: T | None) -> T:
     return value
 
 
-def parse_object(name: str, text: str | None) -> dict[str, Any]:
+def parse_object(name: str, text: str | None) -> JsonObject:
     """Return a JSON object.
 
     >>> parse_object("spec", '{"a": 1}')

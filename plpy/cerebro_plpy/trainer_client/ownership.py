@@ -8,26 +8,25 @@ depends on how they were called.
 
 from __future__ import annotations
 
-from typing import Any
-
 from cerebro_plpy.database import effective_role
+from cerebro_plpy.database.platform_protocol import Globals
 from cerebro_plpy.errors import InsufficientPrivilege
 
 ROLE = "cerebro_trainer_role"
 
 
-def claim(gd: dict[str, Any]) -> None:
+def claim(gd: Globals) -> None:
     """Make the current role the owner of the trainer that is being started."""
     gd[ROLE] = effective_role.effective_role()
 
 
-def is_owner(gd: dict[str, Any]) -> bool:
+def is_owner(gd: Globals) -> bool:
     """Return True if the current role owns the trainer of this session, or if there was none."""
     role = effective_role.effective_role()
     return bool(gd.get(ROLE, role) == role)
 
 
-def check_owner(gd: dict[str, Any]) -> None:
+def check_owner(gd: Globals) -> None:
     """Raise if the trainer of this session belongs to another role."""
     if not is_owner(gd):
         raise InsufficientPrivilege(

@@ -7,8 +7,9 @@ are in the packer, whose memory is limited.
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from cerebro_plpy.database.platform_protocol import Globals
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.trainer_client import argument_checks, request_schema
 from cerebro_plpy.trainer_client.connection import TrainerConnection
@@ -16,7 +17,6 @@ from cerebro_plpy.trainer_client.request_schema import Header
 
 PACKING = "cerebro_packing"  # the header of the last block of the current buffer
 PACKED = "cerebro_packed"  # the arrays of a packed buffer that are still to be fetched
-Globals = dict[str, Any]
 
 
 class PackedArrays(NamedTuple):

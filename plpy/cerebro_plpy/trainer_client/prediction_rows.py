@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Optional
 
+from cerebro_plpy.database.platform_protocol import Globals
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import CerebroError, InvalidParameter, NullNotAllowed, ObjectNotReady
 from cerebro_plpy.records import dataclass, field
 from cerebro_plpy.trainer_client import argument_checks, ownership, request_schema
@@ -28,7 +30,7 @@ class Prediction:
     """A prediction in progress, with the rows that the trainer has not received yet."""
 
     link: TrainerConnection
-    request: dict[str, Any]  # fields of each request to the trainer
+    request: JsonObject  # fields of each request to the trainer
     block: int  # rows of a block
     ids: Ids = field(default_factory=list)
     rows: list[list[bytes]] = field(default_factory=list)
@@ -96,7 +98,7 @@ def _transpose(rows: list[list[bytes]]) -> Iterator[tuple[bytes, ...]]:
     return zip(*rows)
 
 
-def begin_prediction(gd: dict[str, Any], link: TrainerConnection, spec: str | None) -> None:
+def begin_prediction(gd: Globals, link: TrainerConnection, spec: str | None) -> None:
     """Begin to collect rows.
 
     Args:
@@ -112,7 +114,7 @@ def begin_prediction(gd: dict[str, Any], link: TrainerConnection, spec: str | No
     gd[KEY] = Prediction(link, request, block)
 
 
-def current_prediction(gd: dict[str, Any]) -> Prediction:
+def current_prediction(gd: Globals) -> Prediction:
     """Return the prediction in progress."""
     ownership.check_owner(gd)
     prediction: Prediction | None = gd.get(KEY)

@@ -18,6 +18,7 @@ from typing import Any
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import check_name, quote_qualified
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import (
     InsufficientPrivilege,
     InvalidParameter,
@@ -30,7 +31,7 @@ CALLBACKS = "callbacks"
 SEALED_KINDS = ("evaluate", "predict")
 
 
-def add_sources(db: Database, request: Mapping[str, Any]) -> dict[str, Any]:
+def add_sources(db: Database, request: Mapping[str, Any]) -> JsonObject:
     """Return a session's request with the sources of the functions that it names.
 
     Raises:
@@ -120,7 +121,7 @@ def find_trusted_table(db: Database, name: str) -> Row | None:
     return row
 
 
-def build_sealed_request(request: dict[str, Any], architecture: dict[str, Any]) -> dict[str, Any]:
+def build_sealed_request(request: JsonObject, architecture: JsonObject) -> JsonObject:
     """Return the job of a session's request, on a whole state and its own architecture.
 
     With another architecture, such as one that outputs its weights, a prediction would reveal them.

@@ -12,6 +12,8 @@ from typing import Any
 
 from cerebro_plpy import limits
 from cerebro_plpy.database import effective_role
+from cerebro_plpy.database.platform_protocol import Globals
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, InvalidParameter, ObjectNotReady
 from cerebro_plpy.trainer_client import (
     argument_checks,
@@ -35,7 +37,6 @@ MAX_COLLECTED_CHUNKS = 1024
 FRAME_BYTES = 1 << 20
 ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16", ("w", 4): "float32"}
 ROLES = {"x": "input", "y": "target", "w": "weight"}
-Globals = dict[str, Any]
 
 
 def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> TrainerConnection:
@@ -304,7 +305,7 @@ def stream_outputs(link: TrainerConnection, units: int, chunk_bytes: int) -> Ite
     return link.stream_reply(request_schema.build_request("outputs", sizes))
 
 
-def take_cost(gd: Globals) -> dict[str, Any]:
+def take_cost(gd: Globals) -> JsonObject:
     """Return the unreported cost of this session and its trainer, which may have ended."""
     link: TrainerConnection | None = gd.get(KEY)
     return usage_ledger.get_ledger(gd).take_cost(link)

@@ -6,7 +6,9 @@ takes the trainer at any time; the previous holder first fetches its pending ans
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
+
+from cerebro_plpy.database.platform_protocol import Globals
 
 KEY = "cerebro_turn"
 
@@ -18,17 +20,17 @@ class Holder(Protocol):
         """Fetch the pending answer of the trainer."""
 
 
-def acquire(gd: dict[str, Any], holder: Holder) -> None:
+def acquire(gd: Globals, holder: Holder) -> None:
     """Make a holder the current one, until another user takes the trainer."""
     gd[KEY] = holder
 
 
-def is_holder(gd: dict[str, Any], holder: Holder) -> bool:
+def is_holder(gd: Globals, holder: Holder) -> bool:
     """Return True if a holder is still the current one."""
     return gd.get(KEY) is holder
 
 
-def preempt(gd: dict[str, Any]) -> None:
+def preempt(gd: Globals) -> None:
     """Take the trainer from its current holder, if any."""
     holder: Holder | None = gd.pop(KEY, None)
     if holder is not None:

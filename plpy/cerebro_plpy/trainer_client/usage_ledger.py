@@ -7,8 +7,10 @@ reported with the later one.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from cerebro_plpy.database.platform_protocol import Globals
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.trainer_client.process.cpu_clock import Clock
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ class Ledger:
         """Record that the session's trainer has ended or is replaced."""
         self._trainer_seconds += link.watch.clock.take_seconds()
 
-    def take_cost(self, link: TrainerConnection | None) -> dict[str, Any]:
+    def take_cost(self, link: TrainerConnection | None) -> JsonObject:
         """Return the usage since the last report, as the fields of a `Cost`."""
         trainer_seconds = self._trainer_seconds
         gpu_seconds = 0.0
@@ -67,14 +69,14 @@ class Ledger:
         self._reported_seconds = now
         return seconds
 
-    def restore(self, cost: dict[str, Any]) -> None:
+    def restore(self, cost: JsonObject) -> None:
         """Add a cost whose report was lost, so that it is reported again."""
         self._reported_seconds -= cost["backend_seconds"]
         self._trainer_seconds += cost["trainer_seconds"]
         self.read_bytes += cost["read_bytes"]
 
 
-def reset(gd: dict[str, Any]) -> None:
+def reset(gd: Globals) -> None:
     """Discard the unreported usage of this session."""
     gd[KEY] = Ledger(time.process_time())
 
@@ -82,7 +84,7 @@ def reset(gd: dict[str, Any]) -> None:
 class SessionClocks:
     """CPU clocks of the caller's session and other sessions of a call that are not workers."""
 
-    def __init__(self, gd: dict[str, Any]) -> None:
+    def __init__(self, gd: Globals) -> None:
         reset(gd)
         self._gd = gd
         self._others: dict[int, Clock] = {}
@@ -97,7 +99,7 @@ class SessionClocks:
         return get_ledger(self._gd).take_seconds() + others
 
 
-def get_ledger(gd: dict[str, Any]) -> Ledger:
+def get_ledger(gd: Globals) -> Ledger:
     """Return the ledger of this session.
 
     In a worker session, which was opened for its caller, all usage is reported.

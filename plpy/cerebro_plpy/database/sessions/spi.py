@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from cerebro_plpy.database import reading
+from cerebro_plpy.database.platform_protocol import Globals as Globals
 from cerebro_plpy.database.platform_protocol import Platform
 from cerebro_plpy.database.platform_protocol import Row as Row
 from cerebro_plpy.database.queries import split_placeholders, sql

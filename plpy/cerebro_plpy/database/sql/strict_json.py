@@ -9,6 +9,7 @@ import json
 import math
 from typing import Any
 
+JsonObject = dict[str, Any]
 NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 

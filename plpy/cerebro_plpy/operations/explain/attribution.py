@@ -6,10 +6,10 @@ The rows are explained block by block, like predictions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import Optional
 
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.operations.explain.importance import list_positions
 from cerebro_plpy.operations.predict.model_predictor import describe_arrays, make_predictor
@@ -45,7 +45,7 @@ Attributed = tuple[
 
 
 def attribution_blocks_of(
-    db: Database, gd: dict[str, Any], arguments: tuple[str | None, str | None, str | None]
+    db: Database, gd: Globals, arguments: tuple[str | None, str | None, str | None]
 ) -> Iterator[Attributed]:
     """Explain the rows of a source; the first block is explained when this returns.
 

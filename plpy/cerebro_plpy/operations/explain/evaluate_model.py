@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.operations.predict.predict_table import (
     SETTINGS,
@@ -56,7 +56,7 @@ class LabelledRows(NamedTuple):
     group_columns: tuple[str, ...]
 
 
-def evaluate_source(db: Database, gd: dict[str, Any], arguments: Arguments) -> Iterator[list[Row]]:
+def evaluate_source(db: Database, gd: Globals, arguments: Arguments) -> Iterator[list[Row]]:
     """Return the metrics, one a row, in blocks.
 
     Errors of the arguments are raised here, and not by the SQL function that the statement reads.
@@ -87,7 +87,7 @@ def _make_statement(labelled: LabelledRows) -> tuple[str, tuple[object, ...]]:
 
 
 def evaluation_blocks_of(
-    db: Database, gd: dict[str, Any], arguments: Arguments, caller: str | None
+    db: Database, gd: Globals, arguments: Arguments, caller: str | None
 ) -> Iterator[Block]:
     """Predict the rows that have a target; the ids are arrays of the target and the group.
 
@@ -107,7 +107,7 @@ def evaluation_blocks_of(
 
 def _resolve_rows(
     db: Database,
-    gd: dict[str, Any],
+    gd: Globals,
     arguments: Arguments,
     resolve: Callable[[Catalog, Version, str | None], RawSource],
 ) -> LabelledRows:

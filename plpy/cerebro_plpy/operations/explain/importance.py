@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite, sqrt
 from statistics import fmean, stdev
-from typing import Any
 
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import select_list
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.operations.predict.model_predictor import describe_arrays, make_predictor
 from cerebro_plpy.operations.predict.predict_table import SETTINGS
 from cerebro_plpy.operations.predict.prediction_source import (
@@ -50,9 +50,7 @@ FALLBACK_METRICS = {CLASSIFICATION: "log_loss", REGRESSION: "rmse"}
 """For versions that were compared by something that is not a metric here."""
 
 
-def importance(
-    db: Database, gd: dict[str, Any], model: str | None, source: str | None
-) -> list[Row]:
+def importance(db: Database, gd: Globals, model: str | None, source: str | None) -> list[Row]:
     """Return the importance of each column with its standard error, the largest first."""
     version = find_deployed_version(db, MODULE, model)
     raw_source = resolve_source_with_notice(Catalog(db, MODULE), version, source)
@@ -69,7 +67,7 @@ def importance(
 
 
 def _measure_importances(
-    db: Database, gd: dict[str, Any], version: Version, source: RawSource
+    db: Database, gd: Globals, version: Version, source: RawSource
 ) -> list[Row]:
     rows = _read_rows(db, version, source)
     if not rows:
@@ -157,7 +155,7 @@ def choose_metric(version: Version) -> str:
     return FALLBACK_METRICS[version.task]
 
 
-def describe_permutation(version: Version) -> dict[str, Any]:
+def describe_permutation(version: Version) -> JsonObject:
     """Return the fields of a request that permutes the columns of a version."""
     return {
         "columns": list_positions(version.recipe, version.recipe.places),

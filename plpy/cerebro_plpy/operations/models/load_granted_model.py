@@ -7,10 +7,8 @@ or message.
 
 from __future__ import annotations
 
-from typing import Any
-
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.errors import (
     CerebroError,
     DataCorrupted,
@@ -29,7 +27,7 @@ CHUNKS = 512
 """Chunks of a state that are read at a time: some MB."""
 
 
-def fill(db: Database, gd: dict[str, Any]) -> None:
+def fill(db: Database, gd: Globals) -> None:
     """Fill the trainer with the version that `granted_versions` has requested.
 
     Raises:
@@ -66,7 +64,7 @@ def _find_group(db: Database, request: SealedRequest) -> Row | None:
     return rows[0] if rows else None
 
 
-def _fill_trainer(db: Database, gd: dict[str, Any], request: SealedRequest) -> None:
+def _fill_trainer(db: Database, gd: Globals, request: SealedRequest) -> None:
     key = request.key
     rows = db.rows(sql("granted.network"), *key)
     group_fields = None if request.group is None else _find_group(db, request)

@@ -26,7 +26,7 @@ from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, transaction
-from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.source_rows import SourceRows, is_evaluated
 from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.limits import no_poll
@@ -71,7 +71,7 @@ RATE_SHARE = 0.3
 
 
 def refresh(
-    db: Database, gd: dict[str, Any], model: str | None, since: str | None, version: str
+    db: Database, gd: Globals, model: str | None, since: str | None, version: str
 ) -> list[Row]:
     """Train the deployed version on the current rows.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.configs.params.callbacks import NO_CALLBACKS
 from cerebro_plpy.configs.run_spec import RunSpec
@@ -21,7 +21,7 @@ from cerebro_plpy.database.custom_settings import CustomSettings
 from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.errors import (
     CerebroError,
@@ -98,7 +98,7 @@ class PackedRows(NamedTuple):
     data: PackedData
 
 
-def verify(db: Database, gd: dict[str, Any], model: str | None, version: str | None) -> list[Row]:
+def verify(db: Database, gd: Globals, model: str | None, version: str | None) -> list[Row]:
     """Train a version again and report the differences.
 
     Args:

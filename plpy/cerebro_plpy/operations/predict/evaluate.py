@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from cerebro_plpy.configs.architecture.architecture import check_architecture
 from cerebro_plpy.configs.params import output_losses
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Steps, drive
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Globals
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.operations.predict.scoring_arguments import ScoreArguments, resolve_arguments
 from cerebro_plpy.packing.packed_table import PackedTable, read_packed, resolve_packed
 from cerebro_plpy.platform.call_context import CallContext, open_context
@@ -28,7 +28,7 @@ from cerebro_plpy.tables.compatibility import (
 from cerebro_plpy.tables.models.trained_model import TrainedModel, load_functions, read_model
 
 
-def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> None:
+def evaluate(db: Database, gd: Globals, arguments: ScoreArguments) -> None:
     """Create a table of one row with the loss and the metric of a model on a packed table."""
     catalog, tables = resolve_arguments(db, "madlib_keras_evaluate", arguments)
     output = catalog.reserve_output(arguments.output_table)
@@ -58,7 +58,7 @@ def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> Non
 
 def _measure(
     context: CallContext, crew: Crew, model: TrainedModel, test: PackedTable
-) -> dict[str, Any]:
+) -> JsonObject:
     """Compute loss and metrics from the sums of all segments, added in the segments' order."""
     program = model.describe_program(test.targets())
     job = Job("evaluate", program, model.find_state().key)
@@ -67,7 +67,7 @@ def _measure(
         segments = test.segments[worker.number :: len(crew.workers)]
         datasets = [Dataset(test, segment) for segment in segments]
         steps.append(_measure_datasets(crew, worker, datasets, model, job))
-    parts: dict[str, dict[str, Any]] = {}
+    parts: dict[str, JsonObject] = {}
     for _, measured in together(context, crew, steps):
         parts.update(measured or {})
     ordered_parts = ({"test": parts[Dataset(test, segment).key]} for segment in test.segments)
@@ -80,9 +80,9 @@ def _measure(
 
 def _measure_datasets(
     crew: Crew, worker: Worker, datasets: Sequence[Dataset], model: TrainedModel, job: Job
-) -> Steps[dict[str, dict[str, Any]]]:
+) -> Steps[dict[str, JsonObject]]:
     """Measure the datasets of a worker in sequence; return rows and sums by dataset."""
-    parts: dict[str, dict[str, Any]] = {}
+    parts: dict[str, JsonObject] = {}
     for dataset in datasets:
         measured = yield from crew.visits.measure(worker, (dataset,), model.find_state(), job)
         parts.update(measured)

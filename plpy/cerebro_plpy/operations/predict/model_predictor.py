@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import Any, Optional
+from typing import Optional
 
 from cerebro_plpy.configs.architecture.architecture import check_architecture, read_architecture
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Globals
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.preprocessing.kinds.feature import NetworkInput
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
@@ -42,7 +43,7 @@ INTEGER_LIMITS = {"int2": 1 << 15, "int4": 1 << 31, "int8": 1 << 63}
 """Smallest number that is too large for an integer type."""
 
 
-def make_row_predictor(db: Database, gd: dict[str, Any], version: UsableVersion) -> Predictor:
+def make_row_predictor(db: Database, gd: Globals, version: UsableVersion) -> Predictor:
     """Return a client that predicts rows with a version, in the trainer of the caller's session."""
     fields = {"arrays": describe_arrays(version), **_describe_prediction(db, version)}
     return make_predictor(db, gd, version, request_schema.build_request("tell", fields))
@@ -59,7 +60,7 @@ def send_nothing() -> None:
 
 def make_predictor(
     db: Database,
-    gd: dict[str, Any],
+    gd: Globals,
     version: UsableVersion,
     header: Header,
     trainer: TrainerSpec | None = None,
@@ -99,7 +100,7 @@ def list_inputs(version: UsableVersion, recipe: Recipe) -> tuple[NetworkInput, .
 
 
 def find_group_versions(
-    db: Database, gd: dict[str, Any], module: str, version: UsableVersion
+    db: Database, gd: Globals, module: str, version: UsableVersion
 ) -> tuple[FindGroupVersion, Sequence[str] | None]:
     """Return a function that finds the model of a group, and the texts of all groups with a model.
 
@@ -113,7 +114,7 @@ def find_group_versions(
 
 
 def _make_filler(
-    db: Database, gd: dict[str, Any], version: UsableVersion, send_data: Callable[[], None]
+    db: Database, gd: Globals, version: UsableVersion, send_data: Callable[[], None]
 ) -> Callable[[], None]:
     """Return a function that begins the job in the session's trainer and sends the weights."""
     if isinstance(version, GrantedVersion):
@@ -132,7 +133,7 @@ def _make_filler(
     return fill
 
 
-def make_job(version: Version) -> dict[str, Any]:
+def make_job(version: Version) -> JsonObject:
     """Describe the job of a trainer that predicts with a version.
 
     Raises:
@@ -154,7 +155,7 @@ def make_job(version: Version) -> dict[str, Any]:
 
 def describe_program(
     architecture: object, compile_params: str, classes: Sequence[str]
-) -> dict[str, Any]:
+) -> JsonObject:
     """Describe the program of a network for a trainer.
 
     Args:

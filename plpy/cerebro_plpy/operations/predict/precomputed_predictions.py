@@ -17,10 +17,10 @@ import stat
 import struct
 import tempfile
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO
 
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.operations.predict.predict_table import Block, predict_source
 from cerebro_plpy.tables.models.granted_versions import ModelName
@@ -36,7 +36,7 @@ _REFERENCE = re.compile(r"(?P<pid>[0-9]{1,10}) (?P<fd>[0-9]{1,6}) (?P<secret>[0-
 
 
 def predict_ahead(
-    db: Database, gd: dict[str, Any], model: ModelName, arguments: tuple[str | None, str | None]
+    db: Database, gd: Globals, model: ModelName, arguments: tuple[str | None, str | None]
 ) -> str:
     """Predict all rows of a source; return the reference with which `read_predictions` reads them.
 

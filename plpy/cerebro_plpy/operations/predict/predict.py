@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cerebro_plpy.configs.architecture.architecture import Architecture, check_architecture
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Globals
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.operations.predict.prediction_output import (
     Output,
     PredictingModel,
@@ -21,7 +20,7 @@ from cerebro_plpy.tables.models.trained_model import TrainedModel, read_model, r
 
 def predict(
     db: Database,
-    gd: dict[str, Any],
+    gd: Globals,
     arguments: ScoreArguments,
     columns: tuple[str | None, str | None],
     pred_type: PredType,
@@ -62,7 +61,7 @@ def make_predicting_model(model: TrainedModel) -> PredictingModel:
     )
 
 
-def _describe_target(model: TrainedModel, number: int, units: int | None) -> dict[str, Any]:
+def _describe_target(model: TrainedModel, number: int, units: int | None) -> JsonObject:
     """Describe a target as in training, so that a trainer may have the program in its cache.
 
     Padding classes are counted.

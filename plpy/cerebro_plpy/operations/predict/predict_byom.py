@@ -18,7 +18,8 @@ from cerebro_plpy.configs.params import frameworks
 from cerebro_plpy.database.call_checks import check_constant, check_transaction
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Globals
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.operations.predict.prediction_output import (
     Labels,
@@ -60,7 +61,7 @@ class ByomArguments:
 
 def predict_byom(
     db: Database,
-    gd: dict[str, Any],
+    gd: Globals,
     arguments: ByomArguments,
     columns: tuple[str | None, str | None],
     pred_type: PredType,
@@ -130,7 +131,7 @@ def read_weighted_architecture(
     return read_architecture(text)
 
 
-def describe_program(network: object, architecture: Architecture) -> dict[str, Any]:
+def describe_program(network: object, architecture: Architecture) -> JsonObject:
     """Describe a program that only computes the outputs of a network."""
     targets = [{"kind": "float"} for _ in architecture.output_units]
     return {

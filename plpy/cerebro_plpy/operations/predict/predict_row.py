@@ -13,7 +13,7 @@ from typing import Any
 
 from cerebro_plpy.database.effective_role import effective_role
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
 from cerebro_plpy.operations.predict.model_predictor import (
@@ -81,7 +81,7 @@ class CachedModel:
         return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
-def predict_record(db: Database, gd: dict[str, Any], model: ModelName, record: str | None) -> str:
+def predict_record(db: Database, gd: Globals, model: ModelName, record: str | None) -> str:
     """Return the prediction for a row, as JSON."""
     db.platform.check_process(MODULE)
     cached = _find_cached_model(gd, model) or _cache_model(db, gd, model)
@@ -109,7 +109,7 @@ def predict_record(db: Database, gd: dict[str, Any], model: ModelName, record: s
 
 
 def _choose_version(
-    db: Database, gd: dict[str, Any], cached: CachedModel, record: str
+    db: Database, gd: Globals, cached: CachedModel, record: str
 ) -> tuple[UsableVersion, Predictor]:
     """Return the version that predicts a row, and its predictor."""
     group = cached.find_group(record)
@@ -135,13 +135,13 @@ def _set_formats(db: Database, cached: CachedModel) -> AbstractContextManager[No
     return db.configured(**cached.formats) if cached.formats else nullcontext()
 
 
-def _get_cache(gd: dict[str, Any]) -> dict[tuple[int, ModelName], CachedModel]:
+def _get_cache(gd: Globals) -> dict[tuple[int, ModelName], CachedModel]:
     """Return the session's models, by role and name."""
     cache: dict[Any, CachedModel] = gd.setdefault(CACHE_KEY, {})
     return cache
 
 
-def _find_cached_model(gd: dict[str, Any], model: ModelName) -> CachedModel | None:
+def _find_cached_model(gd: Globals, model: ModelName) -> CachedModel | None:
     """Return the model from the session's cache; it may have another version by now."""
     cache = _get_cache(gd)
     key = (effective_role(), model)
@@ -150,7 +150,7 @@ def _find_cached_model(gd: dict[str, Any], model: ModelName) -> CachedModel | No
     return cache.get(key)
 
 
-def _cache_model(db: Database, gd: dict[str, Any], model: ModelName) -> CachedModel:
+def _cache_model(db: Database, gd: Globals, model: ModelName) -> CachedModel:
     """Load the model into the session's cache."""
     mark = granted_versions.read_change_mark(db, model)
     loaded = _load_model(db, gd, granted_versions.find(db, MODULE, model), mark)
@@ -161,7 +161,7 @@ def _cache_model(db: Database, gd: dict[str, Any], model: ModelName) -> CachedMo
     return loaded
 
 
-def _load_model(db: Database, gd: dict[str, Any], version: UsableVersion, mark: str) -> CachedModel:
+def _load_model(db: Database, gd: Globals, version: UsableVersion, mark: str) -> CachedModel:
     recipe, types = _fit_recipe_to_record(version.recipe, _read_source_types(db, version))
     inputs = [(item.name, item.sent) for item in list_inputs(version, recipe)]
     text = ", ".join(f"{expression.text} AS {name}" for name, expression in inputs)

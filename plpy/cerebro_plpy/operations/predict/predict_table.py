@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Optional
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import STYLES
-from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.operations.predict.model_predictor import (
     FindGroupVersion,
@@ -79,7 +79,7 @@ class GroupedModel(NamedTuple):
 
 def predict_source(
     db: Database,
-    gd: dict[str, Any],
+    gd: Globals,
     model: ModelName,
     arguments: tuple[str | None, str | None],
     *,
@@ -116,7 +116,7 @@ def start_blocks(blocks: Iterator[Any]) -> Iterator[Any]:
 
 
 def load_grouped_model(
-    catalog: Catalog, gd: dict[str, Any], version: UsableVersion, source: RawSource
+    catalog: Catalog, gd: Globals, version: UsableVersion, source: RawSource
 ) -> GroupedModel:
     """Return a version with the models of its groups.
 
@@ -138,7 +138,7 @@ def load_grouped_model(
 
 
 def predict_blocks(
-    db: Database, gd: dict[str, Any], grouped_model: GroupedModel, blocks: Iterator[list[Row]]
+    db: Database, gd: Globals, grouped_model: GroupedModel, blocks: Iterator[list[Row]]
 ) -> Iterator[Block]:
     """Yield the predictions of blocks of rows.
 

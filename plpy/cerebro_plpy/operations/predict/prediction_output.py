@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Any, Optional, Union
+from typing import Optional, Union
 
 from cerebro_plpy.configs.architecture.architecture import Architecture
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -16,6 +16,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, await_rows
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier, split_columns
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import (
     DatatypeMismatch,
     InvalidName,
@@ -67,7 +68,7 @@ class PredictingModel:
 
     title: str  # its name in messages
     architecture: Architecture
-    program: dict[str, Any]  # described as a trainer needs it
+    program: JsonObject  # described as a trainer needs it
     state: StateSource
     outputs: tuple[Output, ...]
     normalizing_const: float
@@ -210,7 +211,7 @@ def _choose_block_rows(model: PredictingModel, shapes: Sequence[tuple[int, ...] 
 
 def _describe_request(
     model: PredictingModel, request: PredictionRequest, block_rows: int
-) -> dict[str, Any]:
+) -> JsonObject:
     """Describe the blocks of rows and their predictions for a trainer."""
     arrays = [
         {"kind": column.kind, "column": column.name, "divide": model.normalizing_const}
@@ -226,7 +227,7 @@ def _predict_blocks(
     crew: Crew,
     model: PredictingModel,
     rows: RawRows,
-    trainer_request: dict[str, Any],
+    trainer_request: JsonObject,
 ) -> Iterator[Block]:
     """Yield the predictions of all workers."""
     job = Job("predict", model.program, model.state.key)

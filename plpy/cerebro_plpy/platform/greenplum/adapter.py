@@ -13,11 +13,12 @@ import json
 import os
 import re
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cerebro_plpy.database.platform_protocol import (
     Caller,
     Distribution,
+    Globals,
     Packers,
     Reader,
     Row,
@@ -288,7 +289,7 @@ class Greenplum:
 
     @contextmanager
     def open_packers(
-        self, db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]
+        self, db: Caller, gd: Globals, source: Table, columns: Sequence[str]
     ) -> Iterator[Packers]:
         """Return packers of all segments, each of which starts with its first buffer."""
         with packing.stopped_packers(db), packing.locate_rows(db, source, columns) as rows:

@@ -6,17 +6,18 @@ It hops to another segment when a visit there begins.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Statement, Steps
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.platform import log_rows
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.shared_visits import SharedVisits
 from cerebro_plpy.platform.statements import dispatch_clause, join, read_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from cerebro_plpy.platform.state_tables import StoredState
     from cerebro_plpy.platform.visit_protocol import BatchResult, BatchVisit, TrainVisit, Worker
@@ -37,7 +38,7 @@ class GreenplumVisits(SharedVisits):
         rows: RawRows,
         state: StateSource,
         job: Job,
-        request: Mapping[str, Any],
+        request: JsonObject,
     ) -> Steps[str | None]:
         """Predict the rows of the worker's segment.
 

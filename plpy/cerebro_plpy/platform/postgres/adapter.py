@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cerebro_plpy.database.platform_protocol import (
     Caller,
     Distribution,
+    Globals,
     Packers,
     Reader,
     Row,
@@ -168,7 +169,7 @@ class Postgres:
         return sql("features.raw_rows", output=output, **rows)
 
     def open_packers(
-        self, db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]
+        self, db: Caller, gd: Globals, source: Table, columns: Sequence[str]
     ) -> AbstractContextManager[Packers]:
         """Return the packer of the caller's own session, which starts while rows are counted."""
         from cerebro_plpy.platform.postgres import packing

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cerebro_plpy.database import progress
+from cerebro_plpy.database.platform_protocol import Globals
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.source_rows import caller_rows
 from cerebro_plpy.database.sql.identifiers import quote_identifier
@@ -35,7 +36,7 @@ PACKING_SETTINGS = {
 
 @contextmanager
 def open_packers(
-    db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]
+    db: Caller, gd: Globals, source: Table, columns: Sequence[str]
 ) -> Iterator[Packers]:
     """Return the packer, which starts while the rows are counted."""
     spec = settings.trainer_spec(settings.read(db), TrainerOptions(framework="none"))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Statement, Steps
 from cerebro_plpy.database.sql.literals import literal
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import CREATED_CONCURRENTLY, CerebroError
 from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.shared_visits import SharedVisits
 from cerebro_plpy.platform.statements import join, read_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cerebro_plpy.platform.job import Job, RawRows, StateSource
     from cerebro_plpy.platform.state_tables import StoredState
     from cerebro_plpy.platform.visit_protocol import TrainVisit, Worker
@@ -30,7 +29,7 @@ class PostgresVisits(SharedVisits):
         rows: RawRows,
         state: StateSource,
         job: Job,
-        request: Mapping[str, Any],
+        request: JsonObject,
     ) -> Steps[str | None]:
         """Predict all rows while they are read from their table."""
         yield from self._open_prediction(worker, state, job, request)

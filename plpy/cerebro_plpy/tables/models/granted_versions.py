@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Union
+from typing import NamedTuple, Union
 
 from cerebro_plpy.database.platform_protocol import Row
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import granted_formats, read_recorded
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.errors import DataCorrupted, NullNotAllowed, UndefinedObject
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import outline
@@ -204,13 +204,13 @@ def _keep_known_types(db: Database, types: Mapping[str, str]) -> dict[str, str]:
     return {name: type_ for name, type_ in types.items() if type_ in existing}
 
 
-def fill_trainer(db: Database, gd: dict[str, Any], version: GrantedVersion) -> None:
+def fill_trainer(db: Database, gd: Globals, version: GrantedVersion) -> None:
     """Fill the trainer of this session with a version that the caller may predict with."""
     _send_request(db, gd, SealedRequest(version.key, version.group))
 
 
 def find_group_version(
-    db: Database, gd: dict[str, Any], version: GrantedVersion, value: str
+    db: Database, gd: Globals, version: GrantedVersion, value: str
 ) -> GrantedVersion | None:
     """Return the model of the rows with this value, if they have one of their own.
 
@@ -224,7 +224,7 @@ def find_group_version(
     return replace(version, group=value, **fields)
 
 
-def _send_request(db: Database, gd: dict[str, Any], request: SealedRequest) -> None:
+def _send_request(db: Database, gd: Globals, request: SealedRequest) -> None:
     gd[REQUEST_KEY] = request
     try:
         db.rows(sql("granted.fill"))
@@ -232,12 +232,12 @@ def _send_request(db: Database, gd: dict[str, Any], request: SealedRequest) -> N
         gd.pop(REQUEST_KEY, None)
 
 
-def take_request(gd: dict[str, Any]) -> SealedRequest | None:
+def take_request(gd: Globals) -> SealedRequest | None:
     """Return, once, the request of our own code in this process."""
     request: SealedRequest | None = gd.pop(REQUEST_KEY, None)
     return request
 
 
-def return_group(gd: dict[str, Any], row: Row | None) -> None:
+def return_group(gd: Globals, row: Row | None) -> None:
     """Give the fields that the caller may see of a group's model to our code in this process."""
     gd[GROUP_KEY] = row and {name: row[name] for name in ("margin", "backend")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.configs.architecture.architecture import read_architecture
 from cerebro_plpy.configs.params import frameworks
@@ -12,6 +12,7 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Row
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import (
     InvalidParameter,
     NullNotAllowed,
@@ -57,7 +58,7 @@ class TrainedModel:
         """The name of the model in messages."""
         return f"table {self.relation.spelling}" if self.single else f"mst_key {self.mst_key}"
 
-    def describe_program(self, targets: list[dict[str, Any]]) -> dict[str, Any]:
+    def describe_program(self, targets: list[JsonObject]) -> JsonObject:
         """Return the program in the form of a request to the trainer."""
         return {
             "architecture": self.architecture,
