@@ -52,8 +52,10 @@ def sweep(db: Database) -> int:
     return sum(orphan["bytes"] for orphan in orphans)
 
 
-def find(catalog: Catalog, model: Relation, summary: Relation) -> Relation | None:
+def find(catalog: Catalog, model: Relation, summary: Relation | None) -> Relation | None:
     """Return the table with the states of a model table, if there is one."""
+    if summary is None:
+        return None
     oid = catalog.db.value(sql("states.tied"), summary.oid)
     if oid is None:
         return catalog.find_companion(model, OLD_SUFFIX)

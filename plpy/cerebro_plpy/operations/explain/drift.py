@@ -39,10 +39,13 @@ def drift(db: Database, model: str | None, source: str | None) -> list[Row]:
     session = LocalSession(db, **raw_source.settings, enable_hashagg="on", jit="off")
     edges = {key: part.edges for key, part in training.parts.items()}
     current = drift_profile.bins(session, raw_source.build_from_item(), recipe, edges)
-    return sorted(
-        _compare_columns(recipe, training, current),
-        key=lambda row: -math.inf if row["psi"] is None else -row["psi"],
-    )
+    return sorted(_compare_columns(recipe, training, current), key=_sort_key)
+
+
+def _sort_key(row: Row) -> float:
+    if row["psi"] is None:
+        return -math.inf
+    return -float(row["psi"])
 
 
 def read_profile(db: Database, version: Version) -> Profile:
@@ -75,16 +78,18 @@ def _compare_columns(recipe: Recipe, training: Profile, current: Profile) -> Ite
         parts = feature.drift_parts
         index, part = _find_largest_index(feature, training, current)
         new_categories = None
-        if parts[0] == CODE:
+        if len(parts) == 1:
+            part = None
+        if parts[0] == CODE and current.parts[column, CODE].rows:
             codes = current.parts[column, CODE]
-            new_categories = codes.counts[0] / codes.rows if codes.rows else None
+            new_categories = codes.counts[0] / codes.rows
         yield {
             "column": column,
             "kind": feature.kind,
             "training_missing": training.missing_share(column, parts[0]),
             "missing": current.missing_share(column, parts[0]),
             "psi": index,
-            "part": part if len(parts) > 1 else None,
+            "part": part,
             "new_categories": new_categories,
         }
 

@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database, Globals, Row
+from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.operations.predict.predict_table import (
     SETTINGS,
     Block,
     GroupedModel,
+    RowBlocks,
     SourceQuery,
     load_grouped_model,
     predict_blocks,
@@ -42,6 +43,12 @@ from cerebro_plpy.trainer_client import argument_checks
 MODULE = "evaluate"
 METRIC_ROWS = 1000
 """Rows of metrics that are fetched at a time."""
+GROUPING_SETS = {
+    "of_all": "(), ",
+    "of_pair": "(t.label, t.prediction), ",
+    "of_class": "(c.key, c.value::float8), ",
+}
+"""Sets of all rows, which statements need beside those of groups."""
 Arguments = tuple["str | None", "str | None", "Sequence[str | None] | None"]
 """The model, the source and the columns to group by."""
 
@@ -56,7 +63,7 @@ class LabelledRows(NamedTuple):
     group_columns: tuple[str, ...]
 
 
-def evaluate_source(db: Database, gd: Globals, arguments: Arguments) -> Iterator[list[Row]]:
+def evaluate_source(db: Database, gd: Globals, arguments: Arguments) -> RowBlocks:
     """Return the metrics, one a row, in blocks.
 
     Errors of the arguments are raised here, and not by the SQL function that the statement reads.
@@ -65,7 +72,7 @@ def evaluate_source(db: Database, gd: Globals, arguments: Arguments) -> Iterator
     labelled = _resolve_rows(db, gd, arguments, resolve_source_with_notice)
     # The statement itself cannot read the caller's own path and settings.
     caller = json.dumps({"path": db.caller_path, "settings": dict(db.caller_settings)})
-    groups = None if group_by is None else list(labelled.group_columns)
+    groups = group_by and list(labelled.group_columns)
     statement, values = _make_statement(labelled)
     values += (model, labelled.table.quoted, groups, caller)
     with db.configured(**SETTINGS):
@@ -75,15 +82,12 @@ def evaluate_source(db: Database, gd: Globals, arguments: Arguments) -> Iterator
 
 def _make_statement(labelled: LabelledRows) -> tuple[str, tuple[object, ...]]:
     """Return the statement that computes the metrics of the task, and its first values."""
-    has_groups = bool(labelled.group_columns)
+    sets = GROUPING_SETS
+    if not labelled.group_columns:
+        sets = dict.fromkeys(GROUPING_SETS, "")
     if not labelled.version.classes:
-        return sql("understanding.regression", of_all="(), " if has_groups else ""), ()
-    statement = sql(
-        "understanding.classification",
-        of_pair="(t.label, t.prediction), " if has_groups else "",
-        of_class="(c.key, c.value::float8), " if has_groups else "",
-    )
-    return statement, (list(labelled.version.classes),)
+        return sql("understanding.regression", **sets), ()
+    return sql("understanding.classification", **sets), (list(labelled.version.classes),)
 
 
 def evaluation_blocks_of(
@@ -136,11 +140,13 @@ def _make_pair(target: Expression, families: Mapping[str, str | None]) -> Expres
     Args:
         families: type families of the group columns, by name.
     """
-    members = ", ".join(
-        f"%s::text, {as_json(f't.{quote_identifier(name)}', family)}"
-        for name, family in families.items()
-    )
-    group = f"pg_catalog.jsonb_build_object({members})::text" if families else "NULL::text"
+    group = "NULL::text"
+    if families:
+        members = ", ".join(
+            f"%s::text, {as_json(f't.{quote_identifier(name)}', family)}"
+            for name, family in families.items()
+        )
+        group = f"pg_catalog.jsonb_build_object({members})::text"
     text = f"CASE WHEN {target.text} IS NOT NULL THEN ARRAY[{target.text}::text, {group}]::text END"
     return Expression(text, (*target.values, *target.values, *families))
 
@@ -158,7 +164,7 @@ def _find_group_columns(
     return tuple(names)
 
 
-def _skip_unlabelled(db: Database, blocks: Iterator[list[Row]], target: str) -> Iterator[list[Row]]:
+def _skip_unlabelled(db: Database, blocks: RowBlocks, target: str) -> RowBlocks:
     """Yield the rows that have an id, and so a target; a NOTICE counts the others."""
     labelled = 0
     unlabelled = 0

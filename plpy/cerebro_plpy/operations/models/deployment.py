@@ -16,7 +16,9 @@ VERSION_WORDS = ("best", "newest", "previous")
 def deploy(db: Database, model: str | None, version: str | None) -> int:
     """Let a version predict from the caller's commit on; return its number."""
     entry = find_own_model(db, "deploy", model)
-    number = resolve_version("deploy", model, "best" if version is None else version, entry)
+    if version is None:
+        version = "best"
+    number = resolve_version("deploy", model, version, entry)
     if number != entry["deployed"]:
         db.rows(sql("version.deploy"), number, model)
         with db.limited_lock_wait():
@@ -53,10 +55,9 @@ def find_own_model(db: Database, module: str, model: str | None) -> Row:
     rows = db.peek(sql("version.choose"), model)
     if not rows:
         names = [row["model"] for row in db.peek(sql("version.names"))]
-        raise UndefinedObject(
-            f"{module} error: there is no model {model!r} of yours.",
-            hint=near_matches(model, names) if names else hint,
-        )
+        if names:
+            hint = near_matches(model, names)
+        raise UndefinedObject(f"{module} error: there is no model {model!r} of yours.", hint=hint)
     return rows[0]
 
 

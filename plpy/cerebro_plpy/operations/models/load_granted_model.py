@@ -61,16 +61,18 @@ def fill(db: Database, gd: Globals) -> None:
 def _find_group(db: Database, request: SealedRequest) -> Row | None:
     """Return the fields in which the model of a group differs; None if the group has no model."""
     rows = db.rows(sql("granted.group"), *request.key, request.group)
-    return rows[0] if rows else None
+    return next(iter(rows), None)
 
 
 def _fill_trainer(db: Database, gd: Globals, request: SealedRequest) -> None:
     key = request.key
     rows = db.rows(sql("granted.network"), *key)
-    group_fields = None if request.group is None else _find_group(db, request)
-    if not rows or (request.group is not None and group_fields is None):
+    group_fields: Row | None = {}
+    if request.group is not None:
+        group_fields = _find_group(db, request)
+    if not rows or group_fields is None:
         raise _make_gone_error(key)
-    version = read_version({**rows[0], **(group_fields or {})})
+    version = read_version({**rows[0], **group_fields})
     marks = [Marks(row["first"], row["second"]) for row in db.rows(sql("granted.marks"), *key)]
     recipe = constants(version.recipe, marks)
     job = {**make_job(version), "result_key": ""}

@@ -154,8 +154,7 @@ class RefreshSource:
         self._newer: Newer | None = None
         if since is not None:
             column = _find_growing_column(session, self._source, since)
-            newest = latest_run.train.newest.get(column) if latest_run else None
-            self._newer = Newer(column, newest)
+            self._newer = Newer(column, latest_run and latest_run.train.newest.get(column))
 
     def may_have_grown(self) -> bool:
         """Return whether the source may have new rows."""
@@ -186,8 +185,7 @@ class RefreshSource:
         ):
             look = partial(self._read_table, newer)
             return extend(catalog, context, look, run_id, (latest_run, preparation))
-        all_rows = None if newer is None else Newer(newer.column, None)
-        look = partial(self._read_table, all_rows)
+        look = partial(self._read_table, newer and newer._replace(value=None))
         return prepare(catalog, context, look, run_id, preparation)
 
     def _read_table(self, newer: Newer | None, rows: SourceRows) -> RawTable:
@@ -220,8 +218,9 @@ def build_request(
     original = lineage.spec
     data = training_data.data
     inputs = training_data.inputs
+    tables = {name: relation.quoted for name, relation in inputs.get_relations().items()}
     check_rows(lineage, training_data)
-    first_epochs = lineage.asked.start.epochs if lineage.asked.start else original.epochs
+    first_epochs = (lineage.asked.start or original).epochs
     epochs = -(-first_epochs // EPOCH_SHARE)
     last_epochs = lineage.configs[mst_key]["best_epoch"] or original.epochs
     frequency = choose_frequency(epochs)
@@ -230,7 +229,7 @@ def build_request(
     arguments = replace(
         original.arguments,
         source_table=inputs.source.table.quoted,
-        validation_table=inputs.validation.table.quoted if inputs.validation else None,
+        validation_table=tables.get("validation"),
         replay_run=None,
         workers=None,
         search=None,
@@ -249,7 +248,7 @@ def build_request(
         source=data.source.spec(),
         validation=data.validation.spec() if data.validation else None,
         version=version,
-        tables={name: relation.quoted for name, relation in inputs.get_relations().items()},
+        tables=tables,
         epochs_before={mst_key: original.epochs_before.get(mst_key, 0) + last_epochs},
         train=train_spec,
     )
@@ -313,7 +312,9 @@ def make_compile_params(text: str, rates: Rates, lineage: Made) -> str:
     params = parse_compile_params(text, None)
     optimizer = dict(params.optimizer.config)
     rate: Any = optimizer.pop("learning_rate")
-    highest = float(rate["config"]["warmup_target"] if isinstance(rate, dict) else rate)
+    if isinstance(rate, dict):
+        rate = rate["config"]["warmup_target"]
+    highest = float(rate)
     if not lineage.asked.start:
         highest *= RATE_SHARE
     fields = {

@@ -17,6 +17,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import (
     FeatureNotSupported,
     InvalidName,
@@ -68,10 +69,10 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
 
     The version is deployed if no other version of the name is.
     """
+    if model is None:
+        raise NullNotAllowed(f"{MODULE} error: model is NULL; expected a name.")
     if not model:
-        raise NullNotAllowed(
-            f"{MODULE} error: model is {'NULL' if model is None else 'empty'}; expected a name."
-        )
+        raise NullNotAllowed(f"{MODULE} error: model is empty; expected a name.")
     db.platform.check_process(MODULE)
     catalog = Catalog(db, MODULE)
     stored = _find_model(catalog, table_name, mst_key)
@@ -81,9 +82,12 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
     target = _find_target(db, stored)
     state_table, run_id = _copy_state(db, stored)
     target_types = read_names(stored.summary, "dependent_vartype") or ("text",)
+    source_name = quote_identifier(trained.relation.name)
+    if source is not None:
+        source_name = source.quoted
     values = (
         target.task,
-        source.quoted if source else quote_identifier(trained.relation.name),
+        source_name,
         trained.dependent[0],
         target_types[0],
         REGISTERED,
@@ -116,8 +120,10 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
 
 
 def _make_params(trained: TrainedModel) -> str:
-    key = {} if trained.single else {"mst_key": trained.mst_key}
-    return json.dumps({"table": trained.relation.quoted, **key})
+    params: JsonObject = {"table": trained.relation.quoted}
+    if not trained.single:
+        params["mst_key"] = trained.mst_key
+    return json.dumps(params)
 
 
 def _find_model(catalog: Catalog, table_name: str | None, mst_key: int | None) -> TableModel:
@@ -150,8 +156,10 @@ def _find_model(catalog: Catalog, table_name: str | None, mst_key: int | None) -
             "has none either.",
             hint="Train on from it by warm_start => TRUE, and register what comes of that.",
         )
-    info = None if trained.single else catalog.find_companion(table, "_info")
-    return TableModel(trained, model_summary.read(reader, summary), info or summary, states)
+    metrics = summary
+    if not trained.single:
+        metrics = catalog.find_companion(table, "_info") or summary
+    return TableModel(trained, model_summary.read(reader, summary), metrics, states)
 
 
 def _find_single_key(catalog: Catalog, reader: LocalSession, table: Relation) -> int | None:
@@ -160,7 +168,9 @@ def _find_single_key(catalog: Catalog, reader: LocalSession, table: Relation) ->
     if info is None or "mst_key" not in catalog.read_columns(info):
         return None
     keys = reader.run(sql("score.keys", table=info.quoted))
-    return int(keys[0][0]) if len(keys) == 1 else None
+    if len(keys) != 1:
+        return None
+    return int(keys[0][0])
 
 
 def _copy_state(db: Database, stored: TableModel) -> tuple[str, int]:
@@ -226,6 +236,9 @@ def _find_target(db: Database, stored: TableModel) -> Target:
     trained = stored.trained
     units = check_architecture(trained.architecture).output_units
     class_values = trained.class_values[0]
+    known_classes = "none"
+    if class_values:
+        known_classes = f"{list(class_values)}"
     classes = tuple(text for text in class_values or () if text is not None)
     if len(trained.dependent) > 1 or len(units) > 1:
         raise FeatureNotSupported(
@@ -244,8 +257,7 @@ def _find_target(db: Database, stored: TableModel) -> Target:
     if len(classes) < 2 or not len(classes) == units[0] == len(class_values or ()):
         raise FeatureNotSupported(
             f"{MODULE} error: the network of {trained.title} has {units[0]} outputs, and the "
-            f"classes that are known are {list(class_values) if class_values else 'none'}; "
-            "expected a text for each output.",
+            f"classes that are known are {known_classes}; expected a text for each output.",
             detail="Of a target that was packed as an array nobody knows the classes; and NULL is "
             "none of a model by name.",
             hint="Pack the column that has the classes, without num_classes, and train on that.",

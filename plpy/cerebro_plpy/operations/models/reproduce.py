@@ -191,7 +191,9 @@ class Reproduction:
 
         def read_table(rows: SourceRows) -> RawTable:
             table = known_table(rows, MODULE, source, spec, holdout)
-            return _add_groups(rows.session, spec, table) if spec.groups else table
+            if not spec.groups:
+                return table
+            return _add_groups(rows.session, spec, table)
 
         reading = make_reading(db, source, self.lineage.version)
         preparation = Preparation(source, reading, limit)

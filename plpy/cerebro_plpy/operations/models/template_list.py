@@ -19,12 +19,19 @@ def list_fields() -> list[Row]:
             "field": field.name,
             "meaning": field.meaning,
             "usual": json.dumps(field.default),
-            "usual_regression": None if field.floats is None else json.dumps(field.floats),
+            "usual_regression": _describe_floats(field),
             "range": json.dumps(_describe_distribution(field)),
         }
         for template in TEMPLATES
         for field in template.fields
     ]
+
+
+def _describe_floats(field: Field) -> str | None:
+    """Return the default for regression as JSON; None if it is the usual one."""
+    if field.floats is None:
+        return None
+    return json.dumps(field.floats)
 
 
 def _describe_distribution(field: Field) -> list[object]:

@@ -50,7 +50,7 @@ def evaluate(db: Database, gd: Globals, arguments: ScoreArguments) -> None:
     db.rows(
         sql("score.add_evaluation", output=output.quoted),
         metrics["loss"],
-        metrics["metrics"][0] if metrics["metrics"] else None,
+        next(iter(metrics["metrics"]), None),
         names,
         model.compile.loss_text,
     )

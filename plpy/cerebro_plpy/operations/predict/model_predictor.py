@@ -161,13 +161,10 @@ def describe_program(
     Args:
         classes: classes of the target; empty if the network predicts a number.
     """
-    target: dict[str, object] = {"kind": "float"}
-    if classes:
-        target = {"kind": "onehot", "classes": len(classes)}
     return {
         "architecture": architecture,
         "compile": parse_compile_params(compile_params).to_json(),
-        "targets": [target],
+        "targets": [request_schema.describe_target(len(classes))],
         "dtype_policy": None,
     }
 
@@ -180,8 +177,10 @@ def _describe_prediction(db: Database, version: UsableVersion) -> dict[str, obje
         base = version.base
     else:
         base = db.value(sql("predict.base"), version.target_type)
-    limit = INTEGER_LIMITS.get(base or "")
-    return {"whole": [-limit, limit - 1]} if limit else {}
+    if base not in INTEGER_LIMITS:
+        return {}
+    limit = INTEGER_LIMITS[base]
+    return {"whole": [-limit, limit - 1]}
 
 
 def split_answer(version: UsableVersion, answer: list[bytes]) -> tuple[bytes | None, ...]:

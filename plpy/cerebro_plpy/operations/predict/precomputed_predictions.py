@@ -101,8 +101,10 @@ def _open_file(path: str, secret: bytes) -> IO[bytes] | None:
 def _write_block(file: IO[bytes], block: Block) -> None:
     margin, ids, *columns = block
     for part in (json.dumps([margin, ids]).encode(), *columns):
-        file.write(LENGTH.pack(NULL_LENGTH if part is None else len(part)))
-        file.write(part or b"")
+        length = NULL_LENGTH
+        if part is not None:
+            length = len(part)
+        file.write(LENGTH.pack(length) + (part or b""))
 
 
 def _read_blocks(file: IO[bytes]) -> Iterator[Block]:
@@ -125,4 +127,6 @@ def _read_part(file: IO[bytes]) -> bytes | None:
     if not length:
         return None
     (size,) = LENGTH.unpack(length)
-    return None if size == NULL_LENGTH else file.read(size)
+    if size == NULL_LENGTH:
+        return None
+    return file.read(size)

@@ -16,6 +16,7 @@ from cerebro_plpy.operations.predict.scoring_arguments import ScoreArguments, re
 from cerebro_plpy.platform.call_context import open_context
 from cerebro_plpy.tables.compatibility import check_order
 from cerebro_plpy.tables.models.trained_model import TrainedModel, read_model, remove_functions
+from cerebro_plpy.trainer_client.request_schema import describe_target
 
 
 def predict(
@@ -67,17 +68,16 @@ def _describe_target(model: TrainedModel, number: int, units: int | None) -> Jso
     Padding classes are counted.
     """
     classes = max(len(model.class_values[number] or ()), units or 0)
-    if model.float_targets[number] or not classes:
-        return {"kind": "float"}
-    return {"kind": "onehot", "classes": classes}
+    return describe_target(classes, model.float_targets[number])
 
 
 def _list_outputs(model: TrainedModel, architecture: Architecture) -> tuple[Output, ...]:
     """Return the outputs: a single float has no label, and one-hot classes have their positions."""
-    targets = zip(
+    outputs = []
+    for name, values, is_float, units in zip(
         model.dependent, model.class_values, model.float_targets, architecture.output_units
-    )
-    return tuple(
-        Output(name, (None,) if is_float and units == 1 else values, is_float)
-        for name, values, is_float, units in targets
-    )
+    ):
+        if is_float and units == 1:
+            values = (None,)
+        outputs.append(Output(name, values, is_float))
+    return tuple(outputs)

@@ -19,6 +19,7 @@ from cerebro_plpy.database.call_checks import check_constant, check_transaction
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals
+from cerebro_plpy.database.sql.literals import show_value
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.operations.predict.prediction_output import (
@@ -118,7 +119,7 @@ def read_weighted_architecture(
     if not rows:
         raise UndefinedObject(
             f"{module} error: no model arch found in table {table.spelling} with id"
-            f" {'NULL' if model_id is None else model_id}",
+            f" {show_value(model_id)}",
             hint=f"SELECT model_id, name FROM {table.quoted};",
         )
     _, text, has_weights = rows[0]
@@ -133,11 +134,10 @@ def read_weighted_architecture(
 
 def describe_program(network: object, architecture: Architecture) -> JsonObject:
     """Describe a program that only computes the outputs of a network."""
-    targets = [{"kind": "float"} for _ in architecture.output_units]
     return {
         "architecture": network,
         "compile": COMPILE,
-        "targets": targets,
+        "targets": [{"kind": "float"} for _ in architecture.output_units],
         "dtype_policy": None,
     }
 
@@ -191,7 +191,9 @@ def split_by_output(class_values: Sequence[Any]) -> Sequence[ClassValues]:
     rows = [row for row in class_values if isinstance(row, list)]
     if any(isinstance(value, list) for row in rows for value in row):
         raise InvalidParameter(f"{MODULE} error: class_values has more than two dimensions.")
-    return class_values if rows else [class_values]
+    if not rows:
+        return [class_values]
+    return class_values
 
 
 def make_labels(values: ClassValues | None, units: int | None, name: str) -> Labels:

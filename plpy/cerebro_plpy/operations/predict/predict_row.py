@@ -32,7 +32,7 @@ from cerebro_plpy.trainer_client.predictor import Predictor
 MODULE = "predict_row"
 CACHE_KEY = "cerebro_record_models"
 MAX_MODELS = 8
-FORMAT_INDEPENDENT_TYPES = (
+FORMAT_INDEPENDENT_TYPES = {
     "text",
     "boolean",
     "smallint",
@@ -50,7 +50,7 @@ FORMAT_INDEPENDENT_TYPES = (
     "character varying",
     "character",
     "bpchar",
-)
+}
 """Types whose values are read from JSON in the same way under all formats."""
 Statement = Callable[..., list[Row]]
 
@@ -78,7 +78,9 @@ class CachedModel:
         value = json.loads(record).get(column)
         if value is None:
             return None
-        return json.dumps(value) if isinstance(value, bool) else str(value)
+        if isinstance(value, bool):
+            return json.dumps(value)
+        return str(value)
 
 
 def predict_record(db: Database, gd: Globals, model: ModelName, record: str | None) -> str:
@@ -127,12 +129,14 @@ def _encode(db: Database, cached: CachedModel, model: ModelName, record: str) ->
     """Return the inputs of the network; None if the record is invalid for the model."""
     with _set_formats(db, cached):
         rows = db.skip_invalid_values(lambda: cached.encode(*cached.constants, *model, record))
-    return rows[0] if rows else None
+    return next(iter(rows or ()), None)
 
 
 def _set_formats(db: Database, cached: CachedModel) -> AbstractContextManager[None]:
     """Set the formats of the version, so that a record is read like the rows of a table."""
-    return db.configured(**cached.formats) if cached.formats else nullcontext()
+    if not cached.formats:
+        return nullcontext()
+    return db.configured(**cached.formats)
 
 
 def _get_cache(gd: Globals) -> dict[tuple[int, ModelName], CachedModel]:
@@ -169,7 +173,9 @@ def _load_model(db: Database, gd: Globals, version: UsableVersion, mark: str) ->
     constants = tuple(value for _, expression in inputs for value in expression.values)
     statement = sql("predict.record", inputs=text, columns=columns, mark=sql("granted.mark"))
     blank_answer = [b"" for _ in split_answer(version, [b"", b"", b""])]
-    depends_on_formats = any(type_ not in FORMAT_INDEPENDENT_TYPES for type_ in types.values())
+    formats: Mapping[str, str] = {}
+    if not FORMAT_INDEPENDENT_TYPES.issuperset(types.values()):
+        formats = version.formats
     return CachedModel(
         change_mark=mark,
         version=version,
@@ -180,7 +186,7 @@ def _load_model(db: Database, gd: Globals, version: UsableVersion, mark: str) ->
         constants=constants,
         find_group_version=find_group_versions(db, gd, MODULE, version)[0],
         group_predictors={},
-        formats=version.formats if depends_on_formats else {},
+        formats=formats,
     )
 
 
@@ -203,10 +209,11 @@ def _fit_recipe_to_record(
         feature.column: feature.record_type(source_types.get(feature.column))
         for feature in recipe.inputs
     }
-    features = [
-        feature.over_record(types[feature.column]) if feature.is_input else feature
-        for feature in recipe.features
-    ]
+    features = []
+    for feature in recipe.features:
+        if feature.is_input:
+            feature = feature.over_record(types[feature.column])
+        features.append(feature)
     return Recipe(tuple(features)), types
 
 

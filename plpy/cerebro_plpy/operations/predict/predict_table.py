@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from typing import Any, NamedTuple, Optional
 
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -50,6 +50,9 @@ Block = tuple[
     Optional[bytes],  # probabilities of all classes
     Optional[bytes],  # numbers
 ]
+
+
+RowBlocks = Iterator[list[Row]]
 
 
 class SourceQuery(NamedTuple):
@@ -111,8 +114,8 @@ def predict_source(
 
 def start_blocks(blocks: Iterator[Any]) -> Iterator[Any]:
     """Compute the first block now, so that its errors are raised by the call."""
-    first = next(blocks, None)
-    return blocks if first is None else chain([first], blocks)
+    first = list(islice(blocks, 1))
+    return chain(first, blocks)
 
 
 def load_grouped_model(
@@ -138,7 +141,7 @@ def load_grouped_model(
 
 
 def predict_blocks(
-    db: Database, gd: Globals, grouped_model: GroupedModel, blocks: Iterator[list[Row]]
+    db: Database, gd: Globals, grouped_model: GroupedModel, blocks: RowBlocks
 ) -> Iterator[Block]:
     """Yield the predictions of blocks of rows.
 
@@ -169,8 +172,8 @@ def predict_blocks(
 
 
 def split_by_version(
-    grouped_model: GroupedModel, blocks: Iterator[list[Row]]
-) -> Iterator[tuple[UsableVersion, Iterator[list[Row]]]]:
+    grouped_model: GroupedModel, blocks: RowBlocks
+) -> Iterator[tuple[UsableVersion, RowBlocks]]:
     """Yield the blocks of each version that predicts rows; the rows arrive group by group."""
     pairs = _assign_versions(grouped_model, blocks)
     for version, version_pairs in groupby(pairs, key=lambda pair: pair[0]):
@@ -178,7 +181,7 @@ def split_by_version(
 
 
 def _assign_versions(
-    grouped_model: GroupedModel, blocks: Iterator[list[Row]]
+    grouped_model: GroupedModel, blocks: RowBlocks
 ) -> Iterator[tuple[UsableVersion, list[Row]]]:
     """Yield blocks with the version that predicts them; a block of several groups is split."""
     for block in blocks:
@@ -190,16 +193,18 @@ def _assign_versions(
 
 
 def request_answers(
-    blocks: Iterator[list[Row]], predictor: Predictor
+    blocks: RowBlocks, predictor: Predictor
 ) -> Iterator[tuple[list[Row], list[bytes]]]:
     """Yield the rows of each block with the answer of the trainer."""
     try:
         previous: list[Row] = []
         for rows in blocks:
-            answer = predictor.receive_block() if previous else []
-            _send_block(predictor, rows)
             if previous:
+                answer = predictor.receive_block()
+                _send_block(predictor, rows)
                 yield previous, answer
+            else:
+                _send_block(predictor, rows)
             previous = rows
         if previous:
             yield previous, predictor.receive_block()
@@ -214,7 +219,7 @@ def read_blocks(
     max_rows: int = BLOCK_ROWS,
     *,
     shared: bool = True,
-) -> Iterator[list[Row]]:
+) -> RowBlocks:
     """Read the rows of a source group by group, each with its id and the inputs of the network.
 
     Args:
@@ -251,15 +256,13 @@ def _make_group_text(grouped_model: GroupedModel, column: str) -> Expression:
     )
 
 
-def _read_next(db: Database, settings: Mapping[str, str], blocks: Iterator[list[Row]]) -> list[Row]:
+def _read_next(db: Database, settings: Mapping[str, str], blocks: RowBlocks) -> list[Row]:
     """Return the next block; the session has the caller's settings again afterwards."""
     with db.configured(**settings):
         return next(blocks, [])
 
 
-def _read_at_once(
-    db: Database, settings: Mapping[str, str], blocks: Iterator[list[Row]]
-) -> Iterator[list[Row]]:
+def _read_at_once(db: Database, settings: Mapping[str, str], blocks: RowBlocks) -> RowBlocks:
     """Yield all blocks, each by a single statement: see `Platform.check_interrupts`."""
     formats = {name: value for name, value in settings.items() if name != "search_path"}
     with db.configured(**formats):

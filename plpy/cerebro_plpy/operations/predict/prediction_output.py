@@ -59,7 +59,9 @@ class Output:
         """Classes that the trainer reports: 0 for floats, None for all units of the output."""
         if self.is_float:
             return 0
-        return None if self.labels is None else len(self.labels)
+        if self.labels is None:
+            return None
+        return len(self.labels)
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,11 @@ class PredictionRequest:
     inputs: tuple[Column, ...]
     want: dict[str, object]  # see `parse_pred_type`
 
-    @property
-    def is_unranked(self) -> bool:
-        """True if only one class of each row is reported."""
-        return self.want["kind"] == "response"
+    def make_rank(self, text: str) -> str:
+        """Return a text about ranks for a statement; '' if one class of each row is reported."""
+        if self.want["kind"] == "response":
+            return ""
+        return text
 
 
 def parse_request(
@@ -255,14 +258,16 @@ def fetch_blocks(context: CallContext, session: Session, declare: str) -> Iterat
     Args:
         declare: the statement that declares the cursor.
     """
+    end = "score.close"
     if not context.is_local:
+        end = "session.commit"
         session.run(sql("session.begin", isolation="READ COMMITTED"))
     session.run(declare)
     session.start(sql("score.fetch"))
     while rows := await_rows(session, context.check):
         session.start(sql("score.fetch"))
         yield rows[0][0], parse_result([rows[0][1:]])
-    session.run(sql("score.close") if context.is_local else sql("session.commit"))
+    session.run(sql(end))
 
 
 def _read_shape(reader: Session, table: Relation, column: Column) -> tuple[int, ...] | None:
@@ -274,7 +279,9 @@ def _read_shape(reader: Session, table: Relation, column: Column) -> tuple[int, 
         return None
     array = column.array_sql(f"t.{quote_identifier(column.name)}")
     rows = reader.run(sql("score.shape", table=table.quoted, input=array))
-    return tuple(rows[0][0]) if rows and rows[0][0] else None
+    if not rows or not rows[0][0]:
+        return None
+    return tuple(rows[0][0])
 
 
 def _create_table(db: Database, output: Relation, request: PredictionRequest) -> None:
@@ -283,7 +290,7 @@ def _create_table(db: Database, output: Relation, request: PredictionRequest) ->
         output=output.quoted,
         id=quote_identifier(request.id_column["name"]),
         id_type=request.id_column["type"],
-        rank="" if request.is_unranked else ", rank integer",
+        rank=request.make_rank(", rank integer"),
         **db.platform.clauses,
     )
     db.rows(statement)
@@ -301,7 +308,7 @@ def _insert_block(
         "score.add_predictions",
         output=output.quoted,
         id_type=request.id_column["type"],
-        rank="" if request.is_unranked else ", p.rank",
+        rank=request.make_rank(", p.rank"),
     )
     texts = [predictions[name] for name in ("row", "output", "class", "value", "rank")]
     texts.append(ids)

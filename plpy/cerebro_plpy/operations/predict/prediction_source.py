@@ -56,7 +56,9 @@ class RawSource(NamedTuple):
         needed = {*extra_columns, *(feature.column for feature in self.recipe.inputs)}
         names = [column.name for column in self.columns if column.name in needed]
         check_readable(self.session, self.table, names)
-        return fenced_item(self.table, names) if self.evaluated else self.table.quoted
+        if not self.evaluated:
+            return self.table.quoted
+        return fenced_item(self.table, names)
 
 
 def resolve_source(catalog: Catalog, version: UsableVersion, source: str | None) -> RawSource:

@@ -43,6 +43,6 @@ def resolve_arguments(
     info = catalog.find_companion(model, "_info")
     summary = catalog.find_companion(model, "_summary")
     packed_summary = catalog.find_companion(test, "_summary")
-    states = model_states.find(catalog, model, summary) if summary else None
+    states = model_states.find(catalog, model, summary)
     companions = filter(None, (info, summary, packed_summary, states))
     return catalog, ScoreTables(model, test, [model, test, *companions])

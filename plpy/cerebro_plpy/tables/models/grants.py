@@ -47,8 +47,10 @@ def check_granted(catalog: Catalog, model: Relation) -> None:
     if functions and functions[0]["genuine"] and functions[0]["granted"]:
         return
     summary = catalog.find_companion(model, "_summary")
-    states = model_states.find(catalog, model, summary) if summary else None
-    state_name = f" and {states.spelling}" if states else ""
+    states = model_states.find(catalog, model, summary)
+    state_name = ""
+    if states is not None:
+        state_name = f" and {states.spelling}"
     raise InsufficientPrivilege(
         f"{catalog.module} error: permission denied for the weights in table '{model.spelling}'.",
         hint=f"Its owner can {catalog.db.platform.grant_hint(model.spelling)}"
