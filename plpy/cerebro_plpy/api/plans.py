@@ -32,15 +32,11 @@ def plan_fit(
 ) -> list[str]:
     """Return a plan of a fit with the same arguments."""
     arguments = locals()
-    from cerebro_plpy.operations.fit import explain_fit
+    from cerebro_plpy.operations.fit.explain_fit import plan_fit as explain
+    from cerebro_plpy.operations.fit.fit_arguments import fill_arguments
 
-    return call(
-        plpy,
-        gd,
-        lambda db: explain_fit.plan_fit(
-            db, gd, explain_fit.read_arguments(arguments), read_package_version(), format
-        ),
-    )
+    fit_arguments = fill_arguments(arguments)
+    return call(plpy, gd, lambda db: explain(db, gd, fit_arguments, read_package_version(), format))
 
 
 def plan_of(plpy: Any, gd: Globals, run_id: int | None, format: str | None) -> list[str]:

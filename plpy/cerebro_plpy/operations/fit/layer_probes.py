@@ -1,20 +1,26 @@
-"""Which layer of a network gives the best features: an architecture for each of some layers, with
-the same head.
+"""Architectures that show which layer of a network gives the best features.
 
-They go into an architecture table, from which they are trained as any others are, as one run: what
-the layers give is then computed once for each, and not in each epoch.
+There is one architecture for each of some layers: the network up to that layer, frozen, and the
+same head. They are written to an architecture table and trained like others, as one run. The
+outputs of each layer are then computed once, and not in each epoch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from cerebro_plpy import limits
-from cerebro_plpy.configs.architecture import probe_models
 from cerebro_plpy.configs.architecture.architecture import check_architecture
 from cerebro_plpy.configs.architecture.model_shapes import Node
-from cerebro_plpy.configs.architecture.probe_models import Head
+from cerebro_plpy.configs.architecture.probe_models import (
+    Head,
+    build_probe,
+    draw_weights,
+    freeze,
+    pick_weights,
+    to_json,
+)
 from cerebro_plpy.configs.params import frameworks
 from cerebro_plpy.database.call_checks import check_positive, check_transaction
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -38,7 +44,7 @@ MODULE = "explore_layers"
 
 @dataclass(frozen=True)
 class ProbeArguments:
-    """The arguments of a call as they came, None for NULL."""
+    """The unchecked arguments of a call; None for NULL."""
 
     model_arch_table: str | None
     explored_model: int | None
@@ -50,67 +56,82 @@ class ProbeArguments:
     seed: int | None
 
 
-def explore_layers(db: Database, gd: dict[str, Any], asked: ProbeArguments) -> list[Row]:
-    """Make the architecture table; of each architecture its id, its layer, and how many numbers the
-    head sees.
+class Probe(NamedTuple):
+    """The checked arguments of a call."""
+
+    layers: list[str]
+    head: Head
+    seed: int  # of the weights of the head
+
+
+def explore_layers(db: Database, gd: dict[str, Any], arguments: ProbeArguments) -> list[Row]:
+    """Create the architecture table.
+
+    Returns:
+        A row for each architecture: its id, its layer, and the number of features of the head.
     """
     check_transaction(db, MODULE)
-    layers, head, seed = _checked(asked)
+    probe = _check_arguments(arguments)
+    model_id = arguments.explored_model
     catalog = Catalog(db, MODULE)
-    table = architectures.find_table(catalog, asked.model_arch_table)
-    output = catalog.reserve_output(asked.output_table)
-    with open_context(db, gd, [table], None) as workplace:
-        fronts = _fronts(workplace, table, asked.explored_model, layers)
-    flat = db.row(sql("visit.weights_source", table=table.quoted), asked.explored_model)["chunk"]
+    table = architectures.find_table(catalog, arguments.model_arch_table)
+    output = catalog.reserve_output(arguments.output_table)
+    with open_context(db, gd, [table], None) as context:
+        prefixes = _describe_prefixes(context, table, model_id, probe.layers)
+    weights = db.row(sql("visit.weights_source", table=table.quoted), model_id)["chunk"]
     rows: list[Row] = []
-    for number, found in enumerate(fronts, 1):
-        width = found["shape"][-1]
-        name = f"until_{found['layer']}"
-        fresh = probe_models.draw_weights(width, head, seed, db.check_interrupts)
-        made = probe_models.to_json(
-            probe_models.build_probe(found["architecture"], name, found["shape"], head)
+    for number, prefix in enumerate(prefixes, 1):
+        layer = prefix["layer"]
+        shape = prefix["shape"]
+        head_weights = draw_weights(shape[-1], probe.head, probe.seed, db.check_interrupts)
+        network = build_probe(prefix["architecture"], f"until_{layer}", shape, probe.head)
+        prefix_weights = pick_weights(weights, prefix["weights"])
+        architectures.load(
+            catalog, output.quoted, to_json(network), prefix_weights + head_weights, layer, None
         )
-        kept = probe_models.pick_weights(flat, found["weights"]) + fresh
-        architectures.load(catalog, output.quoted, made, kept, found["layer"], None)
-        rows.append({"model_id": number, "layer": found["layer"], "features": width})
+        rows.append({"model_id": number, "layer": layer, "features": shape[-1]})
     return rows
 
 
-def _checked(asked: ProbeArguments) -> tuple[list[str], Head, int]:
-    """The layers, the head, and the seed of its weights."""
-    limits.check_record(MODULE, asked)
-    limits.check("the number of hidden layers", len(asked.hidden or ()), limits.HIDDEN_LAYERS)
-    names = [name for name in asked.layers or () if name is not None]
-    if not names or len(names) < len(asked.layers or ()):
+def _check_arguments(arguments: ProbeArguments) -> Probe:
+    limits.check_record(MODULE, arguments)
+    hidden = arguments.hidden or ()
+    limits.check("the number of hidden layers", len(hidden), limits.HIDDEN_LAYERS)
+    layers = [name for name in arguments.layers or () if name is not None]
+    if not layers or len(layers) < len(arguments.layers or ()):
         raise NullNotAllowed(
             f"{MODULE} error: layers is NULL, empty or has a NULL; expected the names of layers, "
             "such as ARRAY['pool_1', 'pool_2']."
         )
-    if len(set(names)) < len(names):
-        raise InvalidParameter(f"{MODULE} error: layers names one twice: {', '.join(names)}.")
-    for name, number in (
-        ("outputs", asked.outputs),
-        *(("hidden", units) for units in asked.hidden or ()),
-    ):
-        if number is None:
-            raise NullNotAllowed(
-                f"{MODULE} error: {name} is NULL; expected how many units the head has."
-            )
-        check_positive(MODULE, name, number)
-    if asked.activation is None or asked.seed is None:
+    if len(set(layers)) < len(layers):
+        raise InvalidParameter(f"{MODULE} error: layers names one twice: {', '.join(layers)}.")
+    outputs = _check_units("outputs", arguments.outputs)
+    hidden_units = tuple(_check_units("hidden", units) for units in hidden)
+    if arguments.activation is None or arguments.seed is None:
         raise NullNotAllowed(
             f"{MODULE} error: activation or seed is NULL; leave them out for 'softmax' and 1."
         )
-    hidden = tuple(units for units in asked.hidden or () if units is not None)
-    assert asked.outputs is not None
-    return names, Head(hidden, asked.outputs, asked.activation), asked.seed
+    return Probe(layers, Head(hidden_units, outputs, arguments.activation), arguments.seed)
 
 
-def _fronts(
-    workplace: CallContext, table: Relation, model_id: int | None, names: Sequence[str]
+def _check_units(name: str, units: int | None) -> int:
+    if units is None:
+        raise NullNotAllowed(
+            f"{MODULE} error: {name} is NULL; expected how many units the head has."
+        )
+    check_positive(MODULE, name, units)
+    return units
+
+
+def _describe_prefixes(
+    context: CallContext, table: Relation, model_id: int | None, layers: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """What leads to these layers, as a trainer tells."""
-    loaded = read_weighted_architecture(MODULE, workplace, table, model_id)
+    """Have a trainer describe the frozen prefix of the network that ends at each layer.
+
+    Raises:
+        InvalidParameter: a layer cannot be the end of a prefix.
+    """
+    loaded = read_weighted_architecture(MODULE, context, table, model_id)
     summary = check_architecture(loaded)
     if len(summary.input_shapes) != 1:
         raise FeatureNotSupported(
@@ -118,20 +139,21 @@ def _fronts(
             "one."
         )
     network: Node = loaded  # type: ignore[assignment]
-    program = describe_program(probe_models.freeze(network), summary)
-    crew = crew_for(workplace, frameworks.BACKENDS[0], False, (0,))
-    state, worker = find_weights(table, model_id), crew.workers[0]
-    told = drive(
-        worker.session, crew.visits.inspect(worker, state, Job("cuts", program, state.key))
-    )
-    known = [cut["layer"] for cut in told["cuts"]]
-    if missing := [name for name in names if name not in known]:
+    program = describe_program(freeze(network), summary)
+    state = find_weights(table, model_id)
+    crew = crew_for(context, frameworks.BACKENDS[0], False, (0,))
+    worker = crew.workers[0]
+
+    def inspect(job: Job) -> Any:
+        return drive(worker.session, crew.visits.inspect(worker, state, job))
+
+    cut_layers = [cut["layer"] for cut in inspect(Job("cuts", program, state.key))["cuts"]]
+    if missing := [name for name in layers if name not in cut_layers]:
         raise InvalidParameter(
             f"{MODULE} error: nothing can be put on layers {', '.join(missing)} of model_id "
             f"{model_id}.",
-            detail=f"Layers through whose one output all goes: {', '.join(known) or 'none'}.",
+            detail=f"Layers through whose one output all goes: {', '.join(cut_layers) or 'none'}.",
             hint="Name some of these; layers whose state or whose random numbers decide what they "
             "give are none.",
         )
-    job = Job("fronts", program, state.key, layers=tuple(names))
-    return list(drive(worker.session, crew.visits.inspect(worker, state, job))["fronts"])
+    return list(inspect(Job("fronts", program, state.key, layers=tuple(layers)))["fronts"])
