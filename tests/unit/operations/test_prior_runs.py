@@ -21,13 +21,13 @@ from cerebro_plpy.operations.train import prior_configs
 from cerebro_plpy.tables.architectures import StoredModel
 
 RANKING = Ranking("validation", "loss", descending=False)
-ALIKE = Comparison("validation", "loss", descending=False, task=None, warm=False)
-OTHERWISE = {
-    "dataset": ALIKE._replace(dataset="training"),
-    "metric": ALIKE._replace(metric="accuracy"),
-    "order": ALIKE._replace(descending=True),
-    "task": ALIKE._replace(task="regression"),
-    "warm": ALIKE._replace(warm=True),
+SAME = Comparison("validation", "loss", descending=False, task=None, warm=False)
+OTHERS = {
+    "dataset": SAME._replace(dataset="training"),
+    "metric": SAME._replace(metric="accuracy"),
+    "order": SAME._replace(descending=True),
+    "task": SAME._replace(task="regression"),
+    "warm": SAME._replace(warm=True),
 }
 
 
@@ -46,7 +46,7 @@ class Caller:
 
 
 class Space:
-    """A space in which each configuration lies."""
+    """A space that has every configuration."""
 
     def find_point(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"alternative": 0, "values": {"lr": row["lr"]}}
@@ -66,13 +66,13 @@ def learn(
     trials = collect_prior_trials(
         cast(Catalog, caller), runs, cast(PointSpace, Space()), RANKING, models=models
     )
-    return [(each.run_id, each.mst_key) for each in trials]
+    return [(trial.run_id, trial.mst_key) for trial in trials]
 
 
 def test_a_configuration_of_another_network_lies_nowhere_in_the_space() -> None:
     models = {1: StoredModel(1, "network", False), 2: StoredModel(2, "another", False)}
     others = (config(2, architecture="an older one"), config(3, model_id=2), config(4, model_id=9))
-    run = PriorRun(5, ALIKE, (config(1), *others, config(6, template="realmlp")))
+    run = PriorRun(5, SAME, (config(1), *others, config(6, template="realmlp")))
     caller = Caller()
     assert learn(caller, [run], models) == [(5, 1)]
     assert caller.messages == [
@@ -80,10 +80,13 @@ def test_a_configuration_of_another_network_lies_nowhere_in_the_space() -> None:
     ]
 
 
-@pytest.mark.parametrize("compared", OTHERWISE.values(), ids=OTHERWISE)
-def test_a_run_that_compares_otherwise_is_named_and_not_learned_from(compared: Comparison) -> None:
-    models, caller = {1: StoredModel(1, "network", False)}, Caller()
-    runs = [PriorRun(4, compared, (config(1),)), PriorRun(5, ALIKE, (config(2),))]
+@pytest.mark.parametrize("comparison", OTHERS.values(), ids=OTHERS)
+def test_a_run_that_compares_otherwise_is_named_and_not_learned_from(
+    comparison: Comparison,
+) -> None:
+    models = {1: StoredModel(1, "network", False)}
+    caller = Caller()
+    runs = [PriorRun(4, comparison, (config(1),)), PriorRun(5, SAME, (config(2),))]
     assert learn(caller, runs, models) == [(5, 2)]
     assert "not told of run 4" in caller.messages[0]
 

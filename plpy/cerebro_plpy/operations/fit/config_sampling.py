@@ -1,7 +1,6 @@
-"""Configurations that are drawn of a search space: those that a run begins with, and what it draws
-others of.
+"""The sampling of configurations from a search space, before a run and while it goes on.
 
-What can be wrong with any of them is checked before the run begins.
+Every value that a sampled configuration may have is checked before the run begins.
 """
 
 from __future__ import annotations
@@ -49,20 +48,19 @@ from cerebro_plpy.tables.architectures import StoredModel, read_architectures
 from cerebro_plpy.tables.compatibility import check_configs
 from cerebro_plpy.tables.model_selection_table import check_callbacks
 
-DECIDING = ("optimizer", "loss", "metrics", "weighted_metrics")
-"""Parameters of which each value may fit the data or not; all others are numbers."""
-MOST_PROBES = 1000
+CHECKED_PARAMETERS = ("optimizer", "loss", "metrics", "weighted_metrics")
+"""Parameters each of whose values may or may not fit the data; all others are numbers."""
+MAX_PROBES = 1000
 
 
 class SamplingRequest(NamedTuple):
-    """What is to be drawn: so many of a space, by a sampler that begins from a seed; `rank` says
-    what will rank configurations."""
+    """A request to sample configurations."""
 
     space: Space
     sampling: Sampling
-    size: int
+    size: int  # number of configurations to sample
     seed: int
-    rank: Callable[[Sequence[Config]], Ranking]
+    rank: Callable[[Sequence[Config]], Ranking]  # returns what will rank configurations
 
 
 def make_sampling_request(
@@ -72,224 +70,259 @@ def make_sampling_request(
     seed: int,
     rank: Callable[[Sequence[Config]], Ranking],
 ) -> SamplingRequest:
-    """What a search wants beside the configurations that there are."""
+    """Return the request for the configurations that a search needs in addition to `models`."""
     space = read_space(sampling.space, {config.model_id for config in models.configs}, functions)
-    return SamplingRequest(
-        space, sampling, max(0, sampling.configs - len(models.configs)), seed, rank
-    )
+    size = max(0, sampling.configs - len(models.configs))
+    return SamplingRequest(space, sampling, size, seed, rank)
 
 
 def sample_configs(
     catalog: Catalog,
-    workplace: CallContext,
+    context: CallContext,
     models: ModelInputs,
     source: PackedTable,
-    wish: SamplingRequest,
+    request: SamplingRequest,
 ) -> tuple[ModelInputs, tuple[Config, ...]]:
-    """The models with those that are drawn before the run begins, and configurations that name all
-    that may be named.
+    """Sample the configurations that the run begins with.
 
-    All are drawn before by a sampler that does not learn, else as many as keep the segments busy.
-    The best of earlier runs come first.
+    A sampler that does not learn samples all of them; one that learns, as many as keep the segments
+    busy. The best configurations of earlier runs come first.
+
+    Returns:
+        The models with the sampled configurations, and probes: configurations that together have
+        every value that has to be checked.
     """
-    wish = wish._replace(space=replace(wish.space, poll=workplace.check))
-    table, space, learns = models.table, wish.space, wish.sampling.learns
+    space = replace(request.space, poll=context.check)
+    request = request._replace(space=space)
+    sampling = request.sampling
+    table = models.table
     assert table is not None
-    runs = require_prior_runs(catalog.module, workplace.control, wish.sampling.start_from)
-    architectures = _architectures(workplace, models, model_ids(space))
-    numbered = enumerate(_probes(space), 1)
-    probes = check_configs(
-        [_config(number, row, space.functions) for number, row in numbered],
-        architectures,
-        source,
-        table,
-        workplace.check,
-    )
+    prior_runs = require_prior_runs(catalog.module, context.control, sampling.start_from)
+    architectures = _read_architectures(context, models, list_model_ids(space))
+
+    def check(configs: Sequence[Config]) -> tuple[Config, ...]:
+        return check_configs(configs, architectures, source, table, context.check)
+
+    probes = check(_parse_configs(enumerate(_list_probes(space), 1), space.functions))
     check_callbacks(catalog.db, (probe.fit for probe in probes))
     points = ParameterSpace(space)
-    known = {each.mst_key: points.find_point(describe_config(each)) for each in models.configs}
-    ranking = wish.rank([*models.configs, *probes])
-    earlier = (
-        collect_prior_trials(catalog, runs, points, ranking, models=architectures) if learns else ()
+    known_points = {
+        config.mst_key: points.find_point(describe_config(config)) for config in models.configs
+    }
+    drawing = Drawing(points, sampling.sampler, 0, {}, known_points)
+    if sampling.learns:
+        ranking = request.rank([*models.configs, *probes])
+        prior_trials = collect_prior_trials(
+            catalog, prior_runs, points, ranking, models=architectures
+        )
+        drawing = drawing._replace(earlier=prior_trials)
+    first_points = _find_prior_points(catalog, prior_runs, points, architectures, known_points)
+    first_points = first_points[: request.size]
+    if sampling.learns:
+        busy = len(source.segments) + 1
+        first_points += _suggest_first_points(context, request, drawing, first_points, busy)
+    rows = [make_config_row(space, point) for point in first_points]
+    if not sampling.learns:
+        rows += _draw_configs(catalog, models, request, rows)
+    first_key = 1 + max((config.mst_key for config in models.configs), default=0)
+    keyed_rows = poll_between(enumerate(rows, first_key), context.check)
+    sampled = _parse_configs(keyed_rows, space.functions)
+    keys = [config.mst_key for config in sampled]
+    point_of: dict[int, Point | None] = {**dict.fromkeys(keys), **dict(zip(keys, first_points))}
+    left = request.size - len(rows) if sampling.learns else 0
+    models = models._replace(
+        configs=check([*models.configs, *sampled]),
+        architectures=architectures,
+        drawing=drawing._replace(left=left, points=point_of),
     )
-    again = _again(catalog, runs, (points, architectures), known.values())[: wish.size]
-    drawing = Drawing(points, wish.sampling.sampler, 0, {}, known, earlier)
-    found: list[Point | None] = [*again]
-    if learns:
-        found += _first(workplace, wish, drawing, again, len(source.segments) + 1)
-    rows = [make_config_row(space, point) for point in found if point is not None]
-    if not learns:
-        rows += _random(catalog, models, wish, rows)
-    first = 1 + max((config.mst_key for config in models.configs), default=0)
-    keyed = poll_between(enumerate(rows, first), workplace.check)
-    drawn = [_config(key, row, space.functions) for key, row in keyed]
-    configs = check_configs(
-        [*models.configs, *drawn], architectures, source, table, workplace.check
-    )
-    at = dict(zip((each.mst_key for each in drawn), [*found, *(None for _ in rows)]))
-    drawing = drawing._replace(left=wish.size - len(rows) if learns else 0, points=at)
-    return models._replace(configs=configs, architectures=architectures, drawing=drawing), probes
+    return models, probes
 
 
 def restore_sampling(
-    workplace: CallContext,
+    context: CallContext,
     models: ModelInputs,
     sampling: Sampling,
     log: Sequence[Row],
     functions: Functions | None,
 ) -> ModelInputs:
-    """The models of an interrupted run that has this log, with what it is still to draw."""
-    called = {row["model_id"] for row in log if row["source"] == "call"}
-    space = read_space(sampling.space, called, functions)
-    architectures = _architectures(workplace, models, model_ids(space))
-    return models._replace(architectures=architectures, drawing=_rest(sampling, log, space))
+    """Return the models of an interrupted run with the sampling that remains to be done.
 
-
-def _rest(sampling: Sampling, log: Sequence[Row], space: Space) -> Drawing:
-    drawn = {
-        row["mst_key"]: json.loads(row["point"] or "null")
-        for row in log
-        if row["source"] == "search"
-    }
-    called = sum(row["source"] in ("call", "search") for row in log)
-    left = max(0, sampling.configs - called) if sampling.learns else 0
+    Args:
+        log: the logged configurations of the run.
+    """
+    called_models = {row["model_id"] for row in log if row["source"] == "call"}
+    space = read_space(sampling.space, called_models, functions)
     points = ParameterSpace(space)
-    known = {row["mst_key"]: points.find_point(row) for row in log if has_point(row)}
-    return Drawing(points, sampling.sampler, left, drawn, known)
+    sources = [row["source"] for row in log]
+    left = max(0, sampling.configs - sources.count("call") - sources.count("search"))
+    drawing = Drawing(
+        points,
+        sampling.sampler,
+        left if sampling.learns else 0,
+        points={
+            row["mst_key"]: json.loads(row["point"] or "null")
+            for row in log
+            if row["source"] == "search"
+        },
+        known={row["mst_key"]: points.find_point(row) for row in log if has_point(row)},
+    )
+    architectures = _read_architectures(context, models, list_model_ids(space))
+    return models._replace(architectures=architectures, drawing=drawing)
 
 
-def model_ids(space: Space) -> list[int]:
-    """The models that a space names."""
-    return [model for model in space.models.values if isinstance(model, int)]
+def list_model_ids(space: Space) -> list[int]:
+    """Return the ids of the models that a space names."""
+    return [model_id for model_id in space.models.values if isinstance(model_id, int)]
 
 
-def _architectures(
-    workplace: CallContext, models: ModelInputs, wanted: Iterable[int]
+def _read_architectures(
+    context: CallContext, models: ModelInputs, model_ids: Iterable[int]
 ) -> dict[int, StoredModel]:
-    """Those of the models, and others that are wanted."""
+    """Return the architectures of the models and of further model ids."""
     assert models.table is not None
-    fresh = sorted(set(wanted) - models.architectures.keys())
-    return {**models.architectures, **read_architectures(workplace.reader, models.table, fresh)}
+    missing = sorted(set(model_ids) - models.architectures.keys())
+    return {**models.architectures, **read_architectures(context.reader, models.table, missing)}
 
 
 def choose_added_configs(
     db: Database, models: ModelInputs, recorded: RunRecord, epochs: int
 ) -> Sequence[Recorded]:
-    """Those that have joined the run that is repeated for so many epochs, where all are there that
-    its call named.
+    """Return the configurations that were added to a run while it was live, for its replay.
+
+    They are only repeated if the replay has all configurations that the original call named.
     """
     keys = {config.mst_key for config in models.configs}
     if not recorded.called <= keys:
         return ()
-    able = recorded.repeatable({*keys, *(each.mst_key for each in recorded.joined)}, epochs)
-    left = sorted(each.mst_key for each in recorded.joined if each.mst_key not in able | keys)
-    if left:
+    added = {config.mst_key for config in recorded.joined}
+    repeatable = recorded.repeatable(keys | added, epochs)
+    skipped = sorted(added - repeatable - keys)
+    if skipped:
         db.notice(
-            f"configurations {left} are not repeated: they began from states of others to which "
+            f"configurations {skipped} are not repeated: they began from states of others to which "
             "this call does not come, or of which the log does not tell"
         )
-    return [each for each in recorded.joined if each.mst_key in able - keys]
+    return [config for config in recorded.joined if config.mst_key in repeatable - keys]
 
 
 def add_configs(
-    workplace: CallContext,
+    context: CallContext,
     models: ModelInputs,
-    joined: Sequence[Recorded],
+    added: Sequence[Recorded],
     functions: Functions | None,
     source: PackedTable,
 ) -> ModelInputs:
-    """The models with those that have joined."""
+    """Return the models with configurations that were added to the original run."""
     table = models.table
-    if table is None or not joined:
+    if table is None or not added:
         return models
-    architectures = _architectures(workplace, models, (each.model_id for each in joined))
-    rows = (
-        (each.mst_key, ConfigRow(each.model_id, each.compile_params, each.fit_params))
-        for each in joined
-    )
-    configs = [*models.configs, *(_config(key, row, functions) for key, row in rows)]
-    checked = check_configs(configs, architectures, source, table, workplace.check)
+    architectures = _read_architectures(context, models, (config.model_id for config in added))
+    rows = [
+        (config.mst_key, ConfigRow(config.model_id, config.compile_params, config.fit_params))
+        for config in added
+    ]
+    configs = [*models.configs, *_parse_configs(rows, functions)]
+    checked = check_configs(configs, architectures, source, table, context.check)
     return models._replace(configs=checked, architectures=architectures)
 
 
-def _again(
+def _find_prior_points(
     catalog: Catalog,
     runs: Sequence[PriorRun],
-    space: tuple[PointSpace, Mapping[int, StoredModel]],
-    known: Iterable[Point | None],
+    space: PointSpace,
+    models: Mapping[int, StoredModel],
+    known_points: Mapping[int, Point | None],
 ) -> list[Point]:
-    """Where the best of these runs lie in the space, beside those that are known."""
-    seen, found = [*known], list[Point]()
+    """Return the points of the best configurations of earlier runs, except known points."""
+    excluded = list(known_points.values())
+    points: list[Point] = []
     for run in runs:
-        best = run.best(*space)
+        best = run.find_best_points(space, models)
         if not best:
             catalog.db.notice(
                 f"no configuration of run {run.run_id} lies in the space: none of it is tried again"
             )
-        found += [point for point in best if point not in seen and point not in found]
-    return found
+        points += [point for point in best if point not in excluded and point not in points]
+    return points
 
 
-def _first(
-    workplace: CallContext,
-    wish: SamplingRequest,
+def _suggest_first_points(
+    context: CallContext,
+    request: SamplingRequest,
     drawing: Drawing,
-    again: Sequence[Point],
+    prior_points: Sequence[Point],
     busy: int,
 ) -> Sequence[Point]:
-    """Points that a sampler suggests before anything is trained, so many that all are busy."""
-    count = min(wish.size, busy - len(drawing.known)) - len(again)
+    """Have a sampler that learns suggest points before anything is trained.
+
+    Args:
+        prior_points: points from earlier runs that will be trained as well.
+        busy: number of configurations that keep all segments busy.
+    """
+    count = min(request.size, busy - len(drawing.known)) - len(prior_points)
     if count < 1:
         return ()
-    tried = [
-        told(point, Trial(), 1) for point in (*drawing.known.values(), *again) if point is not None
-    ]
+    points = (*drawing.known.values(), *prior_points)
+    trials = [told(point, Trial(), 1) for point in points if point is not None]
     with Sampler(
-        workplace.settings, workplace.check, drawing.space, drawing.sampler, wish.seed
+        context.settings, context.check, drawing.space, drawing.sampler, request.seed
     ) as sampler:
-        return sampler.suggest(beside(drawing.earlier, tried), count)
+        return sampler.suggest(beside(drawing.earlier, trials), count)
 
 
-def _random(
-    catalog: Catalog, models: ModelInputs, wish: SamplingRequest, again: Sequence[ConfigRow]
+def _draw_configs(
+    catalog: Catalog,
+    models: ModelInputs,
+    request: SamplingRequest,
+    prior_rows: Sequence[ConfigRow],
 ) -> Sequence[ConfigRow]:
-    """As many as are wanted beside those that are tried again."""
+    """Draw the configurations that the request has in addition to those of earlier runs."""
+    size = request.size - len(prior_rows)
+    if not size:
+        return ()
     existing = [
-        ConfigRow(each.model_id, each.compile_text, each.fit_text) for each in models.configs
+        ConfigRow(config.model_id, config.compile_text, config.fit_text)
+        for config in models.configs
     ]
-    size = wish.size - len(again)
-    drawn = draw_rows(wish.space, size, wish.seed, [*existing, *again]) if size else ()
-    if len(drawn) < size:
+    rows = draw_rows(request.space, size, request.seed, [*existing, *prior_rows])
+    if len(rows) < size:
         catalog.db.notice(
-            f"{len(drawn)} configurations are drawn, not {size}: the space holds no others"
+            f"{len(rows)} configurations are drawn, not {size}: the space holds no others"
         )
-    return drawn
+    return rows
 
 
-def _probes(space: Space) -> Iterator[ConfigRow]:
-    """Configurations that together have each value that may fit the data or not, and of each other
-    one any.
-    """
+def _list_probes(space: Space) -> Iterator[ConfigRow]:
+    """Yield configurations that together have every value that has to be checked."""
+    fit_values = {name: _pick_value(values) for name, values in space.fit.items()}
+    model_ids = list_model_ids(space)
     for alternative in space.alternatives:
-        for model, *values in islice(
-            product(model_ids(space), *map(_tried, alternative.items())), MOST_PROBES
-        ):
-            fitted = {key: _any(each) for key, each in space.fit.items()}
-            yield make_row(model, dict(zip(alternative, values)), fitted, space.functions)
+        choices = [_list_probe_values(*parameter) for parameter in alternative.items()]
+        for model_id, *values in islice(product(model_ids, *choices), MAX_PROBES):
+            yield make_row(model_id, dict(zip(alternative, values)), fit_values, space.functions)
 
 
-def _tried(parameter: tuple[str, Distribution]) -> Sequence[object]:
-    key, found = parameter
-    return found.values if key in DECIDING and isinstance(found, Choices) else [_any(found)]
+def _list_probe_values(name: str, distribution: Distribution) -> Sequence[object]:
+    if name in CHECKED_PARAMETERS and isinstance(distribution, Choices):
+        return distribution.values
+    return [_pick_value(distribution)]
 
 
-def _any(found: Distribution) -> object:
-    return found.values[0] if isinstance(found, Choices) else found.draw(Random(0))
+def _pick_value(distribution: Distribution) -> object:
+    if isinstance(distribution, Choices):
+        return distribution.values[0]
+    return distribution.draw(Random(0))
 
 
-def _config(mst_key: int, row: ConfigRow, functions: Functions | None) -> Config:
-    compiled, fitted = (
-        parse_compile_params(row.compile_params, functions),
-        parse_fit_params(row.fit_params),
-    )
-    return Config(mst_key, row.model_id, row.compile_params, row.fit_params, compiled, fitted)
+def _parse_configs(
+    rows: Iterable[tuple[int, ConfigRow]], functions: Functions | None
+) -> list[Config]:
+    """Parse the parameters of configurations, given by mst_key."""
+    configs = []
+    for mst_key, row in rows:
+        compiled = parse_compile_params(row.compile_params, functions)
+        fitted = parse_fit_params(row.fit_params)
+        configs.append(
+            Config(mst_key, row.model_id, row.compile_params, row.fit_params, compiled, fitted)
+        )
+    return configs

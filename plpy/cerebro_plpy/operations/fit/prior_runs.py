@@ -1,8 +1,7 @@
-"""Earlier runs as a search knows them when it begins: the best of their configurations, and what
-came of all of them.
+"""Earlier runs as a search uses them: the best configurations, and the results of all.
 
-What it is told is kept in the log of its own run, so that who resumes it knows the same, whatever
-became of the others.
+The log of the search's own run keeps the trials that the sampler receives. A resumed search
+therefore has the same ones, even if the earlier runs were removed.
 """
 
 from __future__ import annotations
@@ -29,34 +28,28 @@ from cerebro_plpy.tables.architectures import StoredModel
 
 
 class Comparison(NamedTuple):
-    """By what a run compares its configurations, for which task if it is one of `cerebro.train`,
-    and whether they begin `warm`, from states of runs before."""
+    """The way in which a run compares its configurations."""
 
     dataset: str
     metric: str
-    descending: bool
-    task: str | None
-    warm: bool
+    descending: bool  # larger values are better
+    task: str | None  # of a run of `cerebro.train`
+    warm: bool  # configurations start from states of earlier runs
 
-    def like(self, ranking: Ranking, task: str | None) -> bool:
-        """Whether a search by that ranking can learn from the order of its values."""
-        alike = (self.dataset, self.metric, self.descending) == (
-            ranking.dataset,
-            ranking.metric,
-            ranking.descending,
-        )
-        return alike and self.task == task and not self.warm
+    def matches(self, ranking: Ranking, task: str | None) -> bool:
+        """Return True if a search can learn from the order of the run's values."""
+        if self.warm or self.task != task:
+            return False
+        return self[:3] == (ranking.dataset, ranking.metric, ranking.descending)
 
 
 class PriorRunConfig(NamedTuple):
-    """A configuration of an earlier run, its value if it has one, and whether it has failed; `row`
-    is what makes it.
-    """
+    """A configuration of an earlier run."""
 
     mst_key: int
     value: float | None
     failed: bool
-    row: Mapping[str, Any]
+    row: Mapping[str, Any]  # its parameters, or its template with the values of the fields
     architecture: str
 
 
@@ -64,62 +57,63 @@ class PriorRun(NamedTuple):
     """A run that a search starts from."""
 
     run_id: int
-    compared: Comparison
+    comparison: Comparison
     configs: tuple[PriorRunConfig, ...]
 
-    def best(self, space: PointSpace, models: Mapping[int, StoredModel]) -> list[Point]:
-        """Where the best of its configurations lie that are in a space, whose models are these."""
-        sign = -1.0 if self.compared.descending else 1.0
-        real = [
-            each for each in self.configs if each.value is not None and math.isfinite(each.value)
-        ]
-        ordered = sorted(real, key=lambda each: (sign * (each.value or 0.0), each.mst_key))
-        points = (_point(space, models, each) for each in ordered)
+    def find_best_points(self, space: PointSpace, models: Mapping[int, StoredModel]) -> list[Point]:
+        """Return the points of the best configurations that are in a space with these models."""
+        finite = [config for config in self.configs if math.isfinite(self._loss(config))]
+        ordered = sorted(finite, key=lambda config: (self._loss(config), config.mst_key))
+        points = (_find_point(space, models, config) for config in ordered)
         return list(islice((point for point in points if point is not None), BEST_PER_RUN))
 
-    def trials(
+    def list_trials(
         self, space: PointSpace, models: Mapping[int, StoredModel] | None
     ) -> list[PriorTrial]:
-        """Those of its configurations that are in a space, with how they stood among all of the
-        run.
-        """
-        sign = -1.0 if self.compared.descending else 1.0
-        ended = [each for each in self.configs if not each.failed]
-        placed = compute_standings(
-            [(0.0, sign * (math.nan if each.value is None else each.value)) for each in ended]
-        )
-        known = dict(zip((each.mst_key for each in ended), placed))
-        points = ((each.mst_key, _point(space, models, each)) for each in self.configs)
-        return [
-            PriorTrial(self.run_id, key, point, known.get(key))
-            for key, point in points
-            if point is not None
-        ]
+        """Return the configurations in a space, with their standings among all of the run."""
+        ranked = [config for config in self.configs if not config.failed]
+        standings = compute_standings([(0.0, self._loss(config)) for config in ranked])
+        standing_of = dict(zip((config.mst_key for config in ranked), standings))
+        trials = []
+        for config in self.configs:
+            point = _find_point(space, models, config)
+            if point is not None:
+                standing = standing_of.get(config.mst_key)
+                trials.append(PriorTrial(self.run_id, config.mst_key, point, standing))
+        return trials
+
+    def _loss(self, config: PriorRunConfig) -> float:
+        """Return the value so that smaller ones are better; NaN if it is missing."""
+        value = math.nan if config.value is None else config.value
+        return -value if self.comparison.descending else value
 
 
-def read_prior_runs(session: Session, runs: Iterable[int]) -> list[PriorRun]:
-    """Those of these runs that the caller may see."""
-    found = []
-    for run_id in runs:
-        for compared in session.run(sql("earlier.run"), (run_id,)):
+def read_prior_runs(session: Session, run_ids: Iterable[int]) -> list[PriorRun]:
+    """Read runs, except those that the caller may not see."""
+    runs = []
+    for run_id in run_ids:
+        for comparison in session.run(sql("earlier.run"), (run_id,)):
             rows = session.run(sql("earlier.configs"), (run_id,))
-            found.append(
-                PriorRun(run_id, Comparison(*compared), tuple(_config(row) for row in rows))
-            )
-    return found
+            configs = tuple(_make_config(*row) for row in rows)
+            runs.append(PriorRun(run_id, Comparison(*comparison), configs))
+    return runs
 
 
-def require_prior_runs(module: str, session: Session, runs: Sequence[int]) -> list[PriorRun]:
-    """These runs; UndefinedObject where one of them is not there, or not the caller's."""
-    found = read_prior_runs(session, runs)
-    missing = sorted(set(runs) - {each.run_id for each in found})
+def require_prior_runs(module: str, session: Session, run_ids: Sequence[int]) -> list[PriorRun]:
+    """Read runs.
+
+    Raises:
+        UndefinedObject: a run does not exist, or the caller may not see it.
+    """
+    runs = read_prior_runs(session, run_ids)
+    missing = sorted(set(run_ids) - {run.run_id for run in runs})
     if missing:
         raise UndefinedObject(
             f"{module} error: start_from in search_params names run {missing[0]}, but there is no "
             "such run of yours.",
             hint="SELECT run_id, name FROM cerebro.run;",
         )
-    return found
+    return runs
 
 
 def collect_prior_trials(
@@ -131,51 +125,68 @@ def collect_prior_trials(
     task: str | None = None,
     models: Mapping[int, StoredModel] | None = None,
 ) -> tuple[PriorTrial, ...]:
-    """What a search that learns is told of these runs; the caller hears how much that is."""
-    found = list[PriorTrial]()
-    for each in runs:
-        if each.compared.like(ranking, task):
-            found += each.trials(space, models)
-        else:
-            catalog.db.info(
-                f"the sampler is not told of run {each.run_id}, which compares otherwise: by "
-                f"{each.compared.metric} over {each.compared.dataset} rows, or from states of runs "
-                "before"
-            )
-    told = tuple(found[:MAX_PRIOR_TRIALS])
-    if told:
-        names = ", ".join(str(run_id) for run_id in dict.fromkeys(each.run_id for each in told))
+    """Return the trials that a search can learn from; report their number to the caller.
+
+    Args:
+        task: of a search of `cerebro.train`.
+        models: the models of the space; None if its configurations are of templates.
+    """
+    trials: list[PriorTrial] = []
+    for run in runs:
+        if run.comparison.matches(ranking, task):
+            trials += run.list_trials(space, models)
+            continue
         catalog.db.info(
-            f"the sampler is told how {len(told)} configurations of earlier runs stood: runs "
-            f"{names}"
+            f"the sampler is not told of run {run.run_id}, which compares otherwise: by "
+            f"{run.comparison.metric} over {run.comparison.dataset} rows, or from states of runs "
+            "before"
         )
-    return told
+    trials = trials[:MAX_PRIOR_TRIALS]
+    if trials:
+        run_ids = dict.fromkeys(str(trial.run_id) for trial in trials)
+        catalog.db.info(
+            f"the sampler is told how {len(trials)} configurations of earlier runs stood: runs "
+            f"{', '.join(run_ids)}"
+        )
+    return tuple(trials)
 
 
 def has_point(row: Mapping[str, Any]) -> bool:
-    """Whether a search that is resumed is to find where a configuration of its log lies: of all
-    that the call chose and that acts added, but for warm clones, as in a run that was not
-    interrupted."""
+    """Return True if a resumed search has to find the point of a logged configuration.
+
+    As in a run without interruption, these are the configurations of the call and of acts, except
+    warm clones.
+    """
     return row["source"] in ("call", "act", "clone") and row["warm_started_from"] is None
 
 
-def _config(row: Sequence[Any]) -> PriorRunConfig:
-    mst_key, value, failed, model_id, compiled, fitted, architecture, template, params = row
-    texts = {
+def _make_config(
+    mst_key: int,
+    value: float | None,
+    failed: bool,
+    model_id: int,
+    compile_params: str,
+    fit_params: str,
+    architecture: str,
+    template: str | None,
+    params: str | None,
+) -> PriorRunConfig:
+    row = {
         "model_id": model_id,
-        "compile_params": compiled,
-        "fit_params": fitted,
+        "compile_params": compile_params,
+        "fit_params": fit_params,
         "template": template,
+        "params": None if params is None else json.loads(params),
     }
-    made = {**texts, "params": None if params is None else json.loads(params)}
-    return PriorRunConfig(mst_key, value, failed, made, architecture)
+    return PriorRunConfig(mst_key, value, failed, row, architecture)
 
 
-def _point(
+def _find_point(
     space: PointSpace, models: Mapping[int, StoredModel] | None, config: PriorRunConfig
 ) -> Point | None:
-    """Where a configuration lies; nowhere if its model's number stands for another network by now,
-    or for none.
+    """Return the point of a configuration; None if it is not in the space.
+
+    If the model id stands for another network by now, the configuration is not in the space.
     """
     if models is not None:
         model = models.get(config.row["model_id"])
