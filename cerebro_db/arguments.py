@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+Parameters: TypeAlias = "Mapping[str, Any] | str"
+"""An object, or its text as the SQL function reads it."""
 ClassValues: TypeAlias = "list[str | None] | list[list[str | None]]"
 
 
@@ -23,7 +25,7 @@ class KerasModel(Protocol):
     def to_json(self) -> str: ...
 
 
-def encode_architecture(model: KerasModel | Mapping[str, Any] | str) -> str:
+def encode_architecture(model: KerasModel | Parameters) -> str:
     """Return an architecture as JSON; a text is returned as it is, and the server checks it."""
     if isinstance(model, str):
         return model
@@ -43,7 +45,7 @@ def flatten_weights(weights: Iterable[NDArray[Any]]) -> bytes:
     return b"".join(np.asarray(array, dtype="<f4").tobytes() for array in weights)
 
 
-def format_grid(grid: Mapping[str, Any] | str) -> str:
+def format_grid(grid: Parameters) -> str:
     """Return a grid as a Python literal, which generate_model_configs reads.
 
     >>> format_grid({"batch_size": [8, 16], "shuffle": [True]})
@@ -52,7 +54,7 @@ def format_grid(grid: Mapping[str, Any] | str) -> str:
     return grid if isinstance(grid, str) else repr(dict(grid))
 
 
-def format_parameters(parameters: Mapping[str, Any] | str) -> str:
+def format_parameters(parameters: Parameters) -> str:
     """Return compile or fit parameters as load_model_selection_table reads them.
 
     >>> format_parameters({"optimizer": "SGD(learning_rate=0.1)", "metrics": ["mae"]})
@@ -132,29 +134,38 @@ class CombineOptions(TypedDict, total=False):
     object_table: str
 
 
-class TrainingOptions(TypedDict, total=False):
-    """Options that madlib_fit_multiple_model and madlib_fit share."""
+class DataOptions(TypedDict, total=False):
+    """Options that all functions share that train on packed tables."""
 
     use_gpus: bool
     validation_table: str
     metrics_compute_frequency: int
-    warm_start: bool
-    name: str
-    description: str
+
+
+class ExecutionOptions(DataOptions, total=False):
+    """Options that affect the execution of madlib_fit_multiple_model and madlib_fit."""
+
     seed: int
     workers: int
     training_metrics: bool
     dtype_policy: str
     backend: str
-    max_attempts: int
     max_runtime: timedelta
+
+
+class TrainingOptions(ExecutionOptions, total=False):
+    """Options that madlib_fit_multiple_model and madlib_fit share."""
+
+    warm_start: bool
+    name: str
+    description: str
+    max_attempts: int
     keep_states: bool
 
 
-class FitOptions(TrainingOptions, total=False):
-    """Options of madlib_fit_multiple_model."""
+class PlanFitOptions(ExecutionOptions, total=False):
+    """Options of cerebro.plan_fit: those of madlib_fit_multiple_model that affect its execution."""
 
-    use_caching: bool
     schedule: str  # 'longest', 'rotation', or 'replay'
     replay_run: int  # id of the run that 'replay' repeats
     search: str
@@ -163,24 +174,10 @@ class FitOptions(TrainingOptions, total=False):
     strategy: str  # 'auto', 'mop', 'task', 'average' or 'late_average'
 
 
-class PlanFitOptions(TypedDict, total=False):
-    """Options of cerebro.plan_fit: those of madlib_fit_multiple_model that affect its execution."""
+class FitOptions(TrainingOptions, PlanFitOptions, total=False):
+    """Options of madlib_fit_multiple_model."""
 
-    use_gpus: bool
-    validation_table: str
-    metrics_compute_frequency: int
-    seed: int
-    schedule: str
-    workers: int
-    replay_run: int
-    training_metrics: bool
-    dtype_policy: str
-    backend: str
-    max_runtime: timedelta
-    search: str
-    search_params: Mapping[str, int]
-    feature_budget: int
-    strategy: str
+    use_caching: bool
 
 
 class FitOneOptions(TrainingOptions, total=False):
@@ -189,16 +186,13 @@ class FitOneOptions(TrainingOptions, total=False):
     object_table: str
 
 
-class AutomlOptions(TypedDict, total=False):
+class AutomlOptions(DataOptions, total=False):
     """Options of madlib_automl."""
 
     automl_method: str  # 'hyperband' or 'hyperopt'
     automl_params: str  # such as 'R=9, eta=3'
     random_state: int
     object_table: str
-    use_gpus: bool
-    validation_table: str
-    metrics_compute_frequency: int
     name: str
     description: str
     use_caching: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from cerebro_db.arguments import (
     KerasModel,
     PackOptions,
     PackValidationOptions,
+    Parameters,
     ScheduleOptions,
     WindowOptions,
     encode_architecture,
@@ -26,7 +27,7 @@ from cerebro_db.errors import InvalidParameter
 from cerebro_db.frames import write_frame
 from cerebro_db.model_sources import ModelSource, read_source, read_weights
 from cerebro_db.options import accept_options
-from cerebro_db.result_set import Records, name_columns
+from cerebro_db.result_set import Rows, name_columns
 from cerebro_db.sql_session import SqlSession
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class DataPreparation:
 
     def load_model(
         self,
-        model: KerasModel | Mapping[str, Any] | str | Path,
+        model: KerasModel | Parameters | Path,
         table: str,
         *,
         name: str | None = None,
@@ -92,18 +93,15 @@ class DataPreparation:
             source = read_source(model)
         else:
             source = ModelSource(encode_architecture(model), None)
-        arrays: Iterable[NDArray[Any]] | None
         if weights is None:
-            arrays = source.weights
+            weights = source.weights
         elif isinstance(weights, Path):
-            arrays = read_weights(source.architecture, weights)
-        else:
-            arrays = weights
+            weights = read_weights(source.architecture, weights)
         self._sql.call(
             "load_keras_model",
             keras_model_arch_table=table,
             model_arch=source.architecture,
-            model_weights=None if arrays is None else flatten_weights(arrays),
+            model_weights=None if weights is None else flatten_weights(weights),
             name=name,
             description=description,
         )
@@ -119,7 +117,7 @@ class DataPreparation:
         hidden: Sequence[int] = (),
         activation: str = "softmax",
         seed: int = 1,
-    ) -> Records[dict[str, Any]]:
+    ) -> Rows:
         """Create an architecture with the same head for each layer (cerebro.explore_layers).
 
         All layers before the head are frozen. Training the architectures as one run shows which
@@ -251,8 +249,8 @@ class DataPreparation:
         model_arch_table: str,
         model_selection_table: str,
         model_id_list: Sequence[int],
-        compile_params_grid: Mapping[str, Any] | str,
-        fit_params_grid: Mapping[str, Any] | str,
+        compile_params_grid: Parameters,
+        fit_params_grid: Parameters,
         **options: Unpack[ConfigOptions],
     ) -> None:
         """Write training configurations (generate_model_configs); a grid is a dict of lists."""
@@ -272,8 +270,8 @@ class DataPreparation:
         model_arch_table: str,
         model_selection_table: str,
         model_id_list: Sequence[int],
-        compile_params_list: Sequence[Mapping[str, Any] | str],
-        fit_params_list: Sequence[Mapping[str, Any] | str],
+        compile_params_list: Sequence[Parameters],
+        fit_params_list: Sequence[Parameters],
         **options: Unpack[CombineOptions],
     ) -> None:
         """Write all combinations of models and parameters (load_model_selection_table)."""

@@ -15,7 +15,7 @@ import select
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from urllib.parse import unquote
 
 import numpy as np
@@ -26,6 +26,8 @@ from psycopg2 import extensions, sql
 from cerebro_db import errors
 
 NoticeHandler = Callable[[str], None]
+TickHandler = Callable[[], None]
+Rows: TypeAlias = list[tuple[Any, ...]]
 DRIVER = "postgresql+psycopg2"
 TICK_SECONDS = 0.5
 """Longest time without a call of `on_tick` while the server works."""
@@ -151,17 +153,17 @@ class CallSession:
     in the URL's `options` apply; settings made by event handlers of the engine do not.
     """
 
-    def __init__(self, engine: sa.Engine, on_notice: NoticeHandler = log_notice) -> None:
+    def __init__(self, engine: sa.Engine, on_notice: NoticeHandler) -> None:
         self._engine = engine
         self._on_notice = on_notice
         self._session: extensions.connection | None = None
 
-    def call(
+    def query_function(
         self,
         function: Sequence[str],
         arguments: Mapping[str, object],
-        on_tick: Callable[[], None] = lambda: None,
-    ) -> list[tuple[Any, ...]]:
+        on_tick: TickHandler = lambda: None,
+    ) -> Rows:
         """Return the rows of SELECT * FROM function(name => value, …).
 
         Messages of the server are passed to `on_notice` as soon as they are sent. Ctrl-C, or an
@@ -169,6 +171,7 @@ class CallSession:
 
         Args:
             function: parts of the function's name: schema and name.
+            arguments: arguments by name; an argument that is None has its default.
             on_tick: called between messages, at least twice a second.
 
         Raises:
@@ -191,14 +194,21 @@ class CallSession:
                 on_tick()
 
             cursor = session.cursor()
-            _send(cursor, function, arguments)
+            non_null = {
+                name: to_driver_value(value)
+                for name, value in arguments.items()
+                if value is not None
+            }
+            _send(cursor, function, non_null)
             _wait_or_cancel(session, handle_messages)
             return cursor.fetchall()
 
     @property
     def pid(self) -> int | None:
         """Server process of the session; None before the session connects."""
-        return None if self._session is None else self._session.info.backend_pid
+        if self._session is None:
+            return None
+        return self._session.info.backend_pid
 
     def cancel(self) -> None:
         """Cancel the call that is in progress in another thread, if there is one."""
@@ -242,7 +252,7 @@ def _send(
         ) from error
 
 
-def _wait_or_cancel(session: extensions.connection, handle_messages: Callable[[], None]) -> None:
+def _wait_or_cancel(session: extensions.connection, handle_messages: TickHandler) -> None:
     """Wait for the end of the statement; cancel it if the handling of messages fails."""
     try:
         _wait(session, handle_messages)
@@ -254,9 +264,7 @@ def _wait_or_cancel(session: extensions.connection, handle_messages: Callable[[]
         raise
 
 
-def _wait(
-    session: extensions.connection, handle_messages: Callable[[], None] = lambda: None
-) -> None:
+def _wait(session: extensions.connection, handle_messages: TickHandler = lambda: None) -> None:
     """Wait for the end of the session's current operation.
 
     The driver receives messages at every poll, and ignores errors of its own message handlers.

@@ -109,11 +109,12 @@ def _choose_type(name: str, values: Sequence[Any]) -> sa.types.TypeEngine[Any]:
     >>> _choose_type("x", [[1, 2], [0.5]])
     ARRAY(DOUBLE_PRECISION())
     """
-    value_types = {type(value) for value in values if value is not None}
+    present_values = [value for value in values if value is not None]
+    value_types = set(map(type, present_values))
     if not value_types:
         return TYPES[str]
     if value_types == {list}:
-        items = [item for value in values if value is not None for item in value]
+        items = [item for value in present_values for item in value]
         if not any(isinstance(item, list) for item in items):
             return postgresql.ARRAY(_choose_type(name, items))
         inner_items = [item for row in items for item in row or []]
@@ -133,7 +134,7 @@ def _choose_type(name: str, values: Sequence[Any]) -> sa.types.TypeEngine[Any]:
             hint=f"For example frame[{name!r}] = frame[{name!r}].astype(str)",
         )
     if matching_types[0] is datetime:
-        has_zone = any(value is not None and value.tzinfo for value in values)
+        has_zone = any(value.tzinfo for value in present_values)
         return postgresql.TIMESTAMP(timezone=has_zone)
     return TYPES[matching_types[0]]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cerebro_db.arguments import TrainOptions, encode_options
 from cerebro_db.options import accept_options
-from cerebro_db.result_set import Records, name_columns
+from cerebro_db.result_set import Rows, name_columns
 from cerebro_db.sql_session import SqlSession
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ class NamedModels:
     _sql: SqlSession
 
     @accept_options(TrainOptions)
-    def plan(
-        self, source: str, target: str, **options: Unpack[TrainOptions]
-    ) -> Records[dict[str, Any]]:
+    def plan(self, source: str, target: str, **options: Unpack[TrainOptions]) -> Rows:
         """Return the plan of a call of `train` with the same arguments (cerebro.plan)."""
         return self._query(
             "plan", PLAN_COLUMNS, source=source, target=target, **encode_options(options)
@@ -56,7 +54,7 @@ class NamedModels:
 
     def predictions(
         self, model: str, source: str, id_col: str | None = None, *, owner: str | None = None
-    ) -> Records[dict[str, Any]]:
+    ) -> Rows:
         """Return the predictions of a model for all raw rows of a table (cerebro.predict).
 
         Args:
@@ -67,9 +65,7 @@ class NamedModels:
             "predict", PREDICTION_COLUMNS, model=model, source=source, id_col=id_col, owner=owner
         )
 
-    def evaluation(
-        self, model: str, source: str, group_by: Sequence[str] | None = None
-    ) -> Records[dict[str, Any]]:
+    def evaluation(self, model: str, source: str, group_by: Sequence[str] | None = None) -> Rows:
         """Return metrics of a model on the rows of a table (cerebro.evaluate).
 
         Args:
@@ -81,16 +77,14 @@ class NamedModels:
             "evaluate", EVALUATION_COLUMNS, model=model, source=source, group_by=group_by
         )
 
-    def importance(self, model: str, source: str) -> Records[dict[str, Any]]:
+    def importance(self, model: str, source: str) -> Rows:
         """Return the permutation importance of each column on rows of a table (cerebro.importance).
 
         The importance of a column is the loss in the metric when its values are shuffled.
         """
         return self._query("importance", IMPORTANCE_COLUMNS, model=model, source=source)
 
-    def attribution(
-        self, model: str, source: str, id_col: str | None = None
-    ) -> Records[dict[str, Any]]:
+    def attribution(self, model: str, source: str, id_col: str | None = None) -> Rows:
         """Return the contribution of each column to each prediction (cerebro.attribution)."""
         return self._query(
             "attribution", ATTRIBUTION_COLUMNS, model=model, source=source, id_col=id_col
@@ -107,16 +101,16 @@ class NamedModels:
         arguments = {"model": model, "record": json.dumps(record, default=str), "owner": owner}
         return dict(self._sql.call_cerebro("predict_row", **arguments))
 
-    def drift(self, model: str, source: str) -> Records[dict[str, Any]]:
+    def drift(self, model: str, source: str) -> Rows:
         """Compare the columns of a table with the training data of a model (cerebro.drift)."""
         return self._query("drift", DRIFT_COLUMNS, model=model, source=source)
 
-    def verify(self, model: str, version: int | str | None = None) -> Records[dict[str, Any]]:
+    def verify(self, model: str, version: int | str | None = None) -> Rows:
         """Train a version again and compare the result bit by bit (cerebro.verify)."""
         version_name = None if version is None else str(version)
         return self._query("verify", FINDING_COLUMNS, model=model, version=version_name)
 
-    def refresh(self, model: str, since: str | None = None) -> Records[dict[str, Any]]:
+    def refresh(self, model: str, since: str | None = None) -> Rows:
         """Train a model on the current rows of its source (cerebro.refresh).
 
         Returns:
@@ -149,7 +143,5 @@ class NamedModels:
         """Revoke a privilege that grant_predict granted (cerebro.revoke_predict)."""
         self._sql.call_cerebro("revoke_predict", model_table=model_table, role=role)
 
-    def _query(
-        self, function: str, columns: Sequence[str], /, **arguments: object
-    ) -> Records[dict[str, Any]]:
+    def _query(self, function: str, columns: Sequence[str], /, **arguments: object) -> Rows:
         return name_columns(self._sql.query_cerebro(function, **arguments), columns)

@@ -34,33 +34,38 @@ def accept_options(option_type: type[Any]) -> Callable[[F], F]:
                     raise _unknown_option(method.__name__, name, list(get_type_hints(option_type)))
             return method(*args, **kwargs)
 
-        signature = _list_options(method, option_type)
+        signature = list_options(inspect.signature(method), option_type)
         call_checked.__signature__ = signature  # type: ignore[attr-defined]
         return call_checked  # type: ignore[return-value]
 
     return decorate
 
 
-def _list_options(method: Callable[..., Any], option_type: type[Any]) -> inspect.Signature:
-    """Return the signature of the method with a parameter for each option."""
-    signature = inspect.signature(method)
-    parameters = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
-    ]
+def list_options(
+    signature: inspect.Signature,
+    option_type: type[Any],
+    annotate: Callable[[Any], Any] = lambda hint: hint,
+) -> inspect.Signature:
+    """Return the signature with a parameter for each option instead of `**options`, its last one.
+
+    Args:
+        annotate: returns the annotation of a parameter for the type of an option.
+    """
+    *parameters, _ = signature.parameters.values()
     for name, hint in get_type_hints(option_type).items():
         option = inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotate(hint)
         )
         parameters.append(option)
     return signature.replace(parameters=parameters)
 
 
 def _unknown_option(method: str, name: str, options: list[str]) -> UnknownOption:
-    matches = get_close_matches(name, options, 1)
+    hint = None
+    for match in get_close_matches(name, options, 1):
+        hint = f"Did you mean {match!r}?"
     return UnknownOption(
         f"{method}() has no option {name!r}",
         detail=f"Its options are {', '.join(sorted(options))}.",
-        hint=f"Did you mean {matches[0]!r}?" if matches else None,
+        hint=hint,
     )

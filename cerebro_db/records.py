@@ -184,6 +184,11 @@ def make_table(name: str, record: type[Any]) -> sa.TableClause:
     return sa.table(name, *(sa.column(field.name) for field in fields(record)), schema="cerebro")
 
 
+def declare_table(name: str, columns: str, schema: str = "cerebro") -> sa.TableClause:
+    """Return a relation with the columns whose names are separated by spaces."""
+    return sa.table(name, *map(sa.column, columns.split()), schema=schema)
+
+
 RUN = make_table("run", Run)
 PROGRESS = make_table("progress", Progress)
 QUEUE = make_table("queue", QueueEntry)
@@ -193,17 +198,18 @@ TIMELINE = make_table("timeline", Span)
 VISIT = make_table("visit", Visit)
 PARAMETER = make_table("parameter", Parameter)
 COST = make_table("cost", Cost)
-EXTENSION = sa.table(
-    "pg_extension", sa.column("extname"), sa.column("extnamespace"), schema="pg_catalog"
+EXTENSION = declare_table("pg_extension", "extname extnamespace", "pg_catalog")
+ACTIVITY = declare_table("pg_stat_activity", "pid backend_start", "pg_catalog")
+NAMESPACE = declare_table("pg_namespace", "oid nspname", "pg_catalog")
+CLASS = declare_table(
+    "pg_class", "oid relname relnamespace relkind relispartition reltuples", "pg_catalog"
 )
-ACTIVITY = sa.table(
-    "pg_stat_activity", sa.column("pid"), sa.column("backend_start"), schema="pg_catalog"
-)
-NAMESPACE = sa.table("pg_namespace", sa.column("oid"), sa.column("nspname"), schema="pg_catalog")
-CLASS = sa.table(
-    "pg_class",
-    sa.column("oid"),
-    sa.column("relname"),
-    sa.column("relnamespace"),
-    schema="pg_catalog",
-)
+
+
+def select_relation(name: str) -> sa.Select[tuple[Any, Any]]:
+    """Return a query for the schema and the name of a relation that is named as in SQL."""
+    return (
+        sa.select(NAMESPACE.c.nspname, CLASS.c.relname)
+        .join_from(CLASS, NAMESPACE, NAMESPACE.c.oid == CLASS.c.relnamespace)
+        .where(CLASS.c.oid == sa.func.to_regclass(name))
+    )

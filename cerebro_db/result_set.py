@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from io import StringIO
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from rich import box
 from rich.console import Console
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import polars
 
 R = TypeVar("R")
+Rows: TypeAlias = "Records[dict[str, Any]]"
+"""Rows of a table or of a function, by column."""
 MAX_ROWS = 60
 """Largest number of records that a table shows."""
 DEFAULT_WIDTH = 120
@@ -113,7 +115,7 @@ class Records(list[R]):
         return frame
 
 
-def name_columns(rows: Iterable[Sequence[Any]], columns: Sequence[str]) -> Records[dict[str, Any]]:
+def name_columns(rows: Iterable[Sequence[Any]], columns: Sequence[str]) -> Rows:
     """Return the rows of a function as records: dicts keyed by the columns."""
     return Records([dict(zip(columns, row, strict=True)) for row in rows], columns)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from cerebro_db.arguments import encode_options
 from cerebro_db.sql_session import SqlSession
 
 
@@ -29,10 +29,7 @@ class RunControl:
         self, run_id: int, mst_key: int, change: Mapping[str, Any], *, warm: bool = True
     ) -> int:
         """Add a copy of a configuration with some parameters changed (cerebro.clone_config)."""
-        change_json = json.dumps(change)
-        return self._send(
-            "clone_config", run_id=run_id, mst_key=mst_key, change=change_json, warm=warm
-        )
+        return self._send("clone_config", run_id=run_id, mst_key=mst_key, change=change, warm=warm)
 
     def add_configs(
         self,
@@ -47,9 +44,8 @@ class RunControl:
             space: search space from which `n` configurations are sampled.
             selection_table: model selection table whose configurations are added.
         """
-        space_json = None if space is None else json.dumps(space)
         return self._send(
-            "add_configs", run_id=run_id, space=space_json, n=n, selection_table=selection_table
+            "add_configs", run_id=run_id, space=space, n=n, selection_table=selection_table
         )
 
     def drill_down(
@@ -59,8 +55,7 @@ class RunControl:
 
         Parameters that the space does not contain keep their values.
         """
-        space_json = json.dumps(space)
-        return self._send("drill_down", run_id=run_id, mst_key=mst_key, space=space_json, n=n)
+        return self._send("drill_down", run_id=run_id, mst_key=mst_key, space=space, n=n)
 
     def set_epochs(self, run_id: int, n: int, mst_key: int | None = None) -> int:
         """Set the number of epochs of a configuration, or of all (cerebro.set_epochs)."""
@@ -79,4 +74,4 @@ class RunControl:
         return self._send("continue_run", run_id=run_id)
 
     def _send(self, function: str, /, **arguments: object) -> int:
-        return int(self._sql.call_cerebro(function, **arguments))
+        return int(self._sql.call_cerebro(function, **encode_options(arguments)))

@@ -22,7 +22,7 @@ from cerebro_db.records import (
     Standing,
     Visit,
 )
-from cerebro_db.result_set import Records
+from cerebro_db.result_set import Records, Rows
 
 R = TypeVar("R")
 
@@ -106,7 +106,7 @@ class RunReader:
         """Return all visits, also running and failed ones, in order of time."""
         return self._read_run(Visit, records.VISIT, run_id, "started_at")
 
-    def rows(self, table: str, /, **equal: object) -> Records[dict[str, Any]]:
+    def rows(self, table: str, /, **equal: object) -> Rows:
         """Return rows of a table or view, such as an output of evaluate, in no particular order.
 
         Args:
@@ -116,15 +116,8 @@ class RunReader:
         Raises:
             UndefinedTable: the table does not exist.
         """
-        relation = records.CLASS
-        schema = records.NAMESPACE
-        name_query = (
-            sa.select(schema.c.nspname, relation.c.relname)
-            .join_from(relation, schema, schema.c.oid == relation.c.relnamespace)
-            .where(relation.c.oid == sa.func.to_regclass(table))
-        )
         with translate_errors(), self.engine.connect() as connection:
-            name = connection.execute(name_query).first()
+            name = connection.execute(records.select_relation(table)).first()
             if name is None:
                 raise errors.UndefinedTable(
                     f"table {table} does not exist",
@@ -142,8 +135,8 @@ class RunReader:
 
     def _read_run_id(self, query: sa.Select[tuple[Any]]) -> int | None:
         with translate_errors(), self.engine.connect() as connection:
-            run_id = connection.execute(query).scalar_one()
-        return None if run_id is None else int(run_id)
+            run_id: int | None = connection.execute(query).scalar_one()
+        return run_id
 
     def _read_run(
         self, record_type: type[R], table: sa.TableClause, run_id: int, *order: str

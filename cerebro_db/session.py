@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
@@ -23,6 +24,7 @@ from cerebro_db.arguments import (
     EvaluateOptions,
     FitOneOptions,
     FitOptions,
+    Parameters,
     PredictOptions,
     TrainOptions,
     encode_options,
@@ -34,7 +36,7 @@ from cerebro_db.data_preparation import DataPreparation
 from cerebro_db.display.board_list import Board
 from cerebro_db.display.curve_list import Curves
 from cerebro_db.display.live_bar import show_progress
-from cerebro_db.driver import NoticeHandler, get_engine, log_notice
+from cerebro_db.driver import NoticeHandler, TickHandler, get_engine, log_notice
 from cerebro_db.export.methods import Exports
 from cerebro_db.named_models import NamedModels
 from cerebro_db.options import accept_options
@@ -157,8 +159,8 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         model: str,
         model_arch_table: str,
         model_id: int,
-        compile_params: Mapping[str, Any] | str,
-        fit_params: Mapping[str, Any] | str,
+        compile_params: Parameters,
+        fit_params: Parameters,
         num_iterations: int,
         *,
         progress: bool | None = None,
@@ -183,26 +185,24 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
 
     def _fit(self, function: str, progress: bool | None, **arguments: object) -> int:
         """Call a function that trains, and return the id of its run."""
-        self._call_with_progress(function, progress, **arguments)
+        with self._show_progress(progress) as on_tick:
+            self._sql.call(function, on_tick, **arguments)
         run_id = self.current_run()
         if run_id is None:
             raise errors.ObjectNotReady("the fit ended without leaving a run that its user can see")
         return run_id
 
-    def _call_with_progress(
-        self, function: str, progress: bool | None, **arguments: object
-    ) -> None:
-        """Call a function that trains, and show the progress of its runs."""
+    def _show_progress(self, enabled: bool | None) -> AbstractContextManager[TickHandler]:
+        """Show the progress of runs that are not the current one yet, when the result is called."""
         previous_run = self.current_run()
-        with show_progress(lambda: self._read_new_progress(previous_run), progress) as on_tick:
-            self._sql.call(function, on_tick, **arguments)
 
-    def _read_new_progress(self, previous_run: int | None) -> Progress | None:
-        """Return the progress of the current run; None while it is still the previous one."""
-        run_id = self.current_run()
-        if run_id is None or run_id == previous_run:
-            return None
-        return self.progress(run_id)
+        def read_progress() -> Progress | None:
+            run_id = self.current_run()
+            if run_id is None or run_id == previous_run:
+                return None
+            return self.progress(run_id)
+
+        return show_progress(read_progress, enabled)
 
     @accept_options(AutomlOptions)
     def automl(
@@ -212,8 +212,8 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         model_arch_table: str,
         model_selection_table: str,
         model_id_list: Sequence[int],
-        compile_params_grid: Mapping[str, Any] | str,
-        fit_params_grid: Mapping[str, Any] | str,
+        compile_params_grid: Parameters,
+        fit_params_grid: Parameters,
         *,
         progress: bool | None = None,
         **options: Unpack[AutomlOptions],
@@ -223,18 +223,19 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         The model of the best configuration is stored. Grids are those of `configs`, and `progress`
         is that of `fit`. Ctrl-C cancels the search.
         """
-        self._call_with_progress(
-            "madlib_automl",
-            progress,
-            source_table=source_table,
-            model_output_table=model_output_table,
-            model_arch_table=model_arch_table,
-            model_selection_table=model_selection_table,
-            model_id_list=list(model_id_list),
-            compile_params_grid=format_grid(compile_params_grid),
-            fit_params_grid=format_grid(fit_params_grid),
-            **options,
-        )
+        with self._show_progress(progress) as on_tick:
+            self._sql.call(
+                "madlib_automl",
+                on_tick,
+                source_table=source_table,
+                model_output_table=model_output_table,
+                model_arch_table=model_arch_table,
+                model_selection_table=model_selection_table,
+                model_id_list=list(model_id_list),
+                compile_params_grid=format_grid(compile_params_grid),
+                fit_params_grid=format_grid(fit_params_grid),
+                **options,
+            )
 
     @accept_options(FitOptions)
     def submit(
@@ -378,9 +379,8 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
             The configurations of the run, the best first; with `background=True`, the run has
             only just started.
         """
-        previous_run = self.current_run()
         source_table = self._write_source(source, target, table)
-        with show_progress(lambda: self._read_new_progress(previous_run), progress) as on_tick:
+        with self._show_progress(progress) as on_tick:
             rows = self._sql.query_cerebro(
                 "train", on_tick, source=source_table, target=target, **encode_options(options)
             )

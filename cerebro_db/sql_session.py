@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
 
 from cerebro_db import errors, records
-from cerebro_db.driver import CallSession, NoticeHandler, to_driver_value, translate_errors
+from cerebro_db.driver import CallSession, Rows, TickHandler, translate_errors
 
 
-class SqlSession:
-    """One database session that calls SQL functions by name, one at a time; each call commits.
-
-    Args:
-        on_notice: receives each message of the server as soon as it is sent.
-    """
-
-    def __init__(self, engine: sa.Engine, on_notice: NoticeHandler) -> None:
-        self._engine = engine
-        self._call_session = CallSession(engine, on_notice)
-
-    @property
-    def pid(self) -> int | None:
-        """Server process of the database session; None before the first call."""
-        return self._call_session.pid
-
-    def close(self) -> None:
-        """Close the database session."""
-        self._call_session.close()
-
-    def cancel(self) -> None:
-        """Cancel the call that is in progress in another thread."""
-        self._call_session.cancel()
+class SqlSession(CallSession):
+    """A session that calls the SQL functions of the extension by name."""
 
     @cached_property
     def schema(self) -> str:
@@ -58,7 +36,7 @@ class SqlSession:
         return str(name)
 
     def call(
-        self, function: str, on_tick: Callable[[], None] = lambda: None, /, **arguments: object
+        self, function: str, on_tick: TickHandler = lambda: None, /, **arguments: object
     ) -> Any:
         """Call a function in the extension's schema and return its value.
 
@@ -73,21 +51,13 @@ class SqlSession:
         return self._call_function(("cerebro", function), lambda: None, arguments)
 
     def query_cerebro(
-        self, function: str, on_tick: Callable[[], None] = lambda: None, /, **arguments: object
-    ) -> list[tuple[Any, ...]]:
+        self, function: str, on_tick: TickHandler = lambda: None, /, **arguments: object
+    ) -> Rows:
         """Call a function in schema cerebro that returns a table, and return the rows."""
-        return self._query_function(("cerebro", function), on_tick, arguments)
+        return self.query_function(("cerebro", function), arguments, on_tick)
 
     def _call_function(
-        self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]
+        self, function: tuple[str, str], on_tick: TickHandler, arguments: dict[str, object]
     ) -> Any:
-        ((result,),) = self._query_function(function, on_tick, arguments)
+        ((result,),) = self.query_function(function, arguments, on_tick)
         return result
-
-    def _query_function(
-        self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]
-    ) -> list[tuple[Any, ...]]:
-        non_null = {
-            name: to_driver_value(value) for name, value in arguments.items() if value is not None
-        }
-        return self._call_session.call(function, non_null, on_tick)

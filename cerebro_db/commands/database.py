@@ -1,8 +1,9 @@
-"""Choice of the database of a command: by URL, by libpq's variables, or the embedded server."""
+"""Options that commands share: the database, by URL or variables, and the form of the output."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,6 +41,19 @@ def choose_url(url: str | None) -> str:
             "the embedded server.",
         )
     return embedded_url
+
+
+def print_records(records: Sequence[object], json: bool, columns: Sequence[str] = ()) -> None:
+    """Print records as JSON, or as a table, which may show some columns only."""
+    from cerebro_db.display.documents import format_document
+    from cerebro_db.result_set import Records
+
+    if json:
+        typer.echo(format_document(records))
+    elif columns:
+        typer.echo(Records(records, columns))
+    else:
+        typer.echo(records)
 
 
 def open_session(url: str | None) -> Session:

@@ -35,48 +35,34 @@ def _print_paths(paths: list[Path]) -> None:
         typer.echo(path)
 
 
-@app.command()
-def keras(
-    model: Model,
-    output: Output,
-    version: Version = None,
-    group: Group = None,
-    force: Force = False,
-    url: Url = None,
-) -> None:
-    """Write a .keras file, which plain Keras 3 loads, with its recipe as JSON beside it."""
-    with open_session(url) as session:
-        _print_paths(session.export_keras(model, output, version=version, group=group, force=force))
+FORMATS = {
+    "keras": "Write a .keras file, which plain Keras 3 loads, with its recipe as JSON beside it.",
+    "safetensors": "Write a folder with weights as safetensors, architecture and recipe as JSON.",
+    "onnx": "Write an .onnx file for raw numbers and category codes, with its recipe as JSON "
+    "beside it.",
+}
+"""Formats of a model that a method `export_<format>` of the session writes, with their help."""
 
 
-@app.command()
-def safetensors(
-    model: Model,
-    output: Output,
-    version: Version = None,
-    group: Group = None,
-    force: Force = False,
-    url: Url = None,
-) -> None:
-    """Write a folder with weights as safetensors, architecture and recipe as JSON."""
-    with open_session(url) as session:
-        _print_paths(
-            session.export_safetensors(model, output, version=version, group=group, force=force)
-        )
+def _add_command(name: str) -> None:
+    """Add the command that writes a model in a format."""
+
+    @app.command(name, help=FORMATS[name])
+    def export_model(
+        model: Model,
+        output: Output,
+        version: Version = None,
+        group: Group = None,
+        force: Force = False,
+        url: Url = None,
+    ) -> None:
+        with open_session(url) as session:
+            export = getattr(session, f"export_{name}")
+            _print_paths(export(model, output, version=version, group=group, force=force))
 
 
-@app.command()
-def onnx(
-    model: Model,
-    output: Output,
-    version: Version = None,
-    group: Group = None,
-    force: Force = False,
-    url: Url = None,
-) -> None:
-    """Write an .onnx file for raw numbers and category codes, with its recipe as JSON beside it."""
-    with open_session(url) as session:
-        _print_paths(session.export_onnx(model, output, version=version, group=group, force=force))
+for format_name in FORMATS:
+    _add_command(format_name)
 
 
 @app.command()

@@ -14,10 +14,9 @@ import typer
 
 from cerebro_db.arguments import TrainOptions
 from cerebro_db.commands import completion
-from cerebro_db.commands.database import Json, Url, open_session
+from cerebro_db.commands.database import Json, Url, open_session, print_records
 from cerebro_db.display.csv_files import write_csv
-from cerebro_db.display.documents import format_document
-from cerebro_db.result_set import Records
+from cerebro_db.options import list_options
 
 MODEL_COLUMNS: tuple[str, ...] = (
     "model",
@@ -46,19 +45,12 @@ VERSION_COLUMNS = (
 
 def _add_train_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add to a command the options of cerebro.train under their names; dicts are given as JSON."""
-    signature = inspect.signature(command, eval_str=True)
-    parameters = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
-    ]
-    for name, hint in get_type_hints(TrainOptions).items():
-        option = inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotate_option(hint)
-        )
-        parameters.append(option)
-    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    evaluated = inspect.signature(command, eval_str=True)
+    signature = list_options(evaluated, TrainOptions, _annotate_option)
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    command.__annotations__ = {
+        name: parameter.annotation for name, parameter in signature.parameters.items()
+    }
     return command
 
 
@@ -88,14 +80,12 @@ def train(
     with open_session(url) as session:
         board = session.train(source, target, progress=False if json else None, **arguments)
         (run,) = session.rows("cerebro.run", run_id=board[0].run_id)
-    if json:
-        typer.echo(format_document(board))
-        return
-    typer.echo(board)
-    typer.echo(
-        f"run {run['run_id']}, model {run['spec']['train']['model']!r}; cerebro-db predict MODEL "
-        "TABLE predicts rows"
-    )
+    print_records(board, json)
+    if not json:
+        typer.echo(
+            f"run {run['run_id']}, model {run['spec']['train']['model']!r}; cerebro-db predict "
+            "MODEL TABLE predicts rows"
+        )
 
 
 def _parse_option(name: str, value: Any) -> Any:
@@ -128,7 +118,7 @@ def models(
             rows = session.rows("cerebro.model_version", model=model)
             columns = VERSION_COLUMNS
     rows.sort(key=lambda row: (row["model"], row["owner"], -(row["version"] or 0)))
-    typer.echo(format_document(rows) if json else Records(rows, columns))
+    print_records(rows, json, columns)
 
 
 def predict(
@@ -157,7 +147,5 @@ def predict(
     if output is not None:
         write_csv(output, predictions.columns, predictions)
         typer.echo(f"{len(predictions)} rows in {output}", file=sys.stderr)
-    if json:
-        typer.echo(format_document(predictions))
-    elif output is None:
-        typer.echo(predictions)
+    if json or output is None:
+        print_records(predictions, json)

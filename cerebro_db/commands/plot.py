@@ -196,19 +196,17 @@ DRAW_FUNCTIONS: Mapping[Kind, Callable[[Session, PlotRequest], Path]] = {
 
 
 def _make_title(session: Session, run_id: int) -> str:
-    name = session.progress(run_id).name
-    return f"run {run_id}: {name}" if name else f"run {run_id}"
+    title = f"run {run_id}"
+    if name := session.progress(run_id).name:
+        title += f": {name}"
+    return title
 
 
 def _describe_params(board: Board) -> dict[int, str]:
     """Return the parameters by which the configs differ, as text by mst_key."""
-    from cerebro_db.display.boards import describe_differences, escape_text
+    from cerebro_db.display.boards import describe_configs, escape_text
 
-    texts = describe_differences([standing.params for standing in board])
-    return {
-        standing.mst_key: escape_text(text).plain
-        for standing, text in zip(board, texts, strict=True)
-    }
+    return {key: escape_text(text).plain for key, text in describe_configs(board).items()}
 
 
 def _find_deployed_version(session: Session, model: str) -> dict[str, object]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cerebro_db.commands import completion
-from cerebro_db.commands.database import Json, Url, choose_url, open_session
+from cerebro_db.commands.database import Json, Url, choose_url, open_session, print_records
 from cerebro_db.commands.exits import Exit
 
 Run = Annotated[int, typer.Argument(help="Id of the run.", autocompletion=completion.runs)]
@@ -16,22 +16,15 @@ COLUMNS = ("run_id", "name", "owner", "status", "started_at", "ended_at", "epoch
 
 def runs(json: Json = False, url: Url = None) -> None:
     """List the runs that you may see, newest first."""
-    from cerebro_db.display.documents import format_document
-    from cerebro_db.result_set import Records
-
     with open_session(url) as session:
-        records = session.runs()
-    typer.echo(format_document(records) if json else Records(records, COLUMNS))
+        print_records(session.runs(), json, COLUMNS)
 
 
 def leaderboard(run: Run, json: Json = False, url: Url = None) -> None:
     """Show the configs of a run, best first."""
-    from cerebro_db.display.documents import format_document
-
     with open_session(url) as session:
         session.progress(run)  # raises an error if the run does not exist; a leaderboard is empty
-        board = session.leaderboard(run)
-    typer.echo(format_document(board) if json else board)
+        print_records(session.leaderboard(run), json)
 
 
 def watch(

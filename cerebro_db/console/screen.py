@@ -14,11 +14,12 @@ from rich.text import Text
 
 from cerebro_db.console.key_bindings import CLONE_PROMPT, HELP, KeyState
 from cerebro_db.display.boards import (
-    describe_differences,
+    describe_configs,
     escape_text,
     format_number,
     format_progress,
     make_progress_bar,
+    name_metric,
 )
 from cerebro_db.display.sparklines import ASCII_LEVELS, LEVELS, make_sparkline
 from cerebro_db.display.timeline import Cell, choose_window, make_lanes
@@ -99,29 +100,31 @@ def _draw_leaderboard(
 ) -> Table:
     standings = snapshot.standings
     curves = group_by_config(snapshot.points)
-    texts = describe_differences([standing.params for standing in standings])
-    metric = f"{standings[0].dataset} {standings[0].metric}" if standings else "metric"
+    texts = describe_configs(standings)
     levels = ASCII_LEVELS if console.options.ascii_only else LEVELS
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=True)
     for heading in ("", "rank", "mst_key", "status"):
         table.add_column(heading, no_wrap=True)
     table.add_column("params", no_wrap=True, overflow="ellipsis", ratio=1)
-    for number_heading in (escape_text(metric), Text("epochs")):
+    for number_heading in (escape_text(name_metric(standings)), Text("epochs")):
         table.add_column(number_heading, justify="right", no_wrap=True)
     table.add_column("curve", no_wrap=True, min_width=CURVE_WIDTH)
-    visible = choose_rows(snapshot.configs, selected, rows)
-    for standing, text in [*zip(standings, texts, strict=True)][visible]:
-        is_selected = standing.mst_key == selected
+    for standing in standings[choose_rows(snapshot.configs, selected, rows)]:
+        marker = ""
+        style = ""
+        if standing.mst_key == selected:
+            marker = ">"
+            style = "bold reverse"
         table.add_row(
-            ">" if is_selected else "",
+            marker,
             str(standing.rank),
             str(standing.mst_key),
             escape_text(standing.status),
-            escape_text(text),
+            escape_text(texts[standing.mst_key]),
             format_number(standing.value),
             str(standing.epochs),
             make_sparkline(_select_values(standing, curves), CURVE_WIDTH, levels),
-            style="bold reverse" if is_selected else "",
+            style=style,
         )
     return table
 

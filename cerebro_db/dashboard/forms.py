@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
 from starlette.requests import ClientDisconnect, Request
 
 from cerebro_db.errors import InvalidParameter, InvalidText
 
+Form: TypeAlias = Mapping[str, str]
+"""Fields of a form, by name."""
 MAX_BYTES = 1_000_000
 """Largest size of a form."""
 MAX_INTEGER = 2**31 - 1
@@ -44,7 +46,7 @@ async def read_form(request: Request) -> dict[str, str]:
     return form
 
 
-def read_text(form: Mapping[str, str], name: str) -> str:
+def read_text(form: Form, name: str) -> str:
     """Return the text in a field that must not be empty."""
     value = form.get(name, "").strip()
     if not value:
@@ -52,7 +54,7 @@ def read_text(form: Mapping[str, str], name: str) -> str:
     return value
 
 
-def read_integer(form: Mapping[str, str], name: str) -> int:
+def read_integer(form: Form, name: str) -> int:
     """Return the whole number in a field."""
     value = read_text(form, name)
     try:

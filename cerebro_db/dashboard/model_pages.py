@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from cerebro_db.dashboard.base_views import Site, Variables
-from cerebro_db.dashboard.forms import read_form, read_json, read_text
+from cerebro_db.dashboard.forms import Form, read_form, read_json, read_text
 from cerebro_db.dashboard.queries import Row
 from cerebro_db.errors import InvalidParameter
 
@@ -34,7 +34,7 @@ class Input:
 
     name: str
     kind: str
-    choices: Sequence[str] = ()
+    choices: Sequence[str]
 
 
 class ModelPages:
@@ -75,11 +75,7 @@ class ModelPages:
         model = reader.read_model(owner, name)
         tables = reader.read_tables()
         columns = self._describe_columns(model)
-        inputs = _list_inputs(columns["features"])
-        if not columns["features"]:
-            outline = reader.read_outline(owner, name)
-            if outline:
-                inputs = _list_granted_inputs(outline)
+        features = columns["features"] or reader.read_granted_features(owner, name)
         version = model["version"]
         sources = (table["name"] for table in tables if table["quoted"] == model["source"])
         return {
@@ -87,7 +83,7 @@ class ModelPages:
             "role": reader.read_role(),
             "versions": reader.read_versions(owner, name),
             "groups": reader.read_groups(owner, name, version) if version else [],
-            "inputs": inputs,
+            "inputs": _list_inputs(features),
             "tables": tables,
             "source": next(sources, None),
             "make_hidden_fields": lambda: _make_hidden_fields(owner, name),
@@ -189,9 +185,12 @@ def _make_hidden_fields(owner: str, model: str) -> Markup:
 
 
 def _list_inputs(features: Sequence[Row]) -> list[Input]:
-    """Return a field for each column that a version uses, with its categories."""
+    """Return a field for each column that a version uses, with its categories.
+
+    Those of another role's model are not revealed.
+    """
     return [
-        Input(row["column"], row["kind"], _list_choices(row["constants"].get("values")))
+        Input(row["column"], row["kind"], _list_choices(row.get("constants", {}).get("values")))
         for row in features
         if row["kind"] != "left out"
     ]
@@ -201,16 +200,7 @@ def _list_choices(values: object) -> list[str]:
     return [str(value) for value in values[:MAX_CHOICES]] if isinstance(values, list) else []
 
 
-def _list_granted_inputs(outline: Mapping[str, Any]) -> list[Input]:
-    """Return the fields for another role's model, whose categories are not revealed."""
-    return [
-        Input(feature["column"], feature["kind"])
-        for feature in outline["recipe"]["features"]
-        if feature["kind"] != "left out"
-    ]
-
-
-def _read_value(form: Mapping[str, str], column: str) -> object:
+def _read_value(form: Form, column: str) -> object:
     """Return the typed value of a column; an empty field is NULL."""
     text = form[VALUE_PREFIX + column]
     if not text:

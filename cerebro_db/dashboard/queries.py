@@ -9,9 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from cerebro_db import records
+from cerebro_db.driver import Rows as Tuples
 from cerebro_db.driver import parse_url, translate_errors
 from cerebro_db.errors import ConnectionFailure, ServerGone, UndefinedObject
-from cerebro_db.records import Standing
+from cerebro_db.records import Standing, declare_table
 from cerebro_db.run_reader import RunReader, unknown_run_error
 
 # Compiling these short statements would take longer than their plans do.
@@ -22,42 +23,34 @@ MAX_RUNS = 50
 Row = Mapping[str, Any]
 
 
-def _declare_view(name: str, columns: str, schema: str = "cerebro") -> sa.TableClause:
-    return sa.table(name, *map(sa.column, columns.split()), schema=schema)
-
-
-CONFIG = _declare_view(
+CONFIG = declare_table(
     "config",
     "run_id mst_key status reason epochs template source cloned_from warm_started_from best_epoch "
     "ended_by group_value",
 )
-PARAMETER = _declare_view("parameter", "run_id mst_key name value")
-DECISION = _declare_view(
+DECISION = declare_table(
     "decision", "run_id decision_no time mst_key action epoch rule reason act_id"
 )
-ACT = _declare_view("act", "act_id run_id time actor action mst_key change status reason done_at")
-MODEL = _declare_view(
+ACT = declare_table("act", "act_id run_id time actor action mst_key change status reason done_at")
+MODEL = declare_table(
     "model",
     "model owner version task target source metric value deployed_at template training_rows "
     "validation_rows versions",
 )
-VERSION = _declare_view(
+VERSION = declare_table(
     "model_version",
     "model owner version deployed created_at run_id mst_key template params task target source "
     "metric value training_rows validation_rows group_by",
 )
-GROUP = _declare_view("model_group", "model owner version group_value template value training_rows")
-FEATURE = _declare_view(
+GROUP = declare_table("model_group", "model owner version group_value template value training_rows")
+FEATURE = declare_table(
     "feature", "model owner version place column kind reason constants importance importance_error"
 )
-GRANT = _declare_view("model_grant", "model owner version outline")
-RELATION = _declare_view(
-    "pg_class", "oid relname relnamespace relkind relispartition reltuples", "pg_catalog"
-)
-ATTRIBUTE = _declare_view(
+GRANT = declare_table("model_grant", "model owner version outline")
+ATTRIBUTE = declare_table(
     "pg_attribute", "attrelid attname atttypid atttypmod attnum attisdropped", "pg_catalog"
 )
-DEPENDENCY = _declare_view("pg_depend", "objid deptype", "pg_catalog")
+DEPENDENCY = declare_table("pg_depend", "objid deptype", "pg_catalog")
 SYSTEM_SCHEMAS = ("information_schema", "cerebro", "cerebro_state", "cerebro_optuna")
 
 
@@ -107,7 +100,7 @@ class Reader(RunReader):
         names = [column.name for column in query.selected_columns]
         return [dict(zip(names, row, strict=True)) for row in self.read_tuples(query)]
 
-    def read_tuples(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
+    def read_tuples(self, query: sa.Select[Any]) -> Tuples:
         """Return the rows of a query as the driver's own tuples, because there may be very many.
 
         If the server has ended the connection, the query is repeated once on a new one.
@@ -117,12 +110,14 @@ class Reader(RunReader):
         except (ConnectionFailure, ServerGone):
             return self._execute(query)
 
-    def _execute(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
+    def _execute(self, query: sa.Select[Any]) -> Tuples:
         with translate_errors(), self.engine.connect() as connection:
             start = time.monotonic()
             cursor = connection.execute(query).cursor
             self._add_cost(time.monotonic() - start)
-            return [] if cursor is None else list(cursor.fetchall())
+            if cursor is None:
+                return []
+            return list(cursor.fetchall())
 
     def read_progress(self, run_id: int) -> Row:
         """Return the progress of a run without the best configuration, which is expensive.
@@ -132,7 +127,10 @@ class Reader(RunReader):
         """
         view = records.PROGRESS
         columns = [column for column in view.c if not column.name.startswith("best_")]
-        rows = self.read_rows(sa.select(*columns).where(view.c.run_id == run_id))
+        return self._read_row_of_run(run_id, sa.select(*columns).where(view.c.run_id == run_id))
+
+    def _read_row_of_run(self, run_id: int, query: sa.Select[Any]) -> Row:
+        rows = self.read_rows(query)
         if not rows:
             raise unknown_run_error(run_id)
         return rows[0]
@@ -197,10 +195,7 @@ class Reader(RunReader):
             .outerjoin_from(records.RUN, VERSION, version.run_id == run.run_id)
             .where(run.run_id == run_id)
         )
-        rows = self.read_rows(query)
-        if not rows:
-            raise unknown_run_error(run_id)
-        return rows[0]
+        return self._read_row_of_run(run_id, query)
 
     def read_standings(self, run_id: int) -> list[Standing]:
         """Return the leaderboard without the times of visits, which are expensive."""
@@ -218,7 +213,7 @@ class Reader(RunReader):
         rows = self.read_rows(query)
         if not rows:
             return None
-        parameter = PARAMETER.c
+        parameter = records.PARAMETER.c
         query = (
             sa.select(parameter.name, parameter.value)
             .where(parameter.run_id == run_id, parameter.mst_key == mst_key)
@@ -227,21 +222,14 @@ class Reader(RunReader):
         params = {row["name"]: row["value"] for row in self.read_rows(query)}
         return {**rows[0], "params": params}
 
-    def read_decisions(self, run_id: int, count: int) -> list[Row]:
-        """Return the newest decisions of a search, newest first."""
-        decision = DECISION.c
-        query = (
-            sa.select(DECISION)
-            .where(decision.run_id == run_id)
-            .order_by(decision.decision_no.desc())
-            .limit(count)
-        )
-        return self.read_rows(query)
+    def read_newest(self, number: sa.ColumnClause[Any], run_id: int, count: int) -> list[Row]:
+        """Return the newest commands for a run, or decisions of its search, newest first.
 
-    def read_acts(self, run_id: int, count: int) -> list[Row]:
-        """Return the newest commands for a run, newest first."""
-        act = ACT.c
-        query = sa.select(ACT).where(act.run_id == run_id).order_by(act.act_id.desc())
+        Args:
+            number: column that numbers the rows of the view.
+        """
+        view: Any = number.table
+        query = sa.select(view).where(view.c.run_id == run_id).order_by(number.desc())
         return self.read_rows(query.limit(count))
 
     def read_models(self) -> list[Row]:
@@ -277,17 +265,17 @@ class Reader(RunReader):
         query = _select_model(GROUP, owner, model).where(GROUP.c.version == version)
         return self.read_rows(query.order_by(GROUP.c.group_value))
 
-    def read_outline(self, owner: str, model: str) -> Row | None:
-        """Return the visible part of a granted model; None if it is not granted."""
+    def read_granted_features(self, owner: str, model: str) -> list[Row]:
+        """Return the visible features of a granted model; none if it is not granted."""
         rows = self.read_rows(_select_model(GRANT, owner, model))
-        return rows[0]["outline"] if rows else None
+        return [feature for row in rows[:1] for feature in row["outline"]["recipe"]["features"]]
 
     def read_tables(self) -> list[Row]:
         """Return the tables and views that the role may read, without the system's own.
 
         Those of extensions are left out as well.
         """
-        relation = RELATION.c
+        relation = records.CLASS.c
         schema = records.NAMESPACE.c
         is_member = sa.exists().where(
             DEPENDENCY.c.objid == relation.oid, DEPENDENCY.c.deptype == "e"
@@ -298,7 +286,7 @@ class Reader(RunReader):
                 _quote(schema.nspname).concat(".").concat(_quote(relation.relname)).label("quoted"),
                 sa.func.nullif(relation.reltuples, -1).label("rows"),
             )
-            .join_from(RELATION, records.NAMESPACE, schema.oid == relation.relnamespace)
+            .join_from(records.CLASS, records.NAMESPACE, schema.oid == relation.relnamespace)
             .where(
                 relation.relkind.in_(("r", "p", "v", "m", "f")),
                 sa.not_(relation.relispartition),

@@ -12,11 +12,11 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from cerebro_db.dashboard.base_views import Site, Variables
-from cerebro_db.dashboard.forms import read_form, read_integer, read_json
+from cerebro_db.dashboard.forms import Form, read_form, read_integer, read_json
 from cerebro_db.dashboard.model_pages import make_address
-from cerebro_db.dashboard.queries import Reader, Row
+from cerebro_db.dashboard.queries import ACT, DECISION, Reader, Row
 from cerebro_db.display.axes import make_axes
-from cerebro_db.display.boards import describe_differences
+from cerebro_db.display.boards import describe_configs
 from cerebro_db.display.watch import LIVE_STATUSES
 from cerebro_db.errors import InvalidParameter, UndefinedObject
 from cerebro_db.session import Session
@@ -25,7 +25,7 @@ MAX_LOG_LINES = 100
 MAX_BOARD_LINES = 100
 """Number of configurations that are shown, unless the user asks for all."""
 
-COMMANDS: Mapping[str, Callable[[Session, int, Mapping[str, str]], object]] = {
+COMMANDS: Mapping[str, Callable[[Session, int, Form], object]] = {
     "stop_config": lambda session, run, form: session.stop_config(
         run, read_integer(form, "mst_key")
     ),
@@ -59,7 +59,7 @@ class KeyConvertor(IntegerConvertor):
 register_url_convertor("key", KeyConvertor())
 
 
-def _read_changes(form: Mapping[str, str]) -> dict[str, Any]:
+def _read_changes(form: Form) -> dict[str, Any]:
     """Return the parameters of a clone that differ from those of the configuration."""
     changes = {}
     for field, old_text in form.items():
@@ -248,18 +248,17 @@ def describe_board(reader: Reader, run: int, lines: int | None) -> Variables:
     """
     reader.read_run(run)  # raises UndefinedObject if the run does not exist
     standings = reader.read_standings(run)
-    texts = describe_differences([standing.params for standing in standings])
+    texts = describe_configs(standings)
     rows = [
-        {**vars(standing), "differences": text}
-        for standing, text in zip(standings, texts, strict=True)
+        {**vars(standing), "differences": texts[standing.mst_key]} for standing in standings[:lines]
     ]
-    return {"board": rows[:lines], "count": len(rows), "run_id": run, "shows_all": lines is None}
+    return {"board": rows, "count": len(standings), "run_id": run, "shows_all": lines is None}
 
 
 def describe_log(reader: Reader, run: int) -> Variables:
     """Return the template variables for the commands and decisions of a run."""
     reader.read_run(run)  # raises UndefinedObject if the run does not exist
     return {
-        "acts": reader.read_acts(run, MAX_LOG_LINES),
-        "decisions": reader.read_decisions(run, MAX_LOG_LINES),
+        "acts": reader.read_newest(ACT.c.act_id, run, MAX_LOG_LINES),
+        "decisions": reader.read_newest(DECISION.c.decision_no, run, MAX_LOG_LINES),
     }

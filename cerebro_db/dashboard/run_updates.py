@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
@@ -11,6 +10,7 @@ import sqlalchemy as sa
 
 from cerebro_db import records
 from cerebro_db.dashboard.queries import ACT, CONFIG, DECISION, VERSION, Reader
+from cerebro_db.display.boards import is_finite
 
 MAX_BARS = 50_000
 """Largest number of visits and evaluations that are shown, the newest ones."""
@@ -141,7 +141,8 @@ class RunFeed:
                 series_key = (mst_key, dataset, metric)
                 series = self.curves.setdefault(series_key, {})
                 if epoch not in series:
-                    series[epoch] = replace_infinite(value)
+                    # JSON has no numbers that are not finite.
+                    series[epoch] = value if is_finite(value) else None
                     new_curves.setdefault(series_key, {})[epoch] = series[epoch]
         return format_curves(new_curves)
 
@@ -201,8 +202,3 @@ class RunFeed:
 def format_curves(curves: dict[SeriesKey, Series]) -> list[list[object]]:
     """Return a list for each curve: configuration, data set, metric, epochs and values."""
     return [[*key, list(series), list(series.values())] for key, series in curves.items()]
-
-
-def replace_infinite(value: float | None) -> float | None:
-    """Return a finite value, or None, because JSON has no other numbers."""
-    return value if value is not None and math.isfinite(value) else None

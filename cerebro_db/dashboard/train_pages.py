@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from cerebro_db.dashboard.base_views import Site, Variables
-from cerebro_db.dashboard.forms import read_form, read_integer, read_text
+from cerebro_db.dashboard.forms import Form, read_form, read_integer, read_text
 
 BUDGETS = ((1, "a minute"), (5, "5 minutes"), (15, "15 minutes"), (60, "an hour"), (480, "8 hours"))
 SEARCHES = (
@@ -92,7 +91,7 @@ class TrainPages:
         return Response(headers={"HX-Redirect": f"/runs/{board[0].run_id}"})
 
 
-def _read_options(form: Mapping[str, str]) -> dict[str, Any]:
+def _read_options(form: Form) -> dict[str, Any]:
     """Return the arguments of cerebro.train; an empty field means the default.
 
     >>> _read_options({"budget": "5", "search": "asha", "configs": "", "model": "m"})

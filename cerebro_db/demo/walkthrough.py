@@ -18,7 +18,7 @@ from rich.table import Table
 
 from cerebro_db.demo import digits, wines
 from cerebro_db.display.boards import (
-    describe_differences,
+    describe_configs,
     escape_text,
     make_console,
     make_leaderboard_table,
@@ -133,7 +133,7 @@ def _load(session: Session, plan: Plan, console: Console) -> None:
 
 def _train_wines(session: Session, plan: Plan, console: Console) -> None:
     """Train a model by name on a raw table, and predict raw rows: two statements."""
-    if any(model["model"] == WINE_MODEL for model in session.rows("cerebro.model")):
+    if session.rows("cerebro.model", model=WINE_MODEL):
         session.drop_model(WINE_MODEL)
     _print_text(console, "\nSELECT * FROM cerebro.train('demo.wines', 'grape', ...);")
     board = session.train(
@@ -253,13 +253,12 @@ def _read_predictions(session: Session) -> Sequence[tuple[int, str, int]]:
         .order_by(HELD_OUT_IMAGES.c.id)
     )
     with translate_errors(), session.engine.connect() as connection:
-        return [(row[0], row[1], row[2]) for row in connection.execute(query)]
+        return connection.execute(query).tuples().all()
 
 
 def _draw_charts(session: Session, run_id: int, folder: Path, console: Console) -> None:
     board = session.leaderboard(run_id)
-    texts = describe_differences([standing.params for standing in board])
-    params = {standing.mst_key: text for standing, text in zip(board, texts, strict=True)}
+    params = describe_configs(board)
     title = f"Run {run_id}: digits demo"
     curves = draw_learning_curves(
         session.learning_curve(run_id),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from cerebro_db.display.boards import (
-    describe_differences,
+    describe_configs,
     format_number,
     format_seconds,
+    is_finite,
     name_metric,
 )
 from cerebro_db.records import Standing
@@ -29,11 +29,8 @@ class Board(Records[Standing]):
         Parameters that all configs share are left out.
         """
         headings = ("rank", "mst_key", "params", name_metric(self), "status", "epochs", "seconds")
-        texts = describe_differences([standing.params for standing in self])
-        rows = [
-            _make_row(standing, text) for standing, text in zip(self[:count], texts, strict=False)
-        ]
-        return headings, rows
+        texts = describe_configs(self)
+        return headings, [_make_row(standing, texts[standing.mst_key]) for standing in self[:count]]
 
     def format_html_cells(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return the cells as HTML; values have a bar in proportion to the largest one."""
@@ -49,9 +46,9 @@ class Board(Records[Standing]):
 
 def _measure(standing: Standing) -> float:
     """Return the absolute value of the metric; 0 if it is missing or infinite."""
-    if standing.value is None or not math.isfinite(standing.value):
-        return 0.0
-    return abs(standing.value)
+    if is_finite(standing.value):
+        return abs(standing.value)
+    return 0.0
 
 
 def _make_row(standing: Standing, params: str) -> list[str]:

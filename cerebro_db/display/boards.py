@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeGuard
 
 from rich import box
 from rich.console import Console
@@ -65,7 +66,7 @@ def split_settings(text: str) -> list[str]:
     quote = ""
     for letter in text:
         if quote:
-            quote = "" if letter == quote else quote
+            quote = quote.replace(letter, "")  # the same letter ends it
         elif letter in "'\"":
             quote = letter
         else:
@@ -75,6 +76,17 @@ def split_settings(text: str) -> list[str]:
         else:
             settings[-1] += letter
     return [setting.strip() for setting in settings if setting.strip()]
+
+
+def is_finite(value: float | None) -> TypeGuard[float]:
+    """Return whether a value of a metric is present and finite."""
+    return value is not None and math.isfinite(value)
+
+
+def describe_configs(standings: Sequence[Standing]) -> dict[int, str]:
+    """Return the parameters that distinguish each config from the others, by mst_key."""
+    texts = describe_differences([standing.params for standing in standings])
+    return {standing.mst_key: text for standing, text in zip(standings, texts, strict=True)}
 
 
 def find_newest_losses(points: Iterable[Point], dataset: str) -> dict[int, float]:
@@ -93,34 +105,32 @@ def make_leaderboard_table(
 
     A table narrower than WIDTH lacks the seconds, to leave room for the parameters.
     """
-    is_narrow = width < WIDTH
-    dataset = standings[0].dataset if standings else ""
-    metric = standings[0].metric if standings else "metric"
-    losses = find_newest_losses(points, dataset)
-    padding = (0, 1, 0, 0) if is_narrow else (0, 1)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=padding)
+    is_wide = width >= WIDTH
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, int(is_wide)))
     for heading in ("rank", "mst_key"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("params", overflow="fold")
-    separator = Text("\n" if is_narrow else " ")
-    metric_heading = separator.join(escape_text(part) for part in (dataset, metric) if part)
-    number_headings = [metric_heading, Text("loss")]
-    if not is_narrow:
-        number_headings.append(Text("seconds"))
+    metric = escape_controls(name_metric(standings))
+    number_headings = [metric, "loss", "seconds"]
+    if not is_wide:
+        number_headings = [metric.replace(" ", "\n", 1), "loss"]
     for number_heading in number_headings:
-        table.add_column(number_heading, justify="right", no_wrap=True)
-    texts = describe_differences([standing.params for standing in standings])
-    for standing, text in zip(standings, texts, strict=True):
+        table.add_column(Text(number_heading), justify="right", no_wrap=True)
+    texts = describe_configs(standings)
+    losses = find_newest_losses(points, next((standing.dataset for standing in standings), ""))
+    for standing in standings:
+        value = format_number(standing.value)
+        if standing.status == "failed":
+            value = standing.status
         cells: list[str | Text] = [
             str(standing.rank),
             str(standing.mst_key),
-            escape_text(text),
-            standing.status if standing.status == "failed" else format_number(standing.value),
+            escape_text(texts[standing.mst_key]),
+            value,
             format_number(losses.get(standing.mst_key)),
+            format_seconds(standing),
         ]
-        if not is_narrow:
-            cells.append(format_seconds(standing))
-        table.add_row(*cells)
+        table.add_row(*cells[: len(table.columns)])
     return table
 
 
@@ -140,7 +150,9 @@ def format_seconds(standing: Standing) -> str:
 
 def make_console() -> Console:
     """Return the console of the standard output, WIDTH columns wide unless it is a terminal."""
-    return Console(width=None if sys.stdout.isatty() else WIDTH)
+    if sys.stdout.isatty():
+        return Console()
+    return Console(width=WIDTH)
 
 
 def format_number(value: float | None) -> str:

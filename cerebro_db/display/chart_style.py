@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import shorten
-from typing import Literal, TypeAlias
 
 from matplotlib import colormaps
 from matplotlib.artist import Artist
@@ -21,8 +20,7 @@ from cerebro_db.display.boards import escape_text
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442")
 """The palette of Okabe and Ito without black, which marks the best config."""
-LineStyle: TypeAlias = Literal["-", "--", ":", "-."]
-LINE_STYLES: tuple[LineStyle, ...] = ("-", "--", ":", "-.")
+LINE_STYLES = ("-", "--", ":", "-.")
 HATCHES = ("", "///", "...", "xxx")
 COLOUR_MAP = colormaps["cividis"]
 """Colours of numbers, from dark to light."""
@@ -34,7 +32,7 @@ def choose_colour(mst_key: int) -> str:
     return COLOURS[mst_key % len(COLOURS)]
 
 
-def choose_line_style(mst_key: int) -> LineStyle:
+def choose_line_style(mst_key: int) -> str:
     """Return the line style of a config.
 
     >>> [(choose_colour(key), choose_line_style(key)) for key in (1, 8)]

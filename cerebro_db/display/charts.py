@@ -5,13 +5,11 @@ Parameters and names are texts of users, which are never read as formulas.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from itertools import groupby
 from pathlib import Path
 from textwrap import fill
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -21,9 +19,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from cerebro_db.display.axis_limits import AxisLimits, choose_limits
-from cerebro_db.display.boards import escape_text
+from cerebro_db.display.boards import escape_text, is_finite
 from cerebro_db.display.chart_style import (
-    LineStyle,
     choose_colour,
     choose_hatch,
     choose_line_style,
@@ -58,17 +55,13 @@ def make_curves(points: Iterable[Point]) -> list[Curve]:
     >>> make_curves([Point(**point, epoch=2, value=0.5), Point(**point, epoch=1, value=0.9)])
     [Curve(mst_key=7, dataset='training', name='loss', epochs=(1, 2), values=(0.9, 0.5))]
     """
-
-    def get_curve_key(point: Point) -> tuple[str, str, int]:
-        return (point.name, point.dataset, point.mst_key)
-
-    finite_points = sorted(
-        (point for point in points if point.value is not None and math.isfinite(point.value)),
-        key=lambda point: (*get_curve_key(point), point.epoch),
-    )
+    pairs_by_curve: dict[tuple[str, str, int], list[tuple[int, float]]] = {}
+    for point in sorted(points, key=lambda point: point.epoch):
+        if is_finite(point.value):
+            key = (point.name, point.dataset, point.mst_key)
+            pairs_by_curve.setdefault(key, []).append((point.epoch, float(point.value)))
     curves = []
-    for (name, dataset, mst_key), group in groupby(finite_points, key=get_curve_key):
-        pairs = [(point.epoch, float(point.value or 0.0)) for point in group]
+    for (name, dataset, mst_key), pairs in sorted(pairs_by_curve.items()):
         epochs, values = zip(*pairs, strict=True)
         curves.append(Curve(mst_key, dataset, name, epochs, values))
     return curves
@@ -95,33 +88,31 @@ def draw_learning_curves(
     datasets = sorted({curve.dataset for curve in curves}) or ["training"]
     figure = Figure(figsize=(5.5 * len(datasets) + 3.5, 3.6 * len(metrics)), layout="constrained")
     panels = figure.subplots(len(metrics), len(datasets), squeeze=False, sharex=True, sharey="row")
-    for row, metric in enumerate(metrics):
-        values: dict[int, list[float]] = {}
+    mst_keys = sorted({curve.mst_key for curve in curves})
+    for metric, metric_panels in zip(metrics, panels, strict=True):
+        values: dict[int, list[float]] = {mst_key: [] for mst_key in mst_keys}
         for curve in curves:
-            values.setdefault(curve.mst_key, []).extend(
-                curve.values if curve.name == metric else ()
-            )
+            if curve.name == metric:
+                values[curve.mst_key] += curve.values
         limits = choose_limits(values, best)
-        outliers = _describe_outliers(limits.outside, len(values))
-        for column, dataset in enumerate(datasets):
-            panel = panels[row, column]
+        note = _describe_outliers(limits.outside, len(values))
+        for panel, dataset in zip(metric_panels, datasets, strict=True):
             panel_curves = [
                 curve for curve in curves if (curve.name, curve.dataset) == (metric, dataset)
             ]
             _draw_panel(panel, panel_curves, best, limits)
-            panel.set_title(f"{dataset}{outliers if column == 0 else ''}", fontsize="medium")
+            panel.set_title(dataset + note, fontsize="medium")
+            note = ""  # only the first panel has it
             panel.set(xlabel="epoch")
             panel.set_ylabel(escape_text(metric).plain, parse_math=False)
             panel.label_outer()
-    mst_keys = sorted({curve.mst_key for curve in curves})
     handles: list[Artist] = [
         Line2D(
             [],
             [],
-            color=_choose_line_colour(mst_key, best, len(mst_keys)),
-            linestyle=_choose_line_style(mst_key, best),
             marker=".",
             label=_make_legend_label(mst_key, best, params or {}),
+            **_choose_line_style(mst_key, best, len(mst_keys)),
         )
         for mst_key in mst_keys
         if len(mst_keys) <= MAX_LEGEND_CONFIGS or mst_key == best
@@ -193,17 +184,12 @@ def _name_worker(row: int, chart: GanttChart) -> str:
 
 def _draw_panel(panel: Axes, curves: Sequence[Curve], best: int | None, limits: AxisLimits) -> None:
     for curve in curves:
-        is_best = curve.mst_key == best
-        panel.plot(
-            curve.epochs,
-            curve.values,
-            marker=".",
-            color=_choose_line_colour(curve.mst_key, best, len(curves)),
-            linestyle=_choose_line_style(curve.mst_key, best),
-            linewidth=2.5 if is_best else 1.0,
-            zorder=3 if is_best else 2,
-        )
-    panel.set_yscale("log" if limits.is_logarithmic else "linear")
+        style = _choose_line_style(curve.mst_key, best, len(curves))
+        (line,) = panel.plot(curve.epochs, curve.values, marker=".", linewidth=1.0, **style)
+        if curve.mst_key == best:
+            line.set(linewidth=2.5, zorder=3)
+    if limits.is_logarithmic:
+        panel.set_yscale("log")
     if limits.outside:
         panel.set_ylim(limits.low, limits.high)
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -220,17 +206,19 @@ def _describe_outliers(mst_keys: Sequence[int], configs: int) -> str:
 
 
 def _make_legend_label(mst_key: int, best: int | None, params: ConfigTexts) -> str:
-    name = f"config {mst_key}{' (best)' if mst_key == best else ''}"
+    name = f"config {mst_key}"
+    if mst_key == best:
+        name += " (best)"
     if not params.get(mst_key):
         return name
     return fill(f"{name}: {params[mst_key]}", LEGEND_WIDTH)
 
 
-def _choose_line_colour(mst_key: int, best: int | None, configs: int) -> str:
+def _choose_line_style(mst_key: int, best: int | None, configs: int) -> dict[str, Any]:
+    """Return the colour and the dashes of a line, as arguments of matplotlib."""
     if mst_key == best:
-        return "black"
-    return choose_colour(mst_key) if configs <= MAX_LEGEND_CONFIGS else "silver"
-
-
-def _choose_line_style(mst_key: int, best: int | None) -> LineStyle:
-    return "-" if mst_key == best else choose_line_style(mst_key)
+        return {"color": "black", "linestyle": "-"}
+    colour = "silver"
+    if configs <= MAX_LEGEND_CONFIGS:
+        colour = choose_colour(mst_key)
+    return {"color": colour, "linestyle": choose_line_style(mst_key)}

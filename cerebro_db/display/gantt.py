@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import NamedTuple
 
 from cerebro_db.records import Span
@@ -47,20 +48,16 @@ class _Session(NamedTuple):
     end: datetime
 
 
-def make_gantt_chart(spans: Sequence[Span], now: datetime | None = None) -> GanttChart:
-    """Return the chart of spans.
+def make_gantt_chart(spans: Sequence[Span]) -> GanttChart:
+    """Return the chart of the spans that have ended.
 
     The sessions of a resumed run are new ones, which take the rows of the earlier ones.
-
-    Args:
-        now: end of spans that have not ended; without it, such spans are left out.
     """
     ordered = sorted(spans, key=lambda span: (span.started_at, span.segment_id))
     worker_spans = []
     for span, worker in zip(ordered, _assign_workers(ordered), strict=True):
-        end = span.ended_at or now
-        if end is not None:
-            worker_spans.append((span, _Session(worker, span.started_at, end)))
+        if span.ended_at is not None:
+            worker_spans.append((span, _Session(worker, span.started_at, span.ended_at)))
     sessions = _merge_sessions([part for _, part in worker_spans])
     rows = _assign_rows(sessions)
     breaks = list(_find_breaks(sessions))
@@ -125,8 +122,7 @@ def _assign_rows(sessions: Sequence[_Session]) -> dict[int, int]:
 
 def _find_breaks(sessions: Sequence[_Session]) -> Iterator[tuple[datetime, datetime]]:
     """Yield the start and the end of each time without any session."""
-    last_end = sessions[0].end if sessions else None
-    for session in sessions:
-        if last_end is not None and session.start > last_end:
+    last_ends = accumulate((session.end for session in sessions), max)
+    for last_end, session in zip(last_ends, sessions[1:], strict=False):
+        if session.start > last_end:
             yield last_end, session.start
-        last_end = session.end if last_end is None else max(last_end, session.end)

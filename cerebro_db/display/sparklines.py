@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+
+from cerebro_db.display.boards import is_finite
 
 LEVELS = "▁▂▃▄▅▆▇█"
 ASCII_LEVELS = "_.:-=+*#"
@@ -22,15 +23,14 @@ def make_sparkline(values: Sequence[float | None], width: int, levels: str = LEV
     """
     newest = values[max(len(values) - width, 0) :]
     # Halves, because the difference of two values could overflow.
-    halves = [value / 2 if value is not None and math.isfinite(value) else None for value in newest]
-    finite_halves = [half for half in halves if half is not None]
-    low = min(finite_halves, default=0.0)
-    high = max(finite_halves, default=0.0)
+    halves = [value / 2 for value in newest if is_finite(value)]
+    low = min(halves, default=0.0)
+    high = max(halves, default=0.0)
 
-    def choose_letter(half: float | None) -> str:
-        if half is None:
+    def choose_letter(value: float | None) -> str:
+        if not is_finite(value):
             return GAP
-        share = (half - low) / (high - low) if high > low else 0.5
+        share = (value / 2 - low) / (high - low) if high > low else 0.5
         return levels[round(share * (len(levels) - 1))]
 
-    return "".join(map(choose_letter, halves))
+    return "".join(map(choose_letter, newest))

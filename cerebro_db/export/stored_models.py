@@ -18,20 +18,10 @@ from numpy.typing import NDArray
 from cerebro_db import errors, records
 from cerebro_db.driver import translate_errors
 from cerebro_db.export import states
+from cerebro_db.records import declare_table
 
 FORMAT = "cerebro_db.model/1"
-VERSION_COLUMNS = (
-    "model",
-    "version",
-    "run_id",
-    "mst_key",
-    "template",
-    "task",
-    "target",
-    "target_type",
-    "classes",
-    "margin",
-)
+VERSION_COLUMNS = "model version run_id mst_key template task target target_type classes margin"
 """Columns of a version that are part of its description."""
 SUMMARY_COLUMNS = (
     "independent_varname",
@@ -45,26 +35,12 @@ TABLE_MODEL = re.compile(r"(?P<table>.+):(?P<key>[0-9]{1,9})")
 WEIGHT_BYTES = 4
 
 
-def _declare_table(name: str, *columns: str) -> sa.TableClause:
-    return sa.table(name, *map(sa.column, columns), schema="cerebro")
-
-
-VERSION = _declare_table(
-    "version_log", *VERSION_COLUMNS, "owner", "group_by", "recipe", "architecture"
+VERSION = declare_table("version_log", f"{VERSION_COLUMNS} owner group_by recipe architecture")
+MODEL = declare_table("model_log", "owner model deployed dropped")
+GROUP = declare_table(
+    "group_log", "owner model version group_value run_id mst_key margin architecture"
 )
-MODEL = _declare_table("model_log", "owner", "model", "deployed", "dropped")
-GROUP = _declare_table(
-    "group_log",
-    "owner",
-    "model",
-    "version",
-    "group_value",
-    "run_id",
-    "mst_key",
-    "margin",
-    "architecture",
-)
-GRANT = _declare_table("model_grant", "model", "owner")
+GRANT = declare_table("model_grant", "model owner")
 
 
 @dataclass(frozen=True)
@@ -116,7 +92,7 @@ def read_model(engine: sa.Engine, reference: ModelReference) -> StoredModel:
 
 def _find_version(connection: sa.Connection, reference: ModelReference) -> sa.RowMapping | None:
     is_same_model = (VERSION.c.owner == MODEL.c.owner) & (VERSION.c.model == MODEL.c.model)
-    number = MODEL.c.deployed if reference.version is None else sa.literal(reference.version)
+    number = sa.func.coalesce(reference.version, MODEL.c.deployed)
     query = (
         sa.select(VERSION)
         .join_from(MODEL, VERSION, is_same_model)
@@ -145,7 +121,7 @@ def _read_version(
         architecture = states.compact_json(architecture)
     description = {
         "format": FORMAT,
-        **{name: row[name] for name in VERSION_COLUMNS},
+        **{name: row[name] for name in VERSION_COLUMNS.split()},
         "group": reference.group,
         **row["recipe"],
     }
@@ -174,20 +150,11 @@ def _find_group(
 
 def _find_relation(connection: sa.Connection, name: str) -> tuple[str, str] | None:
     """Return the schema and the name of a table, which is named as in SQL."""
-    relation = records.CLASS
-    schema = records.NAMESPACE
-    query = (
-        sa.select(schema.c.nspname, relation.c.relname)
-        .join_from(relation, schema, schema.c.oid == relation.c.relnamespace)
-        .where(relation.c.oid == sa.func.to_regclass(name))
-    )
     try:
-        row = connection.execute(query).first()
+        row = connection.execute(records.select_relation(name)).first()
     except sa.exc.DBAPIError:
         return None  # such as a name with too many dots, which is no table's
-    if row is None:
-        return None
-    return (row.nspname, row.relname)
+    return row and (row.nspname, row.relname)
 
 
 def _read_table_model(

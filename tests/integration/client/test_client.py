@@ -275,7 +275,7 @@ def test_messages_come_while_the_call_goes_on(
 ) -> None:
     """The call can end only because its message is answered."""
     ears.act = lambda: unlock(locked)
-    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)]
+    assert caller.query_function(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)]
     assert ears.heard == ["INFO:  waiting\nHINT:  unlock"]
 
 
@@ -286,7 +286,7 @@ def test_no_message_is_lost(session: cerebro_db.Session, caller: CallSession, ea
             " $$BEGIN FOR i IN 1..number LOOP RAISE INFO '%%', i; END LOOP; RAISE 'enough'; END$$"
         )
     with pytest.raises(errors.CerebroError, match="enough"):
-        caller.call(("public", "talk"), {"number": 1000})
+        caller.query_function(("public", "talk"), {"number": 1000})
     assert ears.heard == [f"INFO:  {number}" for number in range(1, 1001)]
 
 
@@ -301,10 +301,10 @@ def test_an_error_of_the_receiver_cancels_the_call(
 
     ears.act = fail
     with pytest.raises((type(error), errors.ConnectionFailure)):
-        caller.call(("public", "wait_for_lock"), {"number": LOCK})
+        caller.query_function(("public", "wait_for_lock"), {"number": LOCK})
     unlock(locked)
     ears.act = lambda: None
-    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], (
+    assert caller.query_function(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], (
         "the session goes on"
     )
 
@@ -314,8 +314,8 @@ def test_what_the_driver_cannot_send_is_an_invalid_parameter(
     caller: CallSession, value: object
 ) -> None:
     with pytest.raises(errors.InvalidParameter):
-        caller.call(("public", "wait_for_lock"), {"number": value})
-    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], (
+        caller.query_function(("public", "wait_for_lock"), {"number": value})
+    assert caller.query_function(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], (
         "the session goes on"
     )
 
@@ -327,19 +327,19 @@ def test_another_thread_can_cancel(
 
     def call_and_cancel() -> None:
         try:
-            caller.call(("public", "wait_for_lock"), {"number": LOCK})
+            caller.query_function(("public", "wait_for_lock"), {"number": LOCK})
         except errors.ObjectNotReady as error:
             refused.append(error)
         caller.cancel()
 
     thread = when_waiting(database.url, lambda: caller.pid, call_and_cancel)
     with pytest.raises(errors.CerebroError) as caught:
-        caller.call(("public", "wait_for_lock"), {"number": LOCK})
+        caller.query_function(("public", "wait_for_lock"), {"number": LOCK})
     thread.join()
     assert refused, "one call at a time"
     assert caught.value.sqlstate == "57014"
     unlock(locked)
-    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], (
+    assert caller.query_function(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], (
         "the session goes on"
     )
 
@@ -351,9 +351,9 @@ def test_ctrl_c_cancels_the_statement(
         database.url, lambda: caller.pid, lambda: os.kill(os.getpid(), signal.SIGINT)
     )
     with pytest.raises(KeyboardInterrupt):
-        caller.call(("public", "wait_for_lock"), {"number": LOCK})
+        caller.query_function(("public", "wait_for_lock"), {"number": LOCK})
     thread.join()
     unlock(locked)
-    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], (
+    assert caller.query_function(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], (
         "the session goes on"
     )

@@ -101,16 +101,10 @@ def test_every_value_is_in_one_curve_in_the_order_of_epochs(points: list[Point])
     assert len({(line.mst_key, line.dataset, line.name) for line in lines}) == len(lines)
 
 
-def test_bars_start_with_the_first_span_and_end_now_where_they_have_no_end() -> None:
+def test_bars_start_with_the_first_span_and_spans_without_an_end_have_none() -> None:
     spans = [span(0, 1, 2.0, 0.5), span(1, 2, 1.0, None), span(1, 2, 0.0, 2.5)]
     assert [(bar.start, bar.length) for bar in make_gantt_chart(spans).bars] == [
         (0.0, 2.5),
-        (2.0, 0.5),
-    ]
-    now = MOMENT + timedelta(seconds=4)
-    assert [(bar.start, bar.length) for bar in make_gantt_chart(spans, now).bars] == [
-        (0.0, 2.5),
-        (1.0, 3.0),
         (2.0, 0.5),
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import pydoc
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, get_type_hints
 
@@ -47,8 +47,11 @@ class Recorder(SqlSession):
         self.called.setdefault(function[1], set()).update(arguments)
         return Result()
 
-    def _query_function(
-        self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]
+    def query_function(
+        self,
+        function: Sequence[str],
+        arguments: Mapping[str, object],
+        on_tick: Callable[[], None] = lambda: None,
     ) -> list[tuple[Any, ...]]:
         self.called[function[1]] = set(arguments)
         return []
