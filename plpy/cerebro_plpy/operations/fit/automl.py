@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.configs.search_space.grid import check_size, count_configs
@@ -13,7 +12,7 @@ from cerebro_plpy.configs.search_space.space import read_lists, read_space
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.errors import DuplicateTable, InvalidParameter, NullNotAllowed
 from cerebro_plpy.limits import EPOCHS, check
 from cerebro_plpy.operations.fit.automl_arguments import (
@@ -41,7 +40,7 @@ MAX_SEED = 1 << 31
 
 def run_automl(
     db: Database,
-    gd: dict[str, Any],
+    gd: Globals,
     arguments: AutomlArguments,
     version: str,
     on_logged: Logged = nobody,

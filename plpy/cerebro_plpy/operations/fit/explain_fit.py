@@ -5,12 +5,10 @@ Programs without timings are timed on real rows. Only these timings are stored.
 
 from __future__ import annotations
 
-from typing import Any
-
 from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.operations.fit.cost_limits import read_prices
 from cerebro_plpy.operations.fit.fit_arguments import check_arguments, get_module_name
@@ -37,7 +35,7 @@ NO_RUN = 0  # an id that no run has
 
 
 def plan_fit(
-    db: Database, gd: dict[str, Any], arguments: FitArguments, version: str, form: str | None
+    db: Database, gd: Globals, arguments: FitArguments, version: str, form: str | None
 ) -> list[str]:
     """Return the lines of a fit call's plan.
 

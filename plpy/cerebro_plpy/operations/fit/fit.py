@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.operations.fit.fit_arguments import check_arguments, get_module_name
 from cerebro_plpy.operations.fit.fit_request import FitCall, build_request
 from cerebro_plpy.operations.fit.input_tables import find_inputs
@@ -20,7 +18,7 @@ from cerebro_plpy.trainer_client import settings
 
 def fit(
     db: Database,
-    gd: dict[str, Any],
+    gd: Globals,
     arguments: FitArguments,
     version: str,
     on_logged: Logged = nobody,

@@ -189,7 +189,7 @@ def _check_search(arguments: FitArguments, schedule: str) -> None:
             f"{module} error: search is {arguments.search!r}, but schedule is 'replay'.",
             hint="Leave search out: a replay repeats what was decided.",
         )
-    if not _has_metrics(arguments):
+    if not has_metrics(arguments):
         raise InvalidParameter(
             f"{module} error: search is {arguments.search!r}, but there are no metrics to decide "
             "by: training_metrics is false and there is no validation_table.",
@@ -233,7 +233,7 @@ def _check_frequency(arguments: FitArguments, iterations: int, rule: SearchRule 
             detail=f"Received {frequency}.",
             hint="Leave it out to compute metrics after the last iteration only.",
         )
-    if frequency is not None and not _has_metrics(arguments):
+    if frequency is not None and not has_metrics(arguments):
         raise InvalidParameter(
             f"{module} error: metrics_compute_frequency is {frequency}, but there are no metrics "
             "to compute: training_metrics is false and there is no validation_table."
@@ -243,5 +243,6 @@ def _check_frequency(arguments: FitArguments, iterations: int, rule: SearchRule 
     return frequency or iterations
 
 
-def _has_metrics(arguments: FitArguments) -> bool:
+def has_metrics(arguments: FitArguments) -> bool:
+    """Return True if metrics are computed over any rows."""
     return arguments.training_metrics is not False or arguments.validation_table is not None

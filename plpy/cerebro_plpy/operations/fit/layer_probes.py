@@ -26,7 +26,7 @@ from cerebro_plpy.database.call_checks import check_positive, check_transaction
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import drive
-from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed
 from cerebro_plpy.operations.predict.predict_byom import (
     describe_program,
@@ -64,7 +64,7 @@ class Probe(NamedTuple):
     seed: int  # of the weights of the head
 
 
-def explore_layers(db: Database, gd: dict[str, Any], arguments: ProbeArguments) -> list[Row]:
+def explore_layers(db: Database, gd: Globals, arguments: ProbeArguments) -> list[Row]:
     """Create the architecture table.
 
     Returns:

@@ -7,14 +7,14 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.database.call_checks import check_constant, check_positive
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.platform_protocol import RULES, Packers, Rules
 from cerebro_plpy.database.sessions.local_session import LocalSession
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.database.sql.identifiers import split_columns
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedTable
 from cerebro_plpy.packing import fill_buffers, packed_columns, packing_plan
@@ -75,7 +75,7 @@ class TrainingOptions:
 
 
 def pack_training(
-    db: Database, gd: dict[str, Any], arguments: PackArguments, options: TrainingOptions
+    db: Database, gd: Globals, arguments: PackArguments, options: TrainingOptions
 ) -> None:
     """Pack a table for training."""
     catalog = Catalog(db, "training_preprocessor_dl")
@@ -162,7 +162,7 @@ def target_types(catalog: Catalog, given: str | None, count: int) -> list[str | 
 
 def pack_validation(
     db: Database,
-    gd: dict[str, Any],
+    gd: Globals,
     arguments: PackArguments,
     training: str | None,
     recipes: Mapping[str, str] = MappingProxyType({}),
@@ -301,7 +301,7 @@ def _weight_names(module: str, text: str | None) -> tuple[str, ...]:
 
 @contextmanager
 def open_packers(
-    db: Database, gd: dict[str, Any], source: Relation, columns: Sequence[Column]
+    db: Database, gd: Globals, source: Relation, columns: Sequence[Column]
 ) -> Iterator[tuple[Relation, Packers]]:
     """What packing takes: trainers that have numpy only, and end with the call; and the source as
     they read it.

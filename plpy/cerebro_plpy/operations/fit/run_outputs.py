@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.errors import NullNotAllowed
 from cerebro_plpy.operations.fit.drop_run_tables import drop_states
 from cerebro_plpy.operations.fit.warm_start import ExistingOutput, find_existing_output
@@ -63,7 +63,7 @@ def begin_incremental_output(
 
 
 def finish(
-    db: Database, gd: dict[str, Any], run_id: int, outputs: RunOutputs, *, keep_states: bool | None
+    db: Database, gd: Globals, run_id: int, outputs: RunOutputs, *, keep_states: bool | None
 ) -> None:
     """Write the output tables of a run.
 
@@ -101,9 +101,7 @@ def _write(db: Database, run_id: int, outputs: RunOutputs, keep_states: bool | N
         drop_states(db, run_id)
 
 
-def _complete(
-    db: Database, gd: dict[str, Any], run_id: int, error: str | None, end_time: str
-) -> None:
+def _complete(db: Database, gd: Globals, run_id: int, error: str | None, end_time: str) -> None:
     """Log that a run is completed, outside the transaction of its tables."""
     if db.platform.logs_with_output:
         db.rows(sql("run.complete"), error, end_time, run_id)
@@ -113,7 +111,7 @@ def _complete(
         context.control.run(sql("run.complete"), (error, end_time, run_id))
 
 
-def _drop_unused_states(db: Database, gd: dict[str, Any], run_id: int) -> None:
+def _drop_unused_states(db: Database, gd: Globals, run_id: int) -> None:
     """Remove the states that the output tables do not need.
 
     Until the tables exist, a resumed run may start from any state.

@@ -17,7 +17,7 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.custom_settings import read_settings_for_reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import DONE, wait_for_any
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.database.sessions.worker_sessions import WorkerSession
 from cerebro_plpy.database.table_visibility import refuse_private_tables
 from cerebro_plpy.errors import TrainerFailure
@@ -30,7 +30,7 @@ Task = Mapping[str, Any]
 LOGGED = "run {} goes on in the background"
 
 
-def submit_fit(db: Database, gd: dict[str, Any], arguments: FitArguments) -> int:
+def submit_fit(db: Database, gd: Globals, arguments: FitArguments) -> int:
     """Begin what a fit call with these arguments would do; the id of its run."""
     check_arguments(arguments)
     refuse_private_tables(db, find_inputs(Catalog(db, MODULE), arguments).get_relations().values())
@@ -38,7 +38,7 @@ def submit_fit(db: Database, gd: dict[str, Any], arguments: FitArguments) -> int
 
 
 def start_background_run(
-    db: Database, gd: dict[str, Any], task: Task, sources: Sequence[Relation] = ()
+    db: Database, gd: Globals, task: Task, sources: Sequence[Relation] = ()
 ) -> int:
     """Have a session of its own do the task, which reads these sources; the id of its run, once
     that is logged.

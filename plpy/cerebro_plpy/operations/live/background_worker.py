@@ -7,11 +7,11 @@ waits for its workers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.operations.fit.automl import run_automl
 from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
@@ -26,7 +26,7 @@ from cerebro_plpy.trainer_client import argument_checks
 T = TypeVar("T")
 
 
-def run_task(db: Database, gd: dict[str, Any], text: str | None, version: str) -> None:
+def run_task(db: Database, gd: Globals, text: str | None, version: str) -> None:
     """Do the task of that text in this session, which has a client until the run is logged."""
     if db.value(sql("session.setting"), "application_name") != session_label(BACKGROUND):
         raise ObjectNotReady(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
@@ -25,10 +25,9 @@ from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.errors import FeatureNotSupported, ObjectNotReady
 from cerebro_plpy.operations.fit.config_sampling import restore_sampling
-from cerebro_plpy.operations.fit.fit_request import make_repeat, make_request, make_search
 from cerebro_plpy.operations.fit.input_tables import ModelInputs, PackedInputs, find_packed_inputs
 from cerebro_plpy.operations.fit.run_outputs import (
     RunOutputs,
@@ -36,6 +35,7 @@ from cerebro_plpy.operations.fit.run_outputs import (
     find_outputs,
     finish,
 )
+from cerebro_plpy.operations.fit.spec_request import make_repeat, make_request, make_search
 from cerebro_plpy.operations.fit.warm_start import find_warm_states
 from cerebro_plpy.operations.live.runs import claim
 from cerebro_plpy.operations.train import template_sampling
@@ -72,7 +72,7 @@ class UnfinishedRun(NamedTuple):
     functions: Functions | None
 
 
-def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged = nobody) -> None:
+def resume(db: Database, gd: Globals, run_id: int | None, logged: Logged = nobody) -> None:
     """Train the rest of a run, and make the output tables that its call named; `logged` hears when
     it goes on.
     """

@@ -5,13 +5,12 @@ ended, removed.
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from cerebro_plpy.database import lock_holders
 from cerebro_plpy.database.call_checks import read_seconds
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.errors import LIST_RUNS, NullNotAllowed, ObjectInUse, UndefinedObject, hidden_run
 from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables, drop_states
 from cerebro_plpy.platform.call_context import open_context
@@ -75,7 +74,7 @@ def _only_waits(db: Database, run_id: int) -> bool:
     return bool(found["status"] == "queued" and not found["begun"])
 
 
-def vacuum(db: Database, gd: dict[str, Any], older_than: str | None) -> int:
+def vacuum(db: Database, gd: Globals, older_than: str | None) -> int:
     """Remove the states of own runs that ended so long ago, and of own models that are gone; their
     size in bytes.
 

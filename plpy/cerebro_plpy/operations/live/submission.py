@@ -15,7 +15,7 @@ from cerebro_plpy.configs.params.keras_names import near_matches
 from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.table_visibility import refuse_private_source, refuse_private_tables
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
@@ -66,7 +66,7 @@ class Argument(NamedTuple):
     default: str | None
 
 
-def submit(db: Database, gd: dict[str, Any], call: str | None, text: str | None) -> int:
+def submit(db: Database, gd: Globals, call: str | None, text: str | None) -> int:
     """Begin what that call would do with these arguments; the id of its run."""
     if call is None or text is None:
         raise NullNotAllowed(
@@ -90,7 +90,7 @@ def submit(db: Database, gd: dict[str, Any], call: str | None, text: str | None)
     )
 
 
-def train(db: Database, gd: dict[str, Any], arguments: TrainArguments) -> list[Row]:
+def train(db: Database, gd: Globals, arguments: TrainArguments) -> list[Row]:
     """Begin what a call of train with these arguments would do; a row with the id of its run."""
     module = train_arguments.MODULE
     catalog, wanted = Catalog(db, module), read_arguments(db, module, arguments)
@@ -102,7 +102,7 @@ def train(db: Database, gd: dict[str, Any], arguments: TrainArguments) -> list[R
     return [{**dict.fromkeys(COLUMNS), "run_id": run_id, "status": "running"}]
 
 
-def _search(db: Database, gd: dict[str, Any], arguments: AutomlArguments) -> int:
+def _search(db: Database, gd: Globals, arguments: AutomlArguments) -> int:
     automl_arguments.read_method(arguments)
     refuse_private_tables(
         db, find_search_inputs(Catalog(db, automl_arguments.MODULE), arguments).list_existing()

@@ -31,8 +31,8 @@ from cerebro_plpy.database.source_rows import SourceRows, is_evaluated
 from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.limits import no_poll
 from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables
-from cerebro_plpy.operations.fit.fit_request import make_request
 from cerebro_plpy.operations.fit.input_tables import ModelInputs
+from cerebro_plpy.operations.fit.spec_request import make_request
 from cerebro_plpy.operations.models.deployment import find_own_model
 from cerebro_plpy.operations.predict.prediction_source import make_reading
 from cerebro_plpy.operations.train.incremental_packing import Before, can_add, extend

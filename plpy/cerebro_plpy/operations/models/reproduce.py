@@ -35,13 +35,13 @@ from cerebro_plpy.errors import (
     WrongObjectType,
 )
 from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables
-from cerebro_plpy.operations.fit.fit_request import make_repeat, make_request
 from cerebro_plpy.operations.fit.input_tables import (
     ModelInputs,
     PackedData,
     PackedInputs,
     find_packed_inputs,
 )
+from cerebro_plpy.operations.fit.spec_request import make_repeat, make_request
 from cerebro_plpy.operations.live.resume import UnfinishedRun, check_unchanged, load_logged_models
 from cerebro_plpy.operations.models.deployment import find_own_model, resolve_version
 from cerebro_plpy.operations.predict.prediction_source import make_reading

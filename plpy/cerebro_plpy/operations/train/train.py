@@ -25,9 +25,9 @@ from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.table_visibility import refuse_private_source
 from cerebro_plpy.limits import Poll
-from cerebro_plpy.operations.fit.fit_request import make_request, make_rule
 from cerebro_plpy.operations.fit.input_tables import ModelInputs
 from cerebro_plpy.operations.fit.prior_runs import collect_prior_trials, read_prior_runs
+from cerebro_plpy.operations.fit.spec_request import make_request, make_rule
 from cerebro_plpy.operations.train.group_configs import Entry, entries, places
 from cerebro_plpy.operations.train.pack_training_data import Preparation, Prepared, packed, prepare
 from cerebro_plpy.operations.train.register_version import register

@@ -1,0 +1,161 @@
+"""The request of a run from its spec, for every operation that trains."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from cerebro_plpy.configs.params.early_stopping import EarlyStopping
+from cerebro_plpy.configs.run_spec import RunSpec
+from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
+from cerebro_plpy.configs.search_space.search_rules import (
+    RuleContext,
+    SearchRule,
+    make_grouped_rule,
+)
+from cerebro_plpy.configs.train_spec import GroupLayout
+from cerebro_plpy.database.call_checks import read_seconds
+from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.operations.fit.cost_limits import make_run_limits
+from cerebro_plpy.operations.fit.fit_arguments import AUTO
+from cerebro_plpy.operations.fit.input_tables import ModelInputs, PackedData
+from cerebro_plpy.operations.fit.worker_count import choose_worker_count
+from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.platform.call_context import CallContext
+from cerebro_plpy.records import replace
+from cerebro_plpy.run.loop.replay import RunRecord, check_record
+from cerebro_plpy.run.planning import parallelism
+from cerebro_plpy.run.request.run_request import FitRequest, Repeat, Searching
+from cerebro_plpy.scheduling.search.promotion_rules import ReplayedEpochs, Rule
+from cerebro_plpy.trainer_client import settings
+
+UNGROUPED: Mapping[str, GroupLayout] = {}
+
+
+def make_request(
+    catalog: Catalog,
+    context: CallContext,
+    spec: RunSpec,
+    data: PackedData,
+    models: ModelInputs,
+    repeat: Repeat,
+) -> FitRequest:
+    """Return the request of a spec with its data and models."""
+    arguments = spec.arguments
+    module = catalog.module
+    request = FitRequest(
+        spec=spec,
+        source=data.source,
+        validation=data.validation,
+        configs=models.configs,
+        architectures=models.architectures,
+        architecture_table=models.table,
+        workers=choose_worker_count(context, spec, data, models.config_count),
+        gpus=settings.choose_gpus(context.settings, arguments.use_gpus),
+        backends=models.backends,
+        max_runtime=read_seconds(catalog.db, module, "max_runtime", arguments.max_runtime),
+        repeat=repeat,
+        commit_seconds=context.settings.commit_seconds,
+        search=make_search(module, spec, models, repeat),
+        patience=repeat.patience or _make_early_stopping(module, spec),
+        strategy=arguments.strategy if arguments.strategy != AUTO else None,
+        allowance=make_run_limits(module, context.settings, spec, _read_rule(module, spec)),
+    )
+    if spec.train:
+        groups = spec.train.groups
+        request = replace(request, groups=groups, block_rows=spec.train.block_rows)
+    return replace(request, workers=parallelism.workers(context, request))
+
+
+def make_rule(
+    rule: SearchRule | None,
+    mst_keys: Mapping[int, str | None],
+    context: RuleContext,
+    repeat: Repeat,
+    groups: Mapping[str, GroupLayout] = UNGROUPED,
+) -> Rule | None:
+    """Return the rule that promotes configurations; in a replay, it repeats recorded decisions.
+
+    Args:
+        mst_keys: group by mst_key; None for a configuration over all rows.
+    """
+    if repeat.limits:
+        return ReplayedEpochs(repeat.limits)
+    return make_grouped_rule(rule, mst_keys, context, groups) if rule else None
+
+
+def make_search(
+    module: str,
+    spec: RunSpec,
+    models: ModelInputs,
+    repeat: Repeat,
+    failed: Sequence[tuple[int, str | None]] = (),
+) -> Searching | None:
+    """Return the search of a run; None if all configurations are trained to the end.
+
+    Args:
+        failed: mst_key and group of configurations that have failed.
+    """
+    search_rule = _read_rule(module, spec)
+    configs = [(config.mst_key, config.group) for config in models.configs]
+    keys = dict(sorted([*failed, *configs]))
+    context = RuleContext(
+        spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments), spec.seed
+    )
+    groups = spec.train.groups if spec.train else UNGROUPED
+    rule = make_rule(search_rule, keys, context, repeat, groups)
+    if rule is None:
+        return None
+    return Searching(
+        spec.arguments.search or "replay",
+        rule,
+        tuple(keys),
+        models.drawing,
+        search_rule.live_states if search_rule else None,
+        {key: group for key, group in keys.items() if group is not None},
+    )
+
+
+def _make_early_stopping(module: str, spec: RunSpec) -> EarlyStopping | None:
+    """Return the early stopping of a search by patience."""
+    rule = _read_rule(module, spec)
+    return rule.make_early_stopping(spec.ranking) if rule else None
+
+
+def _read_rule(module: str, spec: RunSpec) -> SearchRule | None:
+    arguments = spec.arguments
+    return read_search_rule(
+        module,
+        arguments.search,
+        arguments.search_params,
+        spec.epochs,
+        templates=spec.train is not None,
+    )
+
+
+def make_repeat(
+    catalog: Catalog,
+    recorded: RunRecord,
+    epochs: int,
+    source: PackedTable,
+    mst_keys: Collection[int],
+) -> Repeat:
+    """Return what a run of these configurations takes over from the run that it repeats."""
+    orders = check_record(catalog.module, recorded, epochs, source.segments, mst_keys)
+    return Repeat(
+        orders=orders,
+        forms=recorded.forms,
+        threads=recorded.threads,
+        endings=recorded.endings,
+        limits=recorded.limits,
+        joined={
+            config.mst_key: config.source
+            for config in recorded.joined
+            if config.mst_key in mst_keys
+        },
+        starts={key: start for key, start in recorded.starts.items() if key in mst_keys},
+        patience=recorded.patience,
+        evaluated=recorded.evaluated,
+        whole=recorded.whole,
+        cuts={key: layer for key, layer in recorded.cuts.items() if key in mst_keys},
+        copies=recorded.copies,
+    )
