@@ -27,7 +27,7 @@ from cerebro_db.export import recipe as standalone
 from cerebro_db.export.recipe import text_hashing
 from cerebro_db.export.recipe.rows import RawRows
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
-from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values.columns import read_columns
 
 # What Keras with TensorFlow does to arrays of numpy 2.

@@ -17,7 +17,7 @@ from workbench import Workbench
 from cerebro_plpy.preprocessing.kinds.feature import VALUE
 from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.scoring.drift_profile import bins, edges_of
+from cerebro_plpy.preprocessing.scoring.drift_profile import make_edges, measure_bins
 from cerebro_plpy.preprocessing.values.scale import Scale
 
 GUESTS = """
@@ -185,14 +185,14 @@ NUMBERS = st.lists(
 def test_the_server_counts_bins_as_they_are_meant(
     bench: Workbench, sample: list[float], rows: list[float]
 ) -> None:
-    edges = edges_of(sorted(sample))
+    edges = make_edges(sorted(sample))
     recipe = Recipe((Number("n", "real", Scale(0.0, 1.0), True),))
     session = Session(bench)
     bench.rows(
         "CREATE TEMPORARY TABLE IF NOT EXISTS numbers (n double precision); TRUNCATE numbers"
     )
     bench.rows("INSERT INTO numbers SELECT unnest(%s::double precision[])", rows)
-    found = bins(session, "numbers", recipe, {("n", VALUE): edges})
+    found = measure_bins(session, "numbers", recipe, {("n", VALUE): edges})
     present = [n for n in rows if n is not None and n == n]
     expected = [
         sum(sum(edge <= n for edge in edges) == place for n in present)

@@ -15,7 +15,7 @@ from cerebro_plpy.preprocessing.kinds.long_vector import LongVector
 from cerebro_plpy.preprocessing.kinds.series import Series
 from cerebro_plpy.preprocessing.kinds.vector import Vector
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
-from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import CAST

@@ -19,13 +19,13 @@ from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
 from cerebro_plpy.preprocessing.learning.type_inference import check_types
 from cerebro_plpy.preprocessing.recipe.recipe import MISSING, Recipe
+from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.rows.split import (
     naming_columns,
     read_split,
     row_hash,
     side_conditions,
 )
-from cerebro_plpy.preprocessing.rows.statistics import Source
 from cerebro_plpy.preprocessing.values.columns import RawColumn, read_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import TEXT

@@ -12,7 +12,7 @@ from cerebro_plpy.configs.templates.networks.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.database.queries import escape_percent
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
 from cerebro_plpy.preprocessing.recipe.encoding import encode
-from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 

@@ -13,7 +13,7 @@ from workbench import Workbench
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, drawn, read_table
-from cerebro_plpy.preprocessing.rows import statistics
+from cerebro_plpy.preprocessing.rows import source as row_source
 from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
 from cerebro_plpy.preprocessing.scoring import drift_profile
 
@@ -76,9 +76,9 @@ def test_a_sample_that_is_kept_tells_what_the_table_tells(
     """Which a change of one row in a hundred alters: so all rows of the sample count, and no
     others.
     """
-    monkeypatch.setattr(statistics, "SAMPLE", 2000)
-    monkeypatch.setattr(statistics, "QUANTILES_SAMPLE", 1500)
-    monkeypatch.setattr(drift_profile, "SAMPLED", 1000)
+    monkeypatch.setattr(row_source, "CATEGORIES_SAMPLE", 2000)
+    monkeypatch.setattr(row_source, "QUANTILES_SAMPLE", 1500)
+    monkeypatch.setattr(drift_profile, "SAMPLED_ROWS", 1000)
     bench.rows(
         "CREATE TABLE hashed AS SELECT v.*, v.kind || v.id % 7 AS hash FROM visits v;"
         " ALTER TABLE hashed ADD PRIMARY KEY (id)"
@@ -93,7 +93,7 @@ def test_a_sample_that_is_kept_tells_what_the_table_tells(
         measured = drift_profile.measure(
             SourceRows(session, session.run), table.source, table.source.rows, table.recipe
         )
-        found.append((table.recipe, table.giveaways, measured))
+        found.append((table.recipe, table.leaks, measured))
         bench.rows("ROLLBACK")
     assert found[0] == found[1]
     assert [each.column for each in found[0][1]] == ["hash"]
@@ -103,8 +103,8 @@ def test_files_are_not_copied_into_a_sample_that_is_kept(
     bench: Workbench, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But told of as without one; those that are no images cost nothing."""
-    monkeypatch.setattr(statistics, "SAMPLE", 2000)
-    monkeypatch.setattr(statistics, "QUANTILES_SAMPLE", 1500)
+    monkeypatch.setattr(row_source, "CATEGORIES_SAMPLE", 2000)
+    monkeypatch.setattr(row_source, "QUANTILES_SAMPLE", 1500)
     # The beginning of a PNG of 20 x 30 pixels, in colours.
     head = "decode('89504e470d0a1a0a0000000d49484452000000140000001e0802', 'hex')"
     for name, file, is_image in (("pictured", head, True), ("dumped", "'\\x00'::bytea", False)):
@@ -125,7 +125,7 @@ def test_files_are_not_copied_into_a_sample_that_is_kept(
             measured = drift_profile.measure(
                 SourceRows(session, session.run), table.source, table.source.rows, table.recipe
             )
-            found.append((table.recipe, table.giveaways, measured))
+            found.append((table.recipe, table.leaks, measured))
             bench.rows("ROLLBACK")
         assert (
             found[0] == found[1]
@@ -137,8 +137,8 @@ def test_as_many_columns_as_a_table_may_have(
     bench: Workbench, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sample would have one more, of hashes: then every question is asked of the table."""
-    monkeypatch.setattr(statistics, "SAMPLE", 30)
-    monkeypatch.setattr(statistics, "QUANTILES_SAMPLE", 20)
+    monkeypatch.setattr(row_source, "CATEGORIES_SAMPLE", 30)
+    monkeypatch.setattr(row_source, "QUANTILES_SAMPLE", 20)
     names = ", ".join(f"(n * {i * 7 + 1} % {i % 13 + 2})::smallint AS c{i}" for i in range(1599))
     bench.rows(
         f"CREATE TABLE widest AS SELECT {names}, n % 2 AS kind FROM generate_series(1, 60) n"

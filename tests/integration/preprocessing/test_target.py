@@ -10,8 +10,8 @@ from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.preprocessing.learning.target import Target, check_target, read_target
 from cerebro_plpy.preprocessing.rows.class_counts import SideTables, count_classes, has_many_values
+from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.rows.split import Sides
-from cerebro_plpy.preprocessing.rows.statistics import Source
 from cerebro_plpy.preprocessing.values.columns import RawColumn, read_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
 

@@ -8,7 +8,7 @@ from workbench import Workbench
 
 from cerebro_plpy.preprocessing.learning import target_leakage
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
-from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
 

@@ -16,7 +16,7 @@ from workbench import Workbench
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.kinds.text import MOST_BUCKETS, Text
 from cerebro_plpy.preprocessing.learning.text_statistics import WordStatistics, read_word_statistics
-from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values import text_hashing
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression

@@ -37,10 +37,10 @@ from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import raw_inputs
-from cerebro_plpy.preprocessing.rows import statistics
+from cerebro_plpy.preprocessing.rows import source as row_source
 from cerebro_plpy.preprocessing.rows.groups import GroupRequest, read_groups
 from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
-from cerebro_plpy.preprocessing.rows.sample import keep_sample
+from cerebro_plpy.preprocessing.rows.source import keep_sample
 from cerebro_plpy.preprocessing.scoring import drift_profile
 from cerebro_plpy.preprocessing.values.expression import Expression
 
@@ -108,11 +108,14 @@ SPLITS = (
     "random of copies",
 )
 GROUPS = ("short", "zoned", "took", "paid", "stamped", "day", "grey")
-FEW = ((statistics, "SAMPLE", 400), (statistics, "QUANTILES_SAMPLE", 200), (text_statistics,
-"SAMPLED_TEXTS", 300),
-       (target_leakage, "MOST_ROWS", 300), (drift_profile, "SAMPLED", 300), (drift_profile,
-       "FEWEST",
-       300))  # fmt: skip
+FEW = (
+    (row_source, "CATEGORIES_SAMPLE", 400),
+    (row_source, "QUANTILES_SAMPLE", 200),
+    (text_statistics, "SAMPLED_TEXTS", 300),
+    (target_leakage, "MOST_ROWS", 300),
+    (drift_profile, "SAMPLED_ROWS", 300),
+    (drift_profile, "FEWEST_ROWS", 300),
+)
 """Sizes of samples, so that these are samples."""
 OF_THE_SOURCE = '"public"."kinds"'
 COPIED = re.compile(r"CREATE (UNLOGGED )?TABLE \S+ AS ")
@@ -262,7 +265,7 @@ def predict(recorder: Any, table: Named, whole: RawTable) -> None:
         SourceRows(recorder, recorder.run), whole.source, whole.rows, whole.recipe
     )
     edges = {key: part.edges for key, part in measured.parts.items()}
-    drift_profile.bins(recorder, table.quoted, whole.recipe, edges)
+    drift_profile.measure_bins(recorder, table.quoted, whole.recipe, edges)
     plain = Recipe(
         (PlainArray("whole", (3,), 2.0, single=False), PlainArray("single", (1,), 1.0, single=True))
     )

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from cerebro_plpy.preprocessing.values import thumbnails as asking
+from cerebro_plpy.preprocessing.values import thumbnails as sent_files
 from cerebro_trainer.data import raw_rows, thumbnails
 from cerebro_trainer.errors import RequestError, RowError
 
@@ -25,7 +25,7 @@ SMALL = (16, 8, 3)
 
 def sent(*files: bytes, shape: tuple[int, int, int] = SMALL, column: str = COLUMN) -> np.ndarray:
     """What comes of files as a backend sends them."""
-    values = [bytes.fromhex(asking.head(column, shape)) + file for file in files]
+    values = [bytes.fromhex(sent_files.header(column, shape)) + file for file in files]
     parts = [struct.pack(">iiIiii", 1, 0, BYTEA, 1, 1, len(value)) + value for value in values]
     payload = np.frombuffer(b"".join(parts), np.uint8)
     entry = {"kind": "image", "column": "wide_1", "source": "pg_temp.encoded", "divide": 1.0}
@@ -99,7 +99,7 @@ def test_no_head_takes_more_memory_than_a_value_may(shape: tuple[int, int, int])
 
 
 def test_heads_that_differ_or_lack_are_refused() -> None:
-    one, other = (bytes.fromhex(asking.head("a", (8, side, 1))) for side in (8, 16))
+    one, other = (bytes.fromhex(sent_files.header("a", (8, side, 1))) for side in (8, 16))
     for values in ([one, other], [one, b"no head"], [one[:20], one], [one[:-1]]):
         with pytest.raises(RequestError):
             thumbnails.decode([memoryview(value) for value in values])

@@ -20,7 +20,7 @@ WHOLE = {
     "share": 1,
     "groups": None,
     "recipe": Recipe(()),
-    "giveaways": (),
+    "leaks": (),
 }
 GROUPS = SimpleNamespace(small_values=2, column="zone", least=50)
 NOTICES: dict[str, tuple[dict[str, Any], str]] = {

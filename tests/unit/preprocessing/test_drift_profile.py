@@ -19,10 +19,10 @@ from cerebro_plpy.preprocessing.kinds.category import MOST_SINGLE_BINS, Category
 from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.scoring.drift_profile import (
-    Part,
+    Histogram,
     Profile,
-    countings,
-    edges_of,
+    build_counts,
+    make_edges,
     stability,
 )
 
@@ -31,12 +31,12 @@ NUMBERS = st.lists(st.floats(-1e9, 1e9), max_size=11)
 
 
 def profiles(recipe: Recipe) -> st.SearchStrategy[Profile]:
-    def part(feature: Feature) -> st.SearchStrategy[Part]:
+    def part(feature: Feature) -> st.SearchStrategy[Histogram]:
         if isinstance(feature, Category):
             size = 1 + min(len(feature.values), MOST_SINGLE_BINS)
-            return st.builds(Part, st.just(()), _counts(size))
-        return NUMBERS.map(edges_of).flatmap(
-            lambda edges: st.builds(Part, st.just(edges), _counts(len(edges) + 1))
+            return st.builds(Histogram, st.just(()), _counts(size))
+        return NUMBERS.map(make_edges).flatmap(
+            lambda edges: st.builds(Histogram, st.just(edges), _counts(len(edges) + 1))
         )
 
     keys = {(each.column, name): part(each) for each in recipe.inputs for name in each.drift_parts}
@@ -72,8 +72,8 @@ def test_what_is_changed_is_a_profile_or_refused(
         assert error.hint
         return
     edges = {key: part.edges for key, part in read.parts.items()}
-    for each in countings("t", recipe, edges):
-        assert each.statement.text.count("%s") >= len(each.places)
+    for each in build_counts("t", recipe, edges):
+        assert each.statement.text.count("%s") >= len(each.parts)
     for part in read.parts.values():
         assert not stability(part.counts, part.counts)
 
@@ -82,8 +82,8 @@ def test_what_is_changed_is_a_profile_or_refused(
 @example(ONE_OF_EACH)
 def test_each_part_of_each_column_is_counted_once(recipe: Recipe) -> None:
     edges = {(each.column, name): (0.0, 1.0) for each in recipe.inputs for name in each.drift_parts}
-    statements = list(countings("t", recipe, edges))
-    assert sorted(key for each in statements for key in each.places.values()) == sorted(edges)
+    statements = list(build_counts("t", recipe, edges))
+    assert sorted(key for each in statements for key in each.parts.values()) == sorted(edges)
     for each in statements:
         assert len(split_placeholders(each.statement.text)) == len(each.statement.values) + 1
 
@@ -104,6 +104,6 @@ def test_the_index_is_the_same_both_ways_and_never_below_0(pairs: list[tuple[int
 
 @given(NUMBERS)
 def test_every_number_of_the_sample_lies_within_the_edges(numbers: list[float]) -> None:
-    edges = edges_of(sorted(numbers))
+    edges = make_edges(sorted(numbers))
     assert all(edges[0] <= number < edges[-1] for number in numbers)
     assert list(edges) == sorted(set(edges))

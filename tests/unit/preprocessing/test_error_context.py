@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from cerebro_plpy.errors import OutOfTime
+from cerebro_plpy.preprocessing.rows.column_batches import MOST_COLUMNS
 from cerebro_plpy.preprocessing.rows.error_context import error_step
-from cerebro_plpy.preprocessing.rows.statistics import AT_ONCE, Source, gather_statistics
+from cerebro_plpy.preprocessing.rows.source import Source
+from cerebro_plpy.preprocessing.rows.statistics import gather_statistics
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 
@@ -27,19 +29,20 @@ class Reader:
             raise OutOfTime("time is up")
         self._left -= 1
         if "percentile_disc" in statement:
-            return [(None, 3, 2, 0.0, 1.0) * AT_ONCE]
-        return [(3, *((3, 0.0, 1.0) * AT_ONCE))]
+            return [(None, 3, 2, 0.0, 1.0) * MOST_COLUMNS]
+        return [(3, *((3, 0.0, 1.0) * MOST_COLUMNS))]
 
 
 @pytest.mark.parametrize(
-    ("statements", "columns"), [(0, 0), (1, 0), (2, AT_ONCE), (3, AT_ONCE), (4, 2 * AT_ONCE)]
+    ("statements", "columns"),
+    [(0, 0), (1, 0), (2, MOST_COLUMNS), (3, MOST_COLUMNS), (4, 2 * MOST_COLUMNS)],
 )
 def test_columns_are_counted(statements: int, columns: int) -> None:
-    names = [f"c{number}" for number in range(3 * AT_ONCE)]
+    names = [f"c{number}" for number in range(3 * MOST_COLUMNS)]
     some = [RawColumn(name, "integer", "integer", False) for name in names]
     with pytest.raises(OutOfTime) as caught:
         gather_statistics(Reader(statements), ALL, some)
-    assert caught.value.detail == f"{columns} of {3 * AT_ONCE} columns have been looked at."
+    assert caught.value.detail == f"{columns} of {3 * MOST_COLUMNS} columns have been looked at."
 
 
 def test_the_innermost_step_tells() -> None:

@@ -27,7 +27,7 @@ from cerebro_plpy.operations.predict.prediction_source import (
     find_deployed_version,
     resolve_source_with_notice,
 )
-from cerebro_plpy.preprocessing.scoring.occlusion_patches import Patch, patches
+from cerebro_plpy.preprocessing.scoring.occlusion_patches import Patch, list_patches
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.trainer_client import request_schema
 
@@ -57,7 +57,7 @@ def attribution_blocks_of(
     version = find_deployed_version(db, MODULE, model)
     raw_source = resolve_source_with_notice(catalog, version, source)
     recipe = raw_source.recipe
-    covered_patches = patches(recipe)
+    covered_patches = list_patches(recipe)
     fields = {
         "arrays": describe_arrays(version),
         "columns": list_positions(version.recipe, version.recipe.places),

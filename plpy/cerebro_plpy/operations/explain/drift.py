@@ -38,7 +38,7 @@ def drift(db: Database, model: str | None, source: str | None) -> list[Row]:
     recipe = raw_source.recipe
     session = LocalSession(db, **raw_source.settings, enable_hashagg="on", jit="off")
     edges = {key: part.edges for key, part in training.parts.items()}
-    current = drift_profile.bins(session, raw_source.build_from_item(), recipe, edges)
+    current = drift_profile.measure_bins(session, raw_source.build_from_item(), recipe, edges)
     return sorted(_compare_columns(recipe, training, current), key=_sort_key)
 
 

@@ -184,7 +184,7 @@ def _columns(table: RawTable) -> Iterator[Row]:
     types = {column.name: column.type for column in table.columns}
     for feature in table.recipe.features:
         reasons = [feature.explanation] if feature.explanation else []
-        reasons += [str(each) for each in table.giveaways if each.column == feature.column]
+        reasons += [str(each) for each in table.leaks if each.column == feature.column]
         constants = feature.shown_constants
         data = {"type": types[feature.column], "kind": feature.kind, **constants}
         why = "; ".join(reasons) or None

@@ -137,7 +137,7 @@ def tell(db: Database, table: RawTable) -> None:
     for feature in table.recipe.features:
         if not feature.is_input:
             db.notice(f"column {feature.column} is left out: {feature.explanation}")
-    for each in table.giveaways:
+    for each in table.leaks:
         without = f"columns => '* except {quote_identifier(each.column)}'"
         db.notice(
             f"column {each.column}: {each}. If it is not known when predictions are made, leave it "

@@ -79,19 +79,19 @@ class ImageFile(WideFeature):
         return self.bytes
 
     def numbers(self, row: str) -> list[Expression]:
-        size = thumbnails.size(self.column, row)
+        size = thumbnails.file_size(self.column, row)
         text = f"CASE WHEN {size} > 0 THEN '0'::real ELSE '1'::real END"
         return [Expression(text)] * self.missing
 
     def value(self, row: str) -> Expression:
-        head = thumbnails.head(self.column, self.shape)
-        return Expression(thumbnails.value(self.column, row), (head,))
+        header = thumbnails.header(self.column, self.shape)
+        return Expression(thumbnails.sent_file(self.column, row), (header,))
 
     def network_input(self, name: str, row: str) -> NetworkInput:
         return NetworkInput(name, thumbnails.KIND, self.value(row))
 
     def extent(self, row: str) -> Expression:
-        return Expression(f"nullif({thumbnails.size(self.column, row)}, 0)::{DOUBLE}")
+        return Expression(f"nullif({thumbnails.file_size(self.column, row)}, 0)::{DOUBLE}")
 
     def raw_numbers(self, row: str) -> list[Expression]:
         return self.numbers(row)

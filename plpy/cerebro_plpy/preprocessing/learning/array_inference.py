@@ -1,15 +1,13 @@
-"""What becomes of columns of arrays of numbers, by what training rows say of them: their sizes, and
-their elements.
+"""The features of columns of arrays of numbers, inferred from the sizes and elements of a sample.
 
-An array is a vector, whose elements have nothing to do with each other, or a series, in which they
-follow each other, or an image. Its type does not tell; but where elements are like those next to
-them, over rows, their order means something. All of it comes of a sample of rows, but for how many
-have an array at all.
+An array is a vector, whose elements are independent, or a series, in which they follow each other,
+or an image. The type does not distinguish these. If elements resemble the next ones over many rows,
+their order has a meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isqrt, prod
 from typing import Any, NamedTuple
 
@@ -23,271 +21,289 @@ from cerebro_plpy.preprocessing.kinds.long_vector import LongVector
 from cerebro_plpy.preprocessing.kinds.series import Series
 from cerebro_plpy.preprocessing.kinds.vector import MOST_NUMBERS, Vector
 from cerebro_plpy.preprocessing.learning.type_inference import robust_scale
-from cerebro_plpy.preprocessing.rows.statistics import AT_ONCE, SHARES, NumberStatistics, Source
+from cerebro_plpy.preprocessing.rows.column_batches import split_batches
+from cerebro_plpy.preprocessing.rows.source import Source
+from cerebro_plpy.preprocessing.rows.statistics import SHARES, Range, SampledNumbers
 from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.columns import RawColumn
-from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import ARRAYS
 from cerebro_plpy.preprocessing.values.scale import Scale
 from cerebro_plpy.records import replace
 
-ELEMENTS = 300_000
-FEWEST_ROWS, MOST_ROWS = 200, 50_000
-"""Rows of a sample: so many that there are about so many elements."""
-COMPARED_ROWS, COMPARED_PLACES = 2000, 200
-"""That tell whether elements are like those next to them."""
+SAMPLED_ELEMENTS = 300_000
+"""About how many elements a sample has, within the limits of its rows."""
+FEWEST_ROWS = 200
+MOST_ROWS = 50_000
+COMPARED_ROWS = 2000
+COMPARED_ELEMENTS = 200
+"""Rows, and first elements of each, that are compared with the next element."""
 FEWEST_STEPS = 8
-"""Fewer elements are no series."""
-MOST_STEPS, MOST_CHANNELS = 1024, 64
-"""Longer series are cut."""
+"""A shorter array is not a series."""
+MOST_STEPS = 1024
+"""A longer series is cut."""
+MOST_CHANNELS = 64
 MOST_PIXELS = 128 * 128
 PIECES = 8
-"""Of the range of each place of a vector."""
+"""Pieces of the range of each element of a vector."""
 LEAST_RESEMBLANCE = 0.3
-MOST_EQUAL = 0.9
-"""Of vectors more have the same length."""
-HALF = 0.5
-"""Of the arrays have a length, if it is the usual one; else most are not longer than it."""
-MOST = 0.9
+"""Least correlation of the elements of a series with the next ones."""
+MIN_EQUAL_SHARE = 0.9
+"""The least share of vectors with the most frequent length."""
+MIN_USUAL_SHARE = 0.5
+"""The least share of arrays that have a length, if it is the usual one."""
+UNCUT_SHARE = 0.9
+"""The share of arrays that are not cut if no length is usual."""
 
 
 class Shapes(NamedTuple):
-    """Sizes of the arrays of a sample, and how many arrays have each, the most frequent first.
+    """The sizes of the arrays of a sample."""
 
-    `unknown` is in how many of them no element is a number.
-    """
-
-    counts: tuple[tuple[tuple[int, ...], int], ...]
-    unknown: int
+    counts: tuple[tuple[tuple[int, ...], int], ...]  # sizes and rows, the most frequent first
+    unknown: int  # arrays in which no element is a number
 
     @property
     def dimensions(self) -> int:
-        """How many the arrays have as a rule."""
+        """The usual number of dimensions."""
         return len(self.counts[0][0])
 
     @property
     def lengths(self) -> dict[int, int]:
-        """How many arrays of as many dimensions have which length in the first of them."""
-        found: dict[int, int] = {}
+        """The number of arrays of the usual dimensions, by their size in the first one."""
+        rows_by_length: dict[int, int] = {}
         for sizes, rows in self.counts:
             if len(sizes) == self.dimensions:
-                found[sizes[0]] = found.get(sizes[0], 0) + rows
-        return found
+                rows_by_length[sizes[0]] = rows_by_length.get(sizes[0], 0) + rows
+        return rows_by_length
 
     @property
     def length(self) -> int:
-        """That of most arrays; where none is usual, one that few exceed.
+        """The length of most arrays; if no length is usual, one that few arrays exceed.
 
-        >>> (Shapes((((3,), 6), ((9,), 4)), 0).length,
-        ...  Shapes(tuple(((n,), 1) for n in range(1, 11)), 0).length)
-        (3, 9)
+        >>> Shapes((((3,), 6), ((9,), 4)), 0).length
+        3
+        >>> Shapes(tuple(((n,), 1) for n in range(1, 11)), 0).length
+        9
         """
-        lengths, rows = self.lengths, sum(self.lengths.values())
+        lengths = self.lengths
+        rows = sum(lengths.values())
         usual = max(lengths, key=lambda length: lengths[length])
-        if lengths[usual] >= HALF * rows:
+        if lengths[usual] >= MIN_USUAL_SHARE * rows:
             return usual
-        below = 0
+        shorter_rows = 0
         for length in sorted(lengths):
-            below += lengths[length]
-            if below >= MOST * rows:
+            shorter_rows += lengths[length]
+            if shorter_rows >= UNCUT_SHARE * rows:
                 return length
         return max(lengths)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The usual ones, of which only the first is no size that there is."""
-        return (
-            self.length,
-            *next(sizes[1:] for sizes, _ in self.counts if len(sizes) == self.dimensions),
-        )
+        """The length, and the most frequent sizes in the other dimensions."""
+        return (self.length, *self.counts[0][0][1:])
 
     @property
-    def equal(self) -> float:
+    def equal_share(self) -> float:
         """The share of arrays that have the most frequent length."""
-        return max(self.lengths.values()) / sum(self.lengths.values())
+        lengths = self.lengths.values()
+        return max(lengths) / sum(lengths)
 
 
-class Sample(NamedTuple):
-    """The rows of a source of which so many are looked at, and a column of them."""
+class ArraySample(NamedTuple):
+    """A sample of a column of arrays."""
 
     reader: Reader
     source: Source
-    rows: int
+    rows: int  # of the source
     column: RawColumn
-    size: int
+    size: int  # about how many rows are chosen
 
     @property
-    def element(self) -> Expression:
-        """An element `e.x` as a number, NULL where it is none."""
-        return column_values.number_of("e.x", ARRAYS[self.column.family or ""])
+    def family(self) -> str:
+        """The family of the column, which is one of arrays."""
+        return self.column.family or ""
 
-    def ask(self, name: str, size: int, **texts: str) -> list[tuple[Any, ...]]:
-        """The answer to a question about its arrays."""
-        few = self.source.few(self.rows, size)
-        return self.reader.run(
-            sql(
-                f"arrays.{name}",
-                array=column_values.elements(self.column.name, self.column.family or ""),
-                number=self.element.text,
-                source=few.table,
-                side=few.side.text,
-                **texts,
-            ),
-            (*self.element.values, *few.side.values),
+    def query(self, name: str, size: int, **texts: str) -> list[tuple[Any, ...]]:
+        """Run a query of arrays.sql on about `size` rows."""
+        chosen = self.source.choose_rows(self.rows, size)
+        number = column_values.number_of("e.x", ARRAYS[self.family])
+        statement = sql(
+            f"arrays.{name}",
+            array=column_values.elements(self.column.name, self.family),
+            number=number.text,
+            source=chosen.table,
+            side=chosen.side.text,
+            **texts,
         )
+        return self.reader.run(statement, (*number.values, *chosen.side.values))
 
 
 def infer_arrays(
     reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]
 ) -> dict[str, Feature]:
-    """The feature of each of these columns, all of which are of arrays; `types` are the kinds that
-    the caller wants.
+    """Return the features of columns of arrays.
+
+    Args:
+        types: the kinds of columns that a call names.
     """
-    found: dict[str, Feature] = {}
-    for start in range(0, len(columns), AT_ONCE):
-        part = columns[start : start + AT_ONCE]
-        for column, (rows, present, elements) in zip(part, _present(reader, source, part)):
+    features: dict[str, Feature] = {}
+    for batch in split_batches(columns):
+        rows, counts = _count_elements(reader, source, batch)
+        for column, (present, elements) in zip(batch, counts):
             if not present:
-                found[column.name] = LeftOut(column.name, "it has no element in any row")
+                features[column.name] = LeftOut(column.name, "it has no element in any row")
                 continue
-            size = min(MOST_ROWS, max(FEWEST_ROWS, int(ELEMENTS / elements)))
-            sample = Sample(reader, source, rows, column, size)
-            found[column.name] = _learned(sample, rows - present, types.get(column.name))
-    return found
+            size = min(MOST_ROWS, max(FEWEST_ROWS, int(SAMPLED_ELEMENTS / elements)))
+            sample = ArraySample(reader, source, rows, column, size)
+            features[column.name] = _infer_array(sample, present < rows, types.get(column.name))
+    return features
 
 
-def _present(
+def _count_elements(
     reader: Reader, source: Source, columns: Sequence[RawColumn]
-) -> Iterator[tuple[int, int, float]]:
-    """How many rows there are, and of each column how many have an element, and how many of
-    them.
-    """
+) -> tuple[int, Iterable[tuple[int, float]]]:
+    """Count the rows, and for each column the rows with an element; with the mean of elements."""
     arrays = [column_values.elements(column.name, column.family or "") for column in columns]
     aggregates = "".join(
-        sql("arrays.counted", array=array, n=f"n{place}") for place, array in enumerate(arrays)
+        sql("arrays.counted", array=array, n=f"n{number}") for number, array in enumerate(arrays)
     )
     statement = sql(
         "arrays.present", aggregates=aggregates, source=source.table, side=source.side.text
     )
-    ((rows, *told),) = reader.run(statement, source.side.values)
-    return ((rows, *told[2 * place : 2 * place + 2]) for place in range(len(columns)))
+    ((rows, *counts),) = reader.run(statement, source.side.values)
+    return rows, zip(counts[::2], counts[1::2])
 
 
-def _learned(sample: Sample, without: int, wanted: str | None) -> Feature:
+def _infer_array(sample: ArraySample, missing: bool, kind: str | None) -> Feature:
+    """Return the feature of a column; `kind` is the one that the call names."""
     column = sample.column
-    if column.key and wanted is None:
+    if column.key and kind is None:
         return LeftOut(column.name, "it is of the primary key, and names a row")
-    shapes = _shapes(sample)
+    shapes = _read_shapes(sample)
     if not shapes.counts:
         return LeftOut(column.name, "it has no element in the rows that are looked at")
-    kind, sizes = _kind(sample, shapes, wanted), shapes.sizes
+    missing = missing or shapes.unknown > 0
+    if kind is None:
+        kind = _infer_kind(sample, shapes)
     if kind == Vector.kind:
-        return _vector(sample, shapes, bool(without or shapes.unknown))
-    of, shape = (Series, _steps(sizes)) if kind == Series.kind else (Image, _pixels(sizes))
+        return _make_vector(sample, shapes, missing)
+    array_class: type[Array] = Series
+    shape = _series_shape(shapes.sizes)
+    if kind == Image.kind:
+        array_class = Image
+        shape = _image_shape(shapes.sizes)
     if shape is None:
-        return LeftOut(column.name, f"no {kind} is made of arrays of {_listed(sizes)} elements")
-    return _wide(sample, of, shape, bool(without or shapes.unknown))
+        sizes = " x ".join(map(str, shapes.sizes))
+        return LeftOut(column.name, f"no {kind} is made of arrays of {sizes} elements")
+    return _make_wide(sample, array_class, shape, missing)
 
 
-def _kind(sample: Sample, shapes: Shapes, wanted: str | None) -> str:
-    """What the caller says, or what the elements are like."""
-    if wanted is not None:
-        return wanted
+def _infer_kind(sample: ArraySample, shapes: Shapes) -> str:
+    """Return the kind that the elements suggest."""
+    if shapes.dimensions == Series.dimensions:
+        return Series.kind
     if shapes.dimensions > 1:
-        return Series.kind if shapes.dimensions == Series.dimensions else Image.kind
+        return Image.kind
     if shapes.length < FEWEST_STEPS:
         return Vector.kind
-    return Series.kind if shapes.equal < MOST_EQUAL or _resembling(sample) else Vector.kind
+    if shapes.equal_share < MIN_EQUAL_SHARE or _resemble_neighbours(sample):
+        return Series.kind
+    return Vector.kind
 
 
-def _resembling(sample: Sample) -> bool:
-    ((found,),) = sample.ask("resemblance", COMPARED_ROWS, most=str(COMPARED_PLACES))
-    return found is not None and found >= LEAST_RESEMBLANCE
+def _resemble_neighbours(sample: ArraySample) -> bool:
+    ((correlation,),) = sample.query("resemblance", COMPARED_ROWS, most=str(COMPARED_ELEMENTS))
+    return correlation is not None and correlation >= LEAST_RESEMBLANCE
 
 
-def _steps(sizes: Sequence[int]) -> tuple[int, ...] | None:
-    """The shape of a series, which has no more than so many steps."""
+def _series_shape(sizes: Sequence[int]) -> tuple[int, ...] | None:
+    """Return steps and channels of a series; None if arrays of these sizes are not one."""
     steps, channels = (*sizes, 1)[:2]
-    fits = len(sizes) <= Series.dimensions and channels <= MOST_CHANNELS
-    return (min(steps, MOST_STEPS), channels) if fits else None
+    if len(sizes) > Series.dimensions or channels > MOST_CHANNELS:
+        return None
+    return min(steps, MOST_STEPS), channels
 
 
-def _pixels(sizes: Sequence[int]) -> tuple[int, ...] | None:
-    """The shape of an image; one whose pixels are one behind another is a square.
+def _image_shape(sizes: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the shape of an image; None if arrays of these sizes are not one.
 
-    >>> _pixels((64,)), _pixels((28, 20)), _pixels((4, 5, 3)), _pixels((50,))
+    One-dimensional arrays have the pixels of a square.
+
+    >>> _image_shape((64,)), _image_shape((28, 20)), _image_shape((4, 5, 3)), _image_shape((50,))
     ((8, 8, 1), (28, 20, 1), (4, 5, 3), None)
     """
-    side = isqrt(sizes[0])
-    if len(sizes) == 1 and side * side != sizes[0]:
+    if len(sizes) > Image.dimensions:
         return None
-    shape = (side, side, 1) if len(sizes) == 1 else (*sizes, 1)[:3]
-    return shape if len(sizes) <= Image.dimensions and prod(shape) <= MOST_PIXELS else None
+    shape = (*sizes, 1)[:3]
+    if len(sizes) == 1:
+        side = isqrt(sizes[0])
+        if side * side != sizes[0]:
+            return None
+        shape = (side, side, 1)
+    return shape if prod(shape) <= MOST_PIXELS else None
 
 
-def _wide(sample: Sample, of: type[Array], shape: tuple[int, ...], missing: bool) -> Feature:
-    name, family = sample.column.name, sample.column.family or ""
-    channels = shape[-1] if of.has_channels else 1
-    # Of arrays with as many channels, whose elements are in turns of each.
-    inner = (
-        f"coalesce(pg_catalog.array_length(t.array, 2), 1) = {channels}" if channels > 1 else "true"
-    )
-    scales = _scales(sample, f"(e.n - 1) % {channels}::bigint", inner)
+def _read_shapes(sample: ArraySample) -> Shapes:
+    rows = sample.query("shapes", sample.size)
+    counts = tuple((tuple(sizes), count) for sizes, count, _ in rows)
+    return Shapes(counts, sum(unknown for _, _, unknown in rows))
+
+
+def _make_vector(sample: ArraySample, shapes: Shapes, missing: bool) -> Feature:
+    name = sample.column.name
+    elements = prod(shapes.sizes)
+    if elements > MOST_ELEMENTS:
+        return LeftOut(
+            name, f"its arrays have {elements} elements; a vector has at most {MOST_ELEMENTS}"
+        )
+    if shapes.dimensions > 1 or elements > MOST_NUMBERS:
+        return _make_wide(sample, LongVector, (elements,), missing)
+    within = f"pg_catalog.array_ndims(t.array) = 1 AND e.n <= {elements}"
+    scales = _read_scales(sample, "e.n", within)
     if not missing and not any(scales.values()):
         return LeftOut(name, "it has one value only")
-    # Of these no network asks in what pieces they are.
-    found = tuple(
+    places = range(1, elements + 1)
+    known_scales = tuple(scales.get(place) or Scale(0.0, 1.0) for place in places)
+    return Vector(name, sample.family, known_scales, missing)
+
+
+def _make_wide(
+    sample: ArraySample, array_class: type[Array], shape: tuple[int, ...], missing: bool
+) -> Feature:
+    """Return the feature of arrays that are an input of their own."""
+    name = sample.column.name
+    channels = 1
+    within = "true"
+    if array_class.has_channels and shape[-1] > 1:
+        channels = shape[-1]
+        # In other arrays, elements of a channel do not follow at this distance.
+        within = f"coalesce(pg_catalog.array_length(t.array, 2), 1) = {channels}"
+    scales = _read_scales(sample, f"(e.n - 1) % {channels}::bigint", within)
+    if not missing and not any(scales.values()):
+        return LeftOut(name, "it has one value only")
+    # Networks take these arrays without pieces of their ranges.
+    known_scales = tuple(
         replace(scales.get(channel) or Scale(0.0, 1.0), edges=()) for channel in range(channels)
     )
-    return of(name, family, shape, found, missing)
+    return array_class(name, sample.family, shape, known_scales, missing)
 
 
-def _listed(sizes: Sequence[int]) -> str:
-    return " x ".join(map(str, sizes))
+def _read_scales(sample: ArraySample, group: str, within: str) -> dict[int, Scale | None]:
+    """Return a scale for each group of elements; None if all of its elements are the same.
 
-
-def _shapes(sample: Sample) -> Shapes:
-    rows = sample.ask("shapes", sample.size)
-    return Shapes(
-        tuple((tuple(sizes), count) for sizes, count, _ in rows), sum(row[2] for row in rows)
-    )
-
-
-def _vector(sample: Sample, shapes: Shapes, missing: bool) -> Feature:
-    name, family, length = sample.column.name, sample.column.family or "", shapes.length
-    elements = prod(shapes.sizes)
-    if shapes.dimensions > 1 or length > MOST_NUMBERS:
-        if elements > MOST_ELEMENTS:
-            return LeftOut(
-                name, f"its arrays have {elements} elements; a vector has at most {MOST_ELEMENTS}"
-            )
-        return _wide(sample, LongVector, (elements,), missing)
-    scales = _scales(sample, "e.n", f"pg_catalog.array_ndims(t.array) = 1 AND e.n <= {length}")
-    if not missing and not any(scales.values()):
-        return LeftOut(name, "it has one value only")
-    found = tuple(scales.get(place) or Scale(0.0, 1.0) for place in range(1, length + 1))
-    return Vector(name, family, found, missing)
-
-
-def _scales(sample: Sample, place: str, within: str) -> dict[int, Scale | None]:
-    """Of each place its scale, None where all elements are the same."""
+    Args:
+        group: SQL for the number of the group that an element belongs to.
+        within: SQL for the condition that an element counts.
+    """
     aggregates = sql(
         "features.sampled_numbers",
         c="x",
         different=sql("features.several_numbers", c="x"),
         shares=SHARES,
     )
-    rows = sample.ask("elements", sample.size, place=place, within=within, aggregates=aggregates)
-    return {place: robust_scale(_spread(*told).coarser(PIECES)) for place, *told in rows}
-
-
-def _spread(
-    quantiles: Sequence[float] | None,
-    count: int,
-    different: int,
-    low: float | None,
-    high: float | None,
-) -> NumberStatistics:
-    return NumberStatistics(
-        count, low, high, None if quantiles is None else tuple(quantiles), count, different
-    )
+    rows = sample.query("elements", sample.size, place=group, within=within, aggregates=aggregates)
+    scales: dict[int, Scale | None] = {}
+    for number, *cells in rows:
+        sampled = SampledNumbers(*cells)
+        spread = sampled.over(Range(sampled.sampled, sampled.low, sampled.high))
+        scales[number] = robust_scale(spread.coarser(PIECES))
+    return scales

@@ -12,7 +12,8 @@ from cerebro_plpy.preprocessing.learning import array_inference, image_inference
 from cerebro_plpy.preprocessing.learning.text_statistics import read_word_statistics
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows import statistics
-from cerebro_plpy.preprocessing.rows.statistics import AT_ONCE, Source
+from cerebro_plpy.preprocessing.rows.column_batches import split_batches
+from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values import json_scalars
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, TEXT
@@ -31,9 +32,9 @@ def fit_recipe(
     arrays = [column for column in columns if column.family in ARRAYS]
     files = [column for column in columns if column.family == BYTES]
     simple = [column for column in columns if column.family not in (*ARRAYS, BYTES)]
-    known = statistics.gather_statistics(reader, source, simple)
-    inferred = type_inference.infer_features(simple, known, types)
-    values = statistics.read_categories(reader, source, inferred.categories, known.rows)
+    gathered = statistics.gather_statistics(reader, source, simple)
+    inferred = type_inference.infer_features(simple, gathered, types)
+    values = statistics.read_categories(reader, source, inferred.categories, gathered.rows)
     features = {
         **inferred.features,
         **array_inference.infer_arrays(reader, source, arrays, types),
@@ -41,13 +42,13 @@ def fit_recipe(
     }
     for column in inferred.categories:
         texts = values[column.name]
-        present = known.present(column.name)
+        present = gathered.present(column.name)
         if column.name in json_columns and json_scalars.NULL in texts:
             texts = tuple(text for text in texts if text != json_scalars.NULL)
             present -= 1  # some row has the null of JSON, and so no value
-        features[column.name] = type_inference.make_category(column, texts, known.rows, present)
+        features[column.name] = type_inference.make_category(column, texts, gathered.rows, present)
     for column in inferred.texts:
-        words = read_word_statistics(reader, source, column, known.rows)
+        words = read_word_statistics(reader, source, column, gathered.rows)
         features[column.name] = type_inference.make_text(column, words)
     return Recipe(tuple(features[column.name] for column in columns))
 
@@ -63,8 +64,7 @@ def _settle_json(
         column.name for column in columns if column.family == JSON and column.name not in types
     ]
     kinds = dict(types)
-    for start in range(0, len(unsettled), AT_ONCE):
-        names = unsettled[start : start + AT_ONCE]
+    for names in split_batches(unsettled):
         # SPI knows the columns of a result by their names.
         aggregates = ", ".join(
             f"{json_scalars.has_other(f't.{quote_identifier(name)}')} AS o{number}"
@@ -75,10 +75,11 @@ def _settle_json(
         )
         (row,) = reader.run(statement, source.side.values)
         kinds |= {name: Category.kind for name, has_other in zip(names, row) if has_other}
-    settled = [
-        column._replace(family=TEXT)
-        if column.family == JSON and kinds.get(column.name) == Category.kind
-        else column
-        for column in columns
-    ]
-    return settled, kinds
+    return [_settle_column(column, kinds.get(column.name)) for column in columns], kinds
+
+
+def _settle_column(column: RawColumn, kind: str | None) -> RawColumn:
+    """Return the column as one of texts if it has JSON that becomes a category."""
+    if column.family == JSON and kind == Category.kind:
+        return column._replace(family=TEXT)
+    return column

@@ -27,7 +27,7 @@ from cerebro_plpy.preprocessing.learning.target import (
     check_target,
     read_target,
 )
-from cerebro_plpy.preprocessing.learning.target_leakage import Giveaway, find_leaks
+from cerebro_plpy.preprocessing.learning.target_leakage import Leak, find_leaks
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.class_counts import (
     ClassCounts,
@@ -45,7 +45,7 @@ from cerebro_plpy.preprocessing.rows.opened_source import (
     open_source,
 )
 from cerebro_plpy.preprocessing.rows.row_subset import RowSubset, both_hold, count_rows, read_labels
-from cerebro_plpy.preprocessing.rows.sample import keep_sample
+from cerebro_plpy.preprocessing.rows.source import Source, keep_sample
 from cerebro_plpy.preprocessing.rows.split import (
     UNDIVIDED,
     Sides,
@@ -59,7 +59,6 @@ from cerebro_plpy.preprocessing.rows.split import (
     side_conditions,
     table_with_copies,
 )
-from cerebro_plpy.preprocessing.rows.statistics import Source
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.rows.weight_column import (
     find_column,
@@ -106,7 +105,7 @@ class RawTable:
     recipe: Recipe
     validation_rows: int
     missing: int  # rows without a target
-    giveaways: tuple[Giveaway, ...]
+    leaks: tuple[Leak, ...]
     newest: Mapping[str, str | None]  # the largest values of columns that grow, as texts
     identity: tuple[str, ...]  # the columns whose values name a row
     share: float = 1.0  # of the training rows that the training part has
@@ -204,7 +203,7 @@ def read_table(
         recipe=recipe,
         validation_rows=validation_rows,
         missing=count.rows - count.present,
-        giveaways=leaks,
+        leaks=leaks,
         newest=count.newest,
         identity=opened.identity,
         unused=count.present - in_parts,
@@ -219,7 +218,7 @@ def _learn(
     source: Source,
     goal: Target,
     may_sample: bool,
-) -> tuple[Source, Recipe, tuple[Giveaway, ...]]:
+) -> tuple[Source, Recipe, tuple[Leak, ...]]:
     """Return the rows that are learned from, their recipe, and columns that give the target
     away.
     """
@@ -371,7 +370,7 @@ def known_table(
         recipe=training.recipe,
         validation_rows=validation_rows,
         missing=count.rows - count.present,
-        giveaways=(),
+        leaks=(),
         newest=count.newest,
         identity=opened.identity,
     )

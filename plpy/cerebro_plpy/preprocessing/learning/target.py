@@ -14,7 +14,7 @@ from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.preprocessing.rows.class_counts import FEW_CLASSES, MOST_CLASSES, ClassCounts
-from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.families import NUMBERS, TEXT

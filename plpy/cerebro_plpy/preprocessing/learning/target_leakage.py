@@ -1,8 +1,8 @@
-"""Columns that give the target away: from one of them alone nearly all of it follows.
+"""Columns that leak the target: nearly all of it follows from one of them alone.
 
-Rows are put into the order of a column; where it decides, a row has the class of the one before, or
-nearly its number. That needs no bins, and no assumption about what the relation is. Of points of
-time it says nothing: what changes slowly is near to what it was before.
+Rows are sorted by a column. If the column decides the target, a row has the class of the row
+before, or nearly its number. This needs neither bins nor an assumption about the relation. Points
+in time are not tested: whatever changes slowly is close to its value before.
 """
 
 from __future__ import annotations
@@ -14,124 +14,133 @@ from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.preprocessing.recipe import encoding
 from cerebro_plpy.preprocessing.recipe.recipe import MISSING, Recipe
-from cerebro_plpy.preprocessing.rows.statistics import Source
-from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.rows.source import Source
+from cerebro_plpy.preprocessing.values.expression import Expression, combined_values
 
-MOST_ROWS, MOST_VALUES, FEWEST_ROWS = 5000, 300_000, 300
-"""So many rows are looked at, but of many columns fewer."""
+MOST_ROWS = 5000
+FEWEST_ROWS = 300
+MOST_VALUES = 300_000
+"""Of many columns, fewer rows are read."""
 FEWEST_SURPRISES = 20
-"""So many rows would differ from the one before where a column says nothing; of fewer nothing can
-be said.
-"""
-DIFFERENT = {True: 0.02, False: 0.001}
-"""A column that gives classes away leaves at most this share of the surprises; of numbers, of their
-variance.
-"""
+"""Rows that would differ from the row before if a column had no influence; fewer prove nothing."""
+MAX_LEFT = {True: 0.02, False: 0.001}
+"""The largest share of surprises, or of the variance of numbers, that a column may leave."""
 LEAST_CORRELATION = 0.9995
 LEAST_PAIRS = 0.5
-"""Of the rows have a value, and are not alone with it."""
+"""The least share of rows that have a value, and a row before with one."""
 
 
-class Giveaway(NamedTuple):
-    """A column, and how much of what cannot be known without it follows from it."""
+class Leak(NamedTuple):
+    """A column that leaks the target."""
 
     column: str
-    share: float
+    share: float  # of the uncertainty about the target that the column removes
 
     def __str__(self) -> str:
-        """What is said of it."""
+        """Return the text of a NOTICE about the column."""
         return (
             f"it all but gives the target away: {100 * self.share:.1f} % of what there is to "
             "predict follows from it"
         )
 
 
-class _Place(NamedTuple):
-    """An input of a network: its column, whether only equality counts, and the place that says
-    where it is missing.
-    """
+class _Input(NamedTuple):
+    """A number or code of a row."""
 
     column: str
-    category: bool
-    missing: int | None
+    is_category: bool  # only equality counts
+    missing_flag: int | None  # the position of its flag; None without a flag, 0 to ignore all rows
 
 
-class _Found(NamedTuple):
-    place: int
-    pairs: int
-    left: float | None
+class _Comparison(NamedTuple):
+    """Rows in the order of an input, compared with the row before."""
+
+    position: int  # of the input
+    pairs: int  # rows that are compared
+    difference: float | None  # the share of pairs with other classes, or half the mean square
     correlation: float | None
 
 
 def find_leaks(
     reader: Reader, source: Source, recipe: Recipe, rows: int, label: Expression, classes: bool
-) -> tuple[Giveaway, ...]:
-    """Those of the recipe's columns, by training rows; the first gives away most. Inputs of their
-    own are not asked.
+) -> tuple[Leak, ...]:
+    """Return the columns that leak the target of training rows, the worst first.
+
+    Columns that are an input of their own are not tested.
+
+    Args:
+        classes: the label is a class.
     """
-    places = list(_places(recipe))
-    if not places:
+    inputs = list(_list_inputs(recipe))
+    if not inputs:
         return ()
-    size = min(MOST_ROWS, max(FEWEST_ROWS, MOST_VALUES // max(1, len(places))))
+    size = min(MOST_ROWS, max(FEWEST_ROWS, MOST_VALUES // len(inputs)))
     numbers, codes = encoding.encode(recipe)
-    few = source.few(rows, size)
+    chosen = source.choose_rows(rows, size)
+    label_type = "classes"
+    correlation = "NULL::double precision"
+    if not classes:
+        label_type = "numbers"
+        correlation = "pg_catalog.corr(v.value, v.label::double precision)"
     statement = sql(
         "features.giveaways",
-        compared=sql("features.compared_classes" if classes else "features.compared_numbers"),
-        expected=sql("features.expected_classes" if classes else "features.expected_numbers"),
-        correlation="NULL::double precision"
-        if classes
-        else "pg_catalog.corr(v.value, v.label::double precision)",
+        compared=sql(f"features.compared_{label_type}"),
+        expected=sql(f"features.expected_{label_type}"),
+        correlation=correlation,
         numbers=numbers.text,
         codes=codes.text,
         label=label.text,
-        order=few.hash.text,
-        source=few.table,
-        side=few.side.text,
+        order=chosen.hash.text,
+        source=chosen.table,
+        side=chosen.side.text,
     )
-    values = (*numbers.values, *codes.values, *label.values, *few.hash.values)
-    asked = ([each.category for each in places], [each.missing for each in places])
-    found = reader.run(statement, (*values, *few.side.values, *asked))
-    best: dict[str, float] = {}
-    for total, expected, *what in found:
-        each = _Found(*what)
-        share = _share(each, total, expected, classes)
-        column = places[each.place - 1].column
-        if share is not None and share > best.get(column, 0.0):
-            best[column] = share
-    return tuple(Giveaway(*each) for each in sorted(best.items(), key=lambda each: -each[1]))
+    values = combined_values((numbers, codes, label, chosen.hash, chosen.side))
+    categories = [column_input.is_category for column_input in inputs]
+    flags = [column_input.missing_flag for column_input in inputs]
+    shares: dict[str, float] = {}
+    for total, expected, *cells in reader.run(statement, (*values, categories, flags)):
+        compared = _Comparison(*cells)
+        column = inputs[compared.position - 1].column
+        share = _leaked_share(compared, total, expected, classes)
+        if share > shares.get(column, 0.0):
+            shares[column] = share
+    leaks = [Leak(column, share) for column, share in shares.items()]
+    return tuple(sorted(leaks, key=lambda leak: -leak.share))
 
 
-def _share(found: _Found, rows: int, expected: float | None, classes: bool) -> float | None:
-    """How much follows, where it is nearly all; `expected` is what would be left if nothing did."""
-    surprises = (expected or 0.0) * rows if classes else rows
-    if (
-        surprises < FEWEST_SURPRISES
-        or found.pairs < LEAST_PAIRS * rows
-        or not expected
-        or found.left is None
-    ):
-        return None
-    # Where there are two classes there is a border.
-    left = max(0.0, found.left - classes / found.pairs) / expected
-    if left <= DIFFERENT[classes]:
-        return 1 - left
-    if found.correlation is not None and abs(found.correlation) >= LEAST_CORRELATION:
-        return float(found.correlation**2)
-    return None
+def _leaked_share(compared: _Comparison, rows: int, expected: float | None, classes: bool) -> float:
+    """Return the share of the target that follows from an input; 0 if it does not leak.
+
+    Args:
+        expected: the difference of pairs if the input had no influence.
+    """
+    if not expected or compared.difference is None or compared.pairs < LEAST_PAIRS * rows:
+        return 0.0
+    surprises: float = rows
+    difference = compared.difference
+    if classes:
+        surprises = expected * rows
+        difference = max(0.0, difference - 1 / compared.pairs)  # classes have a border
+    if surprises < FEWEST_SURPRISES:
+        return 0.0
+    if difference / expected <= MAX_LEFT[classes]:
+        return 1 - difference / expected
+    if compared.correlation is not None and abs(compared.correlation) >= LEAST_CORRELATION:
+        return float(compared.correlation**2)
+    return 0.0
 
 
-def _places(recipe: Recipe) -> Iterator[_Place]:
-    """Yield the places of a row's numbers, then those of its codes."""
-    names = recipe.numbers
-    flags = {column: place for place, (column, part) in enumerate(names, 1) if part == MISSING}
+def _list_inputs(recipe: Recipe) -> Iterator[_Input]:
+    """Yield the numbers of a row, then its codes."""
+    numbers = recipe.numbers
+    flags = {column: number for number, (column, part) in enumerate(numbers, 1) if part == MISSING}
     times = {feature.column for feature in recipe.inputs if feature.is_time}
-    for column, part in names:
-        if part == MISSING:  # a flag is never missing
-            yield _Place(column, True, None)
-        elif column in times:  # a point in time counts nowhere
-            yield _Place(column, False, 0)
+    for column, part in numbers:
+        if part == MISSING:
+            yield _Input(column, True, None)
+        elif column in times:
+            yield _Input(column, False, 0)
         else:
-            yield _Place(column, False, flags.get(column))
+            yield _Input(column, False, flags.get(column))
     for column in recipe.category_columns:
-        yield _Place(column, True, None)
+        yield _Input(column, True, None)

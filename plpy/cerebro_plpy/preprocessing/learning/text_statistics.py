@@ -11,7 +11,7 @@ from cerebro_plpy.configs.templates.layers.model_io import RARITIES
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.preprocessing.kinds.text import MOST_BUCKETS
-from cerebro_plpy.preprocessing.rows.statistics import Source
+from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values import column_values, text_hashing
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 
@@ -61,18 +61,18 @@ def read_word_statistics(
 ) -> WordStatistics:
     """Return the statistics of a sample of the texts of a number of rows."""
     text = column_values.distinct_text(column.name).text
-    few = source.few(rows, SAMPLED_TEXTS)
+    chosen = source.choose_rows(rows, SAMPLED_TEXTS)
     statement = sql(
         "features.wording",
         words=text_hashing.words_as_rows(text, text_hashing.MOST_WORDS),
         number=text_hashing.number(MOST_BUCKETS),
-        source=few.table,
-        side=few.side.text,
+        source=chosen.table,
+        side=chosen.side.text,
         text=text,
         most=str(text_hashing.MOST_WORDS),
     )
     ((length, texts, repeated, numbers, frequencies),) = reader.run(
-        statement, (*few.side.values, UNCUT_SHARE)
+        statement, (*chosen.side.values, UNCUT_SHARE)
     )
     return WordStatistics(
         length or 0, repeated, texts, tuple(zip(numbers or (), frequencies or ()))

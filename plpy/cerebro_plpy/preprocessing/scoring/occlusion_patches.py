@@ -1,6 +1,4 @@
-"""The patches of images: covered one after another, they tell what of a picture a network goes by.
-Pure.
-"""
+"""The patches of images that are covered one after another to measure their influence; pure."""
 
 from __future__ import annotations
 
@@ -11,41 +9,41 @@ from typing import NamedTuple
 from cerebro_plpy.configs.templates.layers.model_io import IMAGE, wide_name
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 
-MOST, SMALLEST = 6, 2
-"""Of a side: so many patches, of at least so many pixels."""
+MOST_PATCHES = 6
+"""Patches along a side of an image."""
+SMALLEST_SIDE = 2
+"""Pixels of a side of a patch."""
 
 
 class Patch(NamedTuple):
-    """A part of the image of a column: its first row and column, and its last ones, from 1; its
-    positions in inputs.
-    """
+    """A part of the image of a column."""
 
     column: str
-    bounds: tuple[int, int, int, int]
-    inputs: Mapping[str, tuple[int, ...]]
+    bounds: tuple[int, int, int, int]  # first row and column, last row and column, from 1
+    inputs: Mapping[str, tuple[int, ...]]  # the positions of its pixels, by the name of the input
 
 
-def patches(recipe: Recipe) -> tuple[Patch, ...]:
-    """Those of all images that are learned from; each pixel is in one."""
-    found: list[Patch] = []
-    for place, each in enumerate(recipe.wide, 1):
-        shape = each.shape_of_input.shape
-        if each.kind == IMAGE:
+def list_patches(recipe: Recipe) -> tuple[Patch, ...]:
+    """Return the patches of all image columns; each pixel is in one patch."""
+    patches: list[Patch] = []
+    for place, feature in enumerate(recipe.wide, 1):
+        shape = feature.shape_of_input.shape
+        if feature.kind == IMAGE:
             height, width, _ = shape
-            for rows, columns in product(_cuts(height), _cuts(width)):
-                bounds = rows[0] + 1, columns[0] + 1, rows[1], columns[1]
+            for rows, columns in product(_cut_side(height), _cut_side(width)):
+                bounds = (rows[0] + 1, columns[0] + 1, rows[1], columns[1])
                 inputs = {wide_name(place): _positions(shape, rows, columns)}
-                found.append(Patch(each.column, bounds, inputs))
-    return tuple(found)
+                patches.append(Patch(feature.column, bounds, inputs))
+    return tuple(patches)
 
 
-def _cuts(side: int) -> Iterator[tuple[int, int]]:
-    """Where each part of so many pixels begins and ends.
+def _cut_side(side: int) -> Iterator[tuple[int, int]]:
+    """Yield the begin and the end of each patch along a side.
 
-    >>> list(_cuts(8)), list(_cuts(1)), [end - begin for begin, end in _cuts(64)]
+    >>> list(_cut_side(8)), list(_cut_side(1)), [end - begin for begin, end in _cut_side(64)]
     ([(0, 2), (2, 4), (4, 6), (6, 8)], [(0, 1)], [10, 11, 11, 10, 11, 11])
     """
-    parts = max(1, min(MOST, side // SMALLEST))
+    parts = max(1, min(MOST_PATCHES, side // SMALLEST_SIDE))
     edges = [side * part // parts for part in range(parts + 1)]
     return zip(edges, edges[1:])
 
@@ -53,7 +51,7 @@ def _cuts(side: int) -> Iterator[tuple[int, int]]:
 def _positions(
     shape: tuple[int, ...], rows: tuple[int, int], columns: tuple[int, int]
 ) -> tuple[int, ...]:
-    """Those of a part of an image that lies row by row, the channels of a pixel side by side.
+    """Return the positions of a part of an image, whose channels and pixels lie row by row.
 
     >>> _positions((4, 3, 2), (1, 3), (2, 3))
     (10, 11, 16, 17)

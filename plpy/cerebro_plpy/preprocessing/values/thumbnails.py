@@ -1,8 +1,6 @@
-"""Files of images as they are sent: behind a head that says what thumbnail a trainer is to make of
-each.
+"""Files of images as SQL: each is sent after a header that describes the thumbnail to make of it.
 
-So it is said wherever rows are packed or predicted, and a file is decoded by one piece of code
-(docs/wire.md).
+So one piece of code decodes all files (docs/wire.md), wherever rows are packed or predicted.
 """
 
 from __future__ import annotations
@@ -12,18 +10,16 @@ import struct
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 
 KIND = "image"
-"""How they are sent."""
+"""The kind of an input of such files, for a trainer."""
 MARK = b"cerebro thumbnail\0"
 SIZES = struct.Struct(">HHHH")
-"""Height, width and channels of the thumbnail, and the bytes of the column's quoted name, which
-follows.
-"""
+"""Height, width and channels, and the bytes of the column's quoted name, which follows."""
 
 
-def head(column: str, shape: tuple[int, ...]) -> str:
-    """What comes before each file of a column, in hexadecimal digits.
+def header(column: str, shape: tuple[int, ...]) -> str:
+    """Return the header of the files of a column, in hexadecimal digits.
 
-    >>> bytes.fromhex(head("a", (8, 16, 3)))[-11:]
+    >>> bytes.fromhex(header("a", (8, 16, 3)))[-11:]
     b'\\x00\\x08\\x00\\x10\\x00\\x03\\x00\\x03"a"'
     """
     name = quote_identifier(column).encode()
@@ -31,15 +27,15 @@ def head(column: str, shape: tuple[int, ...]) -> str:
 
 
 def file(column: str, row: str) -> str:
-    """The file of a column, of no bytes where there is none."""
+    """Return the file of a row; without a file, no bytes."""
     return f"coalesce({row}.{quote_identifier(column)}::bytea, ''::bytea)"
 
 
-def size(column: str, row: str) -> str:
-    """How many bytes that has."""
+def file_size(column: str, row: str) -> str:
+    """Return the number of bytes of the file."""
     return f"pg_catalog.octet_length({file(column, row)})"
 
 
-def value(column: str, row: str) -> str:
-    """What is sent of a row; the placeholder takes the head."""
+def sent_file(column: str, row: str) -> str:
+    """Return the bytes that a trainer takes; the placeholder is for the header."""
     return f"pg_catalog.decode(%s::text, 'hex') || {file(column, row)}"
