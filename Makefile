@@ -20,7 +20,7 @@ PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help all server install uninstall installcheck demo test test-long test-bench greenplum chaos floors matrix bench
-.PHONY: objects lint clean bootstrap
+.PHONY: reference objects lint clean bootstrap
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
@@ -127,6 +127,9 @@ bench: bootstrap ## measure beside other ways to do the same work; with BENCH="-
 test-bench: bootstrap ## run the tests of what `make bench` computes with
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/pytest bench/tests
+
+reference: ## write signatures and tables of arguments into docs/sql-reference.md, after a change of a declaration in sql/
+	@$(PLPYTHON) assembly.py reference
 
 objects: bootstrap ## record the extension's objects in tests/upgrade/objects.txt, after a change of the interface
 	@$(READY) .venv/dev .venv/package

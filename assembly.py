@@ -1,8 +1,9 @@
-"""Puts together what a server gets of the extension: its scripts, its control file, and the page
-that help() reads.
+"""Assemble what a server gets of the extension: its scripts, its control file, and the page that
+help() reads.
 
-`make install` and setup.py both call it, so that a server has the same from either. It needs the
-standard library only.
+`make install` and setup.py both call this module, so that both install the same files. `make
+reference` calls it to write what docs/sql-reference.md has of the declarations in sql/. The module
+needs the standard library only.
 """
 
 from __future__ import annotations
@@ -10,54 +11,114 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from textwrap import wrap
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent
 NAME = "cerebro_db"
 CONTROL = f"{NAME}.control"
 PAGE = "sql-reference.md"
+WIDTH = 100
 FUNCTION_START = re.compile(r"^(?=CREATE OR REPLACE (?:FUNCTION|PROCEDURE) )", re.MULTILINE)
 CREATED = re.compile(r"CREATE OR REPLACE (?:FUNCTION|PROCEDURE) (?P<name>[\w.@]+)\(")
 SAME_ARGUMENTS = re.compile(r"@arguments of (?P<name>[\w.]+)@")
 ALIAS = re.compile(r"^-- Alias: (\w+)\n", re.MULTILINE)
+OTHER_HELP = re.compile(r"^-- Arguments without a comment are those of (.+)\.\n", re.MULTILINE)
+COMMENT = re.compile(r"^[ ]*--[^\n]*\n", re.MULTILINE)
+COMMENT_OR_BRACKET = re.compile(r"--[^\n]*|[()]")
+ARGUMENT = re.compile(r"\s*(?P<help>(?:--[^\n]*\n\s*)*)(?P<declared>(?:[^,()]|\([^)]*\))+)(?:,|\Z)")
+RETURNS = re.compile(r"\)\s*RETURNS (?P<type>.*?)\s*LANGUAGE ", re.DOTALL)
+SECTION_START = re.compile(r"^(?=### [a-z_0-9.]+(?:, [a-z_0-9.]+)*\n)", re.MULTILINE)
+SECTION = re.compile(r"^### (?P<names>[a-z_0-9.]+(?:, [a-z_0-9.]+)*)\n", re.MULTILINE)
+BLOCK = re.compile(
+    r"(?P<begin><!-- (?P<kind>signature|arguments) -->\n)(?P<text>.*?)(?=<!-- -->)", re.DOTALL
+)
 HEAD = '\\echo Use "%s" to load this file. \\quit\n'
 
 
+class Argument(NamedTuple):
+    """An argument of an SQL function."""
+
+    name: str
+    type: str
+    default: str | None  # an SQL expression; None if the argument is required
+    help: str  # Markdown
+
+
+class Declaration(NamedTuple):
+    """One form of an SQL function, as a file of sql/ declares it."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    returns: str  # such as "bigint" or "TABLE (id text)"
+    alias: str | None
+    same_as: str | None  # the function that lends its arguments
+
+    @property
+    def signature(self) -> str:
+        """Return a call with the names of all arguments, optional ones in brackets."""
+        required = ", ".join(each.name for each in self.arguments if each.default is None)
+        optional = ", ".join(each.name for each in self.arguments if each.default is not None)
+        separator = " [, " if required else "["
+        arguments = required + (f"{separator}{optional}]" if optional else "")
+        returns = "" if self.returns == "void" else f" RETURNS {self.returns}"
+        return f"{self.alias or self.name}({arguments}){returns}"
+
+
 def version() -> str:
-    """The version, which stands in the control file only."""
-    found = re.search(r"^default_version\s*=\s*'(.+)'", (ROOT / CONTROL).read_text(), re.MULTILINE)
-    if found is None:
+    """Return the version, which only the control file states."""
+    line = re.search(r"^default_version\s*=\s*'(.+)'", (ROOT / CONTROL).read_text(), re.MULTILINE)
+    if line is None:
         sys.exit(f"{CONTROL} has no default_version")
-    return found.group(1)
+    return line.group(1)
 
 
 def scripts() -> dict[str, str]:
-    """What CREATE EXTENSION and ALTER EXTENSION … UPDATE run, by file name.
+    """Return the scripts of CREATE EXTENSION and ALTER EXTENSION … UPDATE by file name.
 
     An upgrade goes from any older version straight to this one: the table changes since then in
-    order, then every function again, so that no function is ever created against the tables of a
+    order, then every function again. So no function is ever created against the tables of a
     version in between.
     """
-    tables, functions = _text("sql/[01]*.sql"), _text("sql/[2-9]*.sql")
-    made = {f"{NAME}--{version()}.sql": HEAD % f"CREATE EXTENSION {NAME}" + tables + functions}
-    migrations = sorted((ROOT / "migrations").glob("*--*.sql"), key=_numbers)
+    files = expanded_files()
+    tables = "".join(text for path, text in files.items() if path.name < "2")
+    functions = "".join(text for path, text in files.items() if path.name >= "2")
+    result = {f"{NAME}--{version()}.sql": HEAD % f"CREATE EXTENSION {NAME}" + tables + functions}
+    migrations = sorted((ROOT / "migrations").glob("*--*.sql"), key=_old_version)
     for number, migration in enumerate(migrations):
         changes = "".join(path.read_text() for path in migrations[number:])
         name = f"{NAME}--{migration.name.partition('--')[0]}--{version()}.sql"
-        made[name] = HEAD % f"ALTER EXTENSION {NAME} UPDATE" + changes + functions
-    return made
+        result[name] = HEAD % f"ALTER EXTENSION {NAME} UPDATE" + changes + functions
+    return result
 
 
-def expand(text: str) -> str:
+def expanded_files() -> dict[Path, str]:
+    """Return the files of sql/ in their order, each with the SQL that a server gets."""
+    result = {}
+    preceding = ""
+    for path, text in _sql_files().items():
+        result[path] = expand(text, preceding)
+        preceding += text
+    return result
+
+
+def expand(text: str, preceding: str = "") -> str:
     """Return SQL with what a file of sql/ leaves to this function.
 
-    * `@arguments of name@` becomes the arguments of a function further up, as they are written.
+    * `@arguments of name@` becomes the arguments of a function further up.
+    * The help of arguments, which is comments before them, is removed, and so is the line
+      `-- Arguments without a comment are those of name.`
     * `COMMENT ON FUNCTION name IS` gets the types of the arguments of the function before it, so
       that functions of other extensions with the same name are left alone.
-    * `-- Alias: name` behind a function and its comment makes both once more under this name.
+    * `-- Alias: name` behind a function and its comment creates both once more under this name.
+
+    Args:
+        preceding: the text of the files before this one.
     """
-    text = SAME_ARGUMENTS.sub(lambda match: _arguments(text, match["name"]), text)
+    text = SAME_ARGUMENTS.sub(lambda match: _arguments(preceding + text, match["name"]), text)
+    text = OTHER_HELP.sub("", text)
     parts = FUNCTION_START.split(text)
-    return parts[0] + "".join(_function(part) for part in parts[1:])
+    return parts[0] + "".join(_expand_function(part) for part in parts[1:])
 
 
 def _arguments(text: str, name: str) -> str:
@@ -66,19 +127,21 @@ def _arguments(text: str, name: str) -> str:
     if created is None:
         raise ValueError(f"{name} is not created further up")
     depth = 1
-    for end, character in enumerate(text[created.end() :], created.end()):
-        depth += (character == "(") - (character == ")")
+    for match in COMMENT_OR_BRACKET.finditer(text, created.end()):
+        depth += (match[0] == "(") - (match[0] == ")")
         if not depth:
-            return text[created.end() : end]
+            return text[created.end() : match.start()]
     raise ValueError(f"the arguments of {name} do not end")
 
 
-def _function(text: str) -> str:
+def _expand_function(text: str) -> str:
     """Return text that begins with a function, with the types in its comment, and its aliases."""
     created = CREATED.match(text)
     assert created, text[:100]
     name = created["name"]
-    types = ", ".join(argument_types(_arguments(text, name)))
+    arguments = _arguments(text, name)
+    text = text.replace(arguments, COMMENT.sub("", arguments), 1) if "--" in arguments else text
+    types = ", ".join(argument_types(arguments))
     comment = re.compile(rf"(COMMENT ON \w+ {re.escape(name)}) IS")
     definition, *aliases = ALIAS.split(comment.sub(rf"\1({types}) IS", text))
     for number in range(0, len(aliases), 2):
@@ -93,17 +156,169 @@ def argument_types(arguments: str) -> list[str]:
     >>> argument_types("a integer, b numeric(9, 2) DEFAULT 1, OUT c text")
     ['integer', 'numeric(9, 2)']
     """
-    types = []
-    for argument in re.split(r",\s*(?![^(]*\))", arguments.strip()):
-        declared = re.split(r"\s+DEFAULT\s", argument.strip())[0]
+    return [each.type for each in parse_arguments(arguments)]
+
+
+def parse_arguments(arguments: str) -> list[Argument]:
+    """Return the input arguments of a function, with the comments before them as help.
+
+    >>> parse_arguments("-- The run.\\n run_id bigint, wait interval DEFAULT NULL, OUT c text")[0]
+    Argument(name='run_id', type='bigint', default=None, help='The run.')
+    """
+    result = []
+    for match in ARGUMENT.finditer(arguments):
+        declared, _, default = re.sub(r"\s+", " ", match["declared"]).strip().partition(" DEFAULT ")
         name, _, type_ = declared.partition(" ")
         if name and name != "OUT":
-            types.append(type_.strip())
-    return types
+            lines = [line.strip().lstrip("-").strip() for line in match["help"].splitlines()]
+            help_ = " ".join(line for line in lines if line)
+            result.append(Argument(name, type_.strip(), default or None, help_))
+    return result
+
+
+def declarations() -> list[Declaration]:
+    """Return the functions of sql/ in their order, one entry for each form.
+
+    An argument without a comment has the help of the argument of this name in an earlier form of
+    the function, or else in the functions that the declaration names.
+    """
+    text = "".join(_sql_files().values())
+    result: list[Declaration] = []
+    helps: dict[str, dict[str, str]] = {}
+    for part in FUNCTION_START.split(text)[1:]:
+        declaration = _parse_declaration(part, text)
+        sources = OTHER_HELP.search(part)
+        names = sources[1].split(", ") if sources else []
+        if declaration.same_as:
+            names = [declaration.same_as]
+        own = helps.setdefault(declaration.name, {})
+        inherited = {key: help_ for name in reversed(names) for key, help_ in helps[name].items()}
+        arguments = []
+        for argument in declaration.arguments:
+            name = argument.name
+            own[name] = argument.help or own.get(name) or inherited.get(name, "")
+            arguments.append(argument._replace(help=own[name]))
+        result.append(declaration._replace(arguments=tuple(arguments)))
+    return result
+
+
+def _parse_declaration(part: str, text: str) -> Declaration:
+    """Return the function that a part of the SQL begins with.
+
+    Args:
+        text: the whole SQL, which has the function that lends its arguments.
+    """
+    created = CREATED.match(part)
+    assert created, part[:100]
+    arguments = _arguments(part, created["name"])
+    lender = SAME_ARGUMENTS.search(arguments)
+    returns = RETURNS.match(part, created.end() + len(arguments))
+    alias = ALIAS.search(part)
+    return Declaration(
+        created["name"],
+        tuple(parse_arguments(_arguments(text, lender["name"]) if lender else arguments)),
+        re.sub(r"\(\s+", "(", " ".join(returns["type"].split())) if returns else "void",
+        alias[1] if alias else None,
+        lender["name"] if lender else None,
+    )
+
+
+def reference(page: str) -> str:
+    """Return the page of the reference with signatures and tables of arguments made from sql/.
+
+    They stand between the comments `<!-- signature -->` or `<!-- arguments -->` and `<!-- -->` of
+    the section about one or several functions.
+    """
+    forms: dict[str, list[Declaration]] = {}
+    for declaration in declarations():
+        forms.setdefault(declaration.name, []).append(declaration)
+    anchors = {}
+    for match in SECTION.finditer(page):
+        slug = re.sub(r"[.,]", "", match["names"]).replace(" ", "-")
+        anchors.update(dict.fromkeys(match["names"].split(", "), slug))
+    begin, *sections = SECTION_START.split(page)
+    return begin + "".join(_fill_section(section, forms, anchors) for section in sections)
+
+
+def _fill_section(
+    section: str, forms: dict[str, list[Declaration]], anchors: dict[str, str]
+) -> str:
+    """Return the section of one or several functions with its signatures and tables."""
+    heading = SECTION.match(section)
+    assert heading
+    functions = [forms[name] for name in heading["names"].split(", ") if name in forms]
+    texts = {
+        "signature": _format_signatures(functions),
+        "arguments": _format_tables(functions, anchors),
+    }
+    return BLOCK.sub(lambda block: block["begin"] + texts[block["kind"]], section)
+
+
+def _format_signatures(functions: list[list[Declaration]]) -> str:
+    """Return the calls of the functions, indented; forms with the same names are shown once."""
+    calls: dict[tuple[str, ...], str] = {}
+    for form in (form for forms in functions for form in forms):
+        key = (form.name, *(each.name for each in form.arguments))
+        calls.setdefault(key, form.signature)
+    lines: list[str] = []
+    for call in calls.values():
+        fits = len(call) <= WIDTH - 4
+        parts = [call] if fits else call.replace(" RETURNS ", "\nRETURNS ").split("\n")
+        wrapped = [line for part in parts for line in _wrap_call(part)]
+        lines.append("    " + "\n        ".join(wrapped))
+    return "\n".join(lines) + "\n"
+
+
+def _wrap_call(text: str) -> list[str]:
+    """Return the lines of a call; none ends with the bracket of optional arguments."""
+    joined = text.replace("[, ", "[,\0").replace("double precision", "double\0precision")
+    lines = wrap(joined, WIDTH - 8, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines]
+
+
+def _format_tables(functions: list[list[Declaration]], anchors: dict[str, str]) -> str:
+    """Return a table of arguments for the functions; several if their arguments differ."""
+    tables: dict[str, list[str]] = {}
+    for forms in functions:
+        table = _format_arguments([form for form in forms if form.same_as is None])
+        lender = next((form.same_as for form in forms if form.same_as), None)
+        if lender is not None:
+            link = f"[{lender.replace('_keras', '')}](#{anchors[lender]})"
+            other = ", or these:\n\n" if table else ".\n"
+            table = f"The arguments are those of {link}{other}{table}"
+        tables.setdefault(table, []).append(forms[0].alias or forms[0].name)
+    if len(tables) == 1:
+        return next(iter(tables))
+    return "\n".join(
+        f"{', '.join(f'`{name}`' for name in names)}:\n\n{table}" for table, names in tables.items()
+    )
+
+
+def _format_arguments(forms: list[Declaration]) -> str:
+    """Return a table of the arguments of all forms of a function; empty without arguments."""
+    rows: dict[tuple[str, str], list[Argument]] = {}
+    for argument in (argument for form in forms for argument in form.arguments):
+        rows.setdefault((argument.name, argument.help), []).append(argument)
+    if not rows:
+        return ""
+    order = list(dict.fromkeys(name for name, _ in rows))
+    lines = ["| argument | type | default | meaning |", "|---|---|---|---|"]
+    for (name, help_), same in sorted(rows.items(), key=lambda row: order.index(row[0][0])):
+        types = " or ".join(dict.fromkeys(each.type for each in same))
+        default = "required" if same[0].default is None else f"`{same[0].default}`"
+        meaning = help_.replace("|", "\\|")
+        lines.append(f"| `{name}` | {types} | {default} | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def write_reference() -> None:
+    """Rewrite what docs/sql-reference.md has of the declarations in sql/."""
+    path = ROOT / "docs" / PAGE
+    path.write_text(reference(path.read_text()))
 
 
 def write(folder: Path) -> None:
-    """Writes all files into a folder, and removes the scripts of another version from it."""
+    """Write all files into a folder, and remove the scripts of another version from it."""
     folder.mkdir(parents=True, exist_ok=True)
     for stale in folder.glob(f"{NAME}--*.sql"):
         stale.unlink()
@@ -112,14 +327,17 @@ def write(folder: Path) -> None:
         (folder / name).write_text(content)
 
 
-def _text(pattern: str) -> str:
-    return "".join(expand(path.read_text()) for path in sorted(ROOT.glob(pattern)))
+def _sql_files() -> dict[Path, str]:
+    return {path: path.read_text() for path in sorted(ROOT.glob("sql/*.sql"))}
 
 
-def _numbers(migration: Path) -> list[int]:
-    """The older version in the name of a migration, as what orders 0.10.0 after 0.9.0."""
+def _old_version(migration: Path) -> list[int]:
+    """Return the older version in the name of a migration; it sorts 0.10.0 after 0.9.0."""
     return [int(part) for part in migration.name.partition("--")[0].split(".")]
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    if sys.argv[1:] == ["reference"]:
+        write_reference()
+    else:
+        write(Path(sys.argv[1]))

@@ -194,7 +194,10 @@ return segment.gpu_count(plpy, GD)
 $$;
 COMMENT ON FUNCTION cerebro.gpu_count IS 'Internal: how many GPUs of this machine trainers may use';
 
-CREATE OR REPLACE FUNCTION cerebro.trainer_report(framework text DEFAULT 'tensorflow') RETURNS jsonb
+CREATE OR REPLACE FUNCTION cerebro.trainer_report(
+    -- The framework that the trainer loads: `'tensorflow'`, `'jax'` or `'torch'`.
+    framework text DEFAULT 'tensorflow'
+) RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
 return segment.trainer_report(plpy, GD, *args)

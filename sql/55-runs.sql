@@ -1,22 +1,20 @@
 -- Runs in the background, and what is done with runs that are in the log.
 
-CREATE OR REPLACE FUNCTION cerebro.submit(
-    source_table varchar, model_output_table varchar, model_selection_table varchar, num_iterations integer,
-    use_gpus boolean DEFAULT FALSE, validation_table varchar DEFAULT NULL, metrics_compute_frequency integer DEFAULT NULL,
-    warm_start boolean DEFAULT FALSE, name varchar DEFAULT NULL, description varchar DEFAULT NULL,
-    use_caching boolean DEFAULT FALSE, seed bigint DEFAULT NULL, schedule text DEFAULT 'longest',
-    workers integer DEFAULT NULL, replay_run bigint DEFAULT NULL,
-    training_metrics boolean DEFAULT TRUE, dtype_policy text DEFAULT NULL, backend text DEFAULT 'tensorflow',
-    max_attempts integer DEFAULT 3, max_runtime interval DEFAULT NULL, keep_states boolean DEFAULT TRUE,
-    search text DEFAULT NULL, search_params jsonb DEFAULT NULL, feature_budget integer DEFAULT NULL,
-    strategy text DEFAULT 'auto') RETURNS bigint
+CREATE OR REPLACE FUNCTION cerebro.submit(@arguments of madlib_keras_fit_multiple_model@) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.submit(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.submit IS 'Train in the background what madlib_fit_multiple_model would with the same arguments, and return the id of the run as soon as it is logged';
 
-CREATE OR REPLACE FUNCTION cerebro.submit(call text, arguments jsonb) RETURNS bigint
+CREATE OR REPLACE FUNCTION cerebro.submit(
+    -- `'madlib_fit_multiple_model'`, `'madlib_fit'`, `'madlib_automl'` (or their names with
+    -- `keras`) or `'cerebro.train'`.
+    call text,
+    -- Arguments of the call by their SQL names. Those left out have their defaults. Unknown names
+    -- (22023) and values of another type (22P02) are refused.
+    arguments jsonb
+) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.submit_call(plpy, GD, *args)
@@ -30,35 +28,56 @@ return runs.work(plpy, GD, *args)
 $$;
 COMMENT ON PROCEDURE cerebro.work IS 'Internal: do what cerebro.submit or cerebro.resume has opened this session for; commits often';
 
-CREATE OR REPLACE FUNCTION cerebro.wait(run_id bigint, timeout interval DEFAULT NULL) RETURNS text
+CREATE OR REPLACE FUNCTION cerebro.wait(
+    -- A run that the caller may see.
+    run_id bigint,
+    -- The longest wait. NULL: no limit.
+    timeout interval DEFAULT NULL
+) RETURNS text
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.wait(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.wait IS 'Wait until nobody works for a run any more, and return its status; running, where the time was over before';
 
-CREATE OR REPLACE FUNCTION cerebro.cancel(run_id bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION cerebro.cancel(
+    -- The run to cancel.
+    run_id bigint
+) RETURNS boolean
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.cancel(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.cancel IS 'Cancel a run, in the background or not; false where nobody works for it. What it completed stays, and cerebro.resume goes on with it';
 
-CREATE OR REPLACE FUNCTION cerebro.resume(run_id bigint, background boolean DEFAULT FALSE) RETURNS void
+CREATE OR REPLACE FUNCTION cerebro.resume(
+    -- An own run that is `interrupted`, `cancelled` or `failed`.
+    run_id bigint,
+    -- TRUE: resume it in the background, as `cerebro.submit` does.
+    background boolean DEFAULT FALSE
+) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.resume_run(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.resume IS 'Go on with an own run that was interrupted, cancelled or failed, here or in the background: visits that were completed are not made again, then the output tables are made';
 
-CREATE OR REPLACE FUNCTION cerebro.write_outputs(run_id bigint, name text) RETURNS void
+CREATE OR REPLACE FUNCTION cerebro.write_outputs(
+    -- An own run.
+    run_id bigint,
+    -- Name of the output tables to create: `<name>`, `<name>_info` and so on.
+    name text
+) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.write_outputs(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.write_outputs IS 'Make the output tables of a run under any name: again, after a rollback, or of what one that goes on or ended early has come to so far';
 
-CREATE OR REPLACE FUNCTION cerebro.drop_run(run_id bigint) RETURNS void
+CREATE OR REPLACE FUNCTION cerebro.drop_run(
+    -- An own run that is not under way.
+    run_id bigint
+) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.drop_run(plpy, GD, *args)
@@ -87,14 +106,20 @@ END;
 $$;
 COMMENT ON FUNCTION cerebro.remove_dropped IS 'Internal: remove the log of a run that its owner has marked as dropped';
 
-CREATE OR REPLACE FUNCTION cerebro.vacuum_runs(older_than interval DEFAULT '7 days') RETURNS bigint
+CREATE OR REPLACE FUNCTION cerebro.vacuum_runs(
+    -- Least time since a run ended or was interrupted.
+    older_than interval DEFAULT '7 days'
+) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.vacuum_runs(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.vacuum_runs IS 'Remove the states of own runs that ended, or were interrupted, so long ago, and features of tables that are no more, and return how many bytes they took; logs and output tables stay';
 
-CREATE OR REPLACE FUNCTION cerebro.drop_features(source_table varchar DEFAULT NULL) RETURNS bigint
+CREATE OR REPLACE FUNCTION cerebro.drop_features(
+    -- The packed table. NULL: all packed tables.
+    source_table varchar DEFAULT NULL
+) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.drop_features(plpy, GD, *args)

@@ -1,13 +1,76 @@
 -- Models by name: from a raw table to the best model, in one statement.
 
 CREATE OR REPLACE FUNCTION cerebro.train(
-    source text, target text, model text DEFAULT NULL, budget interval DEFAULT '5 minutes', columns text DEFAULT '*',
-    types jsonb DEFAULT NULL, task text DEFAULT NULL, split text DEFAULT NULL, weight text DEFAULT NULL,
-    models text[] DEFAULT NULL, space jsonb DEFAULT NULL, search text DEFAULT 'auto', search_params jsonb DEFAULT NULL, metric text DEFAULT NULL,
-    configs integer DEFAULT NULL, epochs integer DEFAULT NULL, ensemble integer DEFAULT NULL, start_from text[] DEFAULT NULL, seed bigint DEFAULT NULL,
-    backend text DEFAULT NULL, workers integer DEFAULT NULL, use_gpus boolean DEFAULT FALSE,
-    background boolean DEFAULT FALSE, group_by text DEFAULT NULL, min_group_rows integer DEFAULT NULL,
-    max_cost double precision DEFAULT NULL, max_cpu interval DEFAULT NULL) RETURNS TABLE (
+    -- The table or view to learn from.
+    source text,
+    -- The column to predict: its name, as exact text.
+    target text,
+    -- Name of the model. NULL: `<table>_<target>`. Each call adds a version to it.
+    model text DEFAULT NULL,
+    -- Time for the whole call. Unless `configs` and `epochs` are given, it determines how many
+    -- configurations are tried for how many epochs.
+    budget interval DEFAULT '5 minutes',
+    -- The columns to learn from: `'*'`, a list, or `'* except a, b'`.
+    columns text DEFAULT '*',
+    -- Kinds of columns, such as `{"zip": "category", "note": "text"}`, instead of those that are
+    -- inferred: `number`, `category`, `moment` (times and intervals), `text`, `vector`, `series`
+    -- and `image`.
+    types jsonb DEFAULT NULL,
+    -- `'classification'` or `'regression'`. NULL: classification if the target has texts, two
+    -- values, or few different whole numbers.
+    task text DEFAULT NULL,
+    -- How rows are held out for validation, such as `'random 0.2'` or `'last 0.2 by sold_on'`: see
+    -- [Split](#split).
+    split text DEFAULT NULL,
+    -- Column of numbers that weigh rows in the training loss (0: ignored, 2: counted twice): its
+    -- name, as exact text. The column is not learned from, and metrics ignore it.
+    weight text DEFAULT NULL,
+    -- Templates to try, or networks of an architecture table: see [Templates](#templates).
+    models text[] DEFAULT NULL,
+    -- Values of the fields of templates: `{"depth": 3}` fixes a field, `{"lr": [1e-4, 1e-1,
+    -- "log"]}` is a range, `{"width": [128, 256]}` a choice. Other fields are drawn from their
+    -- usual ranges.
+    space jsonb DEFAULT NULL,
+    -- How configurations are chosen, and which of them are trained to the end: see
+    -- [Search](#search).
+    search text DEFAULT 'auto',
+    -- Parameters of `search`.
+    search_params jsonb DEFAULT NULL,
+    -- The metric by which models are compared: `accuracy` (the default), `log_loss` or `auc`; for a
+    -- regression `rmse` (the default), `mae` or `r2`.
+    metric text DEFAULT NULL,
+    -- Number of configurations to try. NULL: as many as fit into `budget`.
+    configs integer DEFAULT NULL,
+    -- Most epochs of a configuration. NULL: as many as fit into `budget`.
+    epochs integer DEFAULT NULL,
+    -- Most picks of greedy ensemble selection: see [Ensembles](#ensembles). NULL: 5, or 1 for more
+    -- than 100,000 training rows.
+    ensemble integer DEFAULT NULL,
+    -- Models, or runs such as `'run:12'`, whose best configurations are tried first.
+    start_from text[] DEFAULT NULL,
+    -- Seed of all random choices: see [Repeating a call](#repeating-a-call).
+    seed bigint DEFAULT NULL,
+    -- `'tensorflow'`, `'jax'` or `'torch'`. NULL: `'tensorflow'`.
+    backend text DEFAULT NULL,
+    -- Number of worker sessions, which share the cores. NULL: chosen as by
+    -- `madlib_fit_multiple_model`.
+    workers integer DEFAULT NULL,
+    -- Give each trainer a GPU ([gpu.md](gpu.md)).
+    use_gpus boolean DEFAULT FALSE,
+    -- TRUE: return one row, with the id of the run, as soon as the run is logged. See
+    -- [cerebro.wait](#cerebrowait).
+    background boolean DEFAULT FALSE,
+    -- Column of texts, whole numbers, dates or booleans, whose values also get models of their own:
+    -- see [Groups](#groups).
+    group_by text DEFAULT NULL,
+    -- Training rows that a value of `group_by` needs for a model of its own. NULL: 100.
+    min_group_rows integer DEFAULT NULL,
+    -- Most that the run may cost, by the prices that an administrator has set ([What runs
+    -- cost](#what-runs-cost)). 55000 if nothing has a price.
+    max_cost double precision DEFAULT NULL,
+    -- Most processor time that the run may use, all processes together.
+    max_cpu interval DEFAULT NULL
+) RETURNS TABLE (
     run_id bigint, rank bigint, mst_key integer, template text, params jsonb, epochs integer, status text, metric text,
     validation double precision, training double precision, seconds double precision, group_value text)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
@@ -23,21 +86,38 @@ return named_models.plan_train(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.plan IS 'What cerebro.train would do with the same arguments: columns and their encodings, rows on either side, configurations, time and disk; nothing is trained or written';
 
-CREATE OR REPLACE FUNCTION cerebro.deploy(model text, version text DEFAULT 'best') RETURNS integer
+CREATE OR REPLACE FUNCTION cerebro.deploy(
+    -- An own model.
+    model text,
+    -- `'best'`: the best by the metric of the newest version, among those with its target and task.
+    -- `'newest'`. `'previous'`: the one that predicted before. Or a number.
+    version text DEFAULT 'best'
+) RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
 return named_models.deploy(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.deploy IS 'Let a version of an own model predict from now on: best, newest, previous (the one that did so before), or a number; return its number';
 
-CREATE OR REPLACE FUNCTION cerebro.register(model text, table_name text, mst_key integer DEFAULT NULL) RETURNS integer
+CREATE OR REPLACE FUNCTION cerebro.register(
+    -- Name of the model. An existing model gets a version more.
+    model text,
+    -- The model table.
+    table_name text,
+    -- The configuration, if the table has several. NULL: the best one, of a table of
+    -- `madlib_automl`.
+    mst_key integer DEFAULT NULL
+) RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
 return named_models.register(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.register IS 'Give a model that madlib_fit or madlib_fit_multiple_model has trained a name, as a version from then on: what is asked of models by name is asked of it over rows with the arrays that it was trained on; return the number of the version';
 
-CREATE OR REPLACE FUNCTION cerebro.drop_model(model text) RETURNS void
+CREATE OR REPLACE FUNCTION cerebro.drop_model(
+    -- An own model.
+    model text
+) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
 return named_models.drop_model(plpy, GD, *args)

@@ -2,8 +2,18 @@
 -- told apart by its type, of which only the first has a default for it.
 
 CREATE OR REPLACE FUNCTION madlib_keras_evaluate(
-    model_table varchar, test_table varchar, output_table varchar, use_gpus boolean DEFAULT FALSE,
-    mst_key integer DEFAULT NULL) RETURNS void
+    -- The model table.
+    model_table varchar,
+    -- The packed table to evaluate on.
+    test_table varchar,
+    -- The table to create, with one row.
+    output_table varchar,
+    -- Use a GPU ([gpu.md](gpu.md)).
+    use_gpus boolean DEFAULT FALSE,
+    -- The configuration. A table of `madlib_fit` has none (22023). NULL for a table of
+    -- `madlib_automl`: the best one.
+    mst_key integer DEFAULT NULL
+) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
 return evaluation_prediction.evaluate(plpy, GD, *args)
@@ -12,18 +22,40 @@ COMMENT ON FUNCTION madlib_keras_evaluate IS 'Loss and metric of a trained model
 -- Alias: madlib_evaluate
 
 CREATE OR REPLACE FUNCTION madlib_keras_predict(
-    model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
-    pred_type varchar DEFAULT 'prob', use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
+    model_table varchar,
+    -- The table with the rows, which are not packed.
+    test_table varchar,
+    -- The column that identifies rows.
+    id_col varchar,
+    -- The column with the inputs. For a model with several inputs, a list of columns, in their
+    -- order in training.
+    independent_varname varchar,
+    -- The table to create.
+    output_table varchar,
+    -- `'prob'`: all classes. `'response'`: the most probable one.
+    pred_type varchar DEFAULT 'prob',
+    use_gpus boolean DEFAULT FALSE,
+    mst_key integer DEFAULT NULL
+) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
 return evaluation_prediction.predict(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION madlib_keras_predict IS 'Predictions for raw rows: pred_type prob gives all classes with rank, response the best class';
 -- Alias: madlib_predict
+-- Arguments without a comment are those of madlib_keras_evaluate.
 
 CREATE OR REPLACE FUNCTION madlib_keras_predict(
-    model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
-    pred_type integer, use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
+    model_table varchar,
+    test_table varchar,
+    id_col varchar,
+    independent_varname varchar,
+    output_table varchar,
+    -- n: the n most probable classes.
+    pred_type integer,
+    use_gpus boolean DEFAULT FALSE,
+    mst_key integer DEFAULT NULL
+) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
 return evaluation_prediction.predict(plpy, GD, *args)
@@ -32,8 +64,16 @@ COMMENT ON FUNCTION madlib_keras_predict IS 'Predictions for raw rows: the pred_
 -- Alias: madlib_predict
 
 CREATE OR REPLACE FUNCTION madlib_keras_predict(
-    model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
-    pred_type double precision, use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
+    model_table varchar,
+    test_table varchar,
+    id_col varchar,
+    independent_varname varchar,
+    output_table varchar,
+    -- t, 0 ≤ t < 1: the classes more probable than t.
+    pred_type double precision,
+    use_gpus boolean DEFAULT FALSE,
+    mst_key integer DEFAULT NULL
+) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
 return evaluation_prediction.predict(plpy, GD, *args)
@@ -41,16 +81,25 @@ $$;
 COMMENT ON FUNCTION madlib_keras_predict IS 'Predictions for raw rows: the classes with a probability above pred_type';
 -- Alias: madlib_predict
 
-CREATE OR REPLACE FUNCTION cerebro.grant_predict(model_table text, role regrole) RETURNS void
+CREATE OR REPLACE FUNCTION cerebro.grant_predict(
+    -- Name of a model, as exact text, or of a model table of MADlib's functions.
+    model_table text,
+    -- The role that may predict, or might until now.
+    role regrole
+) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
 return evaluation_prediction.grant_predict(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.grant_predict IS 'Let a role predict and evaluate with the models of an own table without reading their weights';
 
-CREATE OR REPLACE FUNCTION cerebro.revoke_predict(model_table text, role regrole) RETURNS void
+CREATE OR REPLACE FUNCTION cerebro.revoke_predict(
+    model_table text,
+    role regrole
+) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
 return evaluation_prediction.revoke_predict(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.revoke_predict IS 'Take back what cerebro.grant_predict gave to a role';
+-- Arguments without a comment are those of cerebro.grant_predict.

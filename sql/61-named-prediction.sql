@@ -38,7 +38,18 @@ return named_prediction.predicted(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.predicted IS 'Internal: what was predicted ahead, block by block; with the arguments of the prediction, so that columns of other tables among them are refused where they would not be known yet';
 
-CREATE OR REPLACE FUNCTION cerebro.predict(model text, source text, id_col text DEFAULT NULL, owner text DEFAULT NULL) RETURNS TABLE (
+CREATE OR REPLACE FUNCTION cerebro.predict(
+    -- Name of the model, as exact text. The deployed version predicts.
+    model text,
+    -- The table or view with the rows. Its columns are found by name.
+    source text,
+    -- The column that identifies rows. NULL: the primary key, if that is one column; else `id` is
+    -- NULL.
+    id_col text DEFAULT NULL,
+    -- The role that owns the model, if that is another one, which has
+    -- [granted](#cerebrogrant_predict-cerebrorevoke_predict) it.
+    owner text DEFAULT NULL
+) RETURNS TABLE (
     id text, prediction text, probability double precision, probabilities jsonb, lower double precision, upper double precision)
 LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000000 ROWS 10000 AS $$
 SELECT r.id, r.prediction, r.probability, r.probabilities::pg_catalog.jsonb,
@@ -52,7 +63,12 @@ FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest((b.told).ids) AS id,
 $$;
 COMMENT ON FUNCTION cerebro.predict IS 'What an own model, or one that its owner has granted and owner names, predicts for each row of a table or view';
 
-CREATE OR REPLACE FUNCTION cerebro.predict_row(model text, record jsonb, owner text DEFAULT NULL) RETURNS jsonb
+CREATE OR REPLACE FUNCTION cerebro.predict_row(
+    model text,
+    -- The row: an object of its columns, such as `to_jsonb(t)`.
+    record jsonb,
+    owner text DEFAULT NULL
+) RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE COST 100000
 SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET array_nulls = on SET row_security = on
 SET datestyle = iso, ymd SET intervalstyle = postgres SET lc_monetary = 'C' AS $$
@@ -60,6 +76,7 @@ from cerebro_plpy.api import named_prediction
 return named_prediction.predict_row(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.predict_row IS 'What an own model, or one that its owner has granted and owner names, predicts for one row, which is given as an object of its columns';
+-- Arguments without a comment are those of cerebro.predict.
 
 -- Who was granted predictions has no right to read what it fills the trainer with. Which version that is, it is told by
 -- our own code in this process, which has seen that the caller may; nothing that a session can say by SQL tells it.

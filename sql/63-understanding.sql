@@ -8,7 +8,14 @@ return understanding.evaluation_blocks(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.evaluation_blocks IS 'Internal: the rows of a source block by block, with what a model predicts for them; the id of each is an array of its target and its group; caller has the path and the settings of the session that evaluates';
 
-CREATE OR REPLACE FUNCTION cerebro.evaluate(model text, source text, group_by text[] DEFAULT NULL) RETURNS TABLE (
+CREATE OR REPLACE FUNCTION cerebro.evaluate(
+    -- An own model. The deployed version is evaluated.
+    model text,
+    -- The table or view with the rows and their targets.
+    source text,
+    -- Columns of the source. Each combination of their values is evaluated, too.
+    group_by text[] DEFAULT NULL
+) RETURNS TABLE (
     "group" jsonb, metric text, class text, predicted text, value double precision, rows bigint)
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$
 from cerebro_plpy.api import understanding
@@ -16,7 +23,12 @@ return understanding.evaluate(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.evaluate IS 'How good the predictions of a model are for the rows of a table or view whose target is known: over all of them, and over those of each group';
 
-CREATE OR REPLACE FUNCTION cerebro.importance(model text, source text) RETURNS TABLE (
+CREATE OR REPLACE FUNCTION cerebro.importance(
+    -- An own model. The deployed version is explained.
+    model text,
+    -- The table or view with the rows and their targets.
+    source text
+) RETURNS TABLE (
     column_name text, importance double precision, importance_error double precision, metric text, rows bigint)
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$
 from cerebro_plpy.api import understanding
@@ -39,7 +51,15 @@ return understanding.attribution_blocks(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.attribution_blocks IS 'Internal: the rows of a source block by block, with what each of their columns adds to a prediction';
 
-CREATE OR REPLACE FUNCTION cerebro.attribution(model text, source text, id_col text DEFAULT NULL) RETURNS TABLE (
+CREATE OR REPLACE FUNCTION cerebro.attribution(
+    -- An own model. The deployed version is explained.
+    model text,
+    -- The table or view with the rows.
+    source text,
+    -- The column that identifies rows. NULL: the primary key, if that is one column; else `id` is
+    -- NULL.
+    id_col text DEFAULT NULL
+) RETURNS TABLE (
     id text, column_name text, value text, attribution double precision, gap double precision, patch integer[])
 LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000000 ROWS 10000 AS $$
 SELECT pg_catalog.unnest((b.told).ids), pg_catalog.unnest((b.told).columns), pg_catalog.unnest((b.told).texts),

@@ -1,6 +1,11 @@
 -- Whether a model by name still fits what there is now.
 
-CREATE OR REPLACE FUNCTION cerebro.drift(model text, source text) RETURNS TABLE (
+CREATE OR REPLACE FUNCTION cerebro.drift(
+    -- An own model. The training rows are those of the deployed version.
+    model text,
+    -- The table or view to compare with them.
+    source text
+) RETURNS TABLE (
     "column" text, kind text, training_missing double precision, missing double precision, psi double precision, part text,
     new_categories double precision)
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE AS $$
@@ -9,14 +14,25 @@ return freshness.drift(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.drift IS 'How far the columns of a table or view lie from what an own model was trained on: shares of missing values, population stability index, share of categories that are new';
 
-CREATE OR REPLACE FUNCTION cerebro.verify(model text, version text DEFAULT NULL) RETURNS TABLE (what text, ok boolean, detail text)
+CREATE OR REPLACE FUNCTION cerebro.verify(
+    -- An own model.
+    model text,
+    -- `'best'`, `'newest'`, `'previous'` or a number. NULL: the version that predicts.
+    version text DEFAULT NULL
+) RETURNS TABLE (what text, ok boolean, detail text)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import freshness
 return freshness.verify(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.verify IS 'Train a version of an own model once more, from what was kept of its run, and say whether the same bits come out, or what has changed since; nothing of it stays';
 
-CREATE OR REPLACE FUNCTION cerebro.refresh(model text, since text DEFAULT NULL) RETURNS TABLE (
+CREATE OR REPLACE FUNCTION cerebro.refresh(
+    -- An own model. The version that predicts is trained on.
+    model text,
+    -- A column that grows, such as a serial number or a time of entry: only rows beyond its largest
+    -- value in the newest version are encoded. NULL: all rows are.
+    since text DEFAULT NULL
+) RETURNS TABLE (
     run_id bigint, version integer, deployed boolean, metric text, value double precision, training_rows bigint, validation_rows bigint)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import freshness

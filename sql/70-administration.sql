@@ -1,6 +1,12 @@
 -- For administrators and for `cerebro-db check`.
 
-CREATE OR REPLACE FUNCTION cerebro.grant_usage(role regrole, keep_trainers boolean DEFAULT NULL) RETURNS void
+CREATE OR REPLACE FUNCTION cerebro.grant_usage(
+    -- The role.
+    role regrole,
+    -- FALSE: each session of the role starts its own trainers. TRUE: a session may get trainers
+    -- that an earlier session of the role has left. NULL: unchanged.
+    keep_trainers boolean DEFAULT NULL
+) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import administration
 return administration.grant_usage(plpy, GD, *args)

@@ -1,6 +1,13 @@
 -- Which GPUs the hosts have.
 
-CREATE OR REPLACE FUNCTION gpu_configuration(output_table text, source text DEFAULT 'tensorflow') RETURNS void
+CREATE OR REPLACE FUNCTION gpu_configuration(
+    -- The table to create.
+    output_table text,
+    -- `'tensorflow'`, `'jax'` or `'torch'`: the GPUs that the framework in `trainer_python` finds
+    -- among those of the setting `gpus`. `'nvidia'`: all GPUs that `nvidia-smi` lists. Capitals do
+    -- not matter.
+    source text DEFAULT 'tensorflow'
+) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import gpu
 return gpu.write(plpy, GD, *args)

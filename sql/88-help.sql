@@ -9,7 +9,12 @@ $$;
 -- By its schema: without one this would be PostgreSQL's own function.
 COMMENT ON FUNCTION @extschema@.version() IS 'The version of MADlib whose functions these are, and that of cerebro_db';
 
-CREATE OR REPLACE FUNCTION cerebro.help(name text DEFAULT NULL, message text DEFAULT NULL) RETURNS text
+CREATE OR REPLACE FUNCTION cerebro.help(
+    -- A function of this page. NULL: list all of them.
+    name text DEFAULT NULL,
+    -- `'usage'`, `'help'` or `'?'` for everything that this page says. NULL: a summary.
+    message text DEFAULT NULL
+) RETURNS text
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import help
 return help.explain(plpy, GD, *args)

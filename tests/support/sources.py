@@ -15,8 +15,8 @@ BACKEND = ROOT / "plpy" / "cerebro_plpy"
 def sql_files() -> dict[Path, str]:
     """Return the files of sql/ in their order, each with its SQL as a server gets it."""
     # The root is not on the path of tests: it has a folder plpy.
-    expand = runpy.run_path(str(ROOT / "assembly.py"))["expand"]
-    return {path: expand(path.read_text()) for path in sorted(ROOT.glob("sql/*.sql"))}
+    files: dict[Path, str] = runpy.run_path(str(ROOT / "assembly.py"))["expanded_files"]()
+    return files
 
 
 @cache

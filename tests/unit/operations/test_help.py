@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from itertools import product
 from pathlib import Path
 
@@ -16,6 +17,9 @@ ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "sql-reference.md").read_text()
 SECTIONS = help.parse_sections(PAGE)
 SCRIPTS = "\n".join(sql_files().values())
+# The root is not on the path of tests: it has a folder plpy.
+ASSEMBLY = runpy.run_path(str(ROOT / "assembly.py"))
+DECLARATIONS = ASSEMBLY["declarations"]()
 DECLARED = re.compile(
     r"^CREATE OR REPLACE FUNCTION ([\w.]+)\((.*?)\) RETURNS", re.DOTALL | re.MULTILINE
 )
@@ -50,27 +54,25 @@ def test_a_section_has_signature_sentence_and_example() -> None:
         assert any(f"{function}(" in example for function in section.names), name
 
 
-def test_the_signature_is_the_declaration() -> None:
-    """Names and order; a signature may break off with dots."""
+def test_signatures_and_tables_of_arguments_are_made_from_the_declarations() -> None:
+    """If this fails, call `make reference`."""
+    assert ASSEMBLY["reference"](PAGE) == PAGE
+
+
+def test_every_section_has_a_signature_and_a_table_of_its_arguments() -> None:
     for name, section in SECTIONS.items():
-        text = re.search(
-            rf"^    {re.escape(_signature_name(name))}\((.*?)\)(?: RETURNS .+)?$",
-            section.text,
-            re.M | re.S,
-        )
-        assert text, name
-        arguments, dots, _ = text[1].partition(", …")
-        shown = tuple(ARGUMENT.findall(arguments))
-        forms = FUNCTIONS[name]
-        if dots:
-            forms = {names[: len(shown)] for names in forms}
-        assert shown in forms, name
+        assert section.signature.startswith("    "), name
+        forms = [each for each in DECLARATIONS if each.name in section.names]
+        arguments = {each.name for form in forms for each in form.arguments if not form.same_as}
+        rows = set(re.findall(r"^\| `(\w+)` \| .+ \| .+ \| .+ \|$", section.text, re.M))
+        assert arguments <= rows, name
 
 
-def _signature_name(name: str) -> str:
-    """Return the name in the signature: the first of two names for one function."""
-    section = SECTIONS[name]
-    return name if f"    {name}(" in section.text else section.names[0]
+def test_every_argument_has_help() -> None:
+    for form in DECLARATIONS:
+        for argument in form.arguments:
+            if form.name in SECTIONS:
+                assert argument.help.endswith("."), f"{form.name}({argument.name})"
 
 
 def test_help_can_be_shown_in_any_terminal() -> None:
@@ -91,9 +93,9 @@ def test_all_is_in_the_help() -> None:
     """Only links and the frames of tables are left out."""
     for section in SECTIONS.values():
         shown = help.explain(PAGE, section.names[0], "usage")
-        text = re.sub(
-            r"\]\([^)]+\)", "", section.text.replace("argument | meaning", "").replace("…", "...")
-        )
+        header = "argument | type | default | meaning"
+        text = section.text.replace(header, "").replace("…", "...")
+        text = re.sub(r"\]\([^)]+\)", "", text)
         assert set(re.findall(r"\w+", text)) <= set(re.findall(r"\w+", shown)), section.names
 
 

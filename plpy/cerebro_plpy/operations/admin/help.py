@@ -17,10 +17,12 @@ FULL_MESSAGES = ("usage", "help", "?")
 """Messages that request the whole section, as in MADlib."""
 WIDTH = 100
 _HEADING = re.compile(
-    r"^### ([a-z_0-9.]+(?:, [a-z_0-9.]+)*)\n(.*?)(?=^##|\Z)", re.DOTALL | re.MULTILINE
+    r"^### ([a-z_0-9.]+(?:, [a-z_0-9.]+)*)\n(.*?)(?=^###? |\Z)", re.DOTALL | re.MULTILINE
 )
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _ROW = re.compile(r"\| `?(.+?)`? \| (.+) \|")
+_ARGUMENT = re.compile(r"\| `(\w+)` \| (.+?) \| (required|`.+?`) \| (.+) \|")
+_MARKER = re.compile(r"^<!--.*-->\n", re.MULTILINE)
 # A terminal may have another encoding.
 _ASCII = {ord("…"): "...", ord("≤"): "<=", ord("≥"): ">="}
 
@@ -51,7 +53,7 @@ def parse_sections(page: str) -> dict[str, Section]:
     >>> sections["g"].names, sections["g"].signature.strip(), sections["g"].sentence
     (('f', 'g'), 'f()', 'Does it.')
     """
-    matches = _HEADING.finditer(page)
+    matches = _HEADING.finditer(_MARKER.sub("", page))
     sections = (Section(tuple(match[1].split(", ")), match[2]) for match in matches)
     return {name: section for section in sections for name in section.names}
 
@@ -103,23 +105,36 @@ def _summarize(function: str, section: Section) -> str:
 def _format_markdown(text: str) -> str:
     """Format Markdown for a terminal: links become their words, a table becomes a list.
 
-    >>> text = "See [a](b.md).\\n\\n| argument | meaning |\\n|---|---|\\n| `x` | a number |"
-    >>> print(_format_markdown(text))
+    >>> table = "| argument | type | default | meaning |\\n| `x` | real | `1` | A number. |"
+    >>> print(_format_markdown(f"See [a](b.md).\\n\\n{table}"))
     See a.
     <BLANKLINE>
-      x
-          a number
+      x real, default 1
+          A number.
     """
     lines: list[str] = []
     for line in text.strip("\n").split("\n"):
+        argument = _ARGUMENT.fullmatch(line)
         row = _ROW.fullmatch(line)
-        if row is None:
+        if argument is not None:
+            name, type_, default, meaning = argument.groups()
+            term = f"{name} {type_}, {default}".replace(" `", " default ").rstrip("`")
+            lines += _format_item(term, meaning)
+        elif row is None:
             lines.append(line if line.startswith("    ") else _strip_markup(line))
         elif row[1] != "argument":
-            lines.append(f"  {row[1]}")
-            lines += [f"      {part}" for part in textwrap.wrap(_strip_markup(row[2]), WIDTH)]
+            lines += _format_item(row[1], row[2])
     return "\n".join(line for line in lines if not line.startswith("|"))
 
 
+def _format_item(term: str, meaning: str) -> list[str]:
+    """Return the lines of an item: the term, and its meaning below it."""
+    return [
+        f"  {term}",
+        *(f"      {part}" for part in textwrap.wrap(_strip_markup(meaning), WIDTH)),
+    ]
+
+
 def _strip_markup(text: str) -> str:
+    text = text.removeprefix("#### ")
     return _LINK.sub(r"\1", text).replace("**", "").replace("\\|", "|")
