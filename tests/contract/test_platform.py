@@ -170,15 +170,15 @@ class Run:
         fresh: Collection[str] = (),
     ) -> TrainVisit:
         """The visit of that number, from the state that the one before it left."""
-        first = visit_jobs.initial_state(self.request, CONFIG, self.run_id)
+        first = visit_jobs.make_initial_state(self.request, CONFIG, self.run_id)
         visit = Visit(1 + (number - 1) // 2, CONFIG.mst_key, self.place.segments[segment], "train")
         state = self.later(number - 1) if number > 1 else first
         place = visit_jobs.Attempt(number, attempt, 0, {}, number, free, fresh)
-        return visit_jobs.train_visit(self.request, CONFIG, self.run_id, visit, place, state)
+        return visit_jobs.make_train_visit(self.request, CONFIG, self.run_id, visit, place, state)
 
     def later(self, number: int) -> StateSource:
         """The state that the visit of that number left."""
-        return visit_jobs.later_state(self.run_id, CONFIG.mst_key, number, self.left(number))
+        return visit_jobs.make_later_state(self.run_id, CONFIG.mst_key, number, self.left(number))
 
     def left(self, number: int) -> StoredState:
         """Where that state lies."""
@@ -192,7 +192,7 @@ class Run:
     def evaluation(self, segment: int, number: int, attempt: int = 1) -> EvaluateVisit:
         """The evaluation of the state after that visit."""
         visit = Visit(1, CONFIG.mst_key, self.place.segments[segment], "evaluate")
-        return visit_jobs.evaluate_visit(
+        return visit_jobs.make_evaluate_visit(
             self.request, CONFIG, self.run_id, (visit,), attempt, self.later(number)
         )
 
@@ -201,7 +201,7 @@ class Run:
         tour = tuple(
             Visit(epoch, CONFIG.mst_key, segment, "evaluate") for segment in self.place.segments
         )
-        return visit_jobs.evaluate_visit(self.request, CONFIG, self.run_id, tour, 1, state)
+        return visit_jobs.make_evaluate_visit(self.request, CONFIG, self.run_id, tour, 1, state)
 
     def tour_of_epoch(self, epoch: int) -> list[BatchVisit]:
         """The visits of an epoch, and its evaluation, as part of a tour whose state goes to the
@@ -213,22 +213,23 @@ class Run:
                 Visit(epoch, CONFIG.mst_key, segment, "train"),
                 visit_jobs.Attempt(number, 1, 0, {}, 1),
             )
-            first = visit_jobs.initial_state(self.request, CONFIG, self.run_id)
+            first = visit_jobs.make_initial_state(self.request, CONFIG, self.run_id)
             state = (
-                visit_jobs.later_state(self.run_id, CONFIG.mst_key, number - 1, None)
+                visit_jobs.make_later_state(self.run_id, CONFIG.mst_key, number - 1, None)
                 if number > 1
                 else first
             )
             made.append(
-                visit_jobs.train_visit(self.request, CONFIG, self.run_id, where, start, state)
+                visit_jobs.make_train_visit(self.request, CONFIG, self.run_id, where, start, state)
             )
         evaluation = self.evaluation_of(
-            epoch, visit_jobs.later_state(self.run_id, CONFIG.mst_key, 2 * epoch, None)
+            epoch, visit_jobs.make_later_state(self.run_id, CONFIG.mst_key, 2 * epoch, None)
         )
         return [
             *made,
             replace(
-                visit_jobs.evaluate_within(self.request, CONFIG, evaluation), is_candidate=True
+                visit_jobs.make_batch_evaluation(self.request, CONFIG, evaluation),
+                is_candidate=True,
             ),
         ]
 
@@ -395,9 +396,9 @@ def test_a_tour_leaves_what_its_visits_leave_one_by_one(
     stayed = begun(place, worker, run.request.source)
     for number, segment in ((1, 0), (2, 1)):
         drive(worker.session, made(place.visits, worker, [stayed.train(segment, number)]))
-    first, held = run.train(0), visit_jobs.later_state(run.run_id, CONFIG.mst_key, 1, None)
+    first, held = run.train(0), visit_jobs.make_later_state(run.run_id, CONFIG.mst_key, 1, None)
     where = Visit(1, CONFIG.mst_key, place.segments[1], "train")
-    second = visit_jobs.train_visit(
+    second = visit_jobs.make_train_visit(
         run.request, CONFIG, run.run_id, where, visit_jobs.Attempt(2, 1, 0, {}, 1), held
     )
     steps = made(place.visits, worker, [first, second])
@@ -682,7 +683,7 @@ def outputs_of(
     all.
     """
     visit = run.evaluation(segment, 1)
-    job = Job("outputs", visit_jobs.program(run.request, CONFIG), visit.job.result_key)
+    job = Job("outputs", visit_jobs.describe_program(run.request, CONFIG), visit.job.result_key)
     chunks = drive(
         worker.session, visits_of.read_outputs(worker, visit.datasets[0], visit.state, job)
     )
@@ -734,7 +735,7 @@ def test_each_row_is_predicted_once(place: Place, worker: Worker, run: Run, rela
 
 def predictions(place: Place, run: Run, relation: str) -> list[tuple[str, list[float]]]:
     """The id of each raw row, and the probabilities of its classes after the first visit."""
-    job = Job("predict", visit_jobs.program(run.request, CONFIG), "p")
+    job = Job("predict", visit_jobs.describe_program(run.request, CONFIG), "p")
     oid = (
         place.bench.value("SELECT 'points'::regclass::oid::bigint")
         if relation == "public.points"

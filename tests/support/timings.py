@@ -11,7 +11,7 @@ from models import NOISY
 from workbench import Workbench
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
-from cerebro_plpy.run.log.form_timings import digest
+from cerebro_plpy.run.log.form_timings import hash_program
 
 FORMS = ("graph_loop", "xla_step", "xla_loop")
 
@@ -35,7 +35,7 @@ def remember(
         "dtype_policy": None,
     }
     for form, each in seconds.items():
-        values = (machine, digest(program), size, threads, form, each, 0.0)
+        values = (machine, hash_program(program), size, threads, form, each, 0.0)
         bench.rows(
             "INSERT INTO cerebro.form_timing VALUES (current_user, %s, %s, %s, %s, %s, %s, %s) ON "
             "CONFLICT DO NOTHING",

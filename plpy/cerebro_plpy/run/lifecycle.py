@@ -24,45 +24,45 @@ from cerebro_plpy.errors import (
 from cerebro_plpy.platform.call_context import OPEN_ERRORS, CallContext
 from cerebro_plpy.platform.resource_usage import Cost
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.activation_cache.builder import with_features
-from cerebro_plpy.run.activation_cache.selection import Site
-from cerebro_plpy.run.activation_cache.store import keep
+from cerebro_plpy.run.activation_cache.builder import build_activations
+from cerebro_plpy.run.activation_cache.selection import BuildContext
+from cerebro_plpy.run.activation_cache.store import store_activations
 from cerebro_plpy.run.log.run_log import DecisionRow, RunLog
 from cerebro_plpy.run.loop import messages
 from cerebro_plpy.run.loop.automl_messages import AutomlWords
 from cerebro_plpy.run.loop.epoch_loop import Orchestrator
 from cerebro_plpy.run.planning import parallelism, run_estimate
 from cerebro_plpy.run.request.run_request import FitRequest
-from cerebro_plpy.run.request.state_routing import tables_of
+from cerebro_plpy.run.request.state_routing import count_state_tables
 from cerebro_plpy.run.state import interrupted_run
 from cerebro_plpy.run.state.config_state import Past
 from cerebro_plpy.run.workers import warm_start_check
-from cerebro_plpy.run.workers.admission import queued, refuse, wish_of
-from cerebro_plpy.run.workers.cost_accounting import Spending
-from cerebro_plpy.run.workers.sampler import Sampler, Suggest, nothing
+from cerebro_plpy.run.workers.admission import check_quotas, hold_slots, make_slot_request
+from cerebro_plpy.run.workers.cost_accounting import CostMeter
+from cerebro_plpy.run.workers.sampler import Sampler, Suggest, suggest_nothing
 from cerebro_plpy.run.workers.tasks import Beside, Nothing, Surroundings
-from cerebro_plpy.run.workers.workers import Crew, choose_frameworks, start
+from cerebro_plpy.run.workers.workers import WorkerSet, choose_frameworks, start_workers
 from cerebro_plpy.trainer_client import settings
 
-Logged = Callable[[int], None]
+OnLogged = Callable[[int], None]
 
 
-def nobody(_: int) -> None:
+def ignore_run_id(_: int) -> None:
     """Nobody has to hear that a run was logged."""
 
 
-class Audience(NamedTuple):
+class RunListeners(NamedTuple):
     """Who hears of a run: that it is `logged`, and what becomes of it `beside` the workers."""
 
-    logged: Logged = nobody
-    beside: Beside = Nothing()
+    on_logged: OnLogged = ignore_run_id
+    concurrent_work: Beside = Nothing()
 
 
 class InterruptedRun(NamedTuple):
     """A run that ended early, and what its configurations did so far; the caller holds its lock."""
 
     run_id: int
-    past: Mapping[int, Past]
+    histories: Mapping[int, Past]
 
 
 def train(
@@ -70,45 +70,51 @@ def train(
     workplace: CallContext,
     request: FitRequest,
     interrupted: InterruptedRun | None,
-    audience: Audience,
+    audience: RunListeners,
     reserved: int | None = None,
 ) -> int:
     """Run the request, or the rest of it; the log says how it ended, whatever ends it. The run id.
 
     A new run takes the id that is `reserved` for it.
     """
-    run_id = interrupted.run_id if interrupted else reserved or reserve_run(db, workplace)
-    past, wish = interrupted.past if interrupted else {}, wish_of(workplace, request)
-    refuse(db, wish)
+    run_id = interrupted.run_id if interrupted else reserved or reserve_run_id(db, workplace)
+    past, wish = interrupted.histories if interrupted else {}, make_slot_request(workplace, request)
+    check_quotas(db, wish)
     log = RunLog(workplace.control, run_id)
-    spending = Spending(workplace, log)
+    spending = CostMeter(workplace, log)
     with (
-        logged_run(db, spending, request, interrupted, audience.logged),
-        queued(db, workplace, log, wish) as places,
+        logged_run(db, spending, request, interrupted, audience.on_logged),
+        hold_slots(db, workplace, log, wish) as places,
     ):
         began = time.monotonic()
-        if request.allowance:
-            spending.recall(request.allowance)
-        request, crew = staffed(workplace, request, log, places.held, interrupted)
+        if request.cost_limits:
+            spending.load_logged_cost(request.cost_limits)
+        request, crew = staffed(workplace, request, log, places.count, interrupted)
         if request.deadline:  # workers take their time to start
-            request = replace(request, deadline=request.deadline.sooner(time.monotonic() - began))
+            request = replace(
+                request, deadline=request.deadline.shift_earlier(time.monotonic() - began)
+            )
         with suggestions(workplace, request) as suggest:
             around = surroundings(db, workplace, request)
             around = replace(
-                around, beside=audience.beside, suggest=suggest, places=places, spent=spending.spent
+                around,
+                beside=audience.concurrent_work,
+                suggest=suggest,
+                places=places,
+                spent=spending.measure_usage,
             )
-            around = replace(around, count=spending.count_now_and_then)
+            around = replace(around, count=spending.charge_quota_periodically)
             orchestrator = Orchestrator(crew.visits, request, crew.workers, log, around, past)
             orchestrator.run()
-        keep(workplace.control, workplace.settings, request)
-        spending.settle(crew.visits)
-        log.spent(spending.rest())
-        spending.count()
+        store_activations(workplace.control, workplace.settings, request)
+        spending.collect_reports(crew.visits)
+        log.log_cost(spending.take_unlogged_cost())
+        spending.charge_quota()
     # Else it is completed with its output tables, or with the version that is made of it.
     if workplace.segment_lost or not (db.in_procedure or request.spec.train):
         log.end()
     refuse_lost(workplace, log, request)
-    if orchestrator.stopped and not request.quiet:
+    if orchestrator.stopped and not request.is_quiet:
         db.info(messages.stopped_line(orchestrator.stopped, orchestrator.evaluations, request))
     # Of its own session the caller's transaction holds them still. And while its tables or its
     # version are still to be made a run is not completed, and may have to go on from any of them.
@@ -125,35 +131,35 @@ def staffed(
     log: RunLog,
     places: int,
     interrupted: InterruptedRun | None,
-) -> tuple[FitRequest, Crew]:
+) -> tuple[FitRequest, WorkerSet]:
     """The request with all that is decided when its trainers have started, and workers in so many
     places.
     """
-    began, crew = time.monotonic(), start(workplace, request, places)
+    began, crew = time.monotonic(), start_workers(workplace, request, places)
     request, workers = choose_frameworks(workplace, request, crew, log)
     seconds, crew = time.monotonic() - began, replace(crew, workers=workers)
     software = ChainMap(*(dict(worker.memory.software) for worker in workers))
     if not interrupted:
-        warm_start_check.check(workplace, request, crew)
-    request = with_features(
-        Site(workplace, crew, log), request, interrupted.past if interrupted else {}
+        warm_start_check.check_warm_states(workplace, request, crew)
+    request = build_activations(
+        BuildContext(workplace, crew, log), request, interrupted.histories if interrupted else {}
     )
-    trainers = run_estimate.trainers_of(workplace, request, workers)
+    trainers = run_estimate.describe_trainers(workplace, request, workers)
     request = replace(
-        request, plan=run_estimate.foresee(workplace.control, request, trainers, seconds)
+        request, plan=run_estimate.make_plan(workplace.control, request, trainers, seconds)
     )
     if note := parallelism.unfollowed(request, trainers):
         workplace.db.notice(note)
-    log.software({"cerebro_db": request.spec.version, **software}, request.plan)
+    log.log_software({"cerebro_db": request.spec.version, **software}, request.plan)
     return request, crew
 
 
 @contextmanager
 def suggestions(workplace: CallContext, request: FitRequest) -> Iterator[Suggest]:
     """What suggests the configurations that a search is still to draw, if it draws any."""
-    drawing = request.search.drawing if request.search else None
-    if drawing is None or not drawing.to_come:
-        yield nothing
+    drawing = request.search.sampling if request.search else None
+    if drawing is None or not drawing.total_remaining:
+        yield suggest_nothing
         return
     seed = request.spec.seed
     with Sampler(
@@ -165,18 +171,18 @@ def suggestions(workplace: CallContext, request: FitRequest) -> Iterator[Suggest
 @contextmanager
 def logged_run(
     db: Database,
-    spending: Spending,
+    spending: CostMeter,
     request: FitRequest,
     interrupted: InterruptedRun | None,
-    logged: Logged,
+    logged: OnLogged,
 ) -> Iterator[None]:
     """Write a run into its log, and how it ended where that is by an error.
 
     A run of which nothing was trained by then is taken out again, unless it was cancelled or is in
     the background: the caller hears of the error.
     """
-    workplace, log, pid = spending.workplace, spending.log, os.getpid()
-    past = interrupted.past if interrupted else {}
+    workplace, log, pid = spending.context, spending.log, os.getpid()
+    past = interrupted.histories if interrupted else {}
     try:
         workplace.show_run(log.run_id)
         if not interrupted:
@@ -190,7 +196,7 @@ def logged_run(
         )
         logged(log.run_id)
         unvisited = [c.mst_key for c in request.configs if not past.get(c.mst_key, Past()).visits]
-        count = tables_of(request)
+        count = count_state_tables(request)
         usable = (
             interrupted_run.read_usable_tables(workplace.control, log.run_id, past, count)
             if interrupted
@@ -201,7 +207,7 @@ def logged_run(
     except BaseException as error:
         stop_run(spending, error)
         refuse_lost_role(workplace, log, error)
-        if not (log.trained or interrupted or db.in_procedure or _cancels(error)):
+        if not (log.has_trained or interrupted or db.in_procedure or _cancels(error)):
             with suppress(CerebroError):  # it stays as failed
                 log.discard()
         raise
@@ -214,7 +220,7 @@ def refuse_lost_role(workplace: CallContext, log: RunLog, error: BaseException) 
     if (
         isinstance(error, CerebroError)
         and not isinstance(error, (ConnectionFailure, QueryCanceled))
-        and not log.owned()
+        and not log.is_owned()
     ):
         raise ObjectNotReady(
             f"run {log.run_id} is interrupted: role {workplace.role!r}, to which it belongs, was "
@@ -226,7 +232,7 @@ def refuse_lost_role(workplace: CallContext, log: RunLog, error: BaseException) 
 
 
 @contextmanager
-def completing(db: Database, gd: dict[str, Any], run_id: int) -> Iterator[None]:
+def log_completion_errors(db: Database, gd: dict[str, Any], run_id: int) -> Iterator[None]:
     """Complete a run whose training is over; an error in this last step ends the run, and the log
     has the reason.
 
@@ -267,12 +273,12 @@ def refuse_lost(workplace: CallContext, log: RunLog, request: FitRequest) -> Non
             f"run {log.run_id} is completed, but {server} lost a segment meanwhile, and this "
             "transaction with it"
         )
-        log.outputs_missing(lost)
+        log.log_missing_outputs(lost)
         name = request.spec.arguments.model_output_table
         raise SegmentLost(lost, hint=f"SELECT cerebro.write_outputs({log.run_id}, '{name}');")
 
 
-def reserve_run(db: Database, workplace: CallContext) -> int:
+def reserve_run_id(db: Database, workplace: CallContext) -> int:
     """The id of a new run, of which this transaction is the orchestrator."""
     while True:  # numbers of which somebody took the lock or a table's name before are passed over
         run_id, taken = workplace.control.run(sql("run.reserve"))[0]
@@ -280,7 +286,7 @@ def reserve_run(db: Database, workplace: CallContext) -> int:
             return int(run_id)
 
 
-def stop_run(spending: Spending, error: BaseException) -> None:
+def stop_run(spending: CostMeter, error: BaseException) -> None:
     """End what the run began, and log why it ends early; one whose session or server is told to end
     is interrupted.
     """
@@ -288,10 +294,10 @@ def stop_run(spending: Spending, error: BaseException) -> None:
         CerebroError
     ):  # where the control session is lost too, the run shows as interrupted
         spending.abandon()
-        spending.workplace.stop_workers()
+        spending.context.stop_workers()
         if not isinstance(error, ServerGone):
-            spending.log.stop(*_ending(error), spending.rest())
-        spending.count()
+            spending.log.stop(*_ending(error), spending.take_unlogged_cost())
+        spending.charge_quota()
 
 
 def _ending(error: BaseException) -> tuple[str, str]:
@@ -309,7 +315,7 @@ def _cancels(error: BaseException) -> bool:
 
 def surroundings(db: Database, workplace: CallContext, request: FitRequest) -> Surroundings:
     """What the orchestrator needs of this call."""
-    silent = request.spec.train is not None or request.quiet
+    silent = request.spec.train is not None or request.is_quiet
     told = quiet if silent else partial(announce, db, request)
 
     def decided(rows: Sequence[DecisionRow], _: object) -> None:

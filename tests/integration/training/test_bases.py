@@ -19,7 +19,7 @@ from states import load, metadata, packed_rows, same, stored, trainer, weights
 from workbench import Workbench, several
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
-from cerebro_plpy.run.request.visit_jobs import config_seed
+from cerebro_plpy.run.request.visit_jobs import derive_seed
 from cerebro_plpy.trainer_client.connection import TrainerConnection
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 
@@ -121,7 +121,7 @@ def begin(
         "state": {
             "source": "kept" if step else "weights",
             "key": f"{mst_key}-{step}",
-            "seed": config_seed(SEED, mst_key),
+            "seed": derive_seed(SEED, mst_key),
         },
         "result_key": f"{mst_key}-{step + 1}",
         "fit": {"batch_size": 8, "epochs": 1, "shuffle": True},

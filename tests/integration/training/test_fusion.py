@@ -18,11 +18,11 @@ from timings import remember
 from workbench import Workbench, compile_text
 
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.run.log.form_timings import MOST_ON_A_CORE, form_of
+from cerebro_plpy.run.log.form_timings import MAX_CORE_LANES, choose_fused_form
 
 COUNT, EPOCHS = 8, 8
 RATES = [compile_text(f"Adam(learning_rate={0.001 * key})") for key in range(1, COUNT + 1)]
-FUSED = form_of(MOST_ON_A_CORE)
+FUSED = choose_fused_form(MAX_CORE_LANES)
 FAST = {"scan": 1.0, "jit_step": 1.0, "scan_block": 1.0, FUSED: 1e-9}
 SLOW = {**FAST, FUSED: 1e9}
 OTHERS = {"tensorflow": ("graph_loop", "xla_step", "xla_loop"), "torch": ("graph", "eager")}

@@ -13,7 +13,7 @@ from states import load, metadata, packed_rows, same, stored, tensors, trainer, 
 from workbench import Workbench, compile_text, setting, several
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
-from cerebro_plpy.run.request.visit_jobs import config_seed
+from cerebro_plpy.run.request.visit_jobs import derive_seed
 from cerebro_plpy.trainer_client.connection import TrainerConnection
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 
@@ -105,7 +105,7 @@ def visit(mst_key: int, number: int, epoch: int, segment: int) -> dict[str, Any]
         "state": {
             "source": "kept" if number else "new",
             "key": f"{mst_key}-{number}",
-            "seed": config_seed(SEED, mst_key),
+            "seed": derive_seed(SEED, mst_key),
         },
         "result_key": f"{mst_key}-{number + 1}",
         "fit": {"batch_size": 5, "epochs": 2, "shuffle": True},

@@ -18,7 +18,7 @@ from cerebro_plpy.configs.prior_trials import PriorTrial, compute_standings
 from cerebro_plpy.configs.search_space.grid import drop_duplicates
 from cerebro_plpy.configs.search_space.sampler_space import describe_space, make_config_row
 from cerebro_plpy.configs.search_space.space import Space, read_space
-from cerebro_plpy.run.workers.sampler import beside
+from cerebro_plpy.run.workers.sampler import add_prior_trials
 from cerebro_trainer.commands.suggestions import suggest
 from cerebro_trainer.errors import RequestError
 
@@ -149,7 +149,7 @@ def test_who_knows_an_earlier_run_comes_nearer_to_the_best(learning: str) -> Non
     def best(seed: int, earlier: list[PriorTrial]) -> float:
         own: list[Any] = []
         for _ in range(4):
-            points = asked(space, learning, 2, seed, [*beside(earlier, own)])
+            points = asked(space, learning, 2, seed, [*add_prior_trials(earlier, own)])
             own += tried(points, [loss(point) + 100 for point in points])
         return float(min(loss(trial["point"]) for trial in own))
 

@@ -13,7 +13,7 @@ from cerebro_plpy.configs.params import custom_functions, function_source
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.custom_functions import Functions
 from cerebro_plpy.errors import CerebroError, FeatureNotSupported, InvalidParameter
-from cerebro_plpy.run.log.form_timings import digest
+from cerebro_plpy.run.log.form_timings import hash_program
 
 DEFINING = {
     "def f(a, b): pass": "f",
@@ -81,8 +81,8 @@ def program(**digests: str) -> Any:
 
 def test_timings_are_those_of_a_source() -> None:
     """And of no other function of the table."""
-    assert digest(program(f="1", G="2")) == digest(program(f="1", G="2", other="3"))
-    assert digest(program(f="1", G="2")) != digest(program(f="1", G="3"))
+    assert hash_program(program(f="1", G="2")) == hash_program(program(f="1", G="2", other="3"))
+    assert hash_program(program(f="1", G="2")) != hash_program(program(f="1", G="3"))
 
 
 def test_names_keep_their_case() -> None:

@@ -14,8 +14,8 @@ from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.activation_cache.store import Memory
-from cerebro_plpy.run.request.run_request import Print
+from cerebro_plpy.run.activation_cache.store import ActivationCache
+from cerebro_plpy.run.request.run_request import CacheKey
 from cerebro_plpy.scheduling.planning.activation_cuts import Cut
 
 TABLE = PackedTable(
@@ -80,15 +80,15 @@ class Case:
         )
         settings = SimpleNamespace(kept_features_mb=self.kept_mb)
         place = SimpleNamespace(control=self.server, settings=settings)
-        site = SimpleNamespace(workplace=place, crew=SimpleNamespace(workers=[worker]))
+        site = SimpleNamespace(context=place, worker_set=SimpleNamespace(workers=[worker]))
         spec = SimpleNamespace(dtype_policy=self.policy)
         request = SimpleNamespace(
             backends={1: self.framework}, spec=spec, source=self.table, validation=None
         )
-        return Memory(site, request)  # type: ignore[arg-type]
+        return ActivationCache(site, request)  # type: ignore[arg-type]
 
     @property
-    def print(self) -> Print | None:
+    def print(self) -> CacheKey | None:
         """What tells what it would keep."""
         candidate = SimpleNamespace(config=SimpleNamespace(mst_key=1))
         return self.memory.print(candidate, self.cut, self.table)  # type: ignore[no-any-return]
@@ -124,8 +124,8 @@ def test_the_same_is_told_by_the_same() -> None:
     one, other = Case(), Case()
     other.cut, other.server.rows = CUT._replace(layer="renamed"), [("200", 2, "h1")]
     assert one.print is not None and other.print is not None
-    assert one.print.fingerprint == other.print.fingerprint and one.print.source == 7
-    assert (one.print.moment, other.print.moment) == ("100", "200")
+    assert one.print.fingerprint == other.print.fingerprint and one.print.source_oid == 7
+    assert (one.print.snapshot_xmax, other.print.snapshot_xmax) == ("100", "200")
 
 
 @pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)

@@ -12,7 +12,7 @@ import pytest
 
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import ConfigurationLimit, UndefinedObject
-from cerebro_plpy.run.workers.admission import SHOW_SECONDS, Places, Wish
+from cerebro_plpy.run.workers.admission import SHOW_SECONDS, RunSlots, SlotRequest
 
 OWN = (7, "ticket")
 
@@ -47,16 +47,16 @@ def places_of(server: Server, *, in_procedure: bool = False, limited: bool = Tru
     db = SimpleNamespace(
         in_procedure=in_procedure, rows=server.rows, peek=server.peek, commit=server.commit
     )
-    log = SimpleNamespace(run_id=OWN[0], ticket=OWN[1], owned=lambda: server.owned)
-    made: Any = Places(db, SimpleNamespace(control=server), log, Wish(1, 4, 3, False))  # type: ignore[arg-type]
-    made.limited = limited
+    log = SimpleNamespace(run_id=OWN[0], ticket=OWN[1], is_owned=lambda: server.owned)
+    made: Any = RunSlots(db, SimpleNamespace(control=server), log, SlotRequest(1, 4, 3, False))  # type: ignore[arg-type]
+    made.is_limited = limited
     return made
 
 
 def test_places_are_looked_at_again_before_a_trainer_starts() -> None:
     server = Server(3, 1)
     places = places_of(server)
-    assert places.take(4) == places.held == 1
+    assert places.take(4) == places.count == 1
     assert server.heard[1:] == [("take", *OWN, 4, 0), ("take", *OWN, 3, 0)]
 
 
@@ -67,7 +67,7 @@ def test_places_that_are_given_back_or_not_limited_need_no_second_look(
     server = Server(4, 4, wanted)
     places = places_of(server)
     places.take(4)
-    places.limited = limited
+    places.is_limited = limited
     assert places.take(wanted) == wanted
     assert server.heard[3:] == [("take", *OWN, wanted, 4)]
 
@@ -75,10 +75,10 @@ def test_places_that_are_given_back_or_not_limited_need_no_second_look(
 def test_configurations_are_looked_at_again_before_they_join() -> None:
     server = Server(True, True, True, False, False)
     places = places_of(server)
-    places.admit(2)
+    places.reserve_configs(2)
     for _ in range(2):
         with pytest.raises(ConfigurationLimit):
-            places.admit(1)
+            places.reserve_configs(1)
     assert server.heard[1:] == [("add", *OWN, 2, 3)] * 2 + [("add", *OWN, 1, 5)] * 3
 
 
@@ -96,11 +96,11 @@ def test_a_run_shows_that_it_waits_and_that_it_works(
     places._show_wait()
     assert server.heard[1:] == [("take", *OWN, 0, 0)] and server.committed == in_procedure
     assert places.take(4) == 4
-    places.show()
+    places.refresh()
     assert len(server.heard) == 4
     now += SHOW_SECONDS + 1
-    places.show()
-    assert server.heard[4:] == [("take", *OWN, 4, 4)] and places.held == 3, (
+    places.refresh()
+    assert server.heard[4:] == [("take", *OWN, 4, 4)] and places.count == 3, (
         "others have what had no worker"
     )
 

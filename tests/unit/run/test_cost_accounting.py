@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.platform.resource_usage import Cost
-from cerebro_plpy.run.workers.cost_accounting import Spending
+from cerebro_plpy.run.workers.cost_accounting import CostMeter
 
 LOG: Any = SimpleNamespace(run_id=7, ticket="secret")
 seconds = st.floats(0, 1e6, allow_nan=False)
@@ -36,11 +36,11 @@ def test_reports_add_up_and_none_takes_anything_back(looks: list[tuple[float, fl
         all_workers=[SimpleNamespace(account=account)],
         take_session_seconds=lambda: next(used),
     )
-    spending = Spending(workplace, LOG)
+    spending = CostMeter(workplace, LOG)
     for _, of_trainer in looks:
         account.reported = Cost(account.reported.trainer_seconds + of_trainer)
         spending._count_again = 0.0
-        spending.count_now_and_then()
+        spending.charge_quota_periodically()
     assert min(control.reported) >= 0
     assert sum(control.reported) == pytest.approx(sum(map(sum, looks)))
 
@@ -50,9 +50,9 @@ def test_it_reports_now_and_then() -> None:
     workplace: Any = SimpleNamespace(
         control=control, all_workers=[], take_session_seconds=lambda: 1.0
     )
-    spending = Spending(workplace, LOG)
+    spending = CostMeter(workplace, LOG)
     for _ in range(5):
-        spending.count_now_and_then()
+        spending.charge_quota_periodically()
     assert control.reported == [1.0]
-    spending.count()
+    spending.charge_quota()
     assert control.reported == [1.0, 0.0]

@@ -52,24 +52,24 @@ from cerebro_plpy.platform.visit_protocol import (
 )
 from cerebro_plpy.records import dataclass, field, replace
 from cerebro_plpy.run.log import program_costs
-from cerebro_plpy.run.log.run_log import Act, DecisionRow, Joined, Origin, RunLog
+from cerebro_plpy.run.log.run_log import Command, DecisionRow, LogStatements, Origin, RunLog
 from cerebro_plpy.run.loop.added_configs import Recruits
 from cerebro_plpy.run.loop.budget import BUDGET_OVER
 from cerebro_plpy.run.loop.epoch_loop import Orchestrator
-from cerebro_plpy.run.loop.replay import Orders, endings
+from cerebro_plpy.run.loop.replay import Orders, compute_endings
 from cerebro_plpy.run.request.run_request import (
+    CloneStart,
     Deadline,
-    Drawing,
     Evaluation,
     FitRequest,
-    Repeat,
-    Searching,
-    Start,
+    Replay,
+    SamplingPlan,
+    SearchRequest,
     WarmState,
 )
 from cerebro_plpy.run.state import config_state
 from cerebro_plpy.run.state.config_state import Kept, Past
-from cerebro_plpy.run.workers.admission import Places
+from cerebro_plpy.run.workers.admission import RunSlots
 from cerebro_plpy.run.workers.tasks import PASSING, Step, Surroundings
 from cerebro_plpy.scheduling.planning import replanning
 from cerebro_plpy.scheduling.planning.replanning import Replan, StrategyChange
@@ -757,13 +757,13 @@ class Log(RunLog):
         self.drawn = 0
         self.replans: list[Replan] = []
 
-    def costs_of(self, plan: RunPlan) -> program_costs.Log:
-        return program_costs.Log({}, {}, {})
+    def read_costs(self, plan: RunPlan) -> program_costs.LoggedCosts:
+        return program_costs.LoggedCosts({}, {}, {})
 
-    def replanned(self, row: Replan) -> None:
+    def log_replan(self, row: Replan) -> None:
         self.replans.append(row)
 
-    def next_key(self) -> int:
+    def read_next_key(self) -> int:
         return DRAWN + self.drawn
 
     def make_state_tables(
@@ -771,21 +771,23 @@ class Log(RunLog):
     ) -> None:
         self.drawn += len(list(mst_keys))
 
-    def configs_joined(
+    def build_config_statements(
         self, request: FitRequest, configs: Sequence[Config], origin: Origin
-    ) -> Joined:
-        return Joined([], [])
+    ) -> LogStatements:
+        return LogStatements([], [])
 
-    def joined(self, joined: Joined) -> None: ...
+    def execute(self, joined: LogStatements) -> None: ...
 
-    def config_completed(self, mst_key: int) -> None:
+    def log_config_completed(self, mst_key: int) -> None:
         self.completed.add(mst_key)
         self.status[mst_key] = "completed"
 
-    def decided(self, rule: str, rows: Sequence[DecisionRow], joined: Joined | None = None) -> None:
+    def log_decisions(
+        self, rule: str, rows: Sequence[DecisionRow], joined: LogStatements | None = None
+    ) -> None:
         if rule == MAX_CPU:
             for row in rows:
-                self.config_stopped(row.mst_key, MAX_CPU)
+                self.log_config_stopped(row.mst_key, MAX_CPU)
             return
         assert self.decisions is not None and rule == "rule"
         self.decisions += rows
@@ -802,10 +804,10 @@ class Log(RunLog):
             elif status in REVIVED.get(row.action, ()):
                 self.status[key] = "running"
 
-    def search_over(self) -> None:
+    def log_search_end(self) -> None:
         self.status |= {key: "stopped" for key, status in self.status.items() if status == "paused"}
 
-    def config_stopped(self, mst_key: int, reason: str) -> None:
+    def log_config_stopped(self, mst_key: int, reason: str) -> None:
         assert mst_key not in self.stopped
         self.stopped[mst_key] = reason
         self.status[mst_key] = "stopped"
@@ -842,7 +844,7 @@ def continued(
     looks: Sequence[int],
     past: Mapping[int, Past],
     reopened: Iterator[bool] | None = None,
-    places: Places | None = None,
+    places: RunSlots | None = None,
 ) -> Trial:
     """Work through what is left of a request; `reopened` says which lost workers get a new
     session.
@@ -891,7 +893,7 @@ def continued(
     try:
         orchestrator.run()
     except ConfigFailure as error:
-        limited = request.deadline or request.allowance
+        limited = request.deadline or request.cost_limits
         assert not trial.alive or (limited and error.hint and not orchestrator.states)
     except CerebroError as error:
         raise Ended(str(error), orchestrator.evaluations) from error
@@ -1101,41 +1103,43 @@ def test_what_may_succeed_when_tried_again_costs_no_config(
     assert trial.orchestrator.failed == {}
 
 
-class Sharing(Places):
+class Sharing(RunSlots):
     """Places of which a run hears with each look, and of which others may have taken some by then;
     it has the staff.
     """
 
-    limited, steady, next_look = True, False, math.inf
+    is_limited, is_static, next_check = True, False, math.inf
 
     def __init__(
         self, platform: Unreliable, looks: Sequence[int], heard: Sequence[int], taken: Sequence[int]
     ) -> None:
-        self.staff, self.held = self, heard[0] or 1
+        self.opener, self.count = self, heard[0] or 1
         self._platform, self._looks, self._first = platform, looks, True
         self._heard, self._others = cycle([*heard, 1]), cycle([*taken, 0])
-        self.present = set(range(self.held))
+        self.present = set(range(self.count))
         self.waits = 0
 
-    def look(self) -> int | None:
+    def read_share(self) -> int | None:
         self._first, first = False, self._first
         self._platform.ahead = math.inf  # what was to be shared is shared by others
-        assert len(self.present) <= self.held, "nobody is there without a place"
-        return self.held if first else next(self._heard)
+        assert len(self.present) <= self.count, "nobody is there without a place"
+        return self.count if first else next(self._heard)
 
-    def show(self) -> None:
+    def refresh(self) -> None:
         """They all have workers."""
 
     def take(self, wanted: int) -> int:
-        assert len(self.present) <= max(wanted, self.held), (
+        assert len(self.present) <= max(wanted, self.count), (
             "none is given back before who has it has gone"
         )
-        self.held = wanted if wanted <= self.held else max(self.held, wanted - next(self._others))
-        return self.held
+        self.count = (
+            wanted if wanted <= self.count else max(self.count, wanted - next(self._others))
+        )
+        return self.count
 
     def wait(self) -> float:
-        assert not self.present and not self.held
-        self.held, self.waits = max(1, next(self._heard)), self.waits + 1
+        assert not self.present and not self.count
+        self.count, self.waits = max(1, next(self._heard)), self.waits + 1
         return 0.0
 
     def add_worker(self, number: int, framework: str) -> Worker:
@@ -1180,7 +1184,7 @@ def test_every_config_is_trained_whole_however_many_workers_there_are_meanwhile(
     )
     platform.streams = streams
     places = Sharing(platform, looks, heard, taken)
-    trial = continued(request, places.held, platform, looks, {}, places=places)
+    trial = continued(request, places.count, platform, looks, {}, places=places)
     trained, alive = trial.platform.trained, trial.alive
     assert len(trained) == len(set(trained)), "nothing twice"
     epochs = range(1, request.spec.epochs + 1)
@@ -1429,7 +1433,7 @@ def test_a_search_trains_each_config_as_far_as_it_decides(
     further or less far.
     """
     request = requested(len(losses), segments, 5, set(range(1, 6)), schedule)
-    search = Searching("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
+    search = SearchRequest("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
     interruptions: list[Fault] = list(
         chain.from_iterable([None] * pause + [CerebroError] for pause in pauses)
     )
@@ -1437,7 +1441,7 @@ def test_a_search_trains_each_config_as_far_as_it_decides(
     platform = Unreliable(chain(interruptions, faults, repeat(None)), losses=of_segments)
     past: dict[int, Past] = {}
     while True:
-        known = replace(request, search=search, decided=known_decisions(platform.decided))
+        known = replace(request, search=search, logged_decisions=known_decisions(platform.decided))
         try:
             trial = continued(known, workers, platform, looks, past)
         except Ended as ended:
@@ -1501,14 +1505,16 @@ def test_a_search_trains_all_that_it_draws(
 
     def draw(
         self: Recruits, count: int, trials: object, group: object
-    ) -> tuple[Sequence[Config], Joined]:
-        first = self._log.next_key()
+    ) -> tuple[Sequence[Config], LogStatements]:
+        first = self._log.read_next_key()
         known = [replace(request.configs[0], mst_key=first + n) for n in range(count)]
         return self._join(BuiltConfigs(tuple(known), {}), Origin("search"), None)
 
     space = ParameterSpace(Space(({},), {}, Choices((1,))))
     rule: Rule = Asha(epochs) if kind == "asha" else Stepwise((epochs,))
-    search = Searching("rule", rule, tuple(range(configs)), Drawing(space, "tpe", draws, {}))
+    search = SearchRequest(
+        "rule", rule, tuple(range(configs)), SamplingPlan(space, "tpe", draws, {})
+    )
     keys = [*range(configs), *range(DRAWN, DRAWN + draws)]
     of_segments = {
         (key, epoch): float(losses[n]) for n, key in enumerate(keys) for epoch in (1, 2, 3)
@@ -1578,7 +1584,7 @@ def test_nobody_is_idle_while_a_config_of_a_search_could_run(
     that has none.
     """
     request = requested(len(losses), segments, 5, set(range(1, 6)), schedule)
-    search = Searching("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
+    search = SearchRequest("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
     of_segments = by_epoch(losses)
     platform = Unreliable(chain(faults, repeat(None)), losses=of_segments)
     start, looked = Orchestrator._start_visits, list[int]()
@@ -1598,7 +1604,7 @@ class Steered(Log):
     """A log in which acts come up as time goes by, each with its moment."""
 
     def __init__(
-        self, clock: Clock, decisions: list[DecisionRow], asked: Sequence[tuple[int, Act]]
+        self, clock: Clock, decisions: list[DecisionRow], asked: Sequence[tuple[int, Command]]
     ) -> None:
         super().__init__([1], decisions)
         self._clock, self._asked = clock, asked
@@ -1606,38 +1612,40 @@ class Steered(Log):
         self.by_act: dict[int, str] = {}  # by the number of the decision
         self._turn = 0.0
 
-    def acts(self) -> list[Act]:
+    def read_commands(self) -> list[Command]:
         return self._unanswered(self._clock.now)
 
-    def owned(self) -> bool:
+    def is_owned(self) -> bool:
         return True
 
     def turn(self) -> None:
         """A turn of the loop begins, in which nobody waits for anything before visits begin."""
         self._turn = self._clock.now
 
-    def late(self) -> list[Act]:
+    def late(self) -> list[Command]:
         """Acts that were there when the turn began."""
         return self._unanswered(self._turn)
 
-    def _unanswered(self, moment: float) -> list[Act]:
-        return [act for at, act in self._asked if at <= moment and act.act_id not in self.answered]
+    def _unanswered(self, moment: float) -> list[Command]:
+        return [
+            act for at, act in self._asked if at <= moment and act.command_id not in self.answered
+        ]
 
-    def act_done(
+    def log_command_done(
         self,
-        act: Act,
+        act: Command,
         visits: int | None,
         rows: Sequence[DecisionRow] = (),
-        joined: Joined | None = None,
+        joined: LogStatements | None = None,
     ) -> None:
-        self.answered.append(act.act_id)
+        self.answered.append(act.command_id)
         self.by_act.update({row.decision_no: act.action for row in rows})
         assert self.decisions is not None
         self.decisions += rows
         self.configs_decided(rows)
 
-    def act_refused(self, act: Act, reason: str) -> None:
-        self.answered.append(act.act_id)
+    def log_command_refused(self, act: Command, reason: str) -> None:
+        self.answered.append(act.command_id)
 
 
 ASKED = st.tuples(
@@ -1718,14 +1726,14 @@ def test_an_act_holds_from_the_next_visit_on(
         schedule,
         commit_seconds=commit_seconds,
     )
-    search = Searching("rule", Asha(epochs, 2), tuple(range(configs))) if searched else None
+    search = SearchRequest("rule", Asha(epochs, 2), tuple(range(configs))) if searched else None
     last = [(LATEST, "continue_config", key, 1) for key in range(configs)] + [
         (LATEST, "continue_run", 0, 1)
     ]
     acts = [
         (
             at,
-            Act(
+            Command(
                 number,
                 "ann",
                 action,
@@ -1785,8 +1793,8 @@ def test_an_act_holds_from_the_next_visit_on(
 class Copying(Unreliable):
     """A platform whose first visit of a clone begins from the state that was copied for it."""
 
-    copies: dict[int, Start] = field(default_factory=dict)
-    starts: Mapping[int, Start] = field(default_factory=dict)
+    copies: dict[int, CloneStart] = field(default_factory=dict)
+    starts: Mapping[int, CloneStart] = field(default_factory=dict)
 
     def copy(self, log: RunLog, state: StoredState, mst_key: int, visits: int) -> str:
         start, made = self.starts[mst_key], self.done[self.starts[mst_key].parent]
@@ -1811,7 +1819,7 @@ class Copying(Unreliable):
 
 
 @st.composite
-def families(draw: st.DrawFn) -> tuple[FitRequest, dict[int, Start]]:
+def families(draw: st.DrawFn) -> tuple[FitRequest, dict[int, CloneStart]]:
     """A request that repeats a run with warm clones, of clones too, and from which states they
     begin.
     """
@@ -1831,16 +1839,16 @@ def families(draw: st.DrawFn) -> tuple[FitRequest, dict[int, Start]]:
     )
     clones = draw(st.sets(st.integers(1, configs - 1), min_size=1))
     visits = st.integers(1, segments * epochs)
-    starts = {key: Start(draw(st.integers(0, key - 1)), draw(visits)) for key in clones}
+    starts = {key: CloneStart(draw(st.integers(0, key - 1)), draw(visits)) for key in clones}
     return replace(
-        request, repeat=Repeat(starts=starts, joined=dict.fromkeys(starts, "clone"))
+        request, replay=Replay(clone_starts=starts, added_sources=dict.fromkeys(starts, "clone"))
     ), starts
 
 
 @given(families(), WORKERS, MANY, PAUSES, LOOKS)
 @trials(120)
 def test_a_warm_clone_is_repeated_from_the_state_that_it_began_from(
-    family: tuple[FitRequest, dict[int, Start]],
+    family: tuple[FitRequest, dict[int, CloneStart]],
     workers: int,
     faults: list[Fault],
     pauses: list[int],
@@ -2037,7 +2045,7 @@ def in_time(
 ) -> Trial:
     """Work through a request by the platform's clock."""
     platform.last_visit = request.deadline.last_visit if request.deadline else math.inf
-    platform.allowed = request.allowance.max_cpu or math.inf if request.allowance else math.inf
+    platform.allowed = request.cost_limits.max_cpu or math.inf if request.cost_limits else math.inf
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cerebro_plpy.run.loop.epoch_loop.time.monotonic", lambda: platform.clock.now)
         return continued(request, workers, platform, looks, past)
@@ -2105,7 +2113,7 @@ def check_over(trial: Trial, workers: int, looks: Sequence[int]) -> None:
     each worker.
     """
     deadline, platform = trial.request.deadline, trial.platform
-    over = math.inf if deadline is None else deadline.cancel if platform.trained else deadline.over
+    over = math.inf if deadline is None else deadline.cancel if platform.trained else deadline.end
     visit = max(looks) + 1  # the first to end after that moment is the last
     assert platform.clock.now <= over + visit + 4 * workers * visit or over == math.inf
 
@@ -2124,7 +2132,7 @@ def test_a_budget_ends_a_run_in_good_order_at_any_moment(
     platform = Unreliable(chain(faults, repeat(None)), losses=losses, clock=Clock(hears=hears))
     deadline, allowance = limits
     trial = in_time(
-        replace(request, deadline=deadline, allowance=allowance), workers, platform, looks, {}
+        replace(request, deadline=deadline, cost_limits=allowance), workers, platform, looks, {}
     )
     check_ends(trial)
     check_over(trial, workers, looks)
@@ -2148,7 +2156,7 @@ def test_a_budget_ends_those_in_good_order_who_are_trained_together(
     )
     deadline, allowance = limits
     backends = dict.fromkeys(request.backends, "jax")
-    limited = replace(request, backends=backends, deadline=deadline, allowance=allowance)
+    limited = replace(request, backends=backends, deadline=deadline, cost_limits=allowance)
     trial = in_time(limited, workers, platform, looks, {})
     check_ends(trial)
     assert len(platform.trained) == len(set(platform.trained)), "nothing twice"
@@ -2180,13 +2188,13 @@ def test_whoever_begins_in_a_search_that_is_cut_short_has_come_to_an_end(
     request = requested(
         len(losses), segments, 5, set(range(1, 6)), schedule, commit_seconds=commit_seconds
     )
-    search = Searching("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
+    search = SearchRequest("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
     of_segments = by_epoch(losses)
     platform = Unreliable(repeat(None), losses=of_segments)
     if isinstance(limits, int):
         limited = replace(request, search=search, max_runtime=float(limits))
     else:
-        limited = replace(request, search=search, deadline=limits[0], allowance=limits[1])
+        limited = replace(request, search=search, deadline=limits[0], cost_limits=limits[1])
     try:
         trial = in_time(limited, workers, platform, looks, {})
     except Ended:
@@ -2225,7 +2233,7 @@ def test_a_run_with_a_budget_goes_on_from_what_is_logged(
     past: dict[int, Past] = {}
     left = chain(deadlines, repeat(deadlines[-1]))
     while True:
-        limited = replace(request, deadline=next(left), allowance=allowance)
+        limited = replace(request, deadline=next(left), cost_limits=allowance)
         try:
             trial = in_time(limited, workers, platform, looks, past)
         except Ended as ended:
@@ -2261,7 +2269,7 @@ def test_a_replay_ends_where_the_budget_did(
     platform = Unreliable(repeat(None), losses=losses, clock=Clock(hears=hears))
     deadline, allowance = limits
     first = in_time(
-        replace(request, deadline=deadline, allowance=allowance), workers, platform, looks, {}
+        replace(request, deadline=deadline, cost_limits=allowance), workers, platform, looks, {}
     )
     check_ends(first)
     if not platform.trained:
@@ -2276,10 +2284,10 @@ def test_a_replay_ends_where_the_budget_did(
         at: (*(o := orders.get(at, ())), *(s for s in request.source.segments if s not in o))
         for at in every
     }
-    repeated = Repeat(completed, endings=endings(orders, found))
+    repeated = Replay(completed, endings=compute_endings(orders, found))
     spec = replace(request.spec, schedule="replay")
     again = Unreliable(repeat(None), losses=losses)
-    second = in_time(replace(request, spec=spec, repeat=repeated), others, again, pace, {})
+    second = in_time(replace(request, spec=spec, replay=repeated), others, again, pace, {})
     check_ends(second)
     assert first.orchestrator.failed == second.orchestrator.failed == {}
     assert {key: visits(again, key) for key in again.done} == {

@@ -47,7 +47,7 @@ class Control:
     ids=lambda value: type(value).__name__,
 )
 def test_a_server_that_is_gone_has_renamed_nobody(answer: Any, owned: bool) -> None:
-    assert RunLog(cast(Any, Control(answer)), 1).owned() == owned
+    assert RunLog(cast(Any, Control(answer)), 1).is_owned() == owned
 
 
 @pytest.mark.parametrize(("answer", "seen"), [([(1,)], True), ([], False)])

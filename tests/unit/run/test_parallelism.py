@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from cerebro_plpy.run.log.form_timings import Timings
 from cerebro_plpy.run.planning import parallelism
 from cerebro_plpy.run.planning.parallelism import SHORT, Comparison, compared, decided
-from cerebro_plpy.run.planning.workload import Trainers, Width, work_of
-from cerebro_plpy.run.request.run_request import Repeat
+from cerebro_plpy.run.planning.workload import Trainers, Width, describe_work
+from cerebro_plpy.run.request.run_request import Replay
 from cerebro_plpy.scheduling.planning import run_plan
 from cerebro_plpy.scheduling.planning.run_plan import (
     AVERAGE,
@@ -74,16 +74,16 @@ def request(**more: Any) -> Any:
             "validation": None,
             "configs": [config(1, 9), config(2, 1)],
             "architectures": {1: SimpleNamespace(json="[]")},
-            "features": {},
+            "activations": {},
             "workers": 2,
             "gpus": (),
             "backends": {1: "tensorflow", 2: "tensorflow"},
-            "repeat": Repeat(),
+            "replay": Replay(),
             "strategy": None,
             "search": None,
             "last_epoch": EPOCHS,
             "commit_seconds": 0,
-            "own_segments": {},
+            "segment_subsets": {},
             "segments_of": lambda group: segments,
             **bytes_,
             **more,
@@ -129,7 +129,7 @@ class Place:
 
     def workers(self, request: Any) -> int:
         workplace: Any = self
-        return parallelism.workers(workplace, request)
+        return parallelism.choose_worker_count(workplace, request)
 
 
 def test_a_run_that_one_configuration_dominates_has_one_wide_trainer(
@@ -153,9 +153,9 @@ def test_a_run_that_one_configuration_dominates_has_one_wide_trainer(
         {"strategy": MOP},
         {"gpus": (0,)},
         {"backends": {}},
-        {"repeat": Repeat(threads=1)},
-        {"repeat": Repeat(threads=2, orders={(1, 1): (0, 1)})},
-        {"asked": 2, "repeat": Repeat(threads=2)},
+        {"replay": Replay(threads=1)},
+        {"replay": Replay(threads=2, orders={(1, 1): (0, 1)})},
+        {"asked": 2, "replay": Replay(threads=2)},
     ],
 )
 def test_whoever_says_how_many_workers_there_are_is_heard(
@@ -171,8 +171,8 @@ def test_whoever_says_how_many_workers_there_are_is_heard(
 def test_a_run_goes_on_with_as_many_threads_and_the_workers_that_have_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert Place(monkeypatch).workers(request(repeat=Repeat(threads=2))) == 1
-    assert Place(monkeypatch).workers(request(repeat=Repeat(threads=64))) == 2, (
+    assert Place(monkeypatch).workers(request(replay=Replay(threads=2))) == 1
+    assert Place(monkeypatch).workers(request(replay=Replay(threads=64))) == 2, (
         "on a machine with fewer cores"
     )
 
@@ -302,7 +302,7 @@ def test_fewer_workers_are_compared_with_what_the_usual_number_would_follow() ->
         wanted = asked(dict.fromkeys(range(1, 5)), 3, segments=(0, 1, 2))
         mop, task, single = (
             run_plan.estimate_strategy(
-                PlanInputs(work_of(wanted)),
+                PlanInputs(describe_work(wanted)),
                 [*known.timed(threads, {})],
                 Strategy(name, workers, threads),
             )
@@ -323,7 +323,7 @@ def comparison(
     known: Any = Known(speeds, source)
     wanted = asked(speeds, 3, **more)
     widths = {number: WIDTHS[number] for number in (1, 2, 3)}
-    settled = PlanInputs(work_of(wanted))
+    settled = PlanInputs(describe_work(wanted))
     return Comparison(
         wanted, Trainers(3, WIDTHS[3], {}, widths), settled, known._programs(2), known
     )
@@ -385,6 +385,6 @@ def test_speeds_are_those_of_this_machine_framework_program_and_batch_size() -> 
         (f"{host_resources.machine_prefix('tensorflow')}2, Keras 3", "p", 8, 1, "scan", 7.0, 0.0),
         (f"another {here}1.0, Keras 3", "p", 8, 1, "scan", 8.0, 0.0),
     ]
-    assert Timings(rows).speeds(here, "p", 8) == {2: {"scan": 2.0}, 1: {"scan": 4.0}}
-    assert Timings(rows).machine("jax") == f"{here}1.0, Keras 3"
-    assert Timings().machine("jax") == here
+    assert Timings(rows).collect_speeds(here, "p", 8) == {2: {"scan": 2.0}, 1: {"scan": 4.0}}
+    assert Timings(rows).find_machine("jax") == f"{here}1.0, Keras 3"
+    assert Timings().find_machine("jax") == here

@@ -13,10 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.log.program_costs import Evaluations, Log, Visits, measured
-from cerebro_plpy.run.planning.explain_output import JSON, TEXT, Amount, Known, tree, written
+from cerebro_plpy.run.log.program_costs import Evaluations, LoggedCosts, Visits, apply_costs
+from cerebro_plpy.run.planning.explain_output import (
+    JSON,
+    TEXT,
+    Amount,
+    PlanContext,
+    build_tree,
+    format_tree,
+)
 from cerebro_plpy.run.planning.run_estimate import corrected
-from cerebro_plpy.run.planning.workload import MALFORMED, Earlier
+from cerebro_plpy.run.planning.workload import MALFORMED, PriorRun
 from cerebro_plpy.scheduling.planning.run_plan import (
     MOP,
     TASK,
@@ -120,7 +127,7 @@ def test_a_run_is_expected_to_take_what_the_same_run_took(
     then.
     """
     earlier = [
-        Earlier(1, replace(plan, startup_seconds=begun), begun + plan.storing_seconds + each)
+        PriorRun(1, replace(plan, startup_seconds=begun), begun + plan.storing_seconds + each)
         for each in took
     ]
     found = corrected(replace(plan, startup_seconds=1.0), earlier)
@@ -135,10 +142,10 @@ def test_a_run_is_expected_to_take_what_the_same_run_took(
 
 @given(plans())
 def test_a_plan_reads_alike_as_text_and_as_json(plan: RunPlan) -> None:
-    found = tree(plan, Known())
-    (document,) = written(found, JSON)
+    found = build_tree(plan, PlanContext())
+    (document,) = format_tree(found, JSON)
     (whole,) = json.loads(document)
-    lines = written(found, TEXT)
+    lines = format_tree(found, TEXT)
     assert lines[0].startswith("Fit  (strategy=")
     assert [part["Node Type"] for part in whole["Plan"]["Plans"]] == [
         *["Workers", "States"],
@@ -165,8 +172,8 @@ def test_a_plan_costs_what_its_workers_do(plan: RunPlan) -> None:
     """At a price of one for a processor second: no more than all have, no less than what is stored
     takes.
     """
-    found = tree(plan, Known(prices=Prices(core_hour=HOUR))).facts
-    assert not tree(plan, Known()).facts.keys() & {"Most Cost", "Expected Cost"}
+    found = build_tree(plan, PlanContext(prices=Prices(core_hour=HOUR))).facts
+    assert not build_tree(plan, PlanContext()).facts.keys() & {"Most Cost", "Expected Cost"}
     if plan.strategy.seconds is None:
         assert not found.keys() & {"Most Cost", "Expected Cost"}
         return
@@ -210,8 +217,8 @@ def test_costs_add_up_to_what_was_measured(
         storing=2.0,
         stored_bytes=8.0,
     )
-    log = Log({"a/8": found}, {"a/8": Evaluations("a/8", 1, 10.0, 5.0)}, {})
-    program = measured(Program("a/8", (1,), "jax", 8, UNKNOWN), log)
+    log = LoggedCosts({"a/8": found}, {"a/8": Evaluations("a/8", 1, 10.0, 5.0)}, {})
+    program = apply_costs(Program("a/8", (1,), "jax", 8, UNKNOWN), log)
     assert program.row_seconds is not None
     again = (
         program.row_seconds * found.rows + program.hop * (moves + firsts) + program.compile * firsts

@@ -38,7 +38,7 @@ def measured(
 ) -> Measurements:
     """After jobs of configs with one program, each with what it took its worker beside training,
     and the times of its visits."""
-    log: Any = SimpleNamespace(known_timings=lambda programs: Timings())
+    log: Any = SimpleNamespace(read_timings=lambda programs: Timings())
     found = Measurements(log, lambda text: None, (), commit_seconds)
     training = trained_by("one")
     worker: Any = SimpleNamespace(number=0)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.configs.prior_trials import PriorTrial
-from cerebro_plpy.run.workers.sampler import beside, told
+from cerebro_plpy.run.workers.sampler import add_prior_trials, describe_trial
 from cerebro_plpy.scheduling.search.promotion_rules import Trial
 
 EPOCHS = 4
@@ -33,24 +33,24 @@ def of_own(trials: list[Trial], level: float = 0.0, factor: float = 1.0) -> list
         t._replace(values={epoch: value * factor + level for epoch, value in t.values.items()})
         for t in trials
     ]
-    return [told(point(number), trial, EPOCHS) for number, trial in enumerate(moved)]
+    return [describe_trial(point(number), trial, EPOCHS) for number, trial in enumerate(moved)]
 
 
 @given(st.lists(TRIALS, max_size=8))
 def test_without_earlier_runs_values_are_told(trials: list[Trial]) -> None:
-    assert beside((), of_own(trials)) == of_own(trials)
+    assert add_prior_trials((), of_own(trials)) == of_own(trials)
 
 
 @given(EARLIER, st.lists(TRIALS, max_size=8), st.integers(-50, 50), st.integers(1, 5))
 def test_beside_earlier_runs_levels_are_not(
     earlier: list[PriorTrial], trials: list[Trial], level: int, factor: int
 ) -> None:
-    found = beside(earlier, of_own(trials))
+    found = add_prior_trials(earlier, of_own(trials))
     before, own = found[: len(earlier)], found[len(earlier) :]
-    moved = beside(earlier, of_own(trials, level, factor))[len(earlier) :]
+    moved = add_prior_trials(earlier, of_own(trials, level, factor))[len(earlier) :]
     over = [number for number, each in enumerate(own) if each["state"] == "completed"]
     assert [own[number] for number in over] == [moved[number] for number in over]
-    assert before == beside(earlier, [])
+    assert before == add_prior_trials(earlier, [])
     assert [(each["state"], [value for _, value in each["values"]]) for each in before] == [
         ("failed", []) if each.standing is None else ("completed", [each.standing])
         for each in earlier
@@ -65,7 +65,7 @@ def test_the_order_of_a_search_stays_what_it_was(
     """Those that went to the end come first, then those that went further, and of these the better
     ones.
     """
-    raw, found = of_own(trials), beside(earlier, of_own(trials))[len(earlier) :]
+    raw, found = of_own(trials), add_prior_trials(earlier, of_own(trials))[len(earlier) :]
     over = [
         (one, other)
         for one, other in zip(raw, found, strict=True)

@@ -31,15 +31,19 @@ def test_a_copy_goes_on_from_what_it_has_left_and_all_begin_from_the_mean(
         {4: MEAN, 7: MEAN, 5: left(4), 3: left(5), 6: left(7)},
     )
     for segment in order:
-        assert route.source(visit(segment), MEAN) == before[segment]
-        assert not route.moves(visit(segment), left(segment), ROWS[segment])
-    averaged = route.source(visit(5, "average"), MEAN)
+        assert route.state_before(visit(segment), MEAN) == before[segment]
+        assert not route.record_state(visit(segment), left(segment), ROWS[segment])
+    averaged = route.state_before(visit(5, "average"), MEAN)
     assert averaged.of == ((left(3), 120), (left(6), 130))
-    assert route.moves(visit(5, "average"), MEAN, 0)
+    assert route.record_state(visit(5, "average"), MEAN, 0)
 
 
 def test_each_visit_of_an_epoch_has_a_number_and_a_table_of_its_own() -> None:
     route = Averaging(SEGMENTS, COPIES)
     visits = [*map(visit, SEGMENTS), visit(4, "average")]
-    assert [route.number(each, 0) for each in visits] == [*range(7, 13)]
-    assert len({route.turn(each, 0) % route.tables for each in visits}) == route.tables == 6
+    assert [route.visit_number(each, 0) for each in visits] == [*range(7, 13)]
+    assert (
+        len({route.state_number(each, 0) % route.table_count for each in visits})
+        == route.table_count
+        == 6
+    )

@@ -13,7 +13,13 @@ import pytest
 
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
-from cerebro_plpy.run.planning.template_costs import Goal, Kind, Measured, completed, measured
+from cerebro_plpy.run.planning.template_costs import (
+    TemplateBatch,
+    TemplateCosts,
+    TrainingTask,
+    apply_template_costs,
+    read_template_costs,
+)
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.scheduling.planning.run_plan import (
     SAME_TEMPLATE,
@@ -26,8 +32,8 @@ from cerebro_plpy.scheduling.planning.run_plan import (
     Work,
 )
 
-GOAL = Goal('"public"."passengers"', "survived")
-LINEAR, DENSE = Kind("linear", 32), Kind("realmlp", 32)
+GOAL = TrainingTask('"public"."passengers"', "survived")
+LINEAR, DENSE = TemplateBatch("linear", 32), TemplateBatch("realmlp", 32)
 TEMPLATES = {1: "linear", 2: "realmlp", 3: "realmlp", 4: "realmlp"}
 
 
@@ -70,8 +76,8 @@ def plan(**programs: tuple[int, ...]) -> str:
     )
 
 
-def known(session: Logged, *wanted: Kind) -> Measured:
-    return measured(cast(Session, session), GOAL, 1, wanted)
+def known(session: Logged, *wanted: TemplateBatch) -> TemplateCosts:
+    return read_template_costs(cast(Session, session), GOAL, 1, wanted)
 
 
 def test_a_template_costs_the_mean_of_its_configurations() -> None:
@@ -82,7 +88,7 @@ def test_a_template_costs_the_mean_of_its_configurations() -> None:
     assert dense.row_seconds == pytest.approx(0.4)
     assert (dense.source, dense.state_bytes) == (SAME_TEMPLATE, 8)
     assert found.networks == {LINEAR: 1.0, DENSE: pytest.approx(2 / 3)}
-    assert found.begun == 1.5 and 0 < found.beside < 12.0
+    assert found.startup_seconds == 1.5 and 0 < found.extra_seconds < 12.0
 
 
 def test_the_newest_run_that_had_a_template_tells_of_it() -> None:
@@ -96,7 +102,7 @@ def test_the_newest_run_that_had_a_template_tells_of_it() -> None:
     found = known(session, LINEAR, DENSE).programs
     assert [found[kind].row_seconds for kind in (LINEAR, DENSE)] == pytest.approx([0.1, 0.2])
     assert session.asked == [0, 2], "what older ones tell is not needed"
-    assert known(Logged(), LINEAR) == Measured({})
+    assert known(Logged(), LINEAR) == TemplateCosts({})
 
 
 def test_only_what_nobody_has_timed_is_expected_to_cost_what_others_do() -> None:
@@ -109,9 +115,9 @@ def test_only_what_nobody_has_timed_is_expected_to_cost_what_others_do() -> None
         Program("other batch", (4,), "jax", 64, UNKNOWN),
         Program("other template", (1,), "jax", 32, UNKNOWN),
     ]
-    found = completed(cast(FitRequest, SimpleNamespace(spec=spec)), programs, like)
+    found = apply_template_costs(cast(FitRequest, SimpleNamespace(spec=spec)), programs, like)
     assert (found[1].name, found[1].configs) == ("new", (3, 4))
     assert found[1].row_seconds == pytest.approx(0.2)
     assert [found[0], *found[2:]] == [programs[0], *programs[2:]]
     without = cast(FitRequest, SimpleNamespace(spec=SimpleNamespace(train=None)))
-    assert completed(without, programs, like) == programs
+    assert apply_template_costs(without, programs, like) == programs

@@ -30,7 +30,7 @@ def test_a_run_that_keeps_its_places_never_looks_for_others(
 ) -> None:
     """Its last look is long ago: to wait until the next one would be not to wait at all."""
     around: Any = SimpleNamespace(
-        places=SimpleNamespace(limited=limited, steady=steady, next_look=LOOK)
+        places=SimpleNamespace(is_limited=limited, is_static=steady, next_check=LOOK)
     )
     nothing: Any = None
     assert Rota(nothing, nothing, around, []).next_look == expected
@@ -59,12 +59,12 @@ class Memory:
 class Server:
     """The places of a run, who hires for it, and what its workers do."""
 
-    limited, steady = True, False
+    is_limited, is_static = True, False
 
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.moment = Moment(None, frozenset(), frozenset(), paused=False)
-        self.staff, self.held = self, SEGMENTS
+        self.opener, self.count = self, SEGMENTS
         self.numbers, self.open = set(range(SEGMENTS)), set(range(SEGMENTS))
         self.ended: set[int] = set()
 
@@ -86,18 +86,18 @@ class Server:
     def counted(self, number: int) -> bool:
         return number in self.busy
 
-    def show(self) -> None:
+    def refresh(self) -> None:
         """Nothing."""
 
-    def look(self) -> int | None:
+    def read_share(self) -> int | None:
         return self.moment.wanted
 
     def take(self, wanted: int) -> int:
-        self.held = wanted
+        self.count = wanted
         return wanted
 
     def wait(self) -> float:
-        self.held = self.moment.wanted or 1
+        self.count = self.moment.wanted or 1
         return 1.0
 
     def worker(self, number: int) -> Worker:
@@ -164,7 +164,7 @@ def test_each_place_is_that_of_a_worker_that_has_a_session(moments: list[Moment]
     rota = rota_of(server, positions)
     for server.moment in moments:
         rota.keep(paused=server.moment.paused)
-        assert server.numbers <= server.open and server.held == len(server.open)
+        assert server.numbers <= server.open and server.count == len(server.open)
         assert not server.ended
         assert len(server.numbers) <= max(server.moment.wanted or SEGMENTS, 1) or rota.resting
         if server.numbers:

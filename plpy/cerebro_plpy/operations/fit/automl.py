@@ -27,7 +27,13 @@ from cerebro_plpy.operations.fit.fit_request import FitCall, build_request
 from cerebro_plpy.operations.fit.input_tables import find_search_inputs
 from cerebro_plpy.operations.fit.run_outputs import RunOutputs, finish
 from cerebro_plpy.platform.call_context import open_context
-from cerebro_plpy.run.lifecycle import Audience, Logged, completing, nobody, train
+from cerebro_plpy.run.lifecycle import (
+    OnLogged,
+    RunListeners,
+    ignore_run_id,
+    log_completion_errors,
+    train,
+)
 from cerebro_plpy.scheduling.schedule.scheduling_policies import LONGEST
 from cerebro_plpy.scheduling.search.hyperband import Hyperband
 from cerebro_plpy.tables import object_table
@@ -43,7 +49,7 @@ def run_automl(
     gd: Globals,
     arguments: AutomlArguments,
     version: str,
-    on_logged: Logged = nobody,
+    on_logged: OnLogged = ignore_run_id,
 ) -> None:
     """Search for the best configuration and write the output tables.
 
@@ -68,8 +74,8 @@ def run_automl(
     call = FitCall(fit_arguments, options, inputs, output, version, spec)
     with open_context(db, gd, inputs.list_existing(), None) as context:
         request = build_request(catalog, context, call)
-        run_id = train(db, context, request, None, Audience(on_logged))
-    with completing(db, gd, run_id):
+        run_id = train(db, context, request, None, RunListeners(on_logged))
+    with log_completion_errors(db, gd, run_id):
         finish(db, gd, run_id, RunOutputs(output, None), keep_states=False)
 
 

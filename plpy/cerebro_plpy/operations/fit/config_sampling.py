@@ -40,9 +40,9 @@ from cerebro_plpy.operations.fit.prior_runs import (
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.loop.replay import Recorded, RunRecord
-from cerebro_plpy.run.request.run_request import Drawing
-from cerebro_plpy.run.workers.sampler import Sampler, beside, told
+from cerebro_plpy.run.loop.replay import RecordedConfig, RunRecord
+from cerebro_plpy.run.request.run_request import SamplingPlan
+from cerebro_plpy.run.workers.sampler import Sampler, add_prior_trials, describe_trial
 from cerebro_plpy.scheduling.search.promotion_rules import Trial
 from cerebro_plpy.tables.architectures import StoredModel, read_architectures
 from cerebro_plpy.tables.compatibility import check_configs
@@ -109,13 +109,13 @@ def sample_configs(
     known_points = {
         config.mst_key: points.find_point(describe_config(config)) for config in models.configs
     }
-    drawing = Drawing(points, sampling.sampler, 0, {}, known_points)
+    drawing = SamplingPlan(points, sampling.sampler, 0, {}, known_points)
     if sampling.learns:
         ranking = request.rank([*models.configs, *probes])
         prior_trials = collect_prior_trials(
             catalog, prior_runs, points, ranking, models=architectures
         )
-        drawing = drawing._replace(earlier=prior_trials)
+        drawing = drawing._replace(prior_trials=prior_trials)
     first_points = _find_prior_points(catalog, prior_runs, points, architectures, known_points)
     first_points = first_points[: request.size]
     if sampling.learns:
@@ -133,7 +133,7 @@ def sample_configs(
     models = models._replace(
         configs=check([*models.configs, *sampled]),
         architectures=architectures,
-        drawing=drawing._replace(left=left, points=point_of),
+        drawing=drawing._replace(remaining=left, points=point_of),
     )
     return models, probes
 
@@ -155,7 +155,7 @@ def restore_sampling(
     points = ParameterSpace(space)
     sources = [row["source"] for row in log]
     left = max(0, sampling.configs - sources.count("call") - sources.count("search"))
-    drawing = Drawing(
+    drawing = SamplingPlan(
         points,
         sampling.sampler,
         left if sampling.learns else 0,
@@ -164,7 +164,7 @@ def restore_sampling(
             for row in log
             if row["source"] == "search"
         },
-        known={row["mst_key"]: points.find_point(row) for row in log if has_point(row)},
+        existing_points={row["mst_key"]: points.find_point(row) for row in log if has_point(row)},
     )
     architectures = _read_architectures(context, models, list_model_ids(space))
     return models._replace(architectures=architectures, drawing=drawing)
@@ -186,29 +186,29 @@ def _read_architectures(
 
 def choose_added_configs(
     db: Database, models: ModelInputs, recorded: RunRecord, epochs: int
-) -> Sequence[Recorded]:
+) -> Sequence[RecordedConfig]:
     """Return the configurations that were added to a run while it was live, for its replay.
 
     They are only repeated if the replay has all configurations that the original call named.
     """
     keys = {config.mst_key for config in models.configs}
-    if not recorded.called <= keys:
+    if not recorded.call_keys <= keys:
         return ()
-    added = {config.mst_key for config in recorded.joined}
-    repeatable = recorded.repeatable(keys | added, epochs)
+    added = {config.mst_key for config in recorded.added_configs}
+    repeatable = recorded.find_repeatable(keys | added, epochs)
     skipped = sorted(added - repeatable - keys)
     if skipped:
         db.notice(
             f"configurations {skipped} are not repeated: they began from states of others to which "
             "this call does not come, or of which the log does not tell"
         )
-    return [config for config in recorded.joined if config.mst_key in repeatable - keys]
+    return [config for config in recorded.added_configs if config.mst_key in repeatable - keys]
 
 
 def add_configs(
     context: CallContext,
     models: ModelInputs,
-    added: Sequence[Recorded],
+    added: Sequence[RecordedConfig],
     functions: Functions | None,
     source: PackedTable,
 ) -> ModelInputs:
@@ -249,7 +249,7 @@ def _find_prior_points(
 def _suggest_first_points(
     context: CallContext,
     request: SamplingRequest,
-    drawing: Drawing,
+    drawing: SamplingPlan,
     prior_points: Sequence[Point],
     busy: int,
 ) -> Sequence[Point]:
@@ -259,15 +259,15 @@ def _suggest_first_points(
         prior_points: points from earlier runs that will be trained as well.
         busy: number of configurations that keep all segments busy.
     """
-    count = min(request.size, busy - len(drawing.known)) - len(prior_points)
+    count = min(request.size, busy - len(drawing.existing_points)) - len(prior_points)
     if count < 1:
         return ()
-    points = (*drawing.known.values(), *prior_points)
-    trials = [told(point, Trial(), 1) for point in points if point is not None]
+    points = (*drawing.existing_points.values(), *prior_points)
+    trials = [describe_trial(point, Trial(), 1) for point in points if point is not None]
     with Sampler(
         context.settings, context.check, drawing.space, drawing.sampler, request.seed
     ) as sampler:
-        return sampler.suggest(beside(drawing.earlier, trials), count)
+        return sampler.suggest(add_prior_trials(drawing.prior_trials, trials), count)
 
 
 def _draw_configs(

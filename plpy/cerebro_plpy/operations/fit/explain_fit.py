@@ -16,17 +16,17 @@ from cerebro_plpy.operations.fit.fit_request import FitCall, build_request
 from cerebro_plpy.operations.fit.input_tables import find_inputs
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.activation_cache.builder import with_planned
-from cerebro_plpy.run.activation_cache.selection import Site
-from cerebro_plpy.run.log.form_timings import SHARDED, Situation, compilation, digest
+from cerebro_plpy.run.activation_cache.builder import plan_activations
+from cerebro_plpy.run.activation_cache.selection import BuildContext
+from cerebro_plpy.run.log.form_timings import SHARDED, TimingKey, hash_program, make_compilation_key
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.planning import explain_output, run_estimate
-from cerebro_plpy.run.planning.workload import Probed
+from cerebro_plpy.run.planning.workload import ProbeResult
 from cerebro_plpy.run.request import visit_jobs
 from cerebro_plpy.run.request.run_request import FitRequest
-from cerebro_plpy.run.workers.admission import refuse, wish_of
+from cerebro_plpy.run.workers.admission import check_quotas, make_slot_request
 from cerebro_plpy.run.workers.framework_choice import Probe
-from cerebro_plpy.run.workers.workers import Crew, choose_frameworks, start
+from cerebro_plpy.run.workers.workers import WorkerSet, choose_frameworks, start_workers
 from cerebro_plpy.scheduling.planning.run_plan import RunPlan
 from cerebro_plpy.trainer_client import settings
 
@@ -54,8 +54,8 @@ def plan_fit(
     with open_context(db, gd, tables, arguments.workers) as context:
         request = build_request(catalog, context, call)
         plan = _plan_request(context, request)
-    known = explain_output.Known(request.repeat.orders, read_prices(context.settings))
-    return explain_output.written(explain_output.tree(plan, known), form)
+    known = explain_output.PlanContext(request.replay.orders, read_prices(context.settings))
+    return explain_output.format_tree(explain_output.build_tree(plan, known), form)
 
 
 def check_format(module: str, form: str | None) -> str:
@@ -70,16 +70,16 @@ def check_format(module: str, form: str | None) -> str:
 
 def _plan_request(context: CallContext, request: FitRequest) -> RunPlan:
     """Return the plan of a request, after programs without timings were timed."""
-    wish = wish_of(context, request)
-    refuse(context.db, wish)
-    crew = start(context, request, wish.most)
+    wish = make_slot_request(context, request)
+    check_quotas(context.db, wish)
+    crew = start_workers(context, request, wish.max_slots)
     log = RunLog(context.control, NO_RUN)
     request, workers = choose_frameworks(context, request, crew, log)
     crew = replace(crew, workers=workers)
-    planned_request = with_planned(Site(context, crew, log), request)
+    planned_request = plan_activations(BuildContext(context, crew, log), request)
     timings = _time_programs(context, planned_request, request, crew, log)
-    trainers = run_estimate.trainers_of(context, planned_request, workers)
-    plan = run_estimate.foresee(context.control, planned_request, trainers, 0.0, timings)
+    trainers = run_estimate.describe_trainers(context, planned_request, workers)
+    plan = run_estimate.make_plan(context.control, planned_request, trainers, 0.0, timings)
     if plan is None:
         raise ObjectNotReady(
             f"{MODULE} error: no trainer could be started.", hint="Call again, or look at the log."
@@ -91,9 +91,9 @@ def _time_programs(
     context: CallContext,
     request: FitRequest,
     complete_request: FitRequest,
-    crew: Crew,
+    crew: WorkerSet,
     log: RunLog,
-) -> dict[str, Probed]:
+) -> dict[str, ProbeResult]:
     """Time one configuration of each program that has no timings for such trainers.
 
     Args:
@@ -104,23 +104,24 @@ def _time_programs(
         The timings by program and batch size.
     """
     programs = {
-        config.mst_key: digest(visit_jobs.program(request, config)) for config in request.configs
+        config.mst_key: hash_program(visit_jobs.describe_program(request, config))
+        for config in request.configs
     }
-    logged_timings = log.known_timings(sorted(set(programs.values())))
-    timings: dict[str, Probed] = {}
+    logged_timings = log.read_timings(sorted(set(programs.values())))
+    timings: dict[str, ProbeResult] = {}
     for config in request.configs:
         backend = request.backends[config.mst_key]
         worker = next(worker for worker in crew.workers if worker.framework == backend)
         program = programs[config.mst_key]
         batch_size = config.fit.batch_size
         memory = worker.memory
-        forms = logged_timings.of(Situation(memory.machine, program, batch_size, memory.threads))
+        forms = logged_timings.get(TimingKey(memory.machine, program, batch_size, memory.threads))
         # The number of shards depends on the memory that is free, so sharded programs are timed.
         if forms and SHARDED not in forms:
             continue
-        key = compilation(program, batch_size)
+        key = make_compilation_key(program, batch_size)
         if key not in timings:
             context.check()
             rows = config.fit.passes * request.spec.epochs * request.source.rows
-            timings[key] = Probe(crew.visits, worker, log).timed(complete_request, config, rows)
+            timings[key] = Probe(crew.visits, worker, log).time(complete_request, config, rows)
     return timings

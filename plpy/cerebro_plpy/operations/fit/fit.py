@@ -12,7 +12,13 @@ from cerebro_plpy.operations.fit.input_tables import find_inputs
 from cerebro_plpy.operations.fit.run_outputs import begin_incremental_output, find_outputs, finish
 from cerebro_plpy.operations.fit.warm_start import continue_training
 from cerebro_plpy.platform.call_context import open_context
-from cerebro_plpy.run.lifecycle import Audience, Logged, completing, nobody, train
+from cerebro_plpy.run.lifecycle import (
+    OnLogged,
+    RunListeners,
+    ignore_run_id,
+    log_completion_errors,
+    train,
+)
 from cerebro_plpy.trainer_client import settings
 
 
@@ -21,7 +27,7 @@ def fit(
     gd: Globals,
     arguments: FitArguments,
     version: str,
-    on_logged: Logged = nobody,
+    on_logged: OnLogged = ignore_run_id,
 ) -> None:
     """Train the configurations of a call and write its output tables.
 
@@ -42,6 +48,6 @@ def fit(
         if outputs.existing:
             request = continue_training(context.reader, outputs.existing, request)
         outputs = begin_incremental_output(db, context, request, outputs)
-        run_id = train(db, context, request, None, Audience(on_logged, outputs.observer))
-    with completing(db, gd, run_id):
+        run_id = train(db, context, request, None, RunListeners(on_logged, outputs.observer))
+    with log_completion_errors(db, gd, run_id):
         finish(db, gd, run_id, outputs, keep_states=arguments.keep_states)

@@ -42,13 +42,13 @@ from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.loop import messages
 from cerebro_plpy.run.loop.replay import (
-    check_clones,
+    check_clone_starts,
     check_functions,
-    check_settings,
-    read_record,
+    check_replay_arguments,
+    read_run_record,
 )
 from cerebro_plpy.run.request.early_stopping import check_monitor
-from cerebro_plpy.run.request.run_request import FitRequest, Repeat
+from cerebro_plpy.run.request.run_request import FitRequest, Replay
 from cerebro_plpy.scheduling.planning.run_plan import LATE
 from cerebro_plpy.scheduling.schedule.schedule import AVERAGING
 from cerebro_plpy.scheduling.schedule.scheduling_policies import REPLAY
@@ -79,7 +79,7 @@ class ResolvedCall(NamedTuple):
     dtype_policy: str | None
     schedule: str
     probes: tuple[Config, ...] = ()  # together, they have all values of later configurations
-    repeat: Repeat = Repeat()
+    repeat: Replay = Replay()
     epochs_before: Mapping[int, int] = {}
 
     @property
@@ -121,7 +121,7 @@ def build_request(catalog: Catalog, context: CallContext, call: FitCall) -> FitR
         tables=tables,
         epochs_before=resolved.epochs_before,
         search=call.search,
-        prior_trials=models.drawing.earlier if models.drawing else (),
+        prior_trials=models.drawing.prior_trials if models.drawing else (),
         copies=resolved.repeat.copies,
     )
     if arguments.strategy == LATE and spec.schedule == AVERAGING and spec.copies is None:
@@ -172,8 +172,8 @@ def _resolve_replay(
     """Take over what determines the bits of the run that the call repeats."""
     module = catalog.module
     epochs = call.options.epochs
-    recorded = read_record(context.control, module, call.arguments.replay_run)
-    check_settings(module, call.arguments, recorded)
+    recorded = read_run_record(context.control, module, call.arguments.replay_run)
+    check_replay_arguments(module, call.arguments, recorded)
     added = choose_added_configs(catalog.db, models, recorded, epochs)
     models = add_configs(context, models, added, functions, source)
     check_functions(module, recorded, _collect_functions(models.configs))
@@ -181,11 +181,11 @@ def _resolve_replay(
         models._replace(backends=recorded.backends),
         recorded.seed,
         recorded.dtype_policy,
-        AVERAGING if recorded.averages else REPLAY,
+        AVERAGING if recorded.is_averaging else REPLAY,
         epochs_before=dict(recorded.epochs_before),
     )
     repeat = make_repeat(catalog, recorded, epochs, source, resolved.mst_keys)
-    check_clones(module, recorded, epochs, resolved.mst_keys)
+    check_clone_starts(module, recorded, epochs, resolved.mst_keys)
     return resolved._replace(repeat=repeat)
 
 
@@ -300,7 +300,7 @@ def _list_evaluated_epochs(
     rule_context = RuleContext(options.epochs, regular)
     rule = make_rule(options.rule, dict.fromkeys(resolved.mst_keys), rule_context, repeat)
     decision_epochs = rule.decision_epochs if rule else ()
-    repeated = [epoch for epoch in repeat.evaluated if epoch <= options.epochs]
+    repeated = [epoch for epoch in repeat.evaluate_epochs if epoch <= options.epochs]
     return tuple(sorted({*regular, *decision_epochs, *repeated}))
 
 

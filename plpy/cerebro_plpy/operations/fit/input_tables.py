@@ -22,7 +22,7 @@ from cerebro_plpy.packing.packed_table import (
     read_packed,
 )
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.run.request.run_request import Drawing
+from cerebro_plpy.run.request.run_request import SamplingPlan
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel
 from cerebro_plpy.tables.compatibility import check_validation
@@ -71,12 +71,12 @@ class ModelInputs(NamedTuple):
     architectures: dict[int, StoredModel]  # by model id
     table: Relation | None  # the architecture table, if there is one
     backends: Mapping[int, str]  # frameworks by mst_key, as far as they are chosen
-    drawing: Drawing | None = None
+    drawing: SamplingPlan | None = None
 
     @property
     def config_count(self) -> int:
         """Return the number of configurations, including those to be sampled later."""
-        return len(self.configs) + (self.drawing.to_come if self.drawing else 0)
+        return len(self.configs) + (self.drawing.total_remaining if self.drawing else 0)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from cerebro_plpy.operations.predict.predict_byom import (
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import Job
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.run.workers.workers import crew_for
+from cerebro_plpy.run.workers.workers import open_scoring_workers
 from cerebro_plpy.tables import architectures
 
 MODULE = "explore_layers"
@@ -141,7 +141,7 @@ def _describe_prefixes(
     network: Node = loaded  # type: ignore[assignment]
     program = describe_program(freeze(network), summary)
     state = find_weights(table, model_id)
-    crew = crew_for(context, frameworks.BACKENDS[0], False, (0,))
+    crew = open_scoring_workers(context, frameworks.BACKENDS[0], False, (0,))
     worker = crew.workers[0]
 
     def inspect(job: Job) -> Any:

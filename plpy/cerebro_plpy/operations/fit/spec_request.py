@@ -22,9 +22,9 @@ from cerebro_plpy.operations.fit.worker_count import choose_worker_count
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.loop.replay import RunRecord, check_record
+from cerebro_plpy.run.loop.replay import RunRecord, complete_orders
 from cerebro_plpy.run.planning import parallelism
-from cerebro_plpy.run.request.run_request import FitRequest, Repeat, Searching
+from cerebro_plpy.run.request.run_request import FitRequest, Replay, SearchRequest
 from cerebro_plpy.scheduling.search.promotion_rules import ReplayedEpochs, Rule
 from cerebro_plpy.trainer_client import settings
 
@@ -37,7 +37,7 @@ def make_request(
     spec: RunSpec,
     data: PackedData,
     models: ModelInputs,
-    repeat: Repeat,
+    repeat: Replay,
 ) -> FitRequest:
     """Return the request of a spec with its data and models."""
     arguments = spec.arguments
@@ -53,24 +53,24 @@ def make_request(
         gpus=settings.choose_gpus(context.settings, arguments.use_gpus),
         backends=models.backends,
         max_runtime=read_seconds(catalog.db, module, "max_runtime", arguments.max_runtime),
-        repeat=repeat,
+        replay=repeat,
         commit_seconds=context.settings.commit_seconds,
         search=make_search(module, spec, models, repeat),
         patience=repeat.patience or _make_early_stopping(module, spec),
         strategy=arguments.strategy if arguments.strategy != AUTO else None,
-        allowance=make_run_limits(module, context.settings, spec, _read_rule(module, spec)),
+        cost_limits=make_run_limits(module, context.settings, spec, _read_rule(module, spec)),
     )
     if spec.train:
         groups = spec.train.groups
         request = replace(request, groups=groups, block_rows=spec.train.block_rows)
-    return replace(request, workers=parallelism.workers(context, request))
+    return replace(request, workers=parallelism.choose_worker_count(context, request))
 
 
 def make_rule(
     rule: SearchRule | None,
     mst_keys: Mapping[int, str | None],
     context: RuleContext,
-    repeat: Repeat,
+    repeat: Replay,
     groups: Mapping[str, GroupLayout] = UNGROUPED,
 ) -> Rule | None:
     """Return the rule that promotes configurations; in a replay, it repeats recorded decisions.
@@ -78,8 +78,8 @@ def make_rule(
     Args:
         mst_keys: group by mst_key; None for a configuration over all rows.
     """
-    if repeat.limits:
-        return ReplayedEpochs(repeat.limits)
+    if repeat.max_epochs:
+        return ReplayedEpochs(repeat.max_epochs)
     return make_grouped_rule(rule, mst_keys, context, groups) if rule else None
 
 
@@ -87,9 +87,9 @@ def make_search(
     module: str,
     spec: RunSpec,
     models: ModelInputs,
-    repeat: Repeat,
+    repeat: Replay,
     failed: Sequence[tuple[int, str | None]] = (),
-) -> Searching | None:
+) -> SearchRequest | None:
     """Return the search of a run; None if all configurations are trained to the end.
 
     Args:
@@ -105,7 +105,7 @@ def make_search(
     rule = make_rule(search_rule, keys, context, repeat, groups)
     if rule is None:
         return None
-    return Searching(
+    return SearchRequest(
         spec.arguments.search or "replay",
         rule,
         tuple(keys),
@@ -138,24 +138,26 @@ def make_repeat(
     epochs: int,
     source: PackedTable,
     mst_keys: Collection[int],
-) -> Repeat:
+) -> Replay:
     """Return what a run of these configurations takes over from the run that it repeats."""
-    orders = check_record(catalog.module, recorded, epochs, source.segments, mst_keys)
-    return Repeat(
+    orders = complete_orders(catalog.module, recorded, epochs, source.segments, mst_keys)
+    return Replay(
         orders=orders,
         forms=recorded.forms,
         threads=recorded.threads,
         endings=recorded.endings,
-        limits=recorded.limits,
-        joined={
+        max_epochs=recorded.max_epochs,
+        added_sources={
             config.mst_key: config.source
-            for config in recorded.joined
+            for config in recorded.added_configs
             if config.mst_key in mst_keys
         },
-        starts={key: start for key, start in recorded.starts.items() if key in mst_keys},
+        clone_starts={
+            key: start for key, start in recorded.clone_starts.items() if key in mst_keys
+        },
         patience=recorded.patience,
-        evaluated=recorded.evaluated,
-        whole=recorded.whole,
-        cuts={key: layer for key, layer in recorded.cuts.items() if key in mst_keys},
+        evaluate_epochs=recorded.evaluate_epochs,
+        completed_epochs=recorded.completed_epochs,
+        cut_layers={key: layer for key, layer in recorded.cut_layers.items() if key in mst_keys},
         copies=recorded.copies,
     )

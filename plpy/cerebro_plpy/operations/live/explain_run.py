@@ -13,9 +13,9 @@ from cerebro_plpy.operations.fit.cost_limits import read_prices
 from cerebro_plpy.operations.fit.explain_fit import check_format
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log import program_costs
-from cerebro_plpy.run.log.program_costs import Log
+from cerebro_plpy.run.log.program_costs import LoggedCosts
 from cerebro_plpy.run.planning import explain_output, workload
-from cerebro_plpy.run.planning.explain_output import Happened, Known
+from cerebro_plpy.run.planning.explain_output import ActualRun, PlanContext
 from cerebro_plpy.scheduling.planning import run_plan
 from cerebro_plpy.scheduling.planning.run_plan import (
     MOP,
@@ -46,9 +46,9 @@ def explain_run(db: Database, run_id: int | None, form: str | None) -> list[str]
     plan = replace(
         plan, alternatives=plan.alternatives or tuple(_compared(plan, plan.programs)[1:])
     )
-    return explain_output.written(
-        explain_output.tree(
-            plan, Known(prices=read_prices(settings.read(db))), happened(db, rows[0], plan)
+    return explain_output.format_tree(
+        explain_output.build_tree(
+            plan, PlanContext(prices=read_prices(settings.read(db))), happened(db, rows[0], plan)
         ),
         wanted,
     )
@@ -87,21 +87,21 @@ def _unplanned(db: Database, run: Row) -> RunPlan:
     )
 
 
-def happened(db: Database, run: Row, plan: RunPlan) -> Happened:
+def happened(db: Database, run: Row, plan: RunPlan) -> ActualRun:
     """What the log has of the run."""
-    run_id, mapping = run["run_id"], program_costs.named(plan.programs)
+    run_id, mapping = run["run_id"], program_costs.encode_programs(plan.programs)
     visits = [row.values() for row in db.peek(sql("plan.visits"), mapping, run_id, ALL)]
     evaluations = [row.values() for row in db.peek(sql("plan.evaluations"), mapping, run_id)]
-    log = Log.of(plan, visits, evaluations)
+    log = LoggedCosts.from_rows(plan, visits, evaluations)
     course = db.peek(sql("plan.course"), run_id, run_id)[0]
-    programs = tuple(program_costs.measured(each, log) for each in plan.programs)
+    programs = tuple(program_costs.apply_costs(each, log) for each in plan.programs)
     whole = course["workers"] * course["span"]
-    return Happened(
+    return ActualRun(
         status=run["status"],
         seconds=run["seconds"],
-        idle=max(0.0, 1 - course["work"] / whole) if whole else 0.0,
+        idle_share=max(0.0, 1 - course["work"] / whole) if whole else 0.0,
         programs=programs,
-        others=tuple(_compared(plan, programs)),
+        alternatives=tuple(_compared(plan, programs)),
         sums={name: _sums(log, name) for name in log.visits},
         changes=tuple(_change(**row) for row in db.peek(sql("plan.changes"), run_id)),
         money=db.peek(sql("plan.money"), run_id)[0]["money"],
@@ -125,7 +125,7 @@ def _compared(plan: RunPlan, programs: Sequence[Program]) -> Sequence[Strategy]:
     )
 
 
-def _sums(log: Log, program: str) -> Mapping[str, float]:
+def _sums(log: LoggedCosts, program: str) -> Mapping[str, float]:
     found = log.visits[program]
     return {
         "visits": found.visits,

@@ -46,11 +46,18 @@ from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.state_tables import start_table
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.lifecycle import Audience, InterruptedRun, Logged, completing, nobody, train
-from cerebro_plpy.run.loop.replay import check_functions, read_record
-from cerebro_plpy.run.request.run_request import FitRequest, Repeat, WarmState
+from cerebro_plpy.run.lifecycle import (
+    InterruptedRun,
+    OnLogged,
+    RunListeners,
+    ignore_run_id,
+    log_completion_errors,
+    train,
+)
+from cerebro_plpy.run.loop.replay import check_functions, read_run_record
+from cerebro_plpy.run.request.run_request import FitRequest, Replay, WarmState
 from cerebro_plpy.run.state import interrupted_run
-from cerebro_plpy.run.workers.warm_start_check import clone_source
+from cerebro_plpy.run.workers.warm_start_check import choose_clone_source
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel, find_table, read_architectures
 from cerebro_plpy.tables.compatibility import name_metrics
@@ -72,7 +79,7 @@ class UnfinishedRun(NamedTuple):
     functions: Functions | None
 
 
-def resume(db: Database, gd: Globals, run_id: int | None, logged: Logged = nobody) -> None:
+def resume(db: Database, gd: Globals, run_id: int | None, logged: OnLogged = ignore_run_id) -> None:
     """Train the rest of a run, and make the output tables that its call named; `logged` hears when
     it goes on.
     """
@@ -100,12 +107,12 @@ def resume(db: Database, gd: Globals, run_id: int | None, logged: Logged = nobod
             before = find_warm_states(workplace.reader, outputs.existing, request)
             request = replace(request, warm_states={**before, **request.warm_states})
         interrupted_run.await_workers(workplace, row["run_id"])
-        audience = Audience(logged)
+        audience = RunListeners(logged)
         if outputs:
             outputs = begin_incremental_output(db, workplace, request, outputs)
-            audience = Audience(logged, outputs.observer)
+            audience = RunListeners(logged, outputs.observer)
         train(db, workplace, request, InterruptedRun(row["run_id"], known), audience)
-    with completing(db, gd, row["run_id"]):
+    with log_completion_errors(db, gd, row["run_id"]):
         if outputs is None:
             began += workplace.queued_seconds
             register(
@@ -160,24 +167,26 @@ def rebuild_request(catalog: Catalog, workplace: CallContext, rest: UnfinishedRu
     log = catalog.db.peek(sql("run.logged_configs"), row["run_id"])
     models = load_logged_models(catalog, workplace, rest, log, data.source)
     (threads,) = workplace.control.run(sql("run.past_threads"), (row["run_id"],))[0]
-    repeat = Repeat(
+    repeat = Replay(
         threads=threads,
-        cuts={each["mst_key"]: each["cut"] for each in log if each["cut"] is not None},
+        cut_layers={each["mst_key"]: each["cut"] for each in log if each["cut"] is not None},
     )
     if spec.arguments.replay_run is not None:
-        recorded = read_record(workplace.control, catalog.module, spec.arguments.replay_run)
+        recorded = read_run_record(workplace.control, catalog.module, spec.arguments.replay_run)
         check_functions(catalog.module, recorded, spec.functions)
         repeat = make_repeat(catalog, recorded, row["epochs"], data.source, list(models.backends))
         models = models._replace(backends=recorded.backends)
     request = make_request(catalog, workplace, spec, data, models, repeat)
-    request = replace(request, epochs=max(row["epochs"], spec.epochs))
+    request = replace(request, extended_epochs=max(row["epochs"], spec.epochs))
     request = replace(
-        request, maker=maker_of(workplace, spec, log, data.source) if spec.train else None
+        request, build_configs=maker_of(workplace, spec, log, data.source) if spec.train else None
     )
     # A rule was asked about them, too.
     failed = [(each["mst_key"], each["group_value"]) for each in log if each["status"] == "failed"]
     request = replace(request, search=make_search(catalog.module, spec, models, repeat, failed))
-    request = replace(request, decided=interrupted_run.decisions(workplace.control, row["run_id"]))
+    request = replace(
+        request, logged_decisions=interrupted_run.decisions(workplace.control, row["run_id"])
+    )
     count, strategy = interrupted_run.replans(workplace.control, row["run_id"])
     request = replace(request, replans=count, strategy=strategy or request.strategy)
     return replace(
@@ -215,7 +224,7 @@ def clones(
     }
     bred = {
         each.mst_key
-        for heard in request.decided
+        for heard in request.logged_decisions
         for each in heard.decisions
         if each.action == "clone"
     }
@@ -226,7 +235,7 @@ def clones(
             before = parse_compile_params(texts[parents[each.mst_key]], ANY_FUNCTIONS).optimizer
             rows = workplace.platform.state_rows_sql(start_table(run_id, each.mst_key), None)
             found[each.mst_key] = WarmState(
-                clone_source(before, each.compile.optimizer, anew=anew), rows, ()
+                choose_clone_source(before, each.compile.optimizer, anew=anew), rows, ()
             )
     return found
 
@@ -263,7 +272,7 @@ def load_logged_models(
     else:
         models = restore_sampling(workplace, models, rule.sampling, log, rest.functions)
     return models._replace(
-        drawing=models.drawing and models.drawing._replace(earlier=rest.spec.prior_trials)
+        drawing=models.drawing and models.drawing._replace(prior_trials=rest.spec.prior_trials)
     )
 
 

@@ -55,8 +55,8 @@ from cerebro_plpy.preprocessing.rows.weight_column import find_column, read_colu
 from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.preprocessing.values.families import BYTES, JSON
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.lifecycle import Audience, completing, reserve_run, train
-from cerebro_plpy.run.request.run_request import FitRequest, Repeat
+from cerebro_plpy.run.lifecycle import RunListeners, log_completion_errors, reserve_run_id, train
+from cerebro_plpy.run.request.run_request import FitRequest, Replay
 from cerebro_plpy.tables.architectures import StoredModel
 from cerebro_plpy.tables.compatibility import name_metrics
 from cerebro_plpy.tables.outputs import logged_run
@@ -104,7 +104,7 @@ def refresh(
                 "seen"
             )
             return []
-        run_id = reserve_run(db, context)
+        run_id = reserve_run_id(db, context)
         with packed(context, run_id, lambda: rows.pack(catalog, context, run_id)) as training_data:
             fingerprint = training_data.fingerprint
             if context.control.run(sql("refresh.known"), (model, fingerprint))[0][0]:
@@ -115,8 +115,8 @@ def refresh(
                 )
                 return []
             request = build_request(catalog, context, lineage, training_data, version)
-            train(db, context, request, None, Audience(), run_id)
-    with completing(db, gd, run_id):
+            train(db, context, request, None, RunListeners(), run_id)
+    with log_completion_errors(db, gd, run_id):
         register(db, gd, run_id, start + lineage.asked.budget)
     return db.peek(sql("refresh.version"), run_id)
 
@@ -252,7 +252,7 @@ def build_request(
         epochs_before={mst_key: original.epochs_before.get(mst_key, 0) + last_epochs},
         train=train_spec,
     )
-    request = make_request(catalog, context, spec, data, models, Repeat())
+    request = make_request(catalog, context, spec, data, models, Replay())
     return replace(
         request,
         warm_states=begun_from(context.platform, train_spec),

@@ -61,9 +61,9 @@ from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, known_table
 from cerebro_plpy.preprocessing.rows.groups import GroupRequest, read_groups
 from cerebro_plpy.records import dataclass, replace
-from cerebro_plpy.run.lifecycle import Audience, reserve_run, train
+from cerebro_plpy.run.lifecycle import RunListeners, reserve_run_id, train
 from cerebro_plpy.run.log.run_log import RunLog
-from cerebro_plpy.run.loop.replay import RunRecord, read_record
+from cerebro_plpy.run.loop.replay import RunRecord, read_run_record
 from cerebro_plpy.run.request.run_request import Ending, FitRequest
 from cerebro_plpy.tables.models.model_registry import RunResult
 from cerebro_plpy.tables.outputs import logged_run
@@ -117,7 +117,7 @@ def verify(db: Database, gd: Globals, model: str | None, version: str | None) ->
     catalog = Catalog(db, MODULE)
     custom = _read_custom_settings(catalog, lineage)
     with open_context(db, gd, (), lineage.spec.arguments.workers, custom) as context:
-        run_id = reserve_run(db, context)
+        run_id = reserve_run_id(db, context)
         try:
             findings = Reproduction(catalog, context, lineage, run_id).compare()
             return [finding._asdict() for finding in findings]
@@ -157,7 +157,7 @@ class Reproduction:
         yield finding
         try:
             request = self._make_request(self._choose_rows(retained, repacked))
-            train(self.catalog.db, self.context, request, None, Audience(), self.run_id)
+            train(self.catalog.db, self.context, request, None, RunListeners(), self.run_id)
         except REPLAY_ERRORS as error:
             yield Finding("state", False, f"it cannot be trained again: {error.message}")
             return
@@ -264,9 +264,9 @@ class Reproduction:
             search_params=None,
         )
         spec = replace(self.lineage.spec, arguments=arguments)
-        record = read_record(self.context.control, MODULE, version.run_id)
+        record = read_run_record(self.context.control, MODULE, version.run_id)
         last_epochs = {
-            mst_key: row["best_epoch"] or record.limits.get(mst_key, spec.epochs)
+            mst_key: row["best_epoch"] or record.max_epochs.get(mst_key, spec.epochs)
             for mst_key, row in self.lineage.trained.items()
         }
         epochs = max(last_epochs.values())
@@ -292,7 +292,7 @@ class Reproduction:
         return replace(
             request,
             warm_states=begun_from(self.context.platform, train_spec),
-            quiet=True,
+            is_quiet=True,
             groups=train_spec.groups,
             block_rows=train_spec.block_rows,
         )

@@ -17,7 +17,12 @@ from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import Dataset, Job, Sums
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.run.state.config_state import add_parts
-from cerebro_plpy.run.workers.workers import Crew, crew_for, score, together
+from cerebro_plpy.run.workers.workers import (
+    WorkerSet,
+    open_scoring_workers,
+    run_on_workers,
+    score_with_retry,
+)
 from cerebro_plpy.tables.compatibility import (
     check_classes,
     check_inputs,
@@ -38,9 +43,9 @@ def evaluate(db: Database, gd: Globals, arguments: ScoreArguments) -> None:
         test = read_packed(catalog, context.reader, resolve_packed(catalog, tables.test, "test"))
         _check_test_table(catalog, model, test)
         use_gpus = bool(arguments.use_gpus)
-        metrics = score(
+        metrics = score_with_retry(
             context,
-            lambda: crew_for(context, model.backend, use_gpus, test.segments),
+            lambda: open_scoring_workers(context, model.backend, use_gpus, test.segments),
             lambda crew: _measure(context, crew, model, test),
             again=not model.find_state().sealed,
         )
@@ -57,7 +62,7 @@ def evaluate(db: Database, gd: Globals, arguments: ScoreArguments) -> None:
 
 
 def _measure(
-    context: CallContext, crew: Crew, model: TrainedModel, test: PackedTable
+    context: CallContext, crew: WorkerSet, model: TrainedModel, test: PackedTable
 ) -> JsonObject:
     """Compute loss and metrics from the sums of all segments, added in the segments' order."""
     program = model.describe_program(test.targets())
@@ -68,7 +73,7 @@ def _measure(
         datasets = [Dataset(test, segment) for segment in segments]
         steps.append(_measure_datasets(crew, worker, datasets, model, job))
     parts: dict[str, JsonObject] = {}
-    for _, measured in together(context, crew, steps):
+    for _, measured in run_on_workers(context, crew, steps):
         parts.update(measured or {})
     ordered_parts = ({"test": parts[Dataset(test, segment).key]} for segment in test.segments)
     total = add_parts(ordered_parts)
@@ -79,7 +84,7 @@ def _measure(
 
 
 def _measure_datasets(
-    crew: Crew, worker: Worker, datasets: Sequence[Dataset], model: TrainedModel, job: Job
+    crew: WorkerSet, worker: Worker, datasets: Sequence[Dataset], model: TrainedModel, job: Job
 ) -> Steps[dict[str, JsonObject]]:
     """Measure the datasets of a worker in sequence; return rows and sums by dataset."""
     parts: dict[str, JsonObject] = {}

@@ -34,7 +34,12 @@ from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.statements import parse_result
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.run.workers.workers import Crew, crew_for, score, together
+from cerebro_plpy.run.workers.workers import (
+    WorkerSet,
+    open_scoring_workers,
+    run_on_workers,
+    score_with_retry,
+)
 from cerebro_plpy.tables.compatibility import InputColumns, check_inputs
 
 PredType = Union[str, int, float, None]
@@ -186,15 +191,15 @@ def write_predictions(
     output_values = _list_output_values(model.outputs)
     rows = context.platform.raw_rows(context.control, request.table.oid, _make_raw_rows(request))
 
-    def predict(crew: Crew) -> None:
+    def predict(crew: WorkerSet) -> None:
         # The planner cannot know how long the arrays of a block are.
         with db.atomic(enable_nestloop="off"):
             for block in _predict_blocks(context, crew, model, rows, trainer_request):
                 _insert_block(db, output, request, block, output_values)
 
-    score(
+    score_with_retry(
         context,
-        lambda: crew_for(context, model.backend, use_gpus, rows.segments),
+        lambda: open_scoring_workers(context, model.backend, use_gpus, rows.segments),
         predict,
         again=not model.state.sealed,
     )
@@ -227,7 +232,7 @@ def _describe_request(
 
 def _predict_blocks(
     context: CallContext,
-    crew: Crew,
+    crew: WorkerSet,
     model: PredictingModel,
     rows: RawRows,
     trainer_request: JsonObject,
@@ -238,7 +243,7 @@ def _predict_blocks(
         crew.visits.predict(worker, rows, model.state, job, trainer_request)
         for worker in crew.workers
     ]
-    for worker, declare in together(context, crew, steps):
+    for worker, declare in run_on_workers(context, crew, steps):
         if declare is not None:
             yield from fetch_blocks(context, worker.session, declare)
             finish = crew.visits.end_prediction(worker)

@@ -27,7 +27,12 @@ from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable
 from cerebro_plpy.preprocessing.recipe.recipe import FLOAT_BYTES
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log.program_costs import EVALUATION_SHARE
-from cerebro_plpy.run.planning.template_costs import Goal, Kind, Measured, measured
+from cerebro_plpy.run.planning.template_costs import (
+    TemplateBatch,
+    TemplateCosts,
+    TrainingTask,
+    read_template_costs,
+)
 from cerebro_plpy.scheduling.planning import run_plan
 from cerebro_plpy.scheduling.planning.run_plan import (
     GUESSED,
@@ -78,18 +83,24 @@ def guessed(
     )
     usual = Strategy(way, workers, host_resources.threads_per_trainer(workers))
     kinds = {kind_of(each) for each in tried}
-    goal = Goal(aim.source.quoted, table.target.column.name)
-    known = measured(LocalSession(db, **SETTINGS), goal, usual.threads, kinds)
+    goal = TrainingTask(aim.source.quoted, table.target.column.name)
+    known = read_template_costs(LocalSession(db, **SETTINGS), goal, usual.threads, kinds)
     programs = tuple(_programs(aim, table, load, keys, known))
     chosen = run_plan.estimate_strategy(PlanInputs(work), programs, usual)
     return RunPlan(
-        work, programs, chosen, (), data, startup_seconds=known.begun, extra_seconds=known.beside
+        work,
+        programs,
+        chosen,
+        (),
+        data,
+        startup_seconds=known.startup_seconds,
+        extra_seconds=known.extra_seconds,
     )
 
 
-def kind_of(proposal: Proposal) -> Kind:
+def kind_of(proposal: Proposal) -> TemplateBatch:
     """What a configuration is planned with."""
-    return Kind(proposal.template.name, int(proposal.params.get("batch_size") or 0))
+    return TemplateBatch(proposal.template.name, int(proposal.params.get("batch_size") or 0))
 
 
 def weights(template: Template, load: Workload, table: RawTable) -> int:
@@ -106,12 +117,12 @@ def weights(template: Template, load: Workload, table: RawTable) -> int:
 
 
 def _programs(
-    aim: Aim, table: RawTable, load: Workload, keys: Mapping[int, Proposal], known: Measured
+    aim: Aim, table: RawTable, load: Workload, keys: Mapping[int, Proposal], known: TemplateCosts
 ) -> Iterator[Program]:
     """One for each kind of configurations. Its compilation is that of the networks which a worker
     has of it.
     """
-    groups: dict[Kind, list[int]] = {}
+    groups: dict[TemplateBatch, list[int]] = {}
     templates = {each.template.name: each.template for each in keys.values()}
     for key, each in keys.items():
         groups.setdefault(kind_of(each), []).append(key)

@@ -233,9 +233,9 @@ def _effort(effort: Effort, load: Workload, disk: int) -> Iterator[Row]:
 
 def _execution(plan: RunPlan, prices: Prices | None) -> Iterator[Row]:
     """The plan of the run, one line a row, the whole of it with the first."""
-    tree = explain_output.tree(plan, explain_output.Known(prices=prices))
-    (whole,) = explain_output.written(tree, explain_output.JSON)
-    for number, line in enumerate(explain_output.written(tree, explain_output.TEXT), 1):
+    tree = explain_output.build_tree(plan, explain_output.PlanContext(prices=prices))
+    (whole,) = explain_output.format_tree(tree, explain_output.JSON)
+    for number, line in enumerate(explain_output.format_tree(tree, explain_output.TEXT), 1):
         yield _row(
             "execution", str(number), line, data=json.loads(whole)[0] if number == 1 else None
         )

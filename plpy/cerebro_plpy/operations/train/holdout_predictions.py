@@ -22,7 +22,12 @@ from cerebro_plpy.platform.state_tables import VALIDATION, packed_table_name
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
-from cerebro_plpy.run.workers.workers import Crew, crew_for, score, together
+from cerebro_plpy.run.workers.workers import (
+    WorkerSet,
+    open_scoring_workers,
+    run_on_workers,
+    score_with_retry,
+)
 from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
 MODULE = "train"
@@ -95,18 +100,20 @@ def predictions(
         network.state.key,
     )
 
-    def compute(crew: Crew) -> dict[int, Sequence[bytes]]:
+    def compute(crew: WorkerSet) -> dict[int, Sequence[bytes]]:
         chunks: dict[int, Sequence[bytes]] = {}
         steps = [
             _outputs(crew, worker, _share(crew, worker, datasets), network.state, job)
             for worker in crew.workers
         ]
-        for _, parts in together(workplace, crew, steps):
+        for _, parts in run_on_workers(workplace, crew, steps):
             chunks.update(parts or {})
         return chunks
 
-    chunks = score(
-        workplace, lambda: crew_for(workplace, network.backend, False, rows.table.segments), compute
+    chunks = score_with_retry(
+        workplace,
+        lambda: open_scoring_workers(workplace, network.backend, False, rows.table.segments),
+        compute,
     )
     return [
         row
@@ -126,7 +133,7 @@ def _datasets(rows: HeldRows, group: str | None) -> Iterator[Dataset]:
         )
 
 
-def _share(crew: Crew, worker: Worker, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
+def _share(crew: WorkerSet, worker: Worker, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
     """Return the partitions that a worker goes over: those of its segment, or every so manyth."""
     if worker.is_replaceable:
         return datasets[worker.number :: len(crew.workers)]
@@ -134,7 +141,7 @@ def _share(crew: Crew, worker: Worker, datasets: Sequence[Dataset]) -> Sequence[
 
 
 def _outputs(
-    crew: Crew, worker: Worker, share: Sequence[Dataset], state: StateSource, job: Job
+    crew: WorkerSet, worker: Worker, share: Sequence[Dataset], state: StateSource, job: Job
 ) -> Steps[dict[int, Sequence[bytes]]]:
     """Compute the outputs for the rows of partitions, one partition after another; by segment."""
     chunks: dict[int, Sequence[bytes]] = {}

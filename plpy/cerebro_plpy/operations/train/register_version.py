@@ -63,7 +63,7 @@ def register(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None
         workplace.show_run(run_id)
         version, backend = _add(db, workplace, run, ends)
         train = _train(run)
-        dropped = RunLog(workplace.control, run.run_id).dropped_states(
+        dropped = RunLog(workplace.control, run.run_id).drop_states_stepwise(
             keep=[]
         )  # the version has its own
         if importance_share(train.budget):

@@ -22,7 +22,7 @@ from cerebro_plpy.configs.templates.template_space import TemplateSpace
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.operations.fit.prior_runs import has_point
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.run.request.run_request import Drawing
+from cerebro_plpy.run.request.run_request import SamplingPlan
 from cerebro_plpy.tables.template_configs import find_loaded_templates, read_head
 
 
@@ -32,7 +32,7 @@ def drawing(
     templates: Sequence[Template],
     there: Mapping[int, Mapping[str, Any]],
     groups: Sequence[str | None],
-) -> Drawing:
+) -> SamplingPlan:
     """What is to be drawn beside the configurations that are there, of each its template and
     `params`; those that were called for or drawn are of these groups, each of which has a selection
     of its own, or of all rows."""
@@ -44,10 +44,12 @@ def drawing(
     wanted, begun = train.configs if sampling.learns else 0, Counter(groups)
     left = {group: max(0, wanted - begun[group]) for group in (None, *train.groups)}
     of_groups = {group: count for group, count in left.items() if group is not None}
-    return Drawing(space, sampling.sampler, left[None], {}, known, left_of_groups=of_groups)
+    return SamplingPlan(
+        space, sampling.sampler, left[None], {}, known, remaining_by_group=of_groups
+    )
 
 
-def rest(spec: RunSpec, sampling: Sampling, log: Sequence[Row]) -> Drawing:
+def rest(spec: RunSpec, sampling: Sampling, log: Sequence[Row]) -> SamplingPlan:
     """The same of an interrupted run that has this log, in which others may have joined by acts."""
     assert spec.train is not None
     loaded = find_loaded_templates({row["template"]: row["architecture"] for row in log})

@@ -57,9 +57,15 @@ from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.preprocessing.learning.data_checks import why_unused
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table
 from cerebro_plpy.records import asdict, fields, replace
-from cerebro_plpy.run.lifecycle import Audience, Logged, completing, nobody, reserve_run
+from cerebro_plpy.run.lifecycle import (
+    OnLogged,
+    RunListeners,
+    ignore_run_id,
+    log_completion_errors,
+    reserve_run_id,
+)
 from cerebro_plpy.run.lifecycle import train as run_to_end
-from cerebro_plpy.run.request.run_request import FitRequest, Repeat
+from cerebro_plpy.run.request.run_request import FitRequest, Replay
 from cerebro_plpy.scheduling.schedule.scheduling_policies import FOREMOST
 from cerebro_plpy.tables.template_configs import ConfigBuilder, TemplateConfig, build_configs
 from cerebro_plpy.trainer_client import settings
@@ -74,7 +80,7 @@ def train(
     gd: dict[str, Any],
     arguments: TrainArguments,
     version: str,
-    logged: Logged = nobody,
+    logged: OnLogged = ignore_run_id,
 ) -> list[Row]:
     """Train a model by name; the leaderboard of its run. `logged` hears of the run when it is in
     the log.
@@ -94,7 +100,7 @@ def train(
         limit = read_wait_limit(db, wanted.budget - (time.monotonic() - began))
         for each in filter(None, (source, aim.wishes.held)):
             wait_for_source(db, workplace.control, each, limit)
-        run_id = reserve_run(db, workplace)
+        run_id = reserve_run_id(db, workplace)
 
         def look(rows: SourceRows) -> RawTable:
             table = read_table(rows, catalog.module, source, aim.wishes, may_sample=True)
@@ -107,8 +113,8 @@ def train(
             tell(db, prepared.table)
             request = build_request(catalog, workplace, (aim, prepared), began, version)
             db.info(decisions(aim, prepared.table, request))
-            run_to_end(db, workplace, request, None, Audience(logged), run_id)
-    with completing(db, gd, run_id):
+            run_to_end(db, workplace, request, None, RunListeners(logged), run_id)
+    with log_completion_errors(db, gd, run_id):
         register(db, gd, run_id, began + workplace.queued_seconds + wanted.budget)
     return db.peek(sql("version.leaderboard"), run_id)
 
@@ -154,7 +160,7 @@ def decisions(aim: Aim, table: RawTable, request: FitRequest) -> str:
         else ""
     )
     count = len(request.configs) + (
-        request.search.drawing.to_come if request.search and request.search.drawing else 0
+        request.search.sampling.total_remaining if request.search and request.search.sampling else 0
     )
     return (
         f"{task} of {name} by {len(table.recipe.inputs)} columns: {table.rows} rows are trained "
@@ -219,10 +225,10 @@ def build_request(
         earlier = collect_prior_trials(
             catalog, runs, others.space, spec.ranking, task=table.target.task
         )
-        models = models._replace(drawing=others._replace(earlier=earlier))
+        models = models._replace(drawing=others._replace(prior_trials=earlier))
         spec = replace(spec, prior_trials=earlier)
-    request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
-    request = replace(request, maker=ConfigBuilder(spec, source, known, workplace.check))
+    request = make_request(catalog, workplace, spec, prepared.data, models, Replay())
+    request = replace(request, build_configs=ConfigBuilder(spec, source, known, workplace.check))
     ends = deadline(
         aim.wanted.budget, time.monotonic() - began, picks_of(aim, table), table.validation_rows
     )
@@ -262,7 +268,7 @@ def _evaluated(aim: Aim, planned: Effort, ranking: Ranking) -> Evaluated:
     """
     usual = list_metric_epochs(planned.epochs, choose_frequency(planned.epochs))
     keys: dict[int, str | None] = dict.fromkeys(range(1, planned.configs + 1))
-    rule = make_rule(aim.wanted.rule, keys, RuleContext(planned.epochs, usual), Repeat())
+    rule = make_rule(aim.wanted.rule, keys, RuleContext(planned.epochs, usual), Replay())
     asked = rule.decision_epochs if rule else ()
     stopping = aim.wanted.rule.make_early_stopping(ranking) if aim.wanted.rule else None
     watched = stopping is not None and stopping.monitored.dataset == "training"

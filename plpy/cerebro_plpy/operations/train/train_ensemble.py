@@ -20,7 +20,7 @@ from cerebro_plpy.platform.state_tables import joined_table
 from cerebro_plpy.platform.visit_protocol import JoinedState
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import average_rows, select_greedily
 from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow
-from cerebro_plpy.run.workers.workers import crew_for
+from cerebro_plpy.run.workers.workers import open_scoring_workers
 from cerebro_plpy.tables.models.model_registry import Ensemble, RunResult
 
 
@@ -75,7 +75,7 @@ def joined(workplace: CallContext, members: list[Candidate], text: str) -> Netwo
     assert place is not None, "a state of a run's log is that of a visit"
     key = f"{run_id}/{mst_key}/joined"
     state = StateSource("joined", key, 0, of=of)
-    crew = crew_for(workplace, first.network.backend, False, (place,))
+    crew = open_scoring_workers(workplace, first.network.backend, False, (place,))
     job = Job(
         "restore", describe_program(json.loads(text), COMPILE_PARAMS, first.network.classes), key
     )

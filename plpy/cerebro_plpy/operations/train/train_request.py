@@ -361,11 +361,11 @@ def deadline(budget: float, spent: float, picks: int = 1, held_back: int = 0) ->
     """When a run ends at last that begins after so much of its budget was spent.
 
     >>> deadline(300.0, 20.0)
-    Deadline(last_visit=251.0, cancel=263.0, over=272.0)
+    Deadline(last_visit=251.0, cancel=263.0, end=272.0)
     >>> deadline(5.0, 1.0)
-    Deadline(last_visit=1.8, cancel=2.0, over=2.0)
+    Deadline(last_visit=1.8, cancel=2.0, end=2.0)
     >>> deadline(300.0, 20.0, picks=5, held_back=10_000)
-    Deadline(last_visit=245.4, cancel=257.4, over=272.0)
+    Deadline(last_visit=245.4, cancel=257.4, end=272.0)
     """
     members = (
         _member_seconds(held_back) * most_members(picks, budget, held_back) if picks > 1 else 0.0

@@ -16,7 +16,7 @@ from cerebro_plpy.database.sessions.async_dispatcher import Dispatcher, Statemen
 from cerebro_plpy.errors import CerebroError, QueryCanceled
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.visit_protocol import Worker
-from cerebro_plpy.run.workers.workers import Crew, crew_for
+from cerebro_plpy.run.workers.workers import WorkerSet, open_scoring_workers
 
 LATE_SECONDS = 1.0
 """Who computes looks at the clock; later than that it is stopped."""
@@ -53,7 +53,7 @@ def add_importance(
 def _computed(
     workplace: CallContext, latest: Latest, ends: float, piece: Callable[[], bool]
 ) -> CerebroError | None:
-    crew = crew_for(workplace, latest.backend, False, (0,))
+    crew = open_scoring_workers(workplace, latest.backend, False, (0,))
     dispatcher: Dispatcher[None] = Dispatcher(workplace.check, piece)
     dispatcher.begin(0, crew.workers[0].session, _steps(crew, crew.workers[0], latest, ends))
     ended = dispatcher.wait(ends + LATE_SECONDS)
@@ -63,7 +63,7 @@ def _computed(
     return ended[0].error
 
 
-def _steps(crew: Crew, worker: Worker, latest: Latest, ends: float) -> Steps[None]:
+def _steps(crew: WorkerSet, worker: Worker, latest: Latest, ends: float) -> Steps[None]:
     yield from crew.visits.start(worker)
     worker.memory.forget()
     key = latest.model, latest.version

@@ -25,16 +25,16 @@ from cerebro_plpy.platform.statements import format_megabytes
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.activation_cache.selection import (
+    BuildContext,
     Candidate,
     Selection,
-    Site,
     able_workers,
     select,
     side_by_side,
 )
-from cerebro_plpy.run.activation_cache.store import Memory
+from cerebro_plpy.run.activation_cache.store import ActivationCache
 from cerebro_plpy.run.request import visit_jobs
-from cerebro_plpy.run.request.run_request import Features, FitRequest, Print
+from cerebro_plpy.run.request.run_request import Activations, CacheKey, FitRequest
 from cerebro_plpy.run.state.config_state import Past
 from cerebro_plpy.run.workers.tasks import PASSING
 from cerebro_plpy.scheduling.planning.activation_cuts import Cut
@@ -44,9 +44,11 @@ OTHERS = 1_000_000
 """More than a run has tables of features."""
 
 
-def with_features(site: Site, request: FitRequest, past: Mapping[int, Past]) -> FitRequest:
+def build_activations(
+    site: BuildContext, request: FitRequest, past: Mapping[int, Past]
+) -> FitRequest:
     """The request where configurations train on features, which are stored by now."""
-    repeats, memory = request.repeat.cuts is not None, Memory(site, request)
+    repeats, memory = request.replay.cut_layers is not None, ActivationCache(site, request)
     try:
         selection = select(site, request, past, memory.has)
         if selection.chosen:
@@ -57,29 +59,29 @@ def with_features(site: Site, request: FitRequest, past: Mapping[int, Past]) -> 
         _give_up(site, error)
         return request
     if request.spec.arguments.feature_budget and not repeats:
-        site.workplace.db.notice(f"feature_budget is not used: {selection.why}.")
+        site.context.db.notice(f"feature_budget is not used: {selection.why}.")
     return request
 
 
-def with_planned(site: Site, request: FitRequest) -> FitRequest:
+def plan_activations(site: BuildContext, request: FitRequest) -> FitRequest:
     """The request with the features that would be stored, of which there are no tables yet."""
     try:
-        selection = select(site, request, {}, Memory(site, request).has)
+        selection = select(site, request, {}, ActivationCache(site, request).has)
     except CerebroError as error:
         if not _bearable(error):
             raise
         _give_up(site, error)
         return request
     planned = {
-        key: Features(
+        key: Activations(
             cut,
             _shaped(request.source, cut),
             request.validation and _shaped(request.validation, cut),
-            kept=cut.digest in selection.kept,
+            exists=cut.digest in selection.kept,
         )
         for key, cut in selection.chosen.items()
     }
-    return replace(request, features=planned)
+    return replace(request, activations=planned)
 
 
 def _bearable(error: CerebroError) -> bool:
@@ -87,10 +89,10 @@ def _bearable(error: CerebroError) -> bool:
     return isinstance(error, (*PASSING, ConfigFailure)) or error.sqlstate == DISK_FULL
 
 
-def _give_up(site: Site, error: CerebroError) -> None:
-    for worker in site.crew.workers:
+def _give_up(site: BuildContext, error: CerebroError) -> None:
+    for worker in site.worker_set.workers:
         worker.memory.forget()
-    site.workplace.db.notice(
+    site.context.db.notice(
         f"what frozen layers give is computed again in each iteration: {error.message}"
     )
 
@@ -102,45 +104,49 @@ class _New(NamedTuple):
     filled: PackedTable
 
 
-def _stored(site: Site, request: FitRequest, selection: Selection, memory: Memory) -> FitRequest:
+def _stored(
+    site: BuildContext, request: FitRequest, selection: Selection, memory: ActivationCache
+) -> FitRequest:
     """The request with these features, which workers compute side by side, as far as they are not
     kept.
     """
-    made, work = dict[str, Features](), list[tuple[Candidate, list[Filling]]]()
+    made, work = dict[str, Activations](), list[tuple[Candidate, list[Filling]]]()
     anew = list[_New]()
     for number, (each, cut) in enumerate(_first(selection), 1):
         made[cut.digest], new = _made(site, request, memory, Place(each, cut, number))
         work.append((each, [filling for one in new for filling in _fillings(one, cut)]))
         anew += new
         _tell(site, selection, made[cut.digest])
-    side_by_side(site, {worker: _fill(site, request, work, worker) for worker in site.crew.workers})
-    for worker in site.crew.workers:  # it has states of whole networks, at best
+    side_by_side(
+        site, {worker: _fill(site, request, work, worker) for worker in site.worker_set.workers}
+    )
+    for worker in site.worker_set.workers:  # it has states of whole networks, at best
         worker.memory.lose_state()
     for one in anew:
-        site.workplace.control.run(sql("pack.index", output=one.filled.relation.quoted))
+        site.context.control.run(sql("pack.index", output=one.filled.relation.quoted))
     changed = {one.filled.relation.oid for one in anew if not memory.unchanged(*one)}
-    site.log.cuts({key: cut.layer for key, cut in selection.chosen.items()})
+    site.log.log_cuts({key: cut.layer for key, cut in selection.chosen.items()})
     # Layers of different networks may give the same under different names.
     own = {
-        key: made[cut.digest]._replace(cut=cut, prints=_valid(made[cut.digest], changed))
+        key: made[cut.digest]._replace(cut=cut, cache_keys=_valid(made[cut.digest], changed))
         for key, cut in selection.chosen.items()
     }
-    return replace(request, features=own)
+    return replace(request, activations=own)
 
 
-def _valid(features: Features, changed: Collection[int]) -> tuple[Print | None, ...]:
+def _valid(features: Activations, changed: Collection[int]) -> tuple[CacheKey | None, ...]:
     """Fingerprints of tables whose rows were not changed while they were filled."""
-    pairs = zip(features.prints, features.tables)
+    pairs = zip(features.cache_keys, features.tables)
     return tuple(None if table.relation.oid in changed else found for found, table in pairs)
 
 
-def _tell(site: Site, selection: Selection, features: Features) -> None:
+def _tell(site: BuildContext, selection: Selection, features: Activations) -> None:
     cut = features.cut
     users = sum(chosen.digest == cut.digest for chosen in selection.chosen.values())
     size = format_megabytes(sum(table.rows for table in features.tables) * cut.nbytes)
-    once = "an earlier run has computed for" if features.kept else "is computed once for"
+    once = "an earlier run has computed for" if features.exists else "is computed once for"
     what = f"what layer {cut.layer} gives {once} {users} configurations ({size} MB)"
-    site.workplace.db.info(f"run {site.log.run_id}: {what}")
+    site.context.db.info(f"run {site.log.run_id}: {what}")
 
 
 def _first(selection: Selection) -> list[tuple[Candidate, Cut]]:
@@ -166,12 +172,12 @@ class Place(NamedTuple):
 
 
 def _made(
-    site: Site, request: FitRequest, memory: Memory, place: Place
-) -> tuple[Features, list[_New]]:
+    site: BuildContext, request: FitRequest, memory: ActivationCache, place: Place
+) -> tuple[Activations, list[_New]]:
     """The tables for what the layer of a cut gives, and those of them that are still to be
     filled.
     """
-    made, new, prints = list[PackedTable](), list[_New](), list[Optional[Print]]()
+    made, new, prints = list[PackedTable](), list[_New](), list[Optional[CacheKey]]()
     for side, table in zip(SPLITS, (request.source, request.validation)):
         if table is None:
             continue
@@ -184,10 +190,10 @@ def _made(
         else:
             made.append(_placed(table, place.cut, features_table(name), oid))
     validation = made[1] if made[1:] else None
-    return Features(place.cut, made[0], validation, not new, tuple(prints)), new
+    return Activations(place.cut, made[0], validation, not new, tuple(prints)), new
 
 
-def _new_table(site: Site, table: PackedTable, place: Place, side: str) -> PackedTable:
+def _new_table(site: BuildContext, table: PackedTable, place: Place, side: str) -> PackedTable:
     """Make a table for what the layer of a cut gives for a packed one.
 
     It has another number if somebody, such as a backup, holds the table that an earlier attempt has
@@ -214,7 +220,7 @@ def _fillings(new: _New, cut: Cut) -> list[Filling]:
     ]
 
 
-def _table(site: Site, table: PackedTable, cut: Cut, name: str) -> PackedTable:
+def _table(site: BuildContext, table: PackedTable, cut: Cut, name: str) -> PackedTable:
     """A new table for the features of a packed one."""
     weight = (table.weight,) if table.weight else ()
     names = [
@@ -230,13 +236,13 @@ def _table(site: Site, table: PackedTable, cut: Cut, name: str) -> PackedTable:
         literal=literal(name),
         columns=", ".join(f"{column} bytea NOT NULL" for column in names),
         shapes=", ".join(f"{shape} integer[] NOT NULL" for shape in shapes),
-        **site.workplace.platform.clauses,
+        **site.context.platform.clauses,
     )
     external = [sql("pack.external", output=name, column=column) for column in names]
     text = sql(
         "run.features_table", features=name, table="; ".join([made, *external]), literal=f"'{name}'"
     )
-    ((oid,),) = site.workplace.control.run(text)
+    ((oid,),) = site.context.control.run(text)
     return _placed(table, cut, name, oid)
 
 
@@ -252,7 +258,7 @@ def _shaped(table: PackedTable, cut: Cut) -> PackedTable:
 
 
 def _fill(
-    site: Site,
+    site: BuildContext,
     request: FitRequest,
     work: Sequence[tuple[Candidate, Sequence[Filling]]],
     worker: Worker,
@@ -264,5 +270,7 @@ def _fill(
             filling for number, filling in enumerate(fillings) if able[number % len(able)] is worker
         ]
         if own:
-            job = Job("predict", visit_jobs.whole_program(request, each.config), each.state.key)
-            yield from site.crew.visits.store_features(worker, each.state, job, own)
+            job = Job(
+                "predict", visit_jobs.describe_whole_program(request, each.config), each.state.key
+            )
+            yield from site.worker_set.visits.store_features(worker, each.state, job, own)

@@ -15,12 +15,12 @@ from cerebro_plpy.errors import ConfigFailure, ObjectNotReady
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import Job, StateSource
 from cerebro_plpy.platform.visit_protocol import Worker
-from cerebro_plpy.run.log.form_timings import digest
+from cerebro_plpy.run.log.form_timings import hash_program
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request import visit_jobs
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.state.config_state import ConfigTraining, Past
-from cerebro_plpy.run.workers.workers import Crew
+from cerebro_plpy.run.workers.workers import WorkerSet
 from cerebro_plpy.scheduling.planning.activation_cuts import ConfigCuts, Cut, Storage, choose_cuts
 
 T = TypeVar("T")
@@ -30,11 +30,11 @@ LARGEST_VALUE = 256 << 20
 """Bytes of a buffer's features: a value of the table, which a backend holds several times."""
 
 
-class Site(NamedTuple):
+class BuildContext(NamedTuple):
     """Where features are computed: the workers of a run, and its log."""
 
-    workplace: CallContext
-    crew: Crew
+    context: CallContext
+    worker_set: WorkerSet
     log: RunLog
 
 
@@ -60,9 +60,11 @@ Has = Callable[[Candidate, Cut], bool]
 """Whether what a layer gives for a configuration's rows is there from an earlier run."""
 
 
-def select(site: Site, request: FitRequest, past: Mapping[int, Past], has: Has) -> Selection:
+def select(
+    site: BuildContext, request: FitRequest, past: Mapping[int, Past], has: Has
+) -> Selection:
     """Where the networks of a run are cut: as its log says, or by the estimate."""
-    repeated = request.repeat.cuts
+    repeated = request.replay.cut_layers
     if repeated is None and request.spec.arguments.feature_budget == 0:
         return Selection({}, ())
     wanted = [
@@ -81,14 +83,14 @@ def select(site: Site, request: FitRequest, past: Mapping[int, Past], has: Has) 
     return Selection(chosen, found, kept, why or _reason(found))
 
 
-def _obstacle(site: Site, wanted: Sequence[Candidate]) -> str:
+def _obstacle(site: BuildContext, wanted: Sequence[Candidate]) -> str:
     """Why nothing can be stored; empty where something may be."""
     if not wanted:
         return "no configuration has layers that are not trained"
-    if site.workplace.is_local:
+    if site.context.is_local:
         return "the tables are seen only by the caller's own session"
-    if not site.workplace.platform.stores_features:
-        return f"{site.workplace.platform.name} stores nothing that a trainer gives"
+    if not site.context.platform.stores_features:
+        return f"{site.context.platform.name} stores nothing that a trainer gives"
     return ""
 
 
@@ -99,7 +101,9 @@ def _reason(found: Sequence[Candidate]) -> str:
     return "no network can be cut behind layers that are not trained, nor random"
 
 
-def _candidates(site: Site, request: FitRequest, past: Mapping[int, Past]) -> Iterator[Candidate]:
+def _candidates(
+    site: BuildContext, request: FitRequest, past: Mapping[int, Past]
+) -> Iterator[Candidate]:
     """The configurations that have frozen layers, and something left to do; TensorBoard is shown
     whole networks.
     """
@@ -108,7 +112,7 @@ def _candidates(site: Site, request: FitRequest, past: Mapping[int, Past]) -> It
         if (
             not frozen
             or config.fit.callbacks.tensorboard
-            or config.mst_key in request.repeat.starts
+            or config.mst_key in request.replay.clone_starts
         ):
             continue
         training = ConfigTraining.after(
@@ -118,12 +122,12 @@ def _candidates(site: Site, request: FitRequest, past: Mapping[int, Past]) -> It
             yield Candidate(config, training.state)
 
 
-def _cut(site: Site, request: FitRequest, wanted: Sequence[Candidate]) -> list[Candidate]:
+def _cut(site: BuildContext, request: FitRequest, wanted: Sequence[Candidate]) -> list[Candidate]:
     """The candidates with their cuts; trainers tell them, of each state and network once."""
     keys = [_key(request, each) for each in wanted]
     first = dict(reversed([*zip(keys, wanted)]))
     asked: dict[Worker, list[tuple[object, Candidate]]] = {
-        worker: [] for worker in site.crew.workers
+        worker: [] for worker in site.worker_set.workers
     }
     for number, (key, each) in enumerate(
         sorted(first.items(), key=lambda item: item[1].config.mst_key)
@@ -141,19 +145,22 @@ def _key(request: FitRequest, candidate: Candidate) -> object:
     """What decides where a network can be cut, and what its layers give."""
     state = candidate.state
     seed = state.seed if state.source == "new" else None
-    program = digest(visit_jobs.whole_program(request, candidate.config))
+    program = hash_program(visit_jobs.describe_whole_program(request, candidate.config))
     return program, state.source, state.sql, state.values, state.stored, seed
 
 
 def _told(
-    site: Site, request: FitRequest, worker: Worker, asked: Sequence[tuple[object, Candidate]]
+    site: BuildContext,
+    request: FitRequest,
+    worker: Worker,
+    asked: Sequence[tuple[object, Candidate]],
 ) -> Steps[list[tuple[object, tuple[Cut, ...]]]]:
     """What a worker tells of networks."""
     found = []
     for key, each in asked:
-        job = Job("cuts", visit_jobs.whole_program(request, each.config), each.state.key)
+        job = Job("cuts", visit_jobs.describe_whole_program(request, each.config), each.state.key)
         try:
-            told = (yield from site.crew.visits.inspect(worker, each.state, job))["cuts"]
+            told = (yield from site.worker_set.visits.inspect(worker, each.state, job))["cuts"]
         except ConfigFailure:
             told = []  # its first visit says why
         cuts = (Cut(cut["layer"], cut["digest"], tuple(cut["shape"]), cut["flops"]) for cut in told)
@@ -161,17 +168,17 @@ def _told(
     return found
 
 
-def able_workers(site: Site, request: FitRequest, candidate: Candidate) -> list[Worker]:
+def able_workers(site: BuildContext, request: FitRequest, candidate: Candidate) -> list[Worker]:
     """The workers that have the framework of a configuration."""
     framework = request.backends[candidate.config.mst_key]
-    return [worker for worker in site.crew.workers if worker.framework == framework]
+    return [worker for worker in site.worker_set.workers if worker.framework == framework]
 
 
-def side_by_side(site: Site, steps: Mapping[Worker, Steps[T]]) -> list[T]:
+def side_by_side(site: BuildContext, steps: Mapping[Worker, Steps[T]]) -> list[T]:
     """What the steps of workers come to; where one fails the others come to their ends before that
     is raised.
     """
-    dispatcher: Dispatcher[T] = Dispatcher(site.workplace.check)
+    dispatcher: Dispatcher[T] = Dispatcher(site.context.check)
     for number, (worker, its) in enumerate(steps.items()):
         dispatcher.begin(number, worker.session, its)
     found, errors = list[T](), []

@@ -23,15 +23,15 @@ from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.state_tables import features_table
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import asdict
-from cerebro_plpy.run.activation_cache.selection import Candidate, Site
-from cerebro_plpy.run.request.run_request import FitRequest, Print
+from cerebro_plpy.run.activation_cache.selection import BuildContext, Candidate
+from cerebro_plpy.run.request.run_request import CacheKey, FitRequest
 from cerebro_plpy.scheduling.planning.activation_cuts import Cut
 from cerebro_plpy.trainer_client.settings import Settings
 
 MEGABYTE = 1 << 20
 
 
-class Kept(NamedTuple):
+class CachedTable(NamedTuple):
     """A table that is kept: its name, its bytes, what it is of, and whether that is still told by
     its fingerprint.
     """
@@ -58,17 +58,21 @@ class Rows(NamedTuple):
     hash: str
 
 
-class Memory:
+class ActivationCache:
     """What was kept by then, as a run sees it that begins."""
 
-    def __init__(self, site: Site, request: FitRequest) -> None:
-        self._control, self._settings = site.workplace.control, site.workplace.settings
-        self._request, self._workers = request, site.crew.workers
+    def __init__(self, site: BuildContext, request: FitRequest) -> None:
+        self._control, self._settings = site.context.control, site.context.settings
+        self._request, self._workers = request, site.worker_set.workers
         self._rows: dict[int, Rows | None] = {}
 
     @cached_property
-    def _kept(self) -> dict[str, Kept]:
-        return {each.fingerprint: each for each in reversed(tables(self._control)) if each.valid}
+    def _kept(self) -> dict[str, CachedTable]:
+        return {
+            each.fingerprint: each
+            for each in reversed(list_cached_tables(self._control))
+            if each.valid
+        }
 
     def has(self, candidate: Candidate, cut: Cut) -> bool:
         """Whether all that a layer gives for a configuration's rows is there."""
@@ -77,7 +81,7 @@ class Memory:
         prints = [self.print(candidate, cut, table) for table in self._request.row_tables]
         return all(each is not None and each.fingerprint in self._kept for each in prints)
 
-    def print(self, candidate: Candidate, cut: Cut, table: PackedTable) -> Print | None:
+    def print(self, candidate: Candidate, cut: Cut, table: PackedTable) -> CacheKey | None:
         """What tells what a layer gives for the rows of a table; None where nothing is kept of such
         a table.
         """
@@ -98,9 +102,9 @@ class Memory:
                 _of_worker(worker),
             ]
         )
-        return Print(hashlib.sha256(text.encode()).hexdigest(), oid, rows.moment)
+        return CacheKey(hashlib.sha256(text.encode()).hexdigest(), oid, rows.moment)
 
-    def take(self, found: Print | None, features: str, name: str) -> int | None:
+    def take(self, found: CacheKey | None, features: str, name: str) -> int | None:
         """Take over the table with that fingerprint, under a name of the run's: its oid; None where
         there is none.
         """
@@ -164,16 +168,16 @@ def _of_worker(worker: Worker) -> object:
     return [worker.framework, memory.machine, memory.threads, sorted(memory.software.items())]
 
 
-def tables(control: Session) -> list[Kept]:
+def list_cached_tables(control: Session) -> list[CachedTable]:
     """All that is kept of the caller's, what was kept last first."""
-    return [Kept(*row) for row in control.run(sql("kept.tables"))]
+    return [CachedTable(*row) for row in control.run(sql("kept.tables"))]
 
 
-def keep(control: Session, settings: Settings, request: FitRequest) -> None:
+def store_activations(control: Session, settings: Settings, request: FitRequest) -> None:
     """Give back what a run has used, for later ones, as much as may be kept."""
     done = set[int]()
-    for features in request.features.values():
-        for found, table in zip(features.prints, features.tables):
+    for features in request.activations.values():
+        for found, table in zip(features.cache_keys, features.tables):
             if found is not None and table.relation.oid not in done:
                 done.add(table.relation.oid)
                 with suppress(CerebroError):  # then it goes with the states of the run
@@ -182,9 +186,9 @@ def keep(control: Session, settings: Settings, request: FitRequest) -> None:
         sweep(control, settings)
 
 
-def _keep(control: Session, found: Print, table: PackedTable) -> None:
+def _keep(control: Session, found: CacheKey, table: PackedTable) -> None:
     name = f"kept_{table.relation.oid}"
-    comment = f"'features {found.fingerprint} of {found.source} at {found.moment}'"
+    comment = f"'features {found.fingerprint} of {found.source_oid} at {found.snapshot_xmax}'"
     index = f"{name}_index"
     for (quoted,) in control.run(sql("kept.index"), (table.relation.oid, index)):
         control.run(sql("kept.rename_index", index=quoted, renamed=index))
@@ -199,19 +203,21 @@ def _keep(control: Session, found: Print, table: PackedTable) -> None:
 
 def sweep(control: Session, settings: Settings) -> int:
     """Remove what is of no use any more, and what there is no room for; the bytes."""
-    gone = superfluous(tables(control), settings.kept_features_mb * MEGABYTE)
+    gone = select_evicted(list_cached_tables(control), settings.kept_features_mb * MEGABYTE)
     return sum(_drop(control, each) for each in gone)
 
 
-def superfluous(kept: Iterable[Kept], most: int) -> list[Kept]:
+def select_evicted(kept: Iterable[CachedTable], most: int) -> list[CachedTable]:
     """Which tables go, of all in their order, where they may have so many bytes: what does not fit
     any more, what nothing tells any more, and what there is twice.
 
-    >>> a, b, c = Kept("a", 6, "1", True, 1), Kept("b", 5, "2", True, 1), Kept("c", 4, "3", True, 1)
-    >>> [each.name for each in superfluous([a, b, c, a, c._replace(valid=False)], 10)]
+    >>> tables = [CachedTable(*row) for row in [
+    ...     ("a", 6, "1", True, 1), ("b", 5, "2", True, 1), ("c", 4, "3", True, 1),
+    ...     ("a", 6, "1", True, 1), ("c", 4, "3", False, 1)]]
+    >>> [table.name for table in select_evicted(tables, 10)]
     ['b', 'a', 'c']
     """
-    left, seen, gone = most, set[str](), list[Kept]()
+    left, seen, gone = most, set[str](), list[CachedTable]()
     for each in kept:
         if each.valid and each.fingerprint not in seen and each.bytes <= left:
             seen.add(each.fingerprint)
@@ -221,7 +227,7 @@ def superfluous(kept: Iterable[Kept], most: int) -> list[Kept]:
     return gone
 
 
-def _drop(control: Session, kept: Kept) -> int:
+def _drop(control: Session, kept: CachedTable) -> int:
     return kept.bytes if drop_unread(control, kept.quoted) else 0
 
 

@@ -84,7 +84,7 @@ class Evaluations(NamedTuple):
     seconds: float
 
 
-class Log(NamedTuple):
+class LoggedCosts(NamedTuple):
     """What a run has logged, by program, and how many workers had `compiled` each before."""
 
     visits: Mapping[str, Visits]
@@ -92,9 +92,9 @@ class Log(NamedTuple):
     compiled: Mapping[str, int]
 
     @classmethod
-    def of(
+    def from_rows(
         cls, plan: RunPlan, visits: Iterable[Iterable[Any]], evaluations: Iterable[Iterable[Any]]
-    ) -> Log:
+    ) -> LoggedCosts:
         """Of the rows of both queries."""
         trained, evaluated = (
             [Visits(*row) for row in visits],
@@ -107,28 +107,30 @@ class Log(NamedTuple):
             compiled,
         )
 
-    def compile(self, program: Program) -> float:
+    def estimate_compile_seconds(self, program: Program) -> float:
         """What it takes to compile a program, as it was known before where all workers had it."""
         found = self.visits[program.name]
         fresh = found.firsts - self.compiled.get(program.name, 0)
         return found.compiling / fresh if fresh > 0 else program.compile
 
 
-def named(programs: Iterable[Program]) -> str:
+def encode_programs(programs: Iterable[Program]) -> str:
     """The programs by mst_key, as the queries take them."""
     return json.dumps({str(key): each.name for each in programs for key in each.configs})
 
 
-def logged(control: Session, run_id: int, plan: RunPlan) -> Log:
+def read_costs(control: Session, run_id: int, plan: RunPlan) -> LoggedCosts:
     """What a run has logged of the programs of its plan, by the first visits of each
     configuration.
     """
-    mapping = named(plan.programs)
+    mapping = encode_programs(plan.programs)
     trained = control.run(sql("plan.visits"), (mapping, run_id, VISITS_READ))
-    return Log.of(plan, trained, control.run(sql("plan.evaluations"), (mapping, run_id)))
+    return LoggedCosts.from_rows(
+        plan, trained, control.run(sql("plan.evaluations"), (mapping, run_id))
+    )
 
 
-def measured(program: Program, log: Log) -> Program:
+def apply_costs(program: Program, log: LoggedCosts) -> Program:
     """The program with what a run has measured of it; as it is, where that has nothing of it."""
     found, evaluated = log.visits.get(program.name), log.evaluations.get(program.name)
     if found is None or not found.rows:
@@ -141,8 +143,10 @@ def measured(program: Program, log: Log) -> Program:
         evaluation_row_seconds=evaluated.seconds / evaluated.rows
         if evaluated and evaluated.rows
         else row * EVALUATION_SHARE,
-        compile=log.compile(program),
-        hop=max(0.0, found.hop - found.stay) if found.moves else moved(found.state_bytes),
+        compile=log.estimate_compile_seconds(program),
+        hop=max(0.0, found.hop - found.stay)
+        if found.moves
+        else estimate_transfer_seconds(found.state_bytes),
         store=found.storing / found.stores if found.stores else 0.0,
         form=found.form,
         state_bytes=found.state_bytes,
@@ -150,7 +154,7 @@ def measured(program: Program, log: Log) -> Program:
     )
 
 
-def timed(program: Program, forms: Mapping[str, Mapping[str, Any]], source: str) -> Program:
+def apply_timings(program: Program, forms: Mapping[str, Mapping[str, Any]], source: str) -> Program:
     """The program with what the timings of its forms say: the fastest one trains, of those for one
     state.
     """
@@ -159,7 +163,10 @@ def timed(program: Program, forms: Mapping[str, Mapping[str, Any]], source: str)
     if not known:
         return program
     form = min(known, key=lambda name: float(known[name]["seconds_per_row"]))
-    row, state = float(known[form]["seconds_per_row"]), moved(program.state_bytes)
+    row, state = (
+        float(known[form]["seconds_per_row"]),
+        estimate_transfer_seconds(program.state_bytes),
+    )
     return replace(
         program,
         source=source,
@@ -172,10 +179,10 @@ def timed(program: Program, forms: Mapping[str, Mapping[str, Any]], source: str)
     )
 
 
-def moved(state_bytes: int | None) -> float:
+def estimate_transfer_seconds(state_bytes: int | None) -> float:
     """Seconds to read or to store a state of so many bytes, where nobody has measured it.
 
-    >>> moved(None), moved(200_000_000)
+    >>> estimate_transfer_seconds(None), estimate_transfer_seconds(200_000_000)
     (0.005, 1.005)
     """
     return STATE_SECONDS + (state_bytes or 0) / STATE_RATE

@@ -26,9 +26,9 @@ from cerebro_plpy.platform import state_tables, statements
 from cerebro_plpy.platform.resource_usage import Cost
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.run.log import program_costs
-from cerebro_plpy.run.log.form_timings import Situation, Timings
+from cerebro_plpy.run.log.form_timings import TimingKey, Timings
 from cerebro_plpy.run.request.run_request import Evaluation, FitRequest, WarmState
-from cerebro_plpy.run.request.state_routing import tables_of
+from cerebro_plpy.run.request.state_routing import count_state_tables
 from cerebro_plpy.scheduling.planning.replanning import Replan
 from cerebro_plpy.scheduling.planning.run_plan import RunPlan
 from cerebro_plpy.scheduling.schedule.schedule import Visit
@@ -60,7 +60,7 @@ class Origin(NamedTuple):
     points: Mapping[int, Point | None] = {}
 
 
-class Joined(NamedTuple):
+class LogStatements(NamedTuple):
     """What logs configurations that join, or epochs, in the transaction of the act that lets
     them.
     """
@@ -69,10 +69,10 @@ class Joined(NamedTuple):
     values: Sequence[object]
 
 
-class Act(NamedTuple):
+class Command(NamedTuple):
     """What somebody asks of the run, of a configuration of it if there is one."""
 
-    act_id: int
+    command_id: int
     actor: str
     action: str
     mst_key: int | None
@@ -88,7 +88,7 @@ class RunLog:
     def __init__(self, control: Session, run_id: int) -> None:
         self._control, self.run_id = control, run_id
         self.ticket = os.urandom(16).hex()  # nobody else's: see sql/83-queue.sql
-        self.trained, self.last_decision = (
+        self.has_trained, self.last_decision = (
             False,
             0,
         )  # whether a visit of it was begun; the newest decision's number
@@ -116,9 +116,13 @@ class RunLog:
 
     def _origins(self, request: FitRequest) -> list[Sequence[object]]:
         """Where configurations come from that the call did not name."""
-        drawing, repeat = request.search.drawing if request.search else None, request.repeat
+        drawing, repeat = request.search.sampling if request.search else None, request.replay
         points = drawing.points if drawing else {}
-        fresh = {key: source for key, source in repeat.joined.items() if key not in repeat.starts}
+        fresh = {
+            key: source
+            for key, source in repeat.added_sources.items()
+            if key not in repeat.clone_starts
+        }
         groups = {
             source: [key for key, each in fresh.items() if each == source]
             for source in fresh.values()
@@ -127,8 +131,8 @@ class RunLog:
         # When a clone of a replay begins, the log hears after how many visits of its parent that
         # was.
         clones = [
-            self._origin(Origin(repeat.joined[key], start.parent, start.parent), [key])
-            for key, start in repeat.starts.items()
+            self._origin(Origin(repeat.added_sources[key], start.parent, start.parent), [key])
+            for key, start in repeat.clone_starts.items()
         ]
         return [
             *drawn,
@@ -154,7 +158,7 @@ class RunLog:
         the usable ones.
         """
         names = (
-            state_tables.state_tables(self.run_id, mst_key, tables_of(request))
+            state_tables.state_tables(self.run_id, mst_key, count_state_tables(request))
             for mst_key in mst_keys
         )
         missing = [name for name in chain.from_iterable(names) if name not in usable]
@@ -165,7 +169,7 @@ class RunLog:
             self._control.run(sql("run.state_tables", statements="; ".join(statements)))
 
     def _described(self, config: Config, request: FitRequest) -> tuple[object, ...]:
-        tables = state_tables.state_tables(self.run_id, config.mst_key, tables_of(request))
+        tables = state_tables.state_tables(self.run_id, config.mst_key, count_state_tables(request))
         key = (self.run_id, config.mst_key, tables)
         architecture, backend = (
             request.architectures[config.model_id].json,
@@ -176,51 +180,53 @@ class RunLog:
         own = None if config.group is None else list(request.segments_of(config.group))
         return (*key, config.model_id, *texts, config.template, params, config.group, own)
 
-    def backends(self, chosen: Mapping[int, str]) -> None:
+    def log_backends(self, chosen: Mapping[int, str]) -> None:
         """Frameworks were chosen, by mst_key."""
         self._control.run(sql("run.backends"), (json.dumps(chosen), self.run_id))
 
-    def cuts(self, chosen: Mapping[int, str]) -> None:
+    def log_cuts(self, chosen: Mapping[int, str]) -> None:
         """On what layers give configurations are trained, by mst_key."""
         self._control.run(sql("run.cuts"), (json.dumps(chosen), self.run_id))
 
-    def software(self, versions: Mapping[str, str], plan: RunPlan | None) -> None:
+    def log_software(self, versions: Mapping[str, str], plan: RunPlan | None) -> None:
         """With these versions it is trained from now on, and so it is expected to go."""
         planned = json.dumps(plan.to_json()) if plan else None
         self._control.run(sql("run.software"), (json.dumps(versions), planned, self.run_id))
 
-    def config_running(self, mst_key: int) -> None:
+    def log_config_running(self, mst_key: int) -> None:
         """A configuration makes its first visit."""
-        self.trained = True
+        self.has_trained = True
         self._control.run(sql("run.config_running"), (self.run_id, mst_key))
 
-    def config_completed(self, mst_key: int) -> None:
+    def log_config_completed(self, mst_key: int) -> None:
         """A configuration completed its last epoch."""
         self._control.run(sql("run.config_completed"), (self.run_id, mst_key))
 
-    def config_failed(self, mst_key: int, reason: str) -> None:
+    def log_config_failed(self, mst_key: int, reason: str) -> None:
         """A configuration cannot go on."""
         self._control.run(sql("run.config_failed"), (reason, self.run_id, mst_key))
 
-    def config_stopped(self, mst_key: int, reason: str) -> None:
+    def log_config_stopped(self, mst_key: int, reason: str) -> None:
         """A configuration is not trained to its last epoch."""
         self._control.run(sql("run.config_stopped"), (reason, self.run_id, mst_key))
 
-    def decided(self, rule: str, rows: Sequence[DecisionRow], joined: Joined | None = None) -> None:
+    def log_decisions(
+        self, rule: str, rows: Sequence[DecisionRow], joined: LogStatements | None = None
+    ) -> None:
         """What a rule has decided at once, who has joined by that, and what it makes of the
         configurations.
         """
         if rows:
             told = json.dumps([row._asdict() for row in rows])
-            before = joined or Joined([], [])
+            before = joined or LogStatements([], [])
             text = "; ".join([*before.texts, sql("run.decide"), sql("run.configs_decided")])
             self._control.run(text, (*before.values, self.run_id, rule, told, told, self.run_id))
 
-    def replanned(self, row: Replan) -> None:
+    def log_replan(self, row: Replan) -> None:
         """The run goes on by another strategy."""
         self._control.run(sql("run.replan"), (self.run_id, *row))
 
-    def next_key(self) -> int:
+    def read_next_key(self) -> int:
         """The mst_key of the next configuration to join."""
         return int(self._control.run(sql("run.last_key"), (self.run_id,))[0][0]) + 1
 
@@ -235,103 +241,103 @@ class RunLog:
         )
         return table
 
-    def copied(self, table: str, source: str) -> WarmState:
+    def make_warm_state(self, table: str, source: str) -> WarmState:
         """How a state is read that was copied so."""
         return WarmState(source, self._control.platform.state_rows_sql(table, None), ())
 
-    def configs_joined(
+    def build_config_statements(
         self, request: FitRequest, configs: Sequence[Config], origin: Origin
-    ) -> Joined:
+    ) -> LogStatements:
         """What logs configurations that join a run, for the transaction of the act that lets
         them.
         """
         texts = [sql("run.config") for _ in configs]
         values = [*chain.from_iterable(self._described(config, request) for config in configs)]
         keys = [config.mst_key for config in configs]
-        return Joined([*texts, sql("run.origin")], [*values, *self._origin(origin, keys)])
+        return LogStatements([*texts, sql("run.origin")], [*values, *self._origin(origin, keys)])
 
     def _origin(self, origin: Origin, mst_keys: Sequence[int]) -> Sequence[object]:
         *named, points = origin
         return (*named, json.dumps(points), self.run_id, list(mst_keys))
 
-    def more_epochs(self, epochs: int) -> Joined:
+    def build_epoch_statements(self, epochs: int) -> LogStatements:
         """What logs that the run has more epochs, for the transaction of the act that gives it
         them.
         """
-        return Joined([sql("run.more_epochs")], [epochs, self.run_id])
+        return LogStatements([sql("run.more_epochs")], [epochs, self.run_id])
 
-    def joined(self, joined: Joined) -> None:
+    def execute(self, joined: LogStatements) -> None:
         """Configurations have joined that a search has drawn."""
         self._control.run("; ".join(joined.texts), joined.values)
 
-    def acts(self) -> list[Act]:
+    def read_commands(self) -> list[Command]:
         """What was asked, and neither done nor refused yet."""
         rows = self._control.run(sql("run.acts"), (self.run_id,))
         return [
-            Act(act_id, actor, action, key, json.loads(change))
+            Command(act_id, actor, action, key, json.loads(change))
             for act_id, actor, action, key, change in rows
         ]
 
-    def act_done(
+    def log_command_done(
         self,
-        act: Act,
+        act: Command,
         visits: int | None,
         rows: Sequence[DecisionRow] = (),
-        joined: Joined | None = None,
+        joined: LogStatements | None = None,
     ) -> None:
         """An act holds, after so many visits of its configuration, by these decisions; others may
         have joined.
         """
         told = json.dumps([row._asdict() for row in rows])
         texts = [sql(f"run.{name}") for name in ("decide_by_act", "configs_decided", "act_done")]
-        decided = (self.run_id, act.action, act.act_id, told, told, self.run_id)
-        before = joined or Joined([], [])
-        values = (*before.values, *decided, visits, self.run_id, act.act_id)
+        decided = (self.run_id, act.action, act.command_id, told, told, self.run_id)
+        before = joined or LogStatements([], [])
+        values = (*before.values, *decided, visits, self.run_id, act.command_id)
         self._control.run("; ".join([*before.texts, *texts]), values)
 
-    def act_refused(self, act: Act, reason: str) -> None:
+    def log_command_refused(self, act: Command, reason: str) -> None:
         """An act cannot be done."""
-        self._control.run(sql("run.act_refused"), (reason, self.run_id, act.act_id))
+        self._control.run(sql("run.act_refused"), (reason, self.run_id, act.command_id))
 
-    def paused(self, paused: bool) -> None:
+    def log_paused(self, paused: bool) -> None:
         """Whether the run waits for somebody."""
         self._control.run(sql("run.paused"), ("paused" if paused else "running", self.run_id))
 
-    def queued(self, queued: bool) -> None:
+    def log_queued(self, queued: bool) -> None:
         """Whether the run waits for a place; one that is paused waits for somebody."""
         self._control.run(sql("queue.queued"), ("queued" if queued else "running", self.run_id))
 
-    def configs_resting(self, mst_keys: Sequence[int]) -> None:
+    def log_configs_resting(self, mst_keys: Sequence[int]) -> None:
         """These configurations rest, as they did before the run was interrupted."""
         if mst_keys:
             self._control.run(
                 sql("run.configs_resting"), (self.run_id, self.run_id, list(mst_keys))
             )
 
-    def search_over(self) -> None:
+    def log_search_end(self) -> None:
         """Whoever rests goes on no more."""
         self._control.run(sql("run.search_over"), (self.run_id,))
 
-    def metrics(self, evaluations: Sequence[Evaluation], names: Sequence[str]) -> None:
+    def log_metrics(self, evaluations: Sequence[Evaluation], names: Sequence[str]) -> None:
         """Metrics of one configuration after one epoch, at most one evaluation per data set."""
         found = {each.dataset: {"loss": each.loss, "metrics": each.metrics} for each in evaluations}
         first = evaluations[0]
         logged = statements.log_metrics((self.run_id, first.mst_key, first.epoch), found, names)
         self._control.run(logged.sql, logged.values)
 
-    def costs_of(self, plan: RunPlan) -> program_costs.Log:
+    def read_costs(self, plan: RunPlan) -> program_costs.LoggedCosts:
         """What visits so far have taken, by the programs of a plan."""
-        return program_costs.logged(self._control, self.run_id, plan)
+        return program_costs.read_costs(self._control, self.run_id, plan)
 
-    def known_timings(self, programs: Sequence[str]) -> Timings:
+    def read_timings(self, programs: Sequence[str]) -> Timings:
         """What earlier runs of this user measured of these programs."""
         return Timings(self._control.run(sql("run.known_timings"), (list(programs),)))
 
-    def best_epoch(self, mst_key: int, epoch: int | None) -> None:
+    def log_best_epoch(self, mst_key: int, epoch: int | None) -> None:
         """Of which epoch the state of a configuration is kept, after all."""
         self._control.run(sql("run.best_epoch"), (epoch, self.run_id, mst_key))
 
-    def add_timings(self, situation: Situation, found: Mapping[str, Any]) -> None:
+    def log_timings(self, situation: TimingKey, found: Mapping[str, Any]) -> None:
         """Keep what a trainer measured, for later runs."""
         for form, timing in found.items():
             values = (form, timing["seconds_per_row"], timing["compile_seconds"])
@@ -341,9 +347,9 @@ class RunLog:
         """Remove the state tables but those to keep, as far as nobody, such as a backup, reads
         them; their bytes.
         """
-        return sum(self.dropped_states(keep))
+        return sum(self.drop_states_stepwise(keep))
 
-    def dropped_states(self, keep: Sequence[str]) -> Iterator[int]:
+    def drop_states_stepwise(self, keep: Sequence[str]) -> Iterator[int]:
         """The same, some tables at a time.
 
         Those that are read by now go one by one after the others, until one of them cannot go.
@@ -384,7 +390,7 @@ class RunLog:
             return False
         return True
 
-    def attempts_lost(self, attempts: Iterable[tuple[Visit, int, int]], reason: str) -> None:
+    def log_lost_attempts(self, attempts: Iterable[tuple[Visit, int, int]], reason: str) -> None:
         """The session that made these visits, by their numbers and those of the attempts, is gone:
         whatever it committed does not count. All at once, because a later one without those before
         it would be no past."""
@@ -405,7 +411,7 @@ class RunLog:
                 values += (reason, self.run_id, visit.mst_key, visit_no, attempt)
         self._control.run("; ".join(texts), values)
 
-    def owned(self) -> bool:
+    def is_owned(self) -> bool:
         """Whether the log still has the run as one of this role's; a server that is gone says
         nothing else.
         """
@@ -416,7 +422,7 @@ class RunLog:
         except CerebroError:
             return False
 
-    def spent(self, cost: Cost) -> None:
+    def log_cost(self, cost: Cost) -> None:
         """That was spent since the last time on what belongs to no visit and no evaluation."""
         self._control.run(sql("run.spent"), (*cost, self.run_id))
 
@@ -424,7 +430,7 @@ class RunLog:
         """The run is completed."""
         self._control.run(sql("run.end"), ("completed", None, self.run_id))
 
-    def outputs_missing(self, reason: str) -> None:
+    def log_missing_outputs(self, reason: str) -> None:
         """The run is completed, but its output tables could not be made."""
         self._control.run(sql("run.outputs_missing"), (reason, self.run_id))
 

@@ -25,15 +25,15 @@ from cerebro_plpy.configs.search_space.sampler_space import Point, describe_conf
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, InvalidText
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.log.run_log import Act, Joined, Origin
+from cerebro_plpy.run.log.run_log import Command, LogStatements, Origin
 from cerebro_plpy.run.request.early_stopping import check_monitor
-from cerebro_plpy.run.request.run_request import Start, WarmState
-from cerebro_plpy.run.request.visit_jobs import initial_state
+from cerebro_plpy.run.request.run_request import CloneStart, WarmState
+from cerebro_plpy.run.request.visit_jobs import make_initial_state
 from cerebro_plpy.run.state.config_state import ConfigTraining, Past
 from cerebro_plpy.run.state.run_state import Roster
-from cerebro_plpy.run.workers.sampler import beside, told
+from cerebro_plpy.run.workers.sampler import add_prior_trials, describe_trial
 from cerebro_plpy.run.workers.tasks import Surroundings
-from cerebro_plpy.run.workers.warm_start_check import clone_source
+from cerebro_plpy.run.workers.warm_start_check import choose_clone_source
 from cerebro_plpy.scheduling.schedule import schedule
 from cerebro_plpy.scheduling.search.promotion_rules import Decision, Trial
 from cerebro_plpy.tables.architectures import BuiltConfigs, StoredModel
@@ -55,15 +55,15 @@ class Recruits:
         self._request, self._log, self._training = roster.request, roster.log, roster.training
         self._backends: dict[int, str] = dict(roster.request.backends)
         self._warm: dict[int, WarmState] = dict(roster.request.warm_states)
-        self._drawing = drawing = roster.request.search.drawing if roster.request.search else None
-        points = {**drawing.known, **drawing.points} if drawing else {}
+        self._drawing = drawing = roster.request.search.sampling if roster.request.search else None
+        points = {**drawing.existing_points, **drawing.points} if drawing else {}
         self._points: dict[int, Point] = {
             key: point for key, point in points.items() if point is not None
         }
         self._refused: dict[str | None, list[Point]] = defaultdict(
             list
         )  # by the group for which it was suggested
-        starts = roster.request.repeat.starts.items()
+        starts = roster.request.replay.clone_starts.items()
         self._awaited = {
             key: each for key, each in starts if key in self._training and key not in self._warm
         }
@@ -94,7 +94,7 @@ class Recruits:
             clone = self._training[key]
             self._warm[key] = self._copy(clone.config, parent, anew=True)
             request = self._request.with_configs(BuiltConfigs((), {}), self._backends, self._warm)
-            clone.state = initial_state(request, clone.config, self._log.run_id)
+            clone.state = make_initial_state(request, clone.config, self._log.run_id)
             self._roster.positions.let_go(key)
 
     def orphan(self) -> tuple[int, str] | None:
@@ -109,12 +109,12 @@ class Recruits:
         )
         return (gone, reason) if gone in alive else self.orphan()
 
-    def _comes(self, start: Start) -> bool:
+    def _comes(self, start: CloneStart) -> bool:
         parent = self._training.get(start.parent)
         stored = parent is not None and parent.visits + parent.unstored >= start.visits
         return stored or start.parent in self._roster.positions.progress
 
-    def clone(self, act: Act) -> tuple[Sequence[Config], Joined]:
+    def clone(self, act: Command) -> tuple[Sequence[Config], LogStatements]:
         """Let the clone of a configuration join, with what is said to be other of it."""
         parent = None if act.mst_key is None else self._training.get(act.mst_key)
         if parent is None:
@@ -135,7 +135,7 @@ class Recruits:
             self._locate(joined[0])
         return joined
 
-    def add(self, act: Act) -> tuple[Sequence[Config], Joined]:
+    def add(self, act: Command) -> tuple[Sequence[Config], LogStatements]:
         """Let configurations join that somebody has read from a model selection table, or drawn of
         a space, perhaps of one around another configuration."""
         joined = self._join(
@@ -155,18 +155,22 @@ class Recruits:
 
     def draw(
         self, count: int, trials: Mapping[int, Trial], group: str | None = None
-    ) -> tuple[Sequence[Config], Joined]:
+    ) -> tuple[Sequence[Config], LogStatements]:
         """Let so many configurations join that a sampler suggests, or fewer where it has no more:
         of a group, where these are the trials of one."""
         drawing, epochs = self._drawing, self._request.spec.epochs
         assert drawing is not None
         known = [
-            told(point, trials[key], epochs)
+            describe_trial(point, trials[key], epochs)
             for key, point in sorted(self._points.items())
             if key in trials
         ]
-        failed = [told(point, Trial(failed=True), epochs) for point in self._refused[group]]
-        points = self._around.suggest(beside(drawing.earlier, [*known, *failed]), count)
+        failed = [
+            describe_trial(point, Trial(failed=True), epochs) for point in self._refused[group]
+        ]
+        points = self._around.suggest(
+            add_prior_trials(drawing.prior_trials, [*known, *failed]), count
+        )
         if len(points) < count:
             apart = "" if group is None else f" for group {group}"
             self._around.note(
@@ -174,7 +178,7 @@ class Recruits:
                 "suggested"
             )
         first, configs, architectures = (
-            self._log.next_key(),
+            self._log.read_next_key(),
             list[Config](),
             dict[int, StoredModel](),
         )
@@ -194,7 +198,7 @@ class Recruits:
             BuiltConfigs(tuple(configs), architectures), Origin("search", points=drawn), None
         )
 
-    def descend(self, decisions: Sequence[Decision]) -> tuple[Sequence[Config], Joined]:
+    def descend(self, decisions: Sequence[Decision]) -> tuple[Sequence[Config], LogStatements]:
         """Let clones join that a rule has named, with parameters near those of their parents."""
         configs, texts, values = list[Config](), list[str](), list[object]()
         for each in decisions:
@@ -207,7 +211,7 @@ class Recruits:
             configs += found
             texts += joined.texts
             values += joined.values
-        return configs, Joined(texts, values)
+        return configs, LogStatements(texts, values)
 
     def _explored(self, mst_key: int, parent: Config) -> BuiltConfigs:
         assert self._drawing is not None
@@ -223,15 +227,15 @@ class Recruits:
         """
         like = None if mst_key is None else self._training.get(mst_key)
         group = like.config.group if like else None
-        keyed = enumerate(rows, self._log.next_key())
+        keyed = enumerate(rows, self._log.read_next_key())
         made = self._made({key: {**row, "group": group} for key, row in keyed})
         if self._around.places:
-            self._around.places.admit(len(made.configs))
+            self._around.places.reserve_configs(len(made.configs))
         return made
 
     def _made(self, rows: Mapping[int, Mapping[str, Any]]) -> BuiltConfigs:
-        if self._request.maker:
-            return self._request.maker(rows)
+        if self._request.build_configs:
+            return self._request.build_configs(rows)
         return BuiltConfigs(
             self._checked([self._config(key, row) for key, row in rows.items()]), {}
         )
@@ -243,7 +247,7 @@ class Recruits:
         parent: ConfigTraining | None,
         *,
         anew: bool = True,
-    ) -> tuple[Sequence[Config], Joined]:
+    ) -> tuple[Sequence[Config], LogStatements]:
         configs, positions, residence = (
             joined.configs,
             self._roster.positions,
@@ -256,7 +260,7 @@ class Recruits:
         request = self._request.with_configs(joined, self._backends, self._warm)
         positions.plan = replace(
             positions.plan,
-            segment_subsets={**positions.plan.segment_subsets, **request.own_segments},
+            segment_subsets={**positions.plan.segment_subsets, **request.segment_subsets},
         )
         self._log.make_state_tables(request, [config.mst_key for config in configs])
         for config in configs:
@@ -265,7 +269,7 @@ class Recruits:
             positions.progress[config.mst_key] = schedule.start(positions.plan, config.mst_key)
             if residence:
                 residence.add_config(config.mst_key, training.compilation)
-        return configs, self._log.configs_joined(request, configs, origin)
+        return configs, self._log.build_config_statements(request, configs, origin)
 
     def _framework(self, config: Config) -> str:
         """What others of its model are trained with, or of its template."""
@@ -311,6 +315,7 @@ class Recruits:
         assert parent.stored is not None
         table = self._log.copy_state(parent.stored, config.mst_key, parent.visits)
         optimizers = parent.config.compile.optimizer, config.compile.optimizer
-        return self._log.copied(
-            table, clone_source(*optimizers, anew=anew and self._request.spec.train is not None)
+        return self._log.make_warm_state(
+            table,
+            choose_clone_source(*optimizers, anew=anew and self._request.spec.train is not None),
         )

@@ -33,9 +33,9 @@ class Budget:
 
     def __init__(self, request: FitRequest, spent: Callable[[], Usage]) -> None:
         began, deadline = time.monotonic(), request.deadline
-        self._allowance, self._spent = request.allowance, spent
+        self._allowance, self._spent = request.cost_limits, spent
         self.excess: ExceededLimit | None = None
-        self._endings, self._limited = request.repeat.endings, bool(deadline or request.allowance)
+        self._endings, self._limited = request.replay.endings, bool(deadline or request.cost_limits)
         never = Deadline(math.inf, math.inf, math.inf)
         self._last_visit, self._cancel, self._over = (
             began + seconds for seconds in deadline or never

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 
 from cerebro_plpy.run.loop.budget import Budget
-from cerebro_plpy.run.request.early_stopping import keeps_best, verdict
+from cerebro_plpy.run.request.early_stopping import compute_stopping_status, restores_best
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.state.config_state import ConfigTraining
 from cerebro_plpy.run.state.progress_tracker import Positions
@@ -122,9 +122,13 @@ class Choice:
             return 0
         if request.search:
             return 1
-        certain = verdict(training.config, request, training.evaluations).safe_values
+        certain = compute_stopping_status(
+            training.config, request, training.evaluations
+        ).safe_values
         held = (
-            self._measurements.held(training) if keeps_best(training.config, request) else certain
+            self._measurements.held(training)
+            if restores_best(training.config, request)
+            else certain
         )
         return min(certain, held, sys.maxsize - 1) + 1
 
@@ -133,14 +137,14 @@ class Choice:
         begin.
         """
         key, made = training.config.mst_key, training.visits + training.unstored
-        starts = self._request.repeat.starts.values()
+        starts = self._request.replay.clone_starts.values()
         return min(
             (s.visits - made for s in starts if s.parent == key and s.visits > made),
             default=sys.maxsize,
         )
 
     def _policy(self, plan: Plan) -> Policy:
-        name, recorded = self._request.spec.schedule, self._request.repeat.orders
+        name, recorded = self._request.spec.schedule, self._request.replay.orders
         programs = {key: each.compilation for key, each in self._training.items()}
         measured = {
             key: each.seconds / each.visits for key, each in self._training.items() if each.visits

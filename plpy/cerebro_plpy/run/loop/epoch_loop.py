@@ -26,7 +26,7 @@ from cerebro_plpy.run.loop.run_commands import Bounds, Steering
 from cerebro_plpy.run.loop.search import Search
 from cerebro_plpy.run.loop.stopping import Endings
 from cerebro_plpy.run.loop.worker_scaling import Rota
-from cerebro_plpy.run.request.early_stopping import kept_epoch
+from cerebro_plpy.run.request.early_stopping import find_best_epoch
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.state.config_state import ConfigTraining, Kept, Past, evaluations
 from cerebro_plpy.run.state.progress_tracker import Positions
@@ -43,7 +43,7 @@ from cerebro_plpy.run.workers.tasks import (
     Visiting,
 )
 from cerebro_plpy.run.workers.worker_pool import Assignments
-from cerebro_plpy.run.workers.workers import residence
+from cerebro_plpy.run.workers.workers import choose_affinity
 from cerebro_plpy.scheduling.schedule import schedule
 from cerebro_plpy.scheduling.schedule.placement import assign_segments
 from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, VisitBatch
@@ -66,14 +66,14 @@ class Orchestrator:
     ) -> None:
         self._request, self._log, self._around = request, log, around
         copies = request.spec.copy_segments
-        at_once = bool(copies or request.deadline or request.allowance)
+        at_once = bool(copies or request.deadline or request.cost_limits)
         self._assignments = Assignments(visits, workers, around, at_once=at_once)
         segments, last = request.source.segments, request.last_epoch
         shared, evaluated = (
             assign_segments(segments, self._assignments.numbers),
             request.spec.list_evaluations_until(last),
         )
-        plan = Plan(last, segments, shared, frozenset(evaluated), copies, request.own_segments)
+        plan = Plan(last, segments, shared, frozenset(evaluated), copies, request.segment_subsets)
         known = {c.mst_key: past.get(c.mst_key, Past()) for c in request.configs}
         self._training = {
             c.mst_key: ConfigTraining.after(known[c.mst_key], request, c, log.run_id)
@@ -86,7 +86,7 @@ class Orchestrator:
             for key, found in known.items()
         }
         compilations = {key: training.compilation for key, training in self._training.items()}
-        self._positions = Positions(plan, begun, residence(request, workers, compilations))
+        self._positions = Positions(plan, begun, choose_affinity(request, workers, compilations))
         self._keeping: set[int] = set()  # whose state is being kept, and must not change
         self._began = time.monotonic()
         self._budget = Budget(request, around.spent)
@@ -203,7 +203,7 @@ class Orchestrator:
         """
         for mst_key, training in self._training.items():
             if training.completed():
-                self._log.config_completed(mst_key)
+                self._log.log_config_completed(mst_key)
             self._recruits.begin_clones(training)
             if keeping := self._best(training):
                 self._assignments.postpone(keeping)
@@ -214,7 +214,7 @@ class Orchestrator:
         """The task of keeping the newest state of a configuration, where it is the best so far and
         that is wanted.
         """
-        best = kept_epoch(training.config, self._request, training.evaluations)
+        best = find_best_epoch(training.config, self._request, training.evaluations)
         if best is None or (training.best and training.best.epoch == best):
             return None
         self._keeping.add(training.config.mst_key)
@@ -354,12 +354,12 @@ class Orchestrator:
         """Visits of a configuration have left their states."""
         self._recruits.begin_clones(training)
         if training.completed() and training.config.mst_key not in self.stopped:
-            self._log.config_completed(training.config.mst_key)
+            self._log.log_config_completed(training.config.mst_key)
 
     def _record(self, worker: Worker, task: Results, found: dict[str, Any]) -> None:
         training = self._training[task.mst_key]
         made = evaluations(task.mst_key, task.epoch, found, 0.0)
-        self._log.metrics(made, [name for name, _ in training.config.metrics])
+        self._log.log_metrics(made, [name for name, _ in training.config.metrics])
         if not self._hear(training, task.epoch, found):
             return
         self._positions.complete(task.tour)
@@ -401,6 +401,6 @@ class Orchestrator:
     def _give_up(self, mst_key: int, reason: str) -> None:
         self._positions.give_up(mst_key)
         self.failed[mst_key] = reason
-        self._log.config_failed(mst_key, reason)
+        self._log.log_config_failed(mst_key, reason)
         self._search.failed(mst_key, reason)
         self._around.failed(mst_key, reason)

@@ -16,7 +16,13 @@ from collections.abc import Collection, Sequence
 
 from cerebro_plpy.errors import CerebroError, ConnectionFailure
 from cerebro_plpy.platform.visit_protocol import FusedResult, Worker
-from cerebro_plpy.run.log.form_timings import LANES, best_size, form_of, most_lanes, saving
+from cerebro_plpy.run.log.form_timings import (
+    LANES,
+    choose_fused_form,
+    choose_fusion_size,
+    choose_max_lanes,
+    compute_fusion_saving,
+)
 from cerebro_plpy.run.loop.dispatch import Choice
 from cerebro_plpy.run.state.config_state import ConfigTraining
 from cerebro_plpy.run.state.run_state import Roster
@@ -65,10 +71,10 @@ class Fusion:
         made = fusion_groups.take_training(tour)
         if form := self._recorded(leader.mst_key, made[:1]):
             members, made = self._again(alike, made, form)
-        elif self._roster.request.repeat.forms:
+        elif self._roster.request.replay.forms:
             return ()
         else:
-            most = most_lanes(self._roster.request.gpus)
+            most = choose_max_lanes(self._roster.request.gpus)
             members = alike[: min(most, self._share(worker, alike, workers))]
             visits = max(1, min(self._choice.reach(each, len(members)).visits for each in members))
             members = members[
@@ -97,7 +103,7 @@ class Fusion:
         config = training.config
         return (
             self._wanted
-            and bool(positions.residence or self._roster.request.repeat.forms)
+            and bool(positions.residence or self._roster.request.replay.forms)
             and progress.kind == "train"
             and config.group is None
             and config.fit.callbacks.tensorboard is None
@@ -152,7 +158,7 @@ class Fusion:
         it has.
         """
         forms = {
-            self._roster.request.repeat.forms.get((mst_key, visit.epoch, visit.segment_id))
+            self._roster.request.replay.forms.get((mst_key, visit.epoch, visit.segment_id))
             for visit in tour
         }
         (form,) = forms if len(forms) == 1 else (None,)
@@ -165,12 +171,12 @@ class Fusion:
         saved. That is more than it costs to store a state, where without them the tour would go on
         after an evaluation."""
         training, most = self._roster.training[members[0].mst_key], len(members)
-        known, form = self._measurements.forms(training, worker), form_of(most)
+        known, form = self._measurements.forms(training, worker), choose_fused_form(most)
         if form not in known:
             offered = (worker.number, training.compilation, form) in self._offered
             return most if most > LANES[form] // 2 and not offered else 1
-        best = best_size(known, most)
-        saved = saving(known, best)
+        best = choose_fusion_size(known, most)
+        saved = compute_fusion_saving(known, best)
         rows = (
             training.config.fit.passes
             * self._roster.request.source.rows
@@ -188,7 +194,11 @@ class Fusion:
             return False
         roster, tasks = self._roster, []
         self._offered.add(
-            (worker.number, roster.training[tours[0][0].mst_key].compilation, form_of(len(tours)))
+            (
+                worker.number,
+                roster.training[tours[0][0].mst_key].compilation,
+                choose_fused_form(len(tours)),
+            )
         )
         for tour in tours:
             training, attempt = roster.training[tour[0].mst_key], roster.begin(tour)
@@ -242,7 +252,7 @@ class Fusion:
             known = None if isinstance(error, ConnectionFailure) else 1
             lost = [*training.lost(visiting.tour[:known], visiting.step, charged=False)]
             if error is not None and known is None:
-                self._roster.log.attempts_lost(lost, error.message)
+                self._roster.log.log_lost_attempts(lost, error.message)
             if self._awaited(visiting):
                 self._roster.positions.abandon(visiting.tour)
 

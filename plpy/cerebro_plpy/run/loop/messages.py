@@ -11,7 +11,7 @@ from cerebro_plpy.configs.params.keras_names import larger_is_better
 from cerebro_plpy.configs.params.output_losses import LOSS
 from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.run.log.run_log import DecisionRow
-from cerebro_plpy.run.request.early_stopping import keeps_best, kept_epoch
+from cerebro_plpy.run.request.early_stopping import find_best_epoch, restores_best
 from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
 
 TITLES = {"training": "Training", "validation": "Validation"}
@@ -59,12 +59,12 @@ def ranked_value(evaluation: Evaluation, config: Config, ranking: Ranking) -> fl
 
 def best_epochs(evaluations: Sequence[Evaluation], request: FitRequest) -> dict[int, int]:
     """The epochs of which the states are kept, by mst_key, where it is not the newest one."""
-    keeping = {c.mst_key: c for c in request.configs if keeps_best(c, request)}
+    keeping = {c.mst_key: c for c in request.configs if restores_best(c, request)}
     history: dict[int, list[Evaluation]] = {key: [] for key in keeping}
     for each in evaluations:
         if each.mst_key in keeping:
             history[each.mst_key].append(each)
-    found = {key: kept_epoch(config, request, history[key]) for key, config in keeping.items()}
+    found = {key: find_best_epoch(config, request, history[key]) for key, config in keeping.items()}
     return {key: epoch for key, epoch in found.items() if epoch is not None}
 
 
@@ -112,7 +112,7 @@ def stopped_line(
     """The message at the end of a run whose time was over before all was trained."""
     limit = (
         "the budget"
-        if request.deadline or request.allowance or request.repeat.endings
+        if request.deadline or request.cost_limits or request.replay.endings
         else "max_runtime"
     )
     said = f"{limit} was over: {len(stopped)} of {len(request.configs)} configurations ended early"

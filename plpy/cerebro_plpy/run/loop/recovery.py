@@ -55,10 +55,10 @@ class Losses:
             if self.awaited(unstored):
                 positions.abandon(unstored.tour)
         if lost:
-            self._roster.log.attempts_lost(lost, error.message)
+            self._roster.log.log_lost_attempts(lost, error.message)
         if isinstance(task, Storing) and task.trained.best:
             kept = training[task.mst_key].best
-            self._roster.log.best_epoch(task.mst_key, kept.epoch if kept else None)
+            self._roster.log.log_best_epoch(task.mst_key, kept.epoch if kept else None)
         return charged, gone
 
     def again(self, worker: Worker, task: Charged) -> bool:

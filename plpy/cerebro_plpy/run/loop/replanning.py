@@ -15,7 +15,7 @@ from cerebro_plpy.records import replace
 from cerebro_plpy.run.log import program_costs
 from cerebro_plpy.run.state.run_state import Roster
 from cerebro_plpy.run.state.runtime_stats import Measurements
-from cerebro_plpy.run.workers.workers import compiled, may_stay
+from cerebro_plpy.run.workers.workers import can_stay, list_compilations
 from cerebro_plpy.scheduling.planning import replanning
 from cerebro_plpy.scheduling.planning.replanning import Replan, StrategyChange
 from cerebro_plpy.scheduling.planning.run_plan import MOP, STRATEGY_TEXTS, TASK, RunPlan, Strategy
@@ -41,7 +41,7 @@ class Introspection:
     ) -> None:
         """By then all configurations have `begun` epochs behind them."""
         self._roster, self._measurements, self._tell = roster, measurements, tell
-        self._compiled, self._completed = compiled(workers), begun
+        self._compiled, self._completed = list_compilations(workers), begun
         self._begun, self._began, self._next = begun, time.monotonic(), 0.0
         self._plan = roster.request.plan if self._open(workers) else None
 
@@ -50,12 +50,12 @@ class Introspection:
         a run with a budget, nobody knows beforehand, and whoever fixes an order, or names a
         strategy, is heard."""
         request = self._roster.request
-        limited = request.search or request.spec.train or request.deadline or request.allowance
+        limited = request.search or request.spec.train or request.deadline or request.cost_limits
         asked = request.strategy and not request.replans
         return (
             not (limited or asked)
             and request.spec.schedule == LONGEST
-            and may_stay(request, workers)
+            and can_stay(request, workers)
         )
 
     def look(self, workers: int) -> None:
@@ -85,8 +85,8 @@ class Introspection:
         return self._roster.positions.plan.epochs
 
     def _compare(self, plan: RunPlan, visits: Mapping[int, int], workers: int, pace: float) -> None:
-        log = self._roster.log.costs_of(plan)
-        programs = [program_costs.measured(program, log) for program in plan.programs]
+        log = self._roster.log.read_costs(plan)
+        programs = [program_costs.apply_costs(program, log) for program in plan.programs]
         if not replanning.is_surprising(plan, programs):
             return
         work = replanning.remaining_work(
@@ -121,7 +121,7 @@ class Introspection:
             "iterations"
         )
         after = change.proposed.name
-        log.replanned(Replan(log.last_decision, after, self._completed, visits, self._last, why))
+        log.log_replan(Replan(log.last_decision, after, self._completed, visits, self._last, why))
         programs = {key: each.compilation for key, each in training.items()}
         stays = (
             make_affinity(request.spec.schedule, programs, self._known())

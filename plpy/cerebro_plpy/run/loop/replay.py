@@ -24,7 +24,7 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.loop.budget import BUDGET_OVER
-from cerebro_plpy.run.request.run_request import Ending, Start
+from cerebro_plpy.run.request.run_request import CloneStart, Ending
 from cerebro_plpy.scheduling.planning.run_plan import AVERAGE, AVERAGES, LATE
 from cerebro_plpy.scheduling.schedule.schedule import AVERAGING
 
@@ -32,7 +32,7 @@ Orders = dict[tuple[int, int], tuple[int, ...]]
 Forms = dict[tuple[int, int, int], str]
 
 
-class Recorded(NamedTuple):
+class RecordedConfig(NamedTuple):
     """A configuration as the log has it: by what it was trained, from whose state it began if it
     did, where it comes from, what it is, how many visits had left that state, which older versions
     did not log, what became of it, and the layer on whose outputs it was trained, if it was."""
@@ -67,53 +67,53 @@ class RunRecord:
     functions: Mapping[str, str]
     epochs_before: Mapping[int, int]
     endings: Mapping[int, Ending]
-    limits: Mapping[int, int]
-    warm: frozenset[int]
-    configs: tuple[Recorded, ...]
-    starts: Mapping[int, Start]
+    max_epochs: Mapping[int, int]
+    warm_started: frozenset[int]
+    configs: tuple[RecordedConfig, ...]
+    clone_starts: Mapping[int, CloneStart]
     patience: EarlyStopping | None
-    evaluated: tuple[int, ...]
-    averages: bool
+    evaluate_epochs: tuple[int, ...]
+    is_averaging: bool
     copies: int | None
 
     @property
-    def called(self) -> frozenset[int]:
+    def call_keys(self) -> frozenset[int]:
         """The configurations that its call named."""
         return frozenset(each.mst_key for each in self.configs if each.source == "call")
 
     @property
-    def joined(self) -> tuple[Recorded, ...]:
+    def added_configs(self) -> tuple[RecordedConfig, ...]:
         """Those that have joined."""
         return tuple(each for each in self.configs if each.source != "call")
 
     @property
-    def whole(self) -> Mapping[int, int]:
+    def completed_epochs(self) -> Mapping[int, int]:
         """How many epochs those trained that were completed, of which something was decided."""
         completed = {each.mst_key for each in self.configs if each.status == "completed"}
-        return {key: self.limits[key] for key in completed & self.limits.keys()}
+        return {key: self.max_epochs[key] for key in completed & self.max_epochs.keys()}
 
     @property
-    def cuts(self) -> Mapping[int, str]:
+    def cut_layers(self) -> Mapping[int, str]:
         """The layers on whose outputs configurations were trained."""
         return {each.mst_key: each.cut for each in self.configs if each.cut is not None}
 
-    def repeatable(self, mst_keys: Iterable[int], epochs: int) -> set[int]:
+    def find_repeatable(self, mst_keys: Iterable[int], epochs: int) -> set[int]:
         """Those of these configurations that so many epochs can repeat: no clones of states that do
         not come.
         """
         wanted, reach = set(mst_keys), epochs * len(self.segments)
-        found = wanted - self.warm
+        found = wanted - self.warm_started
         starts = {
-            key: self.starts[key]
-            for key in wanted & self.starts.keys()
-            if self.starts[key].visits <= reach
+            key: self.clone_starts[key]
+            for key in wanted & self.clone_starts.keys()
+            if self.clone_starts[key].visits <= reach
         }
         while more := {key for key, start in starts.items() if start.parent in found} - found:
             found |= more
         return found
 
 
-def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
+def read_run_record(control: Session, module: str, run_id: int | None) -> RunRecord:
     """The record of a run that the caller may see."""
     if run_id is None:
         raise NullNotAllowed(
@@ -127,7 +127,7 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
     threads = {row[3] for row in visits}
     _check_repeatable(module, run_id, threads, single=single)
     orders = {(row[0], row[1]): tuple(row[2]) for row in visits}
-    configs = [Recorded(*row) for row in control.run(sql("run.recorded_configs"), (run_id,))]
+    configs = [RecordedConfig(*row) for row in control.run(sql("run.recorded_configs"), (run_id,))]
     patience, evaluated = _patience(control, module, run_id)
     return RunRecord(
         run_id=run_id,
@@ -145,16 +145,18 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
         backends={each.mst_key: each.backend for each in configs},
         functions=json.loads(functions),
         epochs_before=_epochs_before(before),
-        endings=endings(
+        endings=compute_endings(
             orders, dict(control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER)))
         ),
-        limits=dict(control.run(sql("run.recorded_limits"), (run_id, run_id, run_id))),
-        warm=frozenset(each.mst_key for each in configs if each.warm_started_from is not None),
+        max_epochs=dict(control.run(sql("run.recorded_limits"), (run_id, run_id, run_id))),
+        warm_started=frozenset(
+            each.mst_key for each in configs if each.warm_started_from is not None
+        ),
         configs=tuple(configs),
-        starts={each.mst_key: start for each in configs if (start := _start(each))},
+        clone_starts={each.mst_key: start for each in configs if (start := _start(each))},
         patience=patience,
-        evaluated=evaluated,
-        averages=schedule == AVERAGING,
+        evaluate_epochs=evaluated,
+        is_averaging=schedule == AVERAGING,
         copies=_copies(copies, segments),
     )
 
@@ -187,17 +189,17 @@ def _patience(
     return None, ()
 
 
-def _start(config: Recorded) -> Start | None:
+def _start(config: RecordedConfig) -> CloneStart | None:
     if config.warm_started_from is None or config.warm_started_visits is None:
         return None
-    return Start(config.warm_started_from, config.warm_started_visits)
+    return CloneStart(config.warm_started_from, config.warm_started_visits)
 
 
-def endings(orders: Orders, ended: Mapping[int, int]) -> dict[int, Ending]:
+def compute_endings(orders: Orders, ended: Mapping[int, int]) -> dict[int, Ending]:
     """Where a budget ended configurations that visited these orders; `ended` has their last epochs
     with metrics.
 
-    >>> ends = endings({(1, 1): (0, 1), (1, 2): (1,), (2, 1): (1,)}, {1: 1, 2: 1, 3: 0})
+    >>> ends = compute_endings({(1, 1): (0, 1), (1, 2): (1,), (2, 1): (1,)}, {1: 1, 2: 1, 3: 0})
     >>> {mst_key: tuple(ending) for mst_key, ending in ends.items()}
     {1: (3, False), 2: (1, True), 3: (0, False)}
     """
@@ -244,7 +246,7 @@ def _check_repeatable(module: str, run_id: int, threads: set[int], *, single: bo
         )
 
 
-def check_record(
+def complete_orders(
     module: str,
     recorded: RunRecord,
     epochs: int,
@@ -252,7 +254,9 @@ def check_record(
     mst_keys: Collection[int],
 ) -> Orders:
     """The orders for a run over these segments; what the earlier run did not do, it cannot tell."""
-    known = {key for key, _ in recorded.orders} | recorded.endings.keys() | recorded.limits.keys()
+    known = (
+        {key for key, _ in recorded.orders} | recorded.endings.keys() | recorded.max_epochs.keys()
+    )
     missing = sorted(set(mst_keys) - known)
     if recorded.segments != segments or epochs > recorded.epochs or missing:
         raise InvalidParameter(
@@ -269,7 +273,7 @@ def check_record(
     }
 
 
-def check_settings(module: str, arguments: FitArguments, recorded: RunRecord) -> None:
+def check_replay_arguments(module: str, arguments: FitArguments, recorded: RunRecord) -> None:
     """Raises InvalidParameter where a replay is asked for with other settings than the run that it
     repeats had, and FeatureNotSupported where that averaged until the time was over, of which no
     order tells."""
@@ -284,14 +288,14 @@ def check_settings(module: str, arguments: FitArguments, recorded: RunRecord) ->
                 f"{had!r}.",
                 hint=f"Leave {name} out: a replay takes that of the run it repeats.",
             )
-    averaged = (AVERAGE if recorded.copies is None else LATE) if recorded.averages else None
+    averaged = (AVERAGE if recorded.copies is None else LATE) if recorded.is_averaging else None
     if arguments.strategy in AVERAGES and arguments.strategy != averaged:
         did = f"had {averaged!r}" if averaged else "did not average"
         raise InvalidParameter(
             f"{module} error: strategy is {arguments.strategy!r}, but run {recorded.run_id} {did}.",
             hint="Leave strategy out: a replay takes that of the run it repeats.",
         )
-    if recorded.averages and recorded.endings:
+    if recorded.is_averaging and recorded.endings:
         raise FeatureNotSupported(
             f"{module} error: run {recorded.run_id} averaged, and max_runtime ended "
             f"{sorted(recorded.endings)} before their last iteration.",
@@ -300,11 +304,13 @@ def check_settings(module: str, arguments: FitArguments, recorded: RunRecord) ->
         )
 
 
-def check_clones(module: str, recorded: RunRecord, epochs: int, mst_keys: Collection[int]) -> None:
+def check_clone_starts(
+    module: str, recorded: RunRecord, epochs: int, mst_keys: Collection[int]
+) -> None:
     """Raises FeatureNotSupported where configurations began from states to which this call does not
     come.
     """
-    left = sorted(set(mst_keys) - recorded.repeatable(mst_keys, epochs))
+    left = sorted(set(mst_keys) - recorded.find_repeatable(mst_keys, epochs))
     if left:
         raise FeatureNotSupported(
             f"{module} error: configurations {left} of run {recorded.run_id} began from states of "

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from cerebro_plpy.run.request.early_stopping import keeps_best
+from cerebro_plpy.run.request.early_stopping import restores_best
 from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
 from cerebro_plpy.run.state.config_state import ConfigTraining
 from cerebro_plpy.run.workers.tasks import Nothing, Surroundings
@@ -84,7 +84,7 @@ class Announcer:
         """
         if (
             self._request.deadline
-            or self._request.allowance
+            or self._request.cost_limits
             or isinstance(self._around.beside, Nothing)
         ):
             return
@@ -127,7 +127,7 @@ def settled(plan: Plan, progress: ConfigProgress, training: ConfigTraining) -> b
         or progress.kind == "average"
         or count_remaining_visits(plan, progress).train
     )
-    return final and trained and not keeps_best(training.config, training.request)
+    return final and trained and not restores_best(training.config, training.request)
 
 
 def seconds_ahead(

@@ -23,7 +23,7 @@ from cerebro_plpy.errors import (
     hidden_run,
 )
 from cerebro_plpy.limits import EPOCHS
-from cerebro_plpy.run.log.run_log import Act
+from cerebro_plpy.run.log.run_log import Command
 from cerebro_plpy.run.loop.budget import Budget
 from cerebro_plpy.run.loop.search import Search
 from cerebro_plpy.run.loop.stopping import Endings
@@ -73,30 +73,30 @@ class Steering:
         if time.monotonic() < self._heard_at + LISTEN_SECONDS:
             return
         self._heard_at = time.monotonic()
-        acts = self._log.acts()
+        acts = self._log.read_commands()
         if (
-            self.paused and not acts and not self._log.owned()
+            self.paused and not acts and not self._log.is_owned()
         ):  # else nothing would tell: a paused run writes nothing
             raise hidden_run(self._log.run_id)
         for act in acts:
             try:
                 self._do(act)
             except REFUSALS as refusal:
-                self._log.act_refused(act, refusal.message)
+                self._log.log_command_refused(act, refusal.message)
 
     def wait(self) -> None:
         """There is nothing to do until somebody acts: the clock stands still."""
         if self._paused_at is None:
             self._pause()
 
-    def _do(self, act: Act) -> None:
+    def _do(self, act: Command) -> None:
         if act.action == "pause_run":
             if not self.paused:
                 self._pause()
-            self._log.act_done(act, None)
+            self._log.log_command_done(act, None)
         elif act.action == "continue_run":
             self._go_on()
-            self._log.act_done(act, None)
+            self._log.log_command_done(act, None)
         elif act.action in ("clone_config", "add_configs", "drill_down"):
             self._search.admit(act)
             self._go_on()  # what is refused changes nothing
@@ -105,7 +105,7 @@ class Steering:
         else:
             self._do_to_config(act, self._progress(act))
 
-    def _progress(self, act: Act) -> ConfigProgress:
+    def _progress(self, act: Command) -> ConfigProgress:
         key = act.mst_key
         if key is None or key not in self._training:
             raise InvalidParameter(f"the run has no configuration {key} that could be trained")
@@ -113,7 +113,7 @@ class Steering:
             raise InvalidParameter(f"mst_key {key} has failed")
         return self._positions.progress[key]
 
-    def _do_to_config(self, act: Act, progress: ConfigProgress) -> None:
+    def _do_to_config(self, act: Command, progress: ConfigProgress) -> None:
         key, training = progress.mst_key, self._training[progress.mst_key]
         beyond = act.action == "set_epochs" and self._asked(act) > training.epochs
         if beyond and key in self._bounds.written:
@@ -170,7 +170,7 @@ class Steering:
             and self._search.visits(progress) % len(plan.segments_of(progress.mst_key)) > 0
         )
 
-    def _set_all_epochs(self, act: Act) -> None:
+    def _set_all_epochs(self, act: Command) -> None:
         if self._search.searches:
             raise InvalidParameter(
                 "a search decides for how many epochs its configurations are trained: name one"
@@ -186,7 +186,7 @@ class Steering:
             raise InvalidParameter("no configuration is trained any more")
         self._search.set_epochs(act, {each.mst_key: self._epochs(act, each) for each in going_on})
 
-    def _epochs(self, act: Act, progress: ConfigProgress) -> int:
+    def _epochs(self, act: Command, progress: ConfigProgress) -> int:
         """As many epochs as are asked for, or those that a configuration has begun already."""
         asked, plan = self._asked(act), self._positions.plan
         begun = (
@@ -199,7 +199,7 @@ class Steering:
         )  # of a tour that is under way
         return max(asked, progress.epoch + ahead if begun else progress.epoch - 1)
 
-    def _asked(self, act: Act) -> int:
+    def _asked(self, act: Command) -> int:
         asked = act.change.get("epochs")
         if type(asked) is not int or not 1 <= asked <= EPOCHS.maximum:
             raise InvalidParameter(f"epochs is {asked!r:.80}; expected 1 to {EPOCHS.maximum}")
@@ -212,7 +212,7 @@ class Steering:
 
     def _pause(self) -> None:
         self._paused_at = time.monotonic()
-        self._log.paused(True)
+        self._log.log_paused(True)
 
     def _go_on(self) -> None:
         if self._paused_at is None:
@@ -220,4 +220,4 @@ class Steering:
         seconds = time.monotonic() - self._paused_at
         self._paused_at = None
         self.put_off(seconds)
-        self._log.paused(False)
+        self._log.log_paused(False)

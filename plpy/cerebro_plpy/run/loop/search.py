@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.log.run_log import Act, DecisionRow, Joined
+from cerebro_plpy.run.log.run_log import Command, DecisionRow, LogStatements
 from cerebro_plpy.run.loop import messages
 from cerebro_plpy.run.loop.added_configs import Recruits
-from cerebro_plpy.run.request.run_request import Evaluation, Searching
+from cerebro_plpy.run.request.run_request import Evaluation, SearchRequest
 from cerebro_plpy.run.state.run_state import Roster
 from cerebro_plpy.run.workers.tasks import Decided
 from cerebro_plpy.scheduling.quota.cost_limits import ExceededLimit
@@ -40,7 +40,7 @@ class Search:
             -1.0 if self._ranking.descending else 1.0
         )  # rules want smaller values to be better
         self._log.last_decision = (
-            sum(len(heard.decisions) for heard in request.decided) + request.replans
+            sum(len(heard.decisions) for heard in request.logged_decisions) + request.replans
         )
         self._over, self.undecided = (
             False,
@@ -48,18 +48,20 @@ class Search:
         )  # who was under way when the search was over
         self._name = request.search.name if request.search else ""
         self._course = self._begun(request.search) if request.search else None
-        self._recall_acts(request.decided)
+        self._recall_acts(request.logged_decisions)
 
-    def _begun(self, search: Searching) -> SearchState:
+    def _begun(self, search: SearchRequest) -> SearchState:
         fixed = self._request.spec.schedule != LONGEST
         width = self._request.workers * 2 if fixed else self._request.workers + 1
-        drawing = search.drawing
-        groups = Groups(search.groups, drawing.left_of_groups if drawing else {})
-        draws = drawing.left if drawing else 0
+        drawing = search.sampling
+        groups = Groups(search.groups, drawing.remaining_by_group if drawing else {})
+        draws = drawing.remaining if drawing else 0
         course = SearchState(
             search.rule, search.mst_keys, width, fixed=fixed, sample_count=draws, groups=groups
         )
-        course.restore(self._request.decided, {key: self._values(key) for key in search.mst_keys})
+        course.restore(
+            self._request.logged_decisions, {key: self._values(key) for key in search.mst_keys}
+        )
         for key, limit in course.max_epochs.items():
             self._positions.limit(key, limit)
             self._plan(course, key)
@@ -90,7 +92,7 @@ class Search:
                 self._positions.limit(key, decision.max_epoch)
                 if decision.action == "hold":
                     self._positions.hold(key)
-        self._log.configs_resting(
+        self._log.log_configs_resting(
             [key for key, each in last.items() if each.action in ("rest", "hold", "stop")]
         )
 
@@ -112,18 +114,18 @@ class Search:
         """Whether a configuration of a replay waits for the state that it is to begin from."""
         return self._recruits.awaits(mst_key)
 
-    def hold(self, act: Act, progress: ConfigProgress) -> None:
+    def hold(self, act: Command, progress: ConfigProgress) -> None:
         """Somebody stops a configuration."""
         self._positions.hold(progress.mst_key)
         self._by_act(act, progress, "hold", self._limit(progress), f"stopped by {act.actor}")
 
-    def revive(self, act: Act, progress: ConfigProgress, limit: int) -> None:
+    def revive(self, act: Command, progress: ConfigProgress, limit: int) -> None:
         """Somebody lets a configuration train on."""
         self._insisted.add(progress.mst_key)
         self._positions.revive(progress.mst_key, limit)
         self._by_act(act, progress, "continue", limit, f"continued by {act.actor}")
 
-    def set_epochs(self, act: Act, limits: Mapping[int, int]) -> None:
+    def set_epochs(self, act: Command, limits: Mapping[int, int]) -> None:
         """Somebody says for how many epochs configurations are trained, by mst_key: more than the
         run has, too.
         """
@@ -145,12 +147,12 @@ class Search:
             self._evaluate(limit)
             self._training[key].epochs = limit
             self._positions.extend(key, limit)
-        self._log_act(act, made, None, self._log.more_epochs(last) if grows else None)
+        self._log_act(act, made, None, self._log.build_epoch_statements(last) if grows else None)
         for key in unfinished:
             if self._training[key].completed():
-                self._log.config_completed(key)
+                self._log.log_config_completed(key)
 
-    def begin_first(self, act: Act, progress: ConfigProgress) -> None:
+    def begin_first(self, act: Command, progress: ConfigProgress) -> None:
         """Somebody wants a configuration to go first, also where the rule has not let it begin
         yet.
         """
@@ -158,7 +160,7 @@ class Search:
             limit = self._course.rule.decision_epochs[0]
             self._positions.limit(progress.mst_key, limit)
             return self._by_act(act, progress, "start", limit, f"to go first, by {act.actor}")
-        self._log.act_done(act, self.visits(progress))
+        self._log.log_command_done(act, self.visits(progress))
 
     def visits(self, progress: ConfigProgress) -> int:
         """How many visits a configuration has made when those under way are."""
@@ -174,7 +176,7 @@ class Search:
             )
         )
 
-    def admit(self, act: Act) -> None:
+    def admit(self, act: Command) -> None:
         """Configurations join: the rule is asked about them, or they go on to the last epoch where
         it takes no more.
         """
@@ -201,7 +203,7 @@ class Search:
         """
         configs, joined = self._recruits.draw(count, trials_of_group(course.trials, group), group)
         if configs:
-            self._log.joined(joined)
+            self._log.execute(joined)
             self._enter(configs, 0)
         if len(configs) < count:
             course.stop_sampling(group)
@@ -211,20 +213,20 @@ class Search:
         return last if progress.max_epoch is None else progress.max_epoch
 
     def _by_act(
-        self, act: Act, progress: ConfigProgress, action: Action, limit: int, why: str
+        self, act: Command, progress: ConfigProgress, action: Action, limit: int, why: str
     ) -> None:
         self._log_act(act, [Decision(progress.mst_key, action, limit, why)], self.visits(progress))
 
     def _log_act(
         self,
-        act: Act,
+        act: Command,
         decisions: Sequence[Decision],
         visits: int | None,
-        joined: Joined | None = None,
+        joined: LogStatements | None = None,
     ) -> None:
         """Commit an act with all that it decides, of one configuration after so many visits."""
         rows = self._rows(DecisionBatch(None, tuple(decisions)))
-        self._log.act_done(act, visits, rows, joined)
+        self._log.log_command_done(act, visits, rows, joined)
         for decision in decisions:
             if self._course:
                 self._course.override(decision, act.action)
@@ -272,7 +274,7 @@ class Search:
         """Configurations are trained no further, for the run has cost as much as it may."""
         made = [Decision(each.mst_key, "stop", self._limit(each), excess.reason) for each in ended]
         rows = self._rows(DecisionBatch(None, tuple(made)))
-        self._log.decided(excess.limit, rows)
+        self._log.log_decisions(excess.limit, rows)
         if rows:
             self._tell(rows, self._evaluations())
 
@@ -304,14 +306,14 @@ class Search:
                 continue
             joined = self._descend(heard.decisions)
             rows = self._rows(heard)
-            self._log.decided(self._name, rows, joined)
+            self._log.log_decisions(self._name, rows, joined)
             self._tell(rows, self._evaluations())
             for decision in heard.decisions:
                 self._plan(course, decision.mst_key)
                 self._follow(decision)
             self._make_room(course)
 
-    def _descend(self, decisions: Sequence[Decision]) -> Joined | None:
+    def _descend(self, decisions: Sequence[Decision]) -> LogStatements | None:
         """Let those join that a rule has made of others."""
         clones = [each for each in decisions if each.action == "clone"]
         configs, joined = self._recruits.descend(clones)
@@ -339,7 +341,7 @@ class Search:
             )
             for key in gone
         ]
-        self._log.decided(self._name, self._rows(DecisionBatch(None, tuple(made))))
+        self._log.log_decisions(self._name, self._rows(DecisionBatch(None, tuple(made))))
         for decision in made:
             course.override(decision)
             self._positions.end(decision.mst_key)
@@ -387,7 +389,7 @@ class Search:
             end = self._positions.end if self._training[key].evaluated else self._positions.stop
             end(key)
         if self._log.last_decision and (resting or not self._over):  # else nobody was let rest
-            self._log.search_over()
+            self._log.log_search_end()
         self._over = True
 
     def _rows(self, heard: DecisionBatch) -> list[DecisionRow]:

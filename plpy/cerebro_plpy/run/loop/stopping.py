@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from cerebro_plpy.run.loop.budget import BUDGET_OVER, Budget
 from cerebro_plpy.run.loop.search import Search
-from cerebro_plpy.run.request.early_stopping import stop_reason, verdict
+from cerebro_plpy.run.request.early_stopping import compute_stopping_status, describe_stop
 from cerebro_plpy.run.state.config_state import ConfigTraining
 from cerebro_plpy.run.state.run_state import Roster
 from cerebro_plpy.scheduling.schedule import schedule
@@ -46,17 +46,17 @@ class Endings:
         """Let a configuration go no further, where its metrics say so."""
         config, found = (
             training.config,
-            verdict(training.config, training.request, training.evaluations),
+            compute_stopping_status(training.config, training.request, training.evaluations),
         )
         if found.stopped_epoch in (None, training.epochs) or config.mst_key in self.stopped:
             return
         if self._search.insists(config.mst_key) or self._budget.ended(training):
             return
-        reason = stop_reason(config, training.request, found)
+        reason = describe_stop(config, training.request, found)
         self.last[config.mst_key] = found.stopped_epoch
         self._positions.stop(config.mst_key)
         self._search.ended(config.mst_key, reason)
-        self._log.config_stopped(config.mst_key, reason)
+        self._log.log_config_stopped(config.mst_key, reason)
 
     def stop_in_time(self) -> None:
         """When the time of the run is over, let what is under way be the last that each
@@ -76,7 +76,7 @@ class Endings:
                 < count_remaining_visits(plan, before).train
             ):
                 self.stopped.add(mst_key)
-                self._log.config_stopped(mst_key, TIME_OVER)
+                self._log.log_config_stopped(mst_key, TIME_OVER)
 
     def _stop_what_was_lost(self) -> None:
         """A visit that was under way then may be lost with its trainer, and was to begin from a
@@ -90,7 +90,7 @@ class Endings:
                 and mst_key not in self.last
             ):
                 self.stopped.add(mst_key)
-                self._log.config_stopped(mst_key, TIME_OVER)
+                self._log.log_config_stopped(mst_key, TIME_OVER)
 
     def keep_to_budget(self, trained: bool) -> None:
         """When the budget is over, take the configurations to their ends; it matters whether any
@@ -133,4 +133,4 @@ class Endings:
             self._search.exhausted(ended, self._budget.excess)
         else:
             for each in ended:
-                self._log.config_stopped(each.mst_key, reason)
+                self._log.log_config_stopped(each.mst_key, reason)

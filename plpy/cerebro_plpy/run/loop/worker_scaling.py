@@ -17,7 +17,7 @@ from cerebro_plpy.platform.call_context import OPEN_ERRORS
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.state.run_state import Roster
-from cerebro_plpy.run.workers.admission import Places
+from cerebro_plpy.run.workers.admission import RunSlots
 from cerebro_plpy.run.workers.tasks import Surroundings
 from cerebro_plpy.run.workers.worker_pool import Assignments
 from cerebro_plpy.scheduling.schedule.placement import assign_segments
@@ -48,18 +48,20 @@ class Rota:
         has.
         """
         places = self._places
-        return places.next_look if places and places.limited and not places.steady else math.inf
+        return (
+            places.next_check if places and places.is_limited and not places.is_static else math.inf
+        )
 
     def keep(self, *, paused: bool) -> float:
         """Have as many workers as the run is to have places; for how many seconds it had none."""
         places = self._places
         if places is None:
             return 0.0
-        places.show()
-        if places.steady:
+        places.refresh()
+        if places.is_static:
             return 0.0
-        wanted = places.look()
-        if not places.limited and not self.resting:
+        wanted = places.read_share()
+        if not places.is_limited and not self.resting:
             return 0.0
         self._part(places)
         if wanted is not None:
@@ -79,7 +81,7 @@ class Rota:
             "opened for a lost one"
         )
 
-    def _change(self, places: Places, wanted: int) -> None:
+    def _change(self, places: RunSlots, wanted: int) -> None:
         numbers = self._assignments.numbers
         for number in sorted(numbers, key=lambda each: (each in self._assignments.idle, each))[
             wanted:
@@ -89,36 +91,36 @@ class Rota:
         for number in sorted(self._leaving)[: wanted - len(numbers)]:
             self._leaving.remove(number)
             self._add(number)
-        if wanted > places.held:
+        if wanted > places.count:
             self._hire(places, places.take(wanted))
 
-    def _part(self, places: Places) -> None:
+    def _part(self, places: RunSlots) -> None:
         """End the sessions of workers that have nothing left to do here."""
         for number in [each for each in self._leaving if not self._assignments.counted(each)]:
             self._leaving.remove(number)
             self._dismiss(number)
         present = len(self._assignments.numbers) + len(self._leaving)
-        if places.held > present:
+        if places.count > present:
             places.take(present)
 
-    def _rest(self, places: Places, *, paused: bool) -> float:
+    def _rest(self, places: RunSlots, *, paused: bool) -> float:
         """Give all back, and go on when it is this run's turn; at the earliest when it is not
         paused any more.
         """
         for number in [*self._staff]:
             self._dismiss(number)
-        if places.held:
+        if places.count:
             places.take(0)
         self._leaving.clear()
         self._assignments.numbers.clear()
         if paused:
             return 0.0
         seconds = places.wait()
-        self._hire(places, places.held)
+        self._hire(places, places.count)
         self.resting = not self._assignments.numbers
         return seconds
 
-    def _hire(self, places: Places, count: int) -> None:
+    def _hire(self, places: RunSlots, count: int) -> None:
         """Let so many be at work, as far as sessions can be opened for them."""
         free = (
             number for number in range(count + len(self._leaving)) if number not in self._leaving
@@ -135,14 +137,14 @@ class Rota:
     def _present(self) -> int:
         return len(self._assignments.numbers) + len(self._leaving)
 
-    def _open(self, places: Places, number: int) -> None:
+    def _open(self, places: RunSlots, number: int) -> None:
         known = self._staff.get(number)
         if known is None:
             self._staff[number] = hired = [
-                places.staff.add_worker(number, framework) for framework in self._frameworks
+                places.opener.add_worker(number, framework) for framework in self._frameworks
             ]
             self._assignments.admit(hired)
-        elif not all([places.staff.reopen(worker) for worker in known]):
+        elif not all([places.opener.reopen(worker) for worker in known]):
             return self._dismiss(number)
         self._add(number)
 
@@ -152,7 +154,7 @@ class Rota:
                 with suppress(CerebroError):
                     self._assignments.settle(worker)
         if self._places:
-            self._places.staff.close_workers(self._staff[number])
+            self._places.opener.close_workers(self._staff[number])
         for worker in self._staff[number]:
             worker.memory.forget()
 

@@ -80,7 +80,7 @@ class Ways(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Happened:
+class ActualRun:
     """What a run came to: `seconds` in all, where it has ended; the part in which its workers were
     `idle`; its programs with what was measured of them, and `sums` of each by its name; what
     `others` would have taken by that; which `changes` of its strategy there were; and what it has
@@ -88,22 +88,22 @@ class Happened:
 
     status: str
     seconds: float | None
-    idle: float
+    idle_share: float
     programs: tuple[Program, ...]
-    others: tuple[Strategy, ...] = ()
+    alternatives: tuple[Strategy, ...] = ()
     sums: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
     money: float | None = None
 
 
-def written(tree: Node, form: str) -> list[str]:
+def format_tree(tree: Node, form: str) -> list[str]:
     """The lines of a tree, or the one text that is its JSON."""
     return (
         [json.dumps([{"Plan": _plain(tree)}], indent=2)] if form == JSON else list(_lines(tree, 0))
     )
 
 
-class Known(NamedTuple):
+class PlanContext(NamedTuple):
     """What a plan is seen by: the orders that a replay repeats, and the prices, where there are
     any.
     """
@@ -112,7 +112,7 @@ class Known(NamedTuple):
     prices: Prices | None = None
 
 
-def tree(plan: RunPlan, known: Known, happened: Happened | None = None) -> Node:
+def build_tree(plan: RunPlan, known: PlanContext, happened: ActualRun | None = None) -> Node:
     """The tree of a plan."""
     settled = PlanInputs(plan.work, known.orders, plan.compiled)
     outcome = run_plan.estimate_outcome(settled, plan.programs, plan.strategy)
@@ -142,7 +142,7 @@ def _expected(plan: RunPlan) -> dict[str, object]:
 
 
 def _money(
-    plan: RunPlan, outcome: Outcome | None, prices: Prices | None, happened: Happened | None
+    plan: RunPlan, outcome: Outcome | None, prices: Prices | None, happened: ActualRun | None
 ) -> Iterator[tuple[str, object]]:
     if prices and outcome:
         spent = run_plan.estimate_usage(plan, outcome, _tables(plan))
@@ -165,7 +165,7 @@ def _stored(each: StoredLayer) -> Node:
 
 
 def _run(
-    plan: RunPlan, settled: PlanInputs, happened: Happened | None
+    plan: RunPlan, settled: PlanInputs, happened: ActualRun | None
 ) -> Iterator[tuple[str, object]]:
     yield "Execution", run_plan.STRATEGY_TEXTS[plan.strategy.name]
     yield "Compared", Ways((plan.strategy, *plan.alternatives))
@@ -185,9 +185,9 @@ def _run(
             yield "Changed", "; ".join(happened.changes)
         if happened.seconds is not None and plan.seconds:
             yield "Estimate Off By", Measure(100 * (plan.seconds / happened.seconds - 1), "%")
-        if happened.others:
-            yield "By Measured Times", Ways(happened.others)
-            yield "Would Have Been Best", Ways(happened.others).best
+        if happened.alternatives:
+            yield "By Measured Times", Ways(happened.alternatives)
+            yield "Would Have Been Best", Ways(happened.alternatives).best
 
 
 def _strategy(each: Strategy) -> str:
@@ -195,7 +195,7 @@ def _strategy(each: Strategy) -> str:
     return f"{each.name} {took} ({each.workers} x {each.threads})"
 
 
-def _workers(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) -> Node:
+def _workers(plan: RunPlan, outcome: Outcome | None, happened: ActualRun | None) -> Node:
     data, chosen = plan.data, plan.strategy
     shared = (
         1
@@ -220,7 +220,7 @@ def _workers(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) 
     if outcome:
         facts["Idle"] = Measure(100 * outcome.idle_share, "%")
     if happened:
-        facts["Actual Idle"] = Measure(100 * happened.idle, "%")
+        facts["Actual Idle"] = Measure(100 * happened.idle_share, "%")
     return Node(
         "Workers",
         {"workers": chosen.workers, "threads": chosen.threads, "gpus": len(data.gpus)},
@@ -228,7 +228,7 @@ def _workers(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) 
     )
 
 
-def _states(plan: RunPlan, outcome: Outcome | None, happened: Happened | None) -> Node:
+def _states(plan: RunPlan, outcome: Outcome | None, happened: ActualRun | None) -> Node:
     sizes = {key: each.state_bytes or 0 for each in plan.programs for key in each.configs}
     mean, facts = sum(sizes.values()) / max(1, len(sizes)), dict[str, object]()
     if outcome and any(sizes.values()):
@@ -252,11 +252,11 @@ def _tables(plan: RunPlan) -> int:
     return len(plan.work.segments) + 1 if plan.strategy.name in AVERAGES else HOPPING
 
 
-def _sum(happened: Happened, name: str) -> float:
+def _sum(happened: ActualRun, name: str) -> float:
     return sum(sums.get(name, 0.0) for sums in happened.sums.values())
 
 
-def _program(plan: RunPlan, program: Program, happened: Happened | None) -> Node:
+def _program(plan: RunPlan, program: Program, happened: ActualRun | None) -> Node:
     rows = [plan.work.rows[key] for key in program.configs]
     facts: dict[str, object] = {"Configurations": _keys(program.configs)}
     if program.lanes is not None:
@@ -307,7 +307,7 @@ def _shard(shard: Mapping[str, Any]) -> Node:
     return Node("Shard", {"layers": len(shard["layers"])}, facts)
 
 
-def _actual(happened: Happened, program: Program, rows: float) -> Iterator[tuple[str, object]]:
+def _actual(happened: ActualRun, program: Program, rows: float) -> Iterator[tuple[str, object]]:
     found = next((each for each in happened.programs if each.name == program.name), None)
     sums = happened.sums.get(program.name)
     if found is None or found.row_seconds is None or sums is None:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.planning.workload import Knowledge, Trainers, Width, work_of
+from cerebro_plpy.run.planning.workload import Knowledge, Trainers, Width, describe_work
 from cerebro_plpy.run.request.run_request import FitRequest
-from cerebro_plpy.run.workers.workers import has_room
+from cerebro_plpy.run.workers.workers import has_cache_memory
 from cerebro_plpy.scheduling.planning import run_plan
 from cerebro_plpy.scheduling.planning.run_plan import (
     AVERAGE,
@@ -85,16 +85,16 @@ class Comparison(NamedTuple):
         return dict(found.values())
 
 
-def workers(workplace: CallContext, request: FitRequest) -> int:
+def choose_worker_count(workplace: CallContext, request: FitRequest) -> int:
     """As many as the request has; or fewer with more threads each, where these are expected to be
     done sooner, or where the run had so many threads before."""
-    usual, wanted = request.workers, request.repeat.threads
+    usual, wanted = request.workers, request.replay.threads
     threads = (
         {}
         if workplace.is_local or request.spec.arguments.workers
         else workplace.platform.trainer_threads(usual)
     )
-    if not threads or request.repeat.orders:
+    if not threads or request.replay.orders:
         return usual
     if wanted:
         return with_threads(threads, wanted, usual)
@@ -142,7 +142,10 @@ def decided(knowledge: Knowledge, request: FitRequest, widths: Mapping[int, Widt
     another one.
     """
     usual = widths[request.workers]
-    trainers, settled = Trainers(request.workers, usual, {}, widths), PlanInputs(work_of(request))
+    trainers, settled = (
+        Trainers(request.workers, usual, {}, widths),
+        PlanInputs(describe_work(request)),
+    )
     programs: Sequence[Program] = [*knowledge.timed(usual.threads, {})]
     others = {width.threads for width in widths.values()} - {usual.threads}
     if not any(_known(knowledge, programs, usual.threads, threads) for threads in others):
@@ -208,7 +211,7 @@ def way(request: FitRequest, trainers: Trainers, number: int, width: Width) -> S
 
 def may_stay(request: FitRequest, trainers: Trainers, width: Width) -> bool:
     """Whether configurations may stay with workers that have as much each."""
-    return not trainers.apart and has_room(request, width.room)
+    return not trainers.apart and has_cache_memory(request, width.room)
 
 
 def unfollowed(request: FitRequest, trainers: Trainers) -> str | None:

@@ -14,14 +14,14 @@ from cerebro_plpy.records import replace
 from cerebro_plpy.run.planning import template_costs
 from cerebro_plpy.run.planning.parallelism import Comparison, compared, widths_of
 from cerebro_plpy.run.planning.workload import (
-    Earlier,
     Knowledge,
-    Probed,
+    PriorRun,
+    ProbeResult,
     Trainers,
     Width,
-    data_of,
-    stored_layers,
-    work_of,
+    describe_data,
+    describe_work,
+    list_stored_layers,
 )
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.workers import workers
@@ -30,7 +30,9 @@ from cerebro_plpy.scheduling.planning.run_plan import PlanInputs, RunPlan
 from cerebro_plpy.scheduling.schedule.visit_batches import MIN_VISIT_SECONDS
 
 
-def trainers_of(workplace: CallContext, request: FitRequest, started: Sequence[Worker]) -> Trainers:
+def describe_trainers(
+    workplace: CallContext, request: FitRequest, started: Sequence[Worker]
+) -> Trainers:
     """The trainers of a run, and what others there might be."""
     segments = len(request.source.segments)
     fixed = workplace.is_local or request.spec.arguments.workers or request.gpus
@@ -42,17 +44,17 @@ def trainers_of(workplace: CallContext, request: FitRequest, started: Sequence[W
         width=Width(started[0].memory.threads, room),
         machines={worker.framework: worker.memory.machine for worker in started},
         widths=widths_of(workplace, widths),
-        compiled=workers.compiled(started),
+        compiled=workers.list_compilations(started),
         apart=not all(worker.is_replaceable for worker in started),
     )
 
 
-def foresee(
+def make_plan(
     control: Session,
     request: FitRequest,
     trainers: Trainers,
     begun: float,
-    probed: Mapping[str, Probed] | None = None,
+    probed: Mapping[str, ProbeResult] | None = None,
 ) -> RunPlan | None:
     """The plan of a run whose trainers are there; None where it is of no use.
 
@@ -64,9 +66,9 @@ def foresee(
         return None
     knowledge = Knowledge(control, request, trainers.machines)
     programs = knowledge.measured([*knowledge.timed(threads, probed or {})], threads)
-    like = template_costs.of_run(control, request, programs, threads)
-    programs = template_costs.completed(request, programs, like)
-    settled = PlanInputs(work_of(request), request.repeat.orders, trainers.compiled)
+    like = template_costs.read_for_request(control, request, programs, threads)
+    programs = template_costs.apply_template_costs(request, programs, like)
+    settled = PlanInputs(describe_work(request), request.replay.orders, trainers.compiled)
     comparison = Comparison(request, trainers, settled, programs, knowledge)
     chosen, others = compared(comparison, every=probed is not None)
     plan = RunPlan(
@@ -74,21 +76,21 @@ def foresee(
         programs=tuple(knowledge.fused(each, chosen) for each in programs),
         strategy=chosen,
         alternatives=tuple(others),
-        data=data_of(request, trainers.width.room),
+        data=describe_data(request, trainers.width.room),
         startup_seconds=begun,
         compiled={worker: tuple(sorted(found)) for worker, found in settled.compiled.items()},
-        stored_layers=tuple(stored_layers(request, trainers.number * threads)),
+        stored_layers=tuple(list_stored_layers(request, trainers.number * threads)),
     )
     plan = corrected(plan, knowledge.earlier(programs, threads))
-    return plan if plan.error is not None else replace(plan, extra_seconds=like.beside)
+    return plan if plan.error is not None else replace(plan, extra_seconds=like.extra_seconds)
 
 
-def corrected(plan: RunPlan, earlier: Sequence[Earlier]) -> RunPlan:
+def corrected(plan: RunPlan, earlier: Sequence[PriorRun]) -> RunPlan:
     """The plan with what runs of the same work took beside what is known of their visits, and how
     far their times lie apart. Of two the lower: what is odd takes longer."""
     if plan.strategy.seconds is None:
         return plan
-    kept = [each for each in earlier if not each.changed]
+    kept = [each for each in earlier if not each.has_changed_strategy]
     alike = [
         each
         for each in kept
@@ -112,7 +114,7 @@ def ready(plan: RunPlan) -> int:
     return sum(len(names.intersection(found)) for found in plan.compiled.values())
 
 
-def rest(plan: RunPlan, earlier: Earlier) -> float:
+def rest(plan: RunPlan, earlier: PriorRun) -> float:
     """What an earlier run took beside its visits; where it was over sooner than these are expected
     to be, what part of them they took."""
     again, took = (

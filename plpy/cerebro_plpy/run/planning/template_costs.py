@@ -24,14 +24,14 @@ from cerebro_plpy.scheduling.planning.run_plan import (
 )
 
 
-class Goal(NamedTuple):
+class TrainingTask(NamedTuple):
     """What runs have in common: the quoted name of their table, and their target."""
 
     relation: str
     target: str
 
 
-class Kind(NamedTuple):
+class TemplateBatch(NamedTuple):
     """What configurations have in common that a plan takes together: their template, and the rows
     of a batch.
     """
@@ -40,35 +40,37 @@ class Kind(NamedTuple):
     batch_size: int
 
 
-class Measured(NamedTuple):
+class TemplateCosts(NamedTuple):
     """What earlier runs have measured: of each kind a program that has all configurations, and how
     many `networks` each of them is, at most one. The newest has taken so many seconds until its
     trainers were there (`begun`), and so many `beside` its visits."""
 
-    programs: Mapping[Kind, Program]
-    networks: Mapping[Kind, float] = {}
-    begun: float = 0.0
-    beside: float = 0.0
+    programs: Mapping[TemplateBatch, Program]
+    networks: Mapping[TemplateBatch, float] = {}
+    startup_seconds: float = 0.0
+    extra_seconds: float = 0.0
 
 
-def measured(session: Session, goal: Goal, threads: int, wanted: Collection[Kind]) -> Measured:
+def read_template_costs(
+    session: Session, goal: TrainingTask, threads: int, wanted: Collection[TemplateBatch]
+) -> TemplateCosts:
     """What the newest run of the caller that had each kind has measured of it, with trainers of so
     many threads. What the first of these runs tell of all that is `wanted`, older ones are not
     asked."""
-    known: Measured | None = None
+    known: TemplateCosts | None = None
     for run_id, text, seconds, templates in session.run(sql("plan.trained"), (*goal, threads)):
         try:
             plan = RunPlan.from_json(json.loads(text))
             named = {int(key): str(name) for key, name in json.loads(templates or "{}").items()}
         except MALFORMED:
             continue
-        log = program_costs.logged(session, run_id, plan)
-        programs = [program_costs.measured(each, log) for each in plan.programs]
-        kinds: dict[Kind, list[Program]] = {}
+        log = program_costs.read_costs(session, run_id, plan)
+        programs = [program_costs.apply_costs(each, log) for each in plan.programs]
+        kinds: dict[TemplateBatch, list[Program]] = {}
         for program in programs:
             template = named.get(program.configs[0])
             if program.source == MEASURED and template:
-                kinds.setdefault(Kind(template, program.batch_size), []).append(program)
+                kinds.setdefault(TemplateBatch(template, program.batch_size), []).append(program)
         found = {kind: _usual(each) for kind, each in kinds.items()}
         networks = {kind: len(each) / len(found[kind].configs) for kind, each in kinds.items()}
         if known is not None:
@@ -76,12 +78,12 @@ def measured(session: Session, goal: Goal, threads: int, wanted: Collection[Kind
                 programs={**found, **known.programs}, networks={**networks, **known.networks}
             )
         else:
-            known = Measured(
+            known = TemplateCosts(
                 found, networks, plan.startup_seconds, _beside(plan, programs, seconds)
             )
         if known.programs.keys() >= set(wanted):
             break
-    return known or Measured({})
+    return known or TemplateCosts({})
 
 
 def _beside(plan: RunPlan, programs: Sequence[Program], seconds: float) -> float:
@@ -121,20 +123,22 @@ def _usual(programs: Sequence[Program]) -> Program:
     )
 
 
-def of_run(
+def read_for_request(
     session: Session, request: FitRequest, programs: Sequence[Program], threads: int
-) -> Measured:
+) -> TemplateCosts:
     """What runs before one of `cerebro.train` tell of it, whose programs are these; nothing of
     another one.
     """
     train = request.spec.train
     if train is None:
-        return Measured({})
+        return TemplateCosts({})
     wanted = {_kind(train, program) for program in programs if program.row_seconds is None}
-    return measured(session, Goal(train.relation, train.target), threads, wanted)
+    return read_template_costs(session, TrainingTask(train.relation, train.target), threads, wanted)
 
 
-def completed(request: FitRequest, programs: Sequence[Program], known: Measured) -> list[Program]:
+def apply_template_costs(
+    request: FitRequest, programs: Sequence[Program], known: TemplateCosts
+) -> list[Program]:
     """The programs of a run, where those that nobody has timed cost what others of their templates
     did.
     """
@@ -149,5 +153,5 @@ def completed(request: FitRequest, programs: Sequence[Program], known: Measured)
     return [expected(program) for program in programs]
 
 
-def _kind(train: TrainSpec, program: Program) -> Kind:
-    return Kind(train.templates.get(program.configs[0], ""), program.batch_size)
+def _kind(train: TrainSpec, program: Program) -> TemplateBatch:
+    return TemplateBatch(train.templates.get(program.configs[0], ""), program.batch_size)

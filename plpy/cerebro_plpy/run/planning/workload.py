@@ -15,15 +15,15 @@ from cerebro_plpy.records import replace
 from cerebro_plpy.run.activation_cache.selection import means_of
 from cerebro_plpy.run.log import program_costs
 from cerebro_plpy.run.log.form_timings import (
-    Situation,
+    TimingKey,
     Timings,
-    alone,
-    best_size,
-    compilation,
-    digest,
-    form_of,
-    most_lanes,
-    saving,
+    choose_fused_form,
+    choose_fusion_size,
+    choose_max_lanes,
+    compute_fusion_saving,
+    find_single_seconds,
+    hash_program,
+    make_compilation_key,
 )
 from cerebro_plpy.run.request import visit_jobs
 from cerebro_plpy.run.request.run_request import FitRequest
@@ -41,7 +41,7 @@ from cerebro_plpy.scheduling.planning.run_plan import (
     Work,
 )
 
-Probed = Optional[Mapping[str, Any]]
+ProbeResult = Optional[Mapping[str, Any]]
 """What a trainer says of a program that it was to time; None where it cannot train it."""
 MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
 """What a plan may raise that somebody has written into the log."""
@@ -69,7 +69,7 @@ class Trainers(NamedTuple):
     apart: bool = False
 
 
-class Earlier(NamedTuple):
+class PriorRun(NamedTuple):
     """A completed run of like programs: its plan, what it took, and whether it has changed its
     strategy meanwhile.
     """
@@ -77,7 +77,7 @@ class Earlier(NamedTuple):
     run_id: int
     plan: RunPlan
     seconds: float
-    changed: bool = False
+    has_changed_strategy: bool = False
 
 
 class Knowledge:
@@ -90,18 +90,18 @@ class Knowledge:
     ) -> None:
         self._control, self._request = control, request
         self._names = {
-            config.mst_key: digest(visit_jobs.program(request, config))
+            config.mst_key: hash_program(visit_jobs.describe_program(request, config))
             for config in request.configs
         }
         self._timings = Timings(
             control.run(sql("run.known_timings"), (sorted({*self._names.values()}),))
         )
         self._machines = machines or {
-            each: self._timings.machine(each) for each in {*request.backends.values()}
+            each: self._timings.find_machine(each) for each in {*request.backends.values()}
         }
-        self._like: list[Earlier] | None = None
+        self._like: list[PriorRun] | None = None
 
-    def timed(self, threads: int, probed: Mapping[str, Probed]) -> Iterator[Program]:
+    def timed(self, threads: int, probed: Mapping[str, ProbeResult]) -> Iterator[Program]:
         """What is compiled for the configurations, as far as its forms were timed with so many
         threads.
         """
@@ -114,38 +114,40 @@ class Knowledge:
             )
             groups.setdefault(key, []).append(config.mst_key)
         for (name, batch, backend), configs in groups.items():
-            compiled = compilation(name, batch)
+            compiled = make_compilation_key(name, batch)
             done = probed.get(compiled)
             program = Program(compiled, tuple(configs), backend, batch, UNKNOWN)
-            situation = Situation(self._machines[backend], name, batch, threads)
-            forms: Mapping[str, Mapping[str, Any]] = self._timings.of(situation)
+            situation = TimingKey(self._machines[backend], name, batch, threads)
+            forms: Mapping[str, Mapping[str, Any]] = self._timings.get(situation)
             if done:
                 forms = {done["form"]: done} if done["shards"] else {**forms, done["form"]: done}
                 program = replace(
                     program, state_bytes=done["state_bytes"], shards=tuple(done["shards"])
                 )
-            probed_as = UPPER_BOUND if configs[0] in request.features else PROBED
-            yield program_costs.timed(program, forms, probed_as if done else TIMED)
+            probed_as = UPPER_BOUND if configs[0] in request.activations else PROBED
+            yield program_costs.apply_timings(program, forms, probed_as if done else TIMED)
 
     def fused(self, program: Program, chosen: Strategy) -> Program:
         """The program with how many of its configurations workers of a strategy train side by
         side.
         """
         lanes = self._alike(program, chosen)
-        situation = Situation(
+        situation = TimingKey(
             self._machines[program.backend],
             self._names[program.configs[0]],
             program.batch_size,
             chosen.threads,
         )
-        known = self._timings.of(situation)
-        if lanes < 2 or form_of(lanes) not in known:
+        known = self._timings.get(situation)
+        if lanes < 2 or choose_fused_form(lanes) not in known:
             return replace(program, lanes=lanes)
-        lanes = best_size(known, lanes)
+        lanes = choose_fusion_size(known, lanes)
         return replace(
             program,
             lanes=lanes,
-            lane_gain=saving(known, lanes) / alone(known) if alone(known) else None,
+            lane_gain=compute_fusion_saving(known, lanes) / find_single_seconds(known)
+            if find_single_seconds(known)
+            else None,
         )
 
     def _alike(self, program: Program, chosen: Strategy) -> int:
@@ -160,9 +162,9 @@ class Knowledge:
         if not able or program.shards or not chosen.is_stationary:
             return 1
         most = max(sum(fit == other for other in able) for fit in able)
-        return min(most_lanes(request.gpus), -(-most // chosen.workers))
+        return min(choose_max_lanes(request.gpus), -(-most // chosen.workers))
 
-    def earlier(self, programs: Sequence[Program], threads: int) -> list[Earlier]:
+    def earlier(self, programs: Sequence[Program], threads: int) -> list[PriorRun]:
         """The newest runs with any of these programs, whose trainers had as many threads."""
         if self._like is None:
             self._like = list(_like_runs(self._control, programs))
@@ -176,11 +178,11 @@ class Knowledge:
             before = {program.name: program.compile for program in each.plan.programs}
             if not any(program.source != MEASURED and program.name in before for program in found):
                 continue
-            log = program_costs.logged(self._control, each.run_id, each.plan)
+            log = program_costs.read_costs(self._control, each.run_id, each.plan)
             found = [
                 program
                 if program.source == MEASURED
-                else program_costs.measured(
+                else program_costs.apply_costs(
                     replace(program, compile=before.get(program.name) or program.compile), log
                 )
                 for program in found
@@ -200,7 +202,7 @@ class Knowledge:
 
     def _scaled(self, program: Program, here: int, there: int) -> Program:
         name, machine = self._names[program.configs[0]], self._machines[program.backend]
-        speeds = self._timings.speeds(machine, name, program.batch_size)
+        speeds = self._timings.collect_speeds(machine, name, program.batch_size)
         one, other = speeds.get(here, {}), speeds.get(there, {})
         both = one.keys() & other.keys()
         if not both or program.row_seconds is None:
@@ -213,7 +215,7 @@ class Knowledge:
         )
 
 
-def _like_runs(control: Session, programs: Sequence[Program]) -> Iterator[Earlier]:
+def _like_runs(control: Session, programs: Sequence[Program]) -> Iterator[PriorRun]:
     for run_id, text, seconds, changed in control.run(
         sql("plan.like_runs"), ([each.name for each in programs],)
     ):
@@ -221,10 +223,10 @@ def _like_runs(control: Session, programs: Sequence[Program]) -> Iterator[Earlie
             plan = RunPlan.from_json(json.loads(text))
         except MALFORMED:
             continue
-        yield Earlier(run_id, plan, seconds, changed)
+        yield PriorRun(run_id, plan, seconds, changed)
 
 
-def work_of(request: FitRequest) -> Work:
+def describe_work(request: FitRequest) -> Work:
     """What there is to do."""
     spec, segments = request.spec, request.source.segments
     epochs = tuple(spec.list_evaluations_until(request.last_epoch))
@@ -234,17 +236,17 @@ def work_of(request: FitRequest) -> Work:
         epochs=request.last_epoch,
         evaluate_epochs=epochs,
         segments=tuple(segments),
-        rows={config.mst_key: visit_rows(request, config) for config in request.configs},
+        rows={config.mst_key: count_visit_rows(request, config) for config in request.configs},
         evaluated_rows=evaluated / len(segments),
         schedule=spec.schedule,
         commit_seconds=request.commit_seconds,
-        segment_subsets={key: tuple(sorted(own)) for key, own in request.own_segments.items()},
+        segment_subsets={key: tuple(sorted(own)) for key, own in request.segment_subsets.items()},
         may_end_early=request.search is not None,
         copies=len(request.spec.copy_segments),
     )
 
 
-def visit_rows(request: FitRequest, config: Config) -> int:
+def count_visit_rows(request: FitRequest, config: Config) -> int:
     """The rows that a configuration trains in a visit."""
     fit, segments = config.fit, request.segments_of(config.group)
     rows = request.source.rows if config.group is None else request.groups[config.group].rows
@@ -254,21 +256,21 @@ def visit_rows(request: FitRequest, config: Config) -> int:
     return rows * fit.passes
 
 
-def data_of(request: FitRequest, room: int) -> Data:
+def describe_data(request: FitRequest, room: int) -> Data:
     """Sizes of what is trained on, where each trainer has this room for rows."""
     rows = sum(table.rows for table in request.row_tables)
     return Data(request.source.rows, rows, request.decoded_bytes, room, request.gpus)
 
 
-def stored_layers(request: FitRequest, cores: int) -> Iterator[StoredLayer]:
+def list_stored_layers(request: FitRequest, cores: int) -> Iterator[StoredLayer]:
     """What is stored of frozen layers, each that gives the same once, where so many cores compute
     it.
     """
     users: dict[str, list[int]] = {}
-    for key, features in sorted(request.features.items()):
+    for key, features in sorted(request.activations.items()):
         users.setdefault(features.cut.digest, []).append(key)
     for keys in users.values():
-        features, means = request.features[keys[0]], means_of(request)
-        cut, kept = features.cut, features.kept
+        features, means = request.activations[keys[0]], means_of(request)
+        cut, kept = features.cut, features.exists
         seconds = 0.0 if kept else means.store_seconds(cut) / cores
         yield StoredLayer(cut.layer, tuple(keys), means.rows, means.size_of(cut), seconds, kept)

@@ -16,7 +16,7 @@ from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
 from cerebro_plpy.scheduling.search.early_stopping_rule import StoppingStatus
 
 
-def stopping_of(config: Config, patience: EarlyStopping | None) -> EarlyStopping | None:
+def find_early_stopping(config: Config, patience: EarlyStopping | None) -> EarlyStopping | None:
     """When a configuration is stopped: as it says itself, or by the patience of its search."""
     return config.fit.callbacks.early_stopping or patience
 
@@ -27,7 +27,7 @@ def check_monitor(
     """Raises InvalidParameter where a configuration watches what is not computed of these data
     sets.
     """
-    stopping = stopping_of(config, patience)
+    stopping = find_early_stopping(config, patience)
     if stopping:
         computed = [
             MonitoredSeries(dataset, m.logged_name)
@@ -37,19 +37,19 @@ def check_monitor(
         stopping.check(f"{_name(config)} of mst_key {config.mst_key}", computed)
 
 
-def keeps_best(config: Config, request: FitRequest) -> bool:
+def restores_best(config: Config, request: FitRequest) -> bool:
     """Whether the model of a configuration is that of its best epoch."""
-    stopping = stopping_of(config, request.patience)
+    stopping = find_early_stopping(config, request.patience)
     return stopping is not None and stopping.restore_best_weights
 
 
-def verdict(
+def compute_stopping_status(
     config: Config, request: FitRequest, evaluations: Iterable[Evaluation]
 ) -> StoppingStatus:
     """What becomes of a configuration, of which these are the evaluations in the order of their
     epochs.
     """
-    stopping = stopping_of(config, request.patience)
+    stopping = find_early_stopping(config, request.patience)
     if stopping is None:
         return StoppingStatus(None, None, sys.maxsize)
     dataset, name = stopping.monitored
@@ -64,16 +64,20 @@ def verdict(
     return stopping.make_rule(larger).judge(values)
 
 
-def kept_epoch(
+def find_best_epoch(
     config: Config, request: FitRequest, evaluations: Iterable[Evaluation]
 ) -> int | None:
     """The epoch of which the state is to be kept as the best, where that is wanted."""
-    return verdict(config, request, evaluations).best_epoch if keeps_best(config, request) else None
+    return (
+        compute_stopping_status(config, request, evaluations).best_epoch
+        if restores_best(config, request)
+        else None
+    )
 
 
-def stop_reason(config: Config, request: FitRequest, found: StoppingStatus) -> str:
+def describe_stop(config: Config, request: FitRequest, found: StoppingStatus) -> str:
     """Why a configuration was stopped, for its log."""
-    stopping = stopping_of(config, request.patience)
+    stopping = find_early_stopping(config, request.patience)
     assert stopping is not None
     since = "at all" if found.best_epoch is None else f"since iteration {found.best_epoch}"
     return f"{_name(config)}: {stopping.monitor} did not get better {since}"

@@ -34,7 +34,7 @@ class WarmState:
     source: str
     sql: str
     values: tuple[object, ...]
-    other_architecture: bool = False
+    has_other_architecture: bool = False
     epochs: int = 0
 
 
@@ -48,13 +48,13 @@ class Deadline(NamedTuple):
 
     last_visit: float
     cancel: float
-    over: float
+    end: float
 
-    def sooner(self, seconds: float) -> Deadline:
+    def shift_earlier(self, seconds: float) -> Deadline:
         """So much earlier, at the earliest at once.
 
-        >>> Deadline(5.0, 9.0, 10.0).sooner(6.0)
-        Deadline(last_visit=0.0, cancel=3.0, over=4.0)
+        >>> Deadline(5.0, 9.0, 10.0).shift_earlier(6.0)
+        Deadline(last_visit=0.0, cancel=3.0, end=4.0)
         """
         return Deadline(*(max(0.0, moment - seconds) for moment in self))
 
@@ -68,7 +68,7 @@ class Ending(NamedTuple):
     evaluated: bool
 
 
-class Start(NamedTuple):
+class CloneStart(NamedTuple):
     """From which state a warm clone begins: that of its parent, as so many visits have left it."""
 
     parent: int
@@ -76,7 +76,7 @@ class Start(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Repeat:
+class Replay:
     """What a run takes over from an earlier one, for the same bits.
 
     `orders` are the segments as that one visited them, by (mst_key, epoch); `forms` are those of
@@ -96,34 +96,34 @@ class Repeat:
     forms: Mapping[tuple[int, int, int], str] = field(default_factory=dict)
     threads: int | None = None
     endings: Mapping[int, Ending] = field(default_factory=dict)
-    limits: Mapping[int, int] = field(default_factory=dict)
-    joined: Mapping[int, str] = field(default_factory=dict)
-    starts: Mapping[int, Start] = field(default_factory=dict)
+    max_epochs: Mapping[int, int] = field(default_factory=dict)
+    added_sources: Mapping[int, str] = field(default_factory=dict)
+    clone_starts: Mapping[int, CloneStart] = field(default_factory=dict)
     patience: EarlyStopping | None = None
-    evaluated: tuple[int, ...] = ()
-    whole: Mapping[int, int] = field(default_factory=dict)
-    cuts: Mapping[int, str] | None = None
+    evaluate_epochs: tuple[int, ...] = ()
+    completed_epochs: Mapping[int, int] = field(default_factory=dict)
+    cut_layers: Mapping[int, str] | None = None
     copies: int | None = None
 
 
-class Print(NamedTuple):
+class CacheKey(NamedTuple):
     """What tells of a table what it has: a hash of all that decides that, the table whose rows it
     is of, and the transaction before which these were there."""
 
     fingerprint: str
-    source: int
-    moment: str
+    source_oid: int
+    snapshot_xmax: str
 
 
-class Features(NamedTuple):
+class Activations(NamedTuple):
     """What the layer of a cut gives for all rows, as packed tables of its own: whether an earlier
     run has `kept` all of it, and what tells it to later ones, where these may have it."""
 
     cut: Cut
     source: PackedTable
     validation: PackedTable | None
-    kept: bool = False
-    prints: tuple[Print | None, ...] = ()
+    exists: bool = False
+    cache_keys: tuple[CacheKey | None, ...] = ()
 
     @property
     def tables(self) -> tuple[PackedTable, ...]:
@@ -131,11 +131,11 @@ class Features(NamedTuple):
         return (self.source, self.validation) if self.validation else (self.source,)
 
 
-Maker = Callable[[Mapping[int, Mapping[str, Any]]], BuiltConfigs]
+BuildConfigs = Callable[[Mapping[int, Mapping[str, Any]]], BuiltConfigs]
 """Makes configurations by mst_key, each of what a row says of it."""
 
 
-class Drawing(NamedTuple):
+class SamplingPlan(NamedTuple):
     """What a search draws configurations of, by which sampler, how many are still to be drawn; and
     those that were, by mst_key, with the `points` of the space that they are if the sampler learns.
     It is `known` where others lie, and how those of `earlier` runs stood. So many are
@@ -143,19 +143,19 @@ class Drawing(NamedTuple):
 
     space: PointSpace
     sampler: str
-    left: int
+    remaining: int
     points: Mapping[int, Point | None]
-    known: Mapping[int, Point | None] = {}
-    earlier: tuple[PriorTrial, ...] = ()
-    left_of_groups: Mapping[str, int] = {}
+    existing_points: Mapping[int, Point | None] = {}
+    prior_trials: tuple[PriorTrial, ...] = ()
+    remaining_by_group: Mapping[str, int] = {}
 
     @property
-    def to_come(self) -> int:
+    def total_remaining(self) -> int:
         """How many are still to be drawn in all."""
-        return self.left + sum(self.left_of_groups.values())
+        return self.remaining + sum(self.remaining_by_group.values())
 
 
-class Searching(NamedTuple):
+class SearchRequest(NamedTuple):
     """What decides, by its name, which configurations go on, over all of a run, failed ones too;
     what others are drawn of, if any are; how many that will hardly go on may keep their states,
     None for all; and which are of `groups`."""
@@ -163,7 +163,7 @@ class Searching(NamedTuple):
     name: str
     rule: Rule
     mst_keys: tuple[int, ...]
-    drawing: Drawing | None = None
+    sampling: SamplingPlan | None = None
     live_states: int | None = None
     groups: Mapping[int, str] = {}
 
@@ -199,20 +199,20 @@ class FitRequest:
     backends: Mapping[int, str]
     max_runtime: float | None = None
     deadline: Deadline | None = None
-    repeat: Repeat = field(default_factory=Repeat)
-    maker: Maker | None = None
+    replay: Replay = field(default_factory=Replay)
+    build_configs: BuildConfigs | None = None
     warm_states: Mapping[int, WarmState] = field(default_factory=dict)
-    quiet: bool = False
+    is_quiet: bool = False
     commit_seconds: int = 0
-    search: Searching | None = None
-    decided: tuple[DecisionBatch, ...] = ()
+    search: SearchRequest | None = None
+    logged_decisions: tuple[DecisionBatch, ...] = ()
     patience: EarlyStopping | None = None
     groups: Mapping[str, GroupLayout] = field(default_factory=dict)
     block_rows: int | None = None
     plan: RunPlan | None = None
-    epochs: int | None = None
-    allowance: CostLimits | None = None
-    features: Mapping[int, Features] = field(default_factory=dict)
+    extended_epochs: int | None = None
+    cost_limits: CostLimits | None = None
+    activations: Mapping[int, Activations] = field(default_factory=dict)
     strategy: str | None = None
     replans: int = 0
 
@@ -221,14 +221,14 @@ class FitRequest:
         return self.source.segments if group is None else tuple(sorted(self.groups[group].training))
 
     @property
-    def own_segments(self) -> Mapping[int, frozenset[int]]:
+    def segment_subsets(self) -> Mapping[int, frozenset[int]]:
         """Those of configurations that are of a group, by mst_key."""
         grouped = [config for config in self.configs if config.group is not None]
         return {config.mst_key: frozenset(self.segments_of(config.group)) for config in grouped}
 
-    def packed(self, mst_key: int) -> tuple[PackedTable, PackedTable | None]:
+    def tables_of(self, mst_key: int) -> tuple[PackedTable, PackedTable | None]:
         """What a configuration is trained on, and what it is validated on, if there is that."""
-        features = self.features.get(mst_key)
+        features = self.activations.get(mst_key)
         return (
             (self.source, self.validation)
             if features is None
@@ -247,10 +247,10 @@ class FitRequest:
         """All that its configurations see, and those that may join."""
         pairs = (
             [(self.source, self.validation)]
-            if len(self.features) < len(self.configs) or self.search
+            if len(self.activations) < len(self.configs) or self.search
             else []
         )
-        pairs += [self.packed(key) for key in self.features]
+        pairs += [self.tables_of(key) for key in self.activations]
         return tuple(dict.fromkeys(table for pair in pairs for table in pair if table))
 
     @property
@@ -263,7 +263,7 @@ class FitRequest:
         """The last epoch that any configuration is trained for, as far as it is known when the loop
         begins.
         """
-        return self.epochs or self.spec.epochs
+        return self.extended_epochs or self.spec.epochs
 
     def with_configs(
         self,

@@ -12,7 +12,7 @@ from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.run.request.run_request import FitRequest
-from cerebro_plpy.run.request.visit_jobs import averaged_state
+from cerebro_plpy.run.request.visit_jobs import make_averaged_state
 from cerebro_plpy.scheduling.schedule.schedule import Visit, rotate_copies
 
 
@@ -20,29 +20,29 @@ class Route(Protocol):
     """The way of one configuration's state."""
 
     @property
-    def tables(self) -> int:
+    def table_count(self) -> int:
         """How many tables hold states in turn."""
         ...
 
-    def number(self, visit: Visit, completed: int) -> int:
+    def visit_number(self, visit: Visit, completed: int) -> int:
         """The number in the log of a visit that leaves a state, where so many were completed
         before.
         """
         ...
 
-    def turn(self, visit: Visit, stored: int) -> int:
+    def state_number(self, visit: Visit, stored: int) -> int:
         """The number of the state that a visit stores, where so many were stored before."""
         ...
 
-    def visits(self, epochs: int) -> int:
+    def count_visits(self, epochs: int) -> int:
         """How many visits of so many epochs leave states."""
         ...
 
-    def source(self, visit: Visit, state: StateSource) -> StateSource:
+    def state_before(self, visit: Visit, state: StateSource) -> StateSource:
         """What a visit starts from, where the configuration has this state."""
         ...
 
-    def moves(self, visit: Visit, left: StateSource, rows: int) -> bool:
+    def record_state(self, visit: Visit, left: StateSource, rows: int) -> bool:
         """Take note of what a visit of so many rows has left; whether the configuration goes on
         from it.
         """
@@ -54,24 +54,24 @@ class Hopping:
     wherever it is.
     """
 
-    tables = HOPPING
+    table_count = HOPPING
 
     def __init__(self, segments: int) -> None:
         self._segments = segments
 
-    def number(self, visit: Visit, completed: int) -> int:
+    def visit_number(self, visit: Visit, completed: int) -> int:
         return completed + 1
 
-    def turn(self, visit: Visit, stored: int) -> int:
+    def state_number(self, visit: Visit, stored: int) -> int:
         return stored + 1
 
-    def visits(self, epochs: int) -> int:
+    def count_visits(self, epochs: int) -> int:
         return epochs * self._segments
 
-    def source(self, visit: Visit, state: StateSource) -> StateSource:
+    def state_before(self, visit: Visit, state: StateSource) -> StateSource:
         return state
 
-    def moves(self, visit: Visit, left: StateSource, rows: int) -> bool:
+    def record_state(self, visit: Visit, left: StateSource, rows: int) -> bool:
         return True
 
 
@@ -91,26 +91,26 @@ class Averaging:
         self._left: dict[int, tuple[StateSource, int]] = {}  # of this epoch, by segment
 
     @property
-    def tables(self) -> int:
+    def table_count(self) -> int:
         return len(self._segments) + 1
 
-    def number(self, visit: Visit, completed: int) -> int:
+    def visit_number(self, visit: Visit, completed: int) -> int:
         place = (
             len(self._segments)
             if visit.kind == "average"
             else self._segments.index(visit.segment_id)
         )
-        return (visit.epoch - 1) * self.tables + place + 1
+        return (visit.epoch - 1) * self.table_count + place + 1
 
-    def turn(self, visit: Visit, stored: int) -> int:
-        return self.number(visit, 0)
+    def state_number(self, visit: Visit, stored: int) -> int:
+        return self.visit_number(visit, 0)
 
-    def visits(self, epochs: int) -> int:
-        return epochs * self.tables
+    def count_visits(self, epochs: int) -> int:
+        return epochs * self.table_count
 
-    def source(self, visit: Visit, state: StateSource) -> StateSource:
+    def state_before(self, visit: Visit, state: StateSource) -> StateSource:
         if visit.kind == "average":
-            return averaged_state([self._copy(copy) for copy in self._copies])
+            return make_averaged_state([self._copy(copy) for copy in self._copies])
         before = self._before.get(visit.segment_id)
         return state if before is None else self._left[before][0]
 
@@ -118,19 +118,19 @@ class Averaging:
         """What a copy has left at last, and the rows that it has trained on."""
         return self._left[segments[-1]][0], sum(self._left[segment][1] for segment in segments)
 
-    def moves(self, visit: Visit, left: StateSource, rows: int) -> bool:
+    def record_state(self, visit: Visit, left: StateSource, rows: int) -> bool:
         if visit.kind == "average":
             return True
         self._left[visit.segment_id] = (left, rows)
         return False
 
 
-def tables_of(request: FitRequest) -> int:
+def count_state_tables(request: FitRequest) -> int:
     """How many tables hold the states of each configuration in turn."""
-    return _route(request.source.segments, request.spec.copy_segments).tables
+    return _route(request.source.segments, request.spec.copy_segments).table_count
 
 
-def route_of(request: FitRequest, config: Config) -> Route:
+def make_route(request: FitRequest, config: Config) -> Route:
     """A new route for a configuration of this request."""
     return _route(
         request.segments_of(config.group), rotate_copies(request.spec.copy_segments, config.mst_key)

@@ -14,7 +14,7 @@ from cerebro_plpy.platform.job import Dataset, Job, StateSource
 from cerebro_plpy.platform.state_tables import HOPPING, StoredState, replaced_table, state_table
 from cerebro_plpy.platform.visit_protocol import EvaluateVisit, TrainVisit
 from cerebro_plpy.records import dataclass, replace
-from cerebro_plpy.run.request.early_stopping import keeps_best
+from cerebro_plpy.run.request.early_stopping import restores_best
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.scheduling.schedule.schedule import Visit, VisitBatch
 
@@ -30,35 +30,38 @@ class Attempt:
     visit_no: int
     number: int
     remaining_rows: int
-    known: Mapping[str, Any]
-    turn: int
-    free: Collection[str] = ()
-    fresh: Collection[str] = ()
-    tables: int = HOPPING
+    timings: Mapping[str, Any]
+    state_number: int
+    free_tables: Collection[str] = ()
+    empty_tables: Collection[str] = ()
+    table_count: int = HOPPING
     compilation: str | None = None
 
 
-def config_seed(seed: int, key: int) -> int:
+def derive_seed(seed: int, key: int) -> int:
     """The seed of a configuration's initial weights and generators: the same for the same run seed
     and key.
 
     Those of groups have that of the model whose architecture they share: they begin alike, and a
     trainer draws once.
 
-    >>> config_seed(1, 2) == config_seed(1, 2), config_seed(1, 2) == config_seed(1, 3)
+    >>> derive_seed(1, 2) == derive_seed(1, 2), derive_seed(1, 2) == derive_seed(1, 3)
     (True, False)
     """
     digest = hashlib.sha256(f"{seed}/{key}".encode()).digest()
     return int.from_bytes(digest[:4], "little") >> 1
 
 
-def program(request: FitRequest, config: Config) -> dict[str, Any]:
+def describe_program(request: FitRequest, config: Config) -> dict[str, Any]:
     """The program that a configuration runs, as the trainer wants it described."""
-    features = request.features.get(config.mst_key)
-    return {**whole_program(request, config), **({"cut": features.cut.layer} if features else {})}
+    features = request.activations.get(config.mst_key)
+    return {
+        **describe_whole_program(request, config),
+        **({"cut": features.cut.layer} if features else {}),
+    }
 
 
-def whole_program(request: FitRequest, config: Config) -> dict[str, Any]:
+def describe_whole_program(request: FitRequest, config: Config) -> dict[str, Any]:
     """The same where it is trained on the rows themselves."""
     return {
         "architecture": _architecture(request.architectures[config.model_id].json),
@@ -73,19 +76,19 @@ def _architecture(text: str) -> Any:
     return json.loads(text)
 
 
-def program_key(run_id: int, mst_key: int) -> str:
+def make_program_key(run_id: int, mst_key: int) -> str:
     """The name of a configuration's program, which is enough for a trainer that has it already."""
     return f"{run_id}/{mst_key}"
 
 
-def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSource:
+def make_initial_state(request: FitRequest, config: Config, run_id: int) -> StateSource:
     """Where a configuration starts: an earlier run, weights of the architecture table, or
     nothing.
     """
-    seed = config_seed(
+    seed = derive_seed(
         request.spec.seed, config.mst_key if config.group is None else config.model_id
     )
-    key = state_key(run_id, config.mst_key, 0)
+    key = make_state_key(run_id, config.mst_key, 0)
     warm = request.warm_states.get(config.mst_key)
     if warm:
         return StateSource(warm.source, key, seed, warm.sql, warm.values)
@@ -95,30 +98,30 @@ def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSour
     return StateSource("new", key, seed)
 
 
-def later_state(
+def make_later_state(
     run_id: int, mst_key: int, visit_no: int, stored: StoredState | None
 ) -> StateSource:
     """The state that a visit left; only the trainer has it where it is not stored."""
-    return StateSource("chunks", state_key(run_id, mst_key, visit_no), 0, stored=stored)
+    return StateSource("chunks", make_state_key(run_id, mst_key, visit_no), 0, stored=stored)
 
 
-def averaged_state(states: Sequence[tuple[StateSource, int]]) -> StateSource:
+def make_averaged_state(states: Sequence[tuple[StateSource, int]]) -> StateSource:
     """The mean of states, each with the rows that it counts for."""
     return StateSource("averaged", "+".join(state.key for state, _ in states), 0, of=tuple(states))
 
 
-def state_key(run_id: int, mst_key: int, visit_no: int) -> str:
+def make_state_key(run_id: int, mst_key: int, visit_no: int) -> str:
     """The name of a state: that after so many visits of a configuration."""
     return f"{run_id}/{mst_key}/{visit_no}"
 
 
-def training_rows(request: FitRequest, config: Config, segment_id: int) -> Dataset:
+def select_training_rows(request: FitRequest, config: Config, segment_id: int) -> Dataset:
     """What a configuration is trained on of a segment."""
     buffers = None if config.group is None else request.groups[config.group].training[segment_id]
-    return Dataset(request.packed(config.mst_key)[0], segment_id, buffers)
+    return Dataset(request.tables_of(config.mst_key)[0], segment_id, buffers)
 
 
-def evaluated_rows(
+def select_evaluation_rows(
     request: FitRequest, config: Config, visit: Visit
 ) -> Iterator[tuple[str, Dataset]]:
     """What a configuration is evaluated on of a segment after an epoch, with what messages call
@@ -126,8 +129,8 @@ def evaluated_rows(
     """
     segment_id, training = visit.segment_id, request.spec.evaluates_training(visit.epoch)
     if training:
-        yield "training", training_rows(request, config, segment_id)
-    _, validation = request.packed(config.mst_key)
+        yield "training", select_training_rows(request, config, segment_id)
+    _, validation = request.tables_of(config.mst_key)
     if validation is None:
         return
     if config.group is None:
@@ -136,7 +139,7 @@ def evaluated_rows(
         yield "validation", Dataset(validation, segment_id, placed.get(segment_id, ()))
 
 
-def train_visit(
+def make_train_visit(
     request: FitRequest,
     config: Config,
     run_id: int,
@@ -145,13 +148,13 @@ def train_visit(
     state: StateSource,
 ) -> TrainVisit:
     """A training visit, or one that averages the states of others."""
-    key, tables = config.mst_key, attempt.tables
-    table = state_table(run_id, key, attempt.turn, tables)
+    key, tables = config.mst_key, attempt.table_count
+    table = state_table(run_id, key, attempt.state_number, tables)
     job = Job(
         visit.kind,
-        program(request, config),
-        state_key(run_id, key, attempt.visit_no),
-        program_key(run_id, key),
+        describe_program(request, config),
+        make_state_key(run_id, key, attempt.visit_no),
+        make_program_key(run_id, key),
         compilation=attempt.compilation,
         fit=config.fit,
         order={
@@ -161,9 +164,9 @@ def train_visit(
             "segment_id": visit.segment_id,
         },
         forms={
-            "use": request.repeat.forms.get((key, visit.epoch, visit.segment_id)),
+            "use": request.replay.forms.get((key, visit.epoch, visit.segment_id)),
             "remaining_rows": attempt.remaining_rows,
-            "known": attempt.known,
+            "known": attempt.timings,
         },
         callbacks=_callbacks(config, run_id, visit, {}) if visit.kind == "train" else None,
         block_rows=request.block_rows if visit.kind == "train" and config.group is None else None,
@@ -174,13 +177,13 @@ def train_visit(
         mst_key=key,
         visit_no=attempt.visit_no,
         attempt=attempt.number,
-        dataset=training_rows(request, config, visit.segment_id),
+        dataset=select_training_rows(request, config, visit.segment_id),
         state=state,
         job=job,
         state_table=table,
-        must_empty=table not in attempt.free,
-        is_fresh=table in attempt.fresh,
-        replaced_table=replaced_table(run_id, key, attempt.turn, tables),
+        must_empty=table not in attempt.free_tables,
+        is_fresh=table in attempt.empty_tables,
+        replaced_table=replaced_table(run_id, key, attempt.state_number, tables),
     )
 
 
@@ -203,7 +206,7 @@ def _callbacks(
     }
 
 
-def evaluate_visit(
+def make_evaluate_visit(
     request: FitRequest,
     config: Config,
     run_id: int,
@@ -215,13 +218,15 @@ def evaluate_visit(
     them.
     """
     visit = tour[0]
-    named = tuple(pair for segment in tour for pair in evaluated_rows(request, config, segment))
+    named = tuple(
+        pair for segment in tour for pair in select_evaluation_rows(request, config, segment)
+    )
     shown = {"train" if name == "training" else name: dataset.key for name, dataset in named}
     job = Job(
         "evaluate",
-        program(request, config),
+        describe_program(request, config),
         state.key,
-        program_key(run_id, config.mst_key),
+        make_program_key(run_id, config.mst_key),
         callbacks=_callbacks(config, run_id, visit, shown),
     )
     return EvaluateVisit(
@@ -235,12 +240,14 @@ def evaluate_visit(
     )
 
 
-def evaluate_within(request: FitRequest, config: Config, visit: EvaluateVisit) -> EvaluateVisit:
+def make_batch_evaluation(
+    request: FitRequest, config: Config, visit: EvaluateVisit
+) -> EvaluateVisit:
     """An evaluation that is all there is of its epoch, as part of a tour."""
     total: dict[str, list[str]] = {}
     # In an order that is always the same: sums depend on it, and who is stopped on them.
     for name, dataset in sorted(visit.partitions, key=lambda each: each[1].segment_id):
         total.setdefault(name, []).append(dataset.key)
     names = tuple(name for name, _ in config.metrics)
-    kept = keeps_best(config, request)
+    kept = restores_best(config, request)
     return replace(visit, job=replace(visit.job, total=total), metrics=names, is_candidate=kept)

@@ -22,21 +22,21 @@ from cerebro_plpy.platform.visit_protocol import (
     Worker,
 )
 from cerebro_plpy.records import dataclass, field
-from cerebro_plpy.run.log.form_timings import Situation, compilation, digest
-from cerebro_plpy.run.request.early_stopping import kept_epoch
+from cerebro_plpy.run.log.form_timings import TimingKey, hash_program, make_compilation_key
+from cerebro_plpy.run.request.early_stopping import find_best_epoch
 from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
-from cerebro_plpy.run.request.state_routing import Route, route_of
+from cerebro_plpy.run.request.state_routing import Route, make_route
 from cerebro_plpy.run.request.visit_jobs import (
     Attempt,
-    evaluate_visit,
-    evaluate_within,
-    evaluated_rows,
-    initial_state,
-    later_state,
-    program,
-    program_key,
-    train_visit,
-    training_rows,
+    describe_program,
+    make_batch_evaluation,
+    make_evaluate_visit,
+    make_initial_state,
+    make_later_state,
+    make_program_key,
+    make_train_visit,
+    select_evaluation_rows,
+    select_training_rows,
 )
 from cerebro_plpy.run.workers.tasks import Step
 from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, Visit, VisitBatch
@@ -115,10 +115,14 @@ class ConfigTraining:
     @classmethod
     def after(cls, past: Past, request: FitRequest, config: Config, run_id: int) -> ConfigTraining:
         """A configuration with that past."""
-        key, state = digest(program(request, config)), initial_state(request, config, run_id)
-        route, attempts = route_of(request, config), dict(past.attempts)
+        key, state = (
+            hash_program(describe_program(request, config)),
+            make_initial_state(request, config, run_id),
+        )
+        route, attempts = make_route(request, config), dict(past.attempts)
         epochs = min(
-            request.spec.epochs, request.repeat.whole.get(config.mst_key, request.spec.epochs)
+            request.spec.epochs,
+            request.replay.completed_epochs.get(config.mst_key, request.spec.epochs),
         )
         training = cls(request, config, run_id, key, state, route, past.attempts, attempts, epochs)
         training.evaluations, training.best = list(past.evaluations), past.best
@@ -128,7 +132,9 @@ class ConfigTraining:
             training.release()
         # A run that ended early may have left more in its tables than its log tells.
         tables = (
-            [] if past.attempts else state_tables.state_tables(run_id, config.mst_key, route.tables)
+            []
+            if past.attempts
+            else state_tables.state_tables(run_id, config.mst_key, route.table_count)
         )
         training.holding = {table: set() for table in tables}
         return training
@@ -151,11 +157,11 @@ class ConfigTraining:
     @property
     def compilation(self) -> str:
         """What is compiled for it: a program, for batches of one size."""
-        return compilation(self.program, self.config.fit.batch_size)
+        return make_compilation_key(self.program, self.config.fit.batch_size)
 
-    def situation(self, worker: Worker) -> Situation:
+    def situation(self, worker: Worker) -> TimingKey:
         """What a timing of this configuration's visits on that worker is valid for."""
-        return Situation(
+        return TimingKey(
             worker.memory.machine, self.program, self.config.fit.batch_size, worker.memory.threads
         )
 
@@ -165,24 +171,27 @@ class ConfigTraining:
         """This attempt at visits of which the first one leaves a state; `known` are timings of
         forms.
         """
-        key, turn = tour[0].mst_key, self.route.turn(tour[0], self.states + bool(self.unstored))
+        key, turn = (
+            tour[0].mst_key,
+            self.route.state_number(tour[0], self.states + bool(self.unstored)),
+        )
         source = (
-            later_state(self.run_id, key, self.visits + self.unstored, None)
+            make_later_state(self.run_id, key, self.visits + self.unstored, None)
             if self.unstored
-            else self.route.source(tour[0], self.state)
+            else self.route.state_before(tour[0], self.state)
         )
         numbers = count(self.number(tour[0]))
         for kind, group in groupby(tour, lambda visit: visit.kind):
             if kind == "evaluate":
-                evaluation = evaluate_visit(
+                evaluation = make_evaluate_visit(
                     self.request, self.config, self.run_id, tuple(group), 1, source
                 )
-                yield evaluate_within(self.request, self.config, evaluation)
+                yield make_batch_evaluation(self.request, self.config, evaluation)
                 continue
             for visit, number in zip(group, numbers):
                 free = set() if self.unstored else self._free(visit)
                 fresh = {table for table in free if not self.holding[table]}
-                tables = self.route.tables
+                tables = self.route.table_count
                 told = Attempt(
                     number,
                     attempt,
@@ -194,19 +203,23 @@ class ConfigTraining:
                     tables,
                     self.compilation,
                 )
-                yield train_visit(self.request, self.config, self.run_id, visit, told, source)
-                source = later_state(self.run_id, key, number, None)
+                yield make_train_visit(self.request, self.config, self.run_id, visit, told, source)
+                source = make_later_state(self.run_id, key, number, None)
 
     def partitions(self, tour: VisitBatch) -> Iterator[Dataset]:
         """What a trainer must have for a tour."""
         for visit in tour:
-            yield training_rows(self.request, self.config, visit.segment_id)
+            yield select_training_rows(self.request, self.config, visit.segment_id)
             if visit.kind == "evaluate":
-                yield from (rows for _, rows in evaluated_rows(self.request, self.config, visit))
+                yield from (
+                    rows for _, rows in select_evaluation_rows(self.request, self.config, visit)
+                )
 
     def evaluate_visit(self, tour: VisitBatch, attempt: int) -> EvaluateVisit:
         """This attempt at an evaluation over segments."""
-        return evaluate_visit(self.request, self.config, self.run_id, tour, attempt, self.state)
+        return make_evaluate_visit(
+            self.request, self.config, self.run_id, tour, attempt, self.state
+        )
 
     def sums(self, epoch: int) -> Sums:
         """What all segments found in an epoch, which is asked for once."""
@@ -214,17 +227,17 @@ class ConfigTraining:
         # In an order that is always the same: sums depend on it, and who is stopped on them.
         total, key = (
             add_parts(parts[segment] for segment in sorted(parts)),
-            program_key(self.run_id, self.config.mst_key),
+            make_program_key(self.run_id, self.config.mst_key),
         )
-        return Sums(program(self.request, self.config), total["sums"], total["rows"], key)
+        return Sums(describe_program(self.request, self.config), total["sums"], total["rows"], key)
 
     def number(self, visit: Visit) -> int:
         """The number in the log of a visit that leaves a state, the next one to begin."""
-        return self.route.number(visit, self.visits + self.unstored)
+        return self.route.visit_number(visit, self.visits + self.unstored)
 
     def completed(self) -> bool:
         """Whether all visits have left their states."""
-        return self.visits == self.route.visits(self.epochs)
+        return self.visits == self.route.count_visits(self.epochs)
 
     def begin(self, tour: VisitBatch) -> int:
         """The number of a new attempt at these visits, of which the first stands for all."""
@@ -298,15 +311,15 @@ class ConfigTraining:
             )
             self.holding[stored.table] = {*others, visit.segment_id}
             self.states += 1
-        left = later_state(
-            self.run_id, visit.mst_key, self.route.number(visit, self.visits), stored
+        left = make_later_state(
+            self.run_id, visit.mst_key, self.route.visit_number(visit, self.visits), stored
         )
         self.visits += 1
         self.unstored = max(0, self.unstored - 1)
         if visit.kind == "train":
             self.seconds += result.seconds
             self.losses.setdefault(visit.epoch, []).append((result.rows, result.loss))
-        if self.route.moves(visit, left, result.rows):
+        if self.route.record_state(visit, left, result.rows):
             self.state, self.stored, self.epoch = left, stored, visit.epoch
 
     @property
@@ -336,7 +349,7 @@ class ConfigTraining:
             for visit, result in told
             for each in evaluations(key, visit.epoch, result["metrics"], 0.0)
         ]
-        best = kept_epoch(self.config, self.request, [*self.evaluations, *found])
+        best = find_best_epoch(self.config, self.request, [*self.evaluations, *found])
         segments = [
             visit.dataset.segment_id
             for visit, _ in trained.training
@@ -356,7 +369,7 @@ class ConfigTraining:
         """Tables that are known to have nothing of that visit's segment, nor of an attempt at it
         that was lost.
         """
-        if self.attempts.get(self.route.number(visit, self.visits), 0) > 1:
+        if self.attempts.get(self.route.visit_number(visit, self.visits), 0) > 1:
             return set()
         return {
             table for table, segments in self.holding.items() if visit.segment_id not in segments

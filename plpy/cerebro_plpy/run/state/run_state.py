@@ -33,5 +33,5 @@ class Roster(NamedTuple):
         training = self.training[tour[0].mst_key]
         attempt = training.begin(tour)
         if not training.visits and attempt == 1 and tour[0].kind == "train":
-            self.log.config_running(tour[0].mst_key)
+            self.log.log_config_running(tour[0].mst_key)
         return attempt

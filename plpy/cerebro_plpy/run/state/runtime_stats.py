@@ -14,7 +14,7 @@ from typing import Any
 
 from cerebro_plpy.platform.statements import format_megabytes
 from cerebro_plpy.platform.visit_protocol import BatchResult, Worker
-from cerebro_plpy.run.log.form_timings import Known
+from cerebro_plpy.run.log.form_timings import FormTimings
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.state.config_state import ConfigTraining
 from cerebro_plpy.run.workers.tasks import Storing
@@ -53,7 +53,7 @@ class Measurements:
         commit_seconds: float,
     ) -> None:
         self._log, self._note = log, note
-        self._timings = log.known_timings(sorted(programs))
+        self._timings = log.read_timings(sorted(programs))
         self._noted: set[object] = set()
         self._commit_seconds = commit_seconds
         self._hop = math.inf
@@ -63,9 +63,9 @@ class Measurements:
         self.compiled: dict[int, set[str]] = {}
         """What workers have compiled in this run, by their numbers."""
 
-    def forms(self, training: ConfigTraining, worker: Worker) -> Known:
+    def forms(self, training: ConfigTraining, worker: Worker) -> FormTimings:
         """What is known of the forms of a configuration's program on a worker."""
-        return self._timings.of(training.situation(worker))
+        return self._timings.get(training.situation(worker))
 
     def together(self, training: ConfigTraining, states: int = 1) -> BatchLimit:
         """How many visits of a configuration are to be made in one job, as far as they can be,
@@ -94,7 +94,7 @@ class Measurements:
             self._state_bytes[training.compilation] = result["state_bytes"]
             if result["timings"]:
                 self._timings.add(training.situation(worker), result["timings"])
-                self._log.add_timings(training.situation(worker), result["timings"])
+                self._log.log_timings(training.situation(worker), result["timings"])
             if result["fallback"]:
                 slow = (
                     f"mst_key={key} and its like need Keras' own, slower loop: {result['fallback']}"

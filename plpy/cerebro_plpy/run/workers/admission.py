@@ -41,15 +41,15 @@ MOST_WAITS = 6
 others for a moment, because which runs are alive is told by locks."""
 
 
-class Wish(NamedTuple):
+class SlotRequest(NamedTuple):
     """How many places are the least that a run can work with, and the most that it can use; of how
     many configurations it is; and whether it is `steady`, and cannot give places back before its
     end."""
 
-    least: int
-    most: int
+    min_slots: int
+    max_slots: int
     configs: int
-    steady: bool
+    is_static: bool
 
 
 class Queue(NamedTuple):
@@ -83,14 +83,14 @@ class Queue(NamedTuple):
         entries[index] = entries[index]._replace(max_slots=most)
         return self._replace(entries=entries)
 
-    def joined(self, wish: Wish, limit: Quota) -> Queue:
+    def joined(self, wish: SlotRequest, limit: Quota) -> Queue:
         """The same with one more run of the caller's role, which has that limit."""
         own = next((row["role"] for row in self.rows if row["own"]), max(self.roles, default=0) + 1)
-        entry = Demand(own, wish.least, wish.most, wish.configs, 0, wish.steady)
+        entry = Demand(own, wish.min_slots, wish.max_slots, wish.configs, 0, wish.is_static)
         return self._replace(entries=[*self.entries, entry], roles={own: Role(limit), **self.roles})
 
 
-class Staff(Protocol):
+class WorkerOpener(Protocol):
     """Of a workplace what hires and dismisses workers."""
 
     def add_worker(self, number: int, framework: str) -> Worker: ...
@@ -100,18 +100,18 @@ class Staff(Protocol):
     def close_workers(self, workers: Sequence[Worker]) -> None: ...
 
 
-def wish_of(workplace: CallContext, request: FitRequest) -> Wish:
+def make_slot_request(workplace: CallContext, request: FitRequest) -> SlotRequest:
     """What a request wants."""
-    drawing = request.search.drawing if request.search else None
-    configs = len(request.configs) + (drawing.to_come if drawing else 0)
+    drawing = request.search.sampling if request.search else None
+    configs = len(request.configs) + (drawing.total_remaining if drawing else 0)
     if workplace.is_local:
-        return Wish(1, 1, configs, steady=True)
+        return SlotRequest(1, 1, configs, is_static=True)
     posts = workplace.platform.assign_segments(request.source.segments, request.workers)
     steady = any(post is not None for post in posts)
-    return Wish(len(posts) if steady else 1, len(posts), configs, steady)
+    return SlotRequest(len(posts) if steady else 1, len(posts), configs, steady)
 
 
-def read(db: Database) -> Queue:
+def read_queue(db: Database) -> Queue:
     """The queue as it is now."""
     db.platform.refresh_activity(db)
     rows = db.peek(sql("queue.entries"))
@@ -135,7 +135,7 @@ def _limit(quota: Row | None) -> Quota:
     return Quota(quota["trainers"], quota["configs"]) if quota else Quota()
 
 
-def refuse(db: Database, wish: Wish) -> None:
+def check_quotas(db: Database, wish: SlotRequest) -> None:
     """Refuse a run that no quota would ever let begin, or for which there is no place in the
     queue.
     """
@@ -149,10 +149,10 @@ def refuse(db: Database, wish: Wish) -> None:
                 hint="Train fewer, one part after another; or an administrator can change configs "
                 "in cerebro.quota.",
             )
-        if wish.least > (quota["trainers"] or wish.least):
+        if wish.min_slots > (quota["trainers"] or wish.min_slots):
             raise ConfigurationLimit(
-                f"the run needs {wish.least} trainers, but {whose} may have {quota['trainers']} at "
-                "work at a time",
+                f"the run needs {wish.min_slots} trainers, but {whose} may have "
+                f"{quota['trainers']} at work at a time",
                 hint="Each segment of this server needs one. An administrator can change trainers "
                 "in cerebro.quota.",
             )
@@ -160,9 +160,9 @@ def refuse(db: Database, wish: Wish) -> None:
         _refuse_to_wait(db, wish, quotas)
 
 
-def _refuse_to_wait(db: Database, wish: Wish, quotas: Mapping[str | None, Row]) -> None:
+def _refuse_to_wait(db: Database, wish: SlotRequest, quotas: Mapping[str | None, Row]) -> None:
     own = next((quota for role, quota in quotas.items() if role is not None), None)
-    if read(db).joined(wish, _limit(own)).shares()[-1] >= wish.least:
+    if read_queue(db).joined(wish, _limit(own)).shares()[-1] >= wish.min_slots:
         return
     waiting = db.peek(sql("queue.waiting"))[0]
     for role, quota in quotas.items():
@@ -177,39 +177,43 @@ def _refuse_to_wait(db: Database, wish: Wish, quotas: Mapping[str | None, Row]) 
 
 
 @contextmanager
-def queued(db: Database, workplace: CallContext, log: RunLog, wish: Wish) -> Iterator[Places]:
+def hold_slots(
+    db: Database, workplace: CallContext, log: RunLog, wish: SlotRequest
+) -> Iterator[RunSlots]:
     """The places of a run, at least as many as it can work with, when it is its turn; it gives them
     back at the end.
 
     Where it ends early it does so when it says why, and else they are gone with its control
     session.
     """
-    places = Places(db, workplace, log, wish)
+    places = RunSlots(db, workplace, log, wish)
     places.wait()
     yield places
     places.leave()
 
 
-def waits_of(position: int | None) -> int:
+def choose_wait_rounds(position: int | None) -> int:
     """After how many times of `WAIT_SECONDS` a run looks again that has a position in the queue.
 
-    >>> [waits_of(position) for position in (None, 1, 2, 6, 30)]
+    >>> [choose_wait_rounds(position) for position in (None, 1, 2, 6, 30)]
     [1, 1, 2, 6, 6]
     """
     return min(position or 1, MOST_WAITS)
 
 
-class Places:
+class RunSlots:
     """Those of one run."""
 
-    def __init__(self, db: Database, workplace: CallContext, log: RunLog, wish: Wish) -> None:
+    def __init__(
+        self, db: Database, workplace: CallContext, log: RunLog, wish: SlotRequest
+    ) -> None:
         self._db, self._workplace, self._log = db, workplace, log
-        self.staff: Staff = workplace
-        self.steady = wish.steady
-        self.held = 0
-        self.limited = False
-        self._least, self._looked, self._told = wish.least, 0.0, False
-        self._most = wish.most
+        self.opener: WorkerOpener = workplace
+        self.is_static = wish.is_static
+        self.count = 0
+        self.is_limited = False
+        self._least, self._looked, self._told = wish.min_slots, 0.0, False
+        self._most = wish.max_slots
         self._configs = wish.configs
         self._shown = time.monotonic()
         self._position: int | None = None
@@ -220,24 +224,24 @@ class Places:
         """What tells the server that the run is the caller's own."""
         return self._log.run_id, self._log.ticket
 
-    def look(self) -> int | None:
+    def read_share(self) -> int | None:
         """How many places the run is to have; None where it has looked a moment ago."""
-        if time.monotonic() < self.next_look:
+        if time.monotonic() < self.next_check:
             return None
         return self._share()[0]
 
     @property
-    def next_look(self) -> float:
+    def next_check(self) -> float:
         """When the run looks again, if it is limited."""
         return self._looked + LOOK_SECONDS
 
     def take(self, wanted: int) -> int:
         """Take or give back places; how many the run has then."""
-        held = self.held
+        held = self.count
         taken = self._ask(wanted, held)
-        if taken > held and self.limited:
+        if taken > held and self.is_limited:
             taken = self._ask(taken, held)
-        self.held = taken
+        self.count = taken
         return taken
 
     def _ask(self, wanted: int, held: int) -> int:
@@ -248,10 +252,10 @@ class Places:
         rows = self._workplace.control.run(sql("queue.take"), (*self._own, wanted, held))
         return int(rows[0][0] or 0)
 
-    def show(self) -> None:
+    def refresh(self) -> None:
         """Let others count the places for a while longer, if all have workers."""
-        if self.limited and time.monotonic() - self._shown > SHOW_SECONDS:
-            self.held = self._ask(self.held, self.held)
+        if self.is_limited and time.monotonic() - self._shown > SHOW_SECONDS:
+            self.count = self._ask(self.count, self.count)
 
     def _show_wait(self) -> None:
         if time.monotonic() - self._shown < SHOW_SECONDS:
@@ -268,7 +272,7 @@ class Places:
         """Leave the queue, at the end of the run."""
         self._workplace.control.run(sql("queue.leave"), self._own)
 
-    def admit(self, configs: int) -> None:
+    def reserve_configs(self, configs: int) -> None:
         """So many configurations more are to join; ConfigurationLimit where quotas leave no room
         for them.
         """
@@ -291,15 +295,15 @@ class Places:
                 self._ask(
                     0, 0
                 )  # first, so that whoever sees that the run is queued sees its position, too
-                self._log.queued(True)
+                self._log.log_queued(True)
                 self._tell()
             self._show_wait()
             self._workplace.disconnect_control()
-            for _ in range(waits_of(self._position)):
+            for _ in range(choose_wait_rounds(self._position)):
                 self._workplace.check()
                 time.sleep(WAIT_SECONDS)
         if waits:
-            self._log.queued(False)
+            self._log.log_queued(False)
         seconds = time.monotonic() - began
         self._workplace.queued_seconds += seconds
         return seconds
@@ -326,11 +330,11 @@ class Places:
 
     def _share(self) -> tuple[int, int | None]:
         """How many places the run is to have, and its position where it is queued."""
-        self._looked, queue = time.monotonic(), read(self._db)
-        index, self.limited = queue.place_of(self._log.run_id), queue.limited
+        self._looked, queue = time.monotonic(), read_queue(self._db)
+        index, self.is_limited = queue.place_of(self._log.run_id), queue.limited
         if index is None:
             self._refuse_if_hidden()
-            return self.held, None
+            return self.count, None
         if queue.rows[index]["status"] == "queued":  # also where others do not count it any more
             queue = queue.asking(index, self._most)
         return queue.shares()[index], queue.rows[index]["position"]
@@ -341,5 +345,5 @@ class Places:
         """
         if self._db.in_procedure and self._db.peek(sql("run.own"), self._log.run_id):
             return  # its control session is away, and may not come back
-        if self._db.in_procedure or not self._log.owned():
+        if self._db.in_procedure or not self._log.is_owned():
             raise hidden_run(self._log.run_id)

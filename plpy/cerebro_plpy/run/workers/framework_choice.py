@@ -17,7 +17,7 @@ from cerebro_plpy.errors import ConfigFailure
 from cerebro_plpy.platform.job import Dataset
 from cerebro_plpy.platform.visit_protocol import Visits, Worker
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.log.form_timings import Situation, digest
+from cerebro_plpy.run.log.form_timings import TimingKey, hash_program
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request import visit_jobs
 from cerebro_plpy.run.request.run_request import FitRequest
@@ -35,7 +35,7 @@ def choose(
     framework.
     """
     found: dict[int, str] = {}
-    for group in by_architecture(request):
+    for group in group_by_architecture(request):
         config = min(group, key=lambda member: member.fit.batch_size)
         rows = (
             sum(c.fit.passes for c in group)
@@ -48,24 +48,27 @@ def choose(
         }
         best = min(seconds, key=lambda name: seconds[name])
         found |= {member.mst_key: best for member in group}
-        note(f"model_id {config.model_id} trains with {best}; expected are {expectations(seconds)}")
+        note(
+            f"model_id {config.model_id} trains with {best}; "
+            f"expected are {format_estimates(seconds)}"
+        )
     return found
 
 
-def by_architecture(request: FitRequest) -> list[list[Config]]:
+def group_by_architecture(request: FitRequest) -> list[list[Config]]:
     """Configurations whose architectures differ in numbers at most."""
     groups: dict[str, list[Config]] = {}
     for config in request.configs:
-        groups.setdefault(digest(visit_jobs.program(request, config)["architecture"]), []).append(
-            config
-        )
+        groups.setdefault(
+            hash_program(visit_jobs.describe_program(request, config)["architecture"]), []
+        ).append(config)
     return list(groups.values())
 
 
-def expectations(seconds: dict[str, float]) -> str:
+def format_estimates(seconds: dict[str, float]) -> str:
     """The expectations for a message.
 
-    >>> expectations({"tensorflow": 2.04, "jax": math.inf})
+    >>> format_estimates({"tensorflow": 2.04, "jax": math.inf})
     '2.0 s with tensorflow, no training with jax'
     """
     return ", ".join(
@@ -83,7 +86,7 @@ class Probe(NamedTuple):
     worker: Worker
     log: RunLog
 
-    def timed(self, request: FitRequest, config: Config, rows: int) -> Mapping[str, Any] | None:
+    def time(self, request: FitRequest, config: Config, rows: int) -> Mapping[str, Any] | None:
         """What a trainer says of a configuration that would train so many rows; None where it
         cannot train it.
         """
@@ -91,9 +94,9 @@ class Probe(NamedTuple):
         segment = request.source.segments[0]
         visit = Visit(1, config.mst_key, segment, "train")
         attempt = visit_jobs.Attempt(1, 1, rows, {}, 1)
-        first = visit_jobs.initial_state(request, config, log.run_id)
+        first = visit_jobs.make_initial_state(request, config, log.run_id)
         job = replace(
-            visit_jobs.train_visit(request, config, log.run_id, visit, attempt, first).job,
+            visit_jobs.make_train_visit(request, config, log.run_id, visit, attempt, first).job,
             kind="time",
         )
         try:
@@ -103,9 +106,9 @@ class Probe(NamedTuple):
             )
         except ConfigFailure:
             return None  # the run says why, if no framework can
-        program, trainer = digest(visit_jobs.program(request, config)), worker.memory
-        log.add_timings(
-            Situation(trainer.machine, program, config.fit.batch_size, trainer.threads),
+        program, trainer = hash_program(visit_jobs.describe_program(request, config)), worker.memory
+        log.log_timings(
+            TimingKey(trainer.machine, program, config.fit.batch_size, trainer.threads),
             done["timings"],
         )
         return done
@@ -115,7 +118,7 @@ def _seconds(probe: Probe, request: FitRequest, config: Config, rows: int) -> fl
     """What so many rows would take on the framework of a worker; infinite where it cannot train the
     configuration.
     """
-    done = probe.timed(request, config, rows)
+    done = probe.time(request, config, rows)
     if done is None or done["seconds_per_row"] is None:
         return math.inf
     return float(done["seconds_per_row"] * rows + done["compile_seconds"])

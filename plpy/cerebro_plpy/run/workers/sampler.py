@@ -19,7 +19,7 @@ from cerebro_plpy.trainer_client.settings import Settings, TrainerOptions
 Suggest = Callable[[Sequence[Mapping[str, Any]], int], Sequence[Point]]
 
 
-def nothing(trials: Sequence[Mapping[str, Any]], count: int) -> Sequence[Point]:
+def suggest_nothing(trials: Sequence[Mapping[str, Any]], count: int) -> Sequence[Point]:
     """No point, where nothing is drawn."""
     return ()
 
@@ -57,7 +57,7 @@ class Sampler(AbstractContextManager["Sampler"]):
             self._link.close()
 
 
-def told(point: Point, trial: Trial, epochs: int) -> Mapping[str, Any]:
+def describe_trial(point: Point, trial: Trial, epochs: int) -> Mapping[str, Any]:
     """What a sampler is told of a trial of a search over so many epochs."""
     if trial.failed:
         state = "failed"
@@ -68,7 +68,7 @@ def told(point: Point, trial: Trial, epochs: int) -> Mapping[str, Any]:
     return {"point": point, "values": sorted(trial.values.items()), "state": state}
 
 
-def beside(
+def add_prior_trials(
     earlier: Sequence[PriorTrial], own: Sequence[Mapping[str, Any]]
 ) -> Sequence[Mapping[str, Any]]:
     """All that a sampler is told: of a search that knows earlier runs, how configurations of each

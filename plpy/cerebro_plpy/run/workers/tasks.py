@@ -17,8 +17,8 @@ from cerebro_plpy.platform.visit_protocol import (
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.log.run_log import DecisionRow
 from cerebro_plpy.run.request.run_request import Evaluation
-from cerebro_plpy.run.workers.admission import Places
-from cerebro_plpy.run.workers.sampler import Suggest, nothing
+from cerebro_plpy.run.workers.admission import RunSlots
+from cerebro_plpy.run.workers.sampler import Suggest, suggest_nothing
 from cerebro_plpy.scheduling.quota.cost_limits import Usage
 from cerebro_plpy.scheduling.schedule.schedule import Visit, VisitBatch
 
@@ -83,10 +83,10 @@ class Surroundings:
     reopen: Callable[[Worker], bool]
     beside: Beside = Nothing()
     decided: Decided = unheard
-    suggest: Suggest = nothing
+    suggest: Suggest = suggest_nothing
     spent: Callable[[], Usage] = Usage
     count: Callable[[], object] = bool
-    places: Places | None = None
+    places: RunSlots | None = None
 
 
 class OfTour:

@@ -15,16 +15,16 @@ from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import Job
 from cerebro_plpy.run.request import visit_jobs
 from cerebro_plpy.run.request.run_request import FitRequest
-from cerebro_plpy.run.workers.workers import Crew
+from cerebro_plpy.run.workers.workers import WorkerSet
 
 
-def check(workplace: CallContext, request: FitRequest, crew: Crew) -> None:
+def check_warm_states(workplace: CallContext, request: FitRequest, crew: WorkerSet) -> None:
     """Raises DatatypeMismatch where weights do not fit; a NOTICE says where an optimizer begins
     anew.
     """
     for config in request.configs:
         warm = request.warm_states.get(config.mst_key)
-        if not warm or not (warm.source == "warm" or warm.other_architecture):
+        if not warm or not (warm.source == "warm" or warm.has_other_architecture):
             continue
         whole = _restore(request, config, crew)
         if warm.source == "warm" and not whole:
@@ -35,7 +35,7 @@ def check(workplace: CallContext, request: FitRequest, crew: Crew) -> None:
             )
 
 
-def clone_source(before: OptimizerSpec, optimizer: OptimizerSpec, *, anew: bool) -> str:
+def choose_clone_source(before: OptimizerSpec, optimizer: OptimizerSpec, *, anew: bool) -> str:
     """What of the state of another configuration a clone goes on with.
 
     Where learning rates rise and fall over all that is planned they begin `anew`, and the optimizer
@@ -44,12 +44,12 @@ def clone_source(before: OptimizerSpec, optimizer: OptimizerSpec, *, anew: bool)
     return "weights_of_chunks" if anew else choose_state_source(before, optimizer)
 
 
-def _restore(request: FitRequest, config: Config, crew: Crew) -> bool:
+def _restore(request: FitRequest, config: Config, crew: WorkerSet) -> bool:
     worker = next(
         each for each in crew.workers if each.framework == request.backends[config.mst_key]
     )
-    state = visit_jobs.initial_state(request, config, 0)
-    job = Job("restore", visit_jobs.program(request, config), state.key)
+    state = visit_jobs.make_initial_state(request, config, 0)
+    job = Job("restore", visit_jobs.describe_program(request, config), state.key)
     try:
         return drive(worker.session, crew.visits.check_state(worker, state, job))
     except ConfigFailure as error:

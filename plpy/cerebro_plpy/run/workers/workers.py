@@ -26,14 +26,14 @@ from cerebro_plpy.trainer_client import settings
 
 
 @dataclass(frozen=True)
-class Crew:
+class WorkerSet:
     """Workers whose trainers run, and the visits that they make."""
 
     workers: Sequence[Worker]
     visits: Visits
 
 
-def start(workplace: CallContext, request: FitRequest, places: int) -> Crew:
+def start_workers(workplace: CallContext, request: FitRequest, places: int) -> WorkerSet:
     """Start the trainers, of so many as there are places; where the framework is still to be
     chosen, of each one that is installed. How each computes does not depend on how many there are,
     for bits do on that."""
@@ -47,17 +47,19 @@ def start(workplace: CallContext, request: FitRequest, places: int) -> Crew:
     )
     workers = workplace.open_workers(posts[:places], frameworks)
     visits = workplace.platform.visits(
-        trainers_of(workplace, dict(enumerate(posts)), request.gpus, request.repeat.threads),
+        make_trainer_options(
+            workplace, dict(enumerate(posts)), request.gpus, request.replay.threads
+        ),
         workplace.settings,
         len(posts) * len(frameworks),
         workplace.db.info,
     )
     missing = _missing(workplace, visits, workers, some_may=not request.backends)
     workplace.close_workers(list(missing))
-    return Crew([worker for worker in workers if worker not in missing], visits)
+    return WorkerSet([worker for worker in workers if worker not in missing], visits)
 
 
-def trainers_of(
+def make_trainer_options(
     workplace: CallContext,
     posts: Mapping[int, int | None],
     gpus: tuple[int, ...],
@@ -101,14 +103,14 @@ def _missing(
 
 
 def choose_frameworks(
-    workplace: CallContext, request: FitRequest, crew: Crew, log: RunLog
+    workplace: CallContext, request: FitRequest, crew: WorkerSet, log: RunLog
 ) -> tuple[FitRequest, Sequence[Worker]]:
     """The request with a framework for each configuration, and the workers that these need."""
     if request.backends:
         return request, crew.workers
     first = [worker for worker in crew.workers if worker.number == 0]
     found = framework_choice.choose(crew.visits, request, first, log, workplace.db.info)
-    log.backends(found)
+    log.log_backends(found)
     needed = [worker for worker in crew.workers if worker.framework in found.values()]
     workplace.close_workers([worker for worker in crew.workers if worker not in needed])
     return replace(request, backends=found), needed
@@ -117,8 +119,8 @@ def choose_frameworks(
 T = TypeVar("T")
 
 
-def together(
-    workplace: CallContext, crew: Crew, steps: Sequence[Steps[T]]
+def run_on_workers(
+    workplace: CallContext, crew: WorkerSet, steps: Sequence[Steps[T]]
 ) -> Iterator[tuple[Worker, T | None]]:
     """What the steps of each worker come to, as they end; the first error ends it."""
     dispatcher: Dispatcher[T] = Dispatcher(workplace.check)
@@ -131,7 +133,9 @@ def together(
             yield crew.workers[outcome.worker], outcome.value
 
 
-def crew_for(workplace: CallContext, framework: str, gpu: bool, segments: Sequence[int]) -> Crew:
+def open_scoring_workers(
+    workplace: CallContext, framework: str, gpu: bool, segments: Sequence[int]
+) -> WorkerSet:
     """Workers that score what lies on these segments, or one worker that scores all.
 
     Trainers of a run with as many as are asked for, or of the usual size, can be used again.
@@ -144,20 +148,20 @@ def crew_for(workplace: CallContext, framework: str, gpu: bool, segments: Sequen
             trainer,
             trainers=asked or platform.scoring_trainers(trainer.trainers, workplace.is_local),
         )
-        for trainer in trainers_of(
+        for trainer in make_trainer_options(
             workplace, numbered, settings.choose_gpus(workplace.settings, gpu)
         )
     ]
-    return Crew(
+    return WorkerSet(
         workers,
         workplace.platform.visits(trainers, workplace.settings, len(workers), workplace.db.info),
     )
 
 
-def score(
+def score_with_retry(
     workplace: CallContext,
-    find_crew: Callable[[], Crew],
-    work: Callable[[Crew], T],
+    find_crew: Callable[[], WorkerSet],
+    work: Callable[[WorkerSet], T],
     *,
     again: bool = True,
 ) -> T:
@@ -174,32 +178,32 @@ def score(
             worker.memory.forget()  # the caller's own session has no other worker
         if not (again and isinstance(error, TrainerFailure)):
             raise
-    return score(workplace, find_crew, work, again=False)
+    return score_with_retry(workplace, find_crew, work, again=False)
 
 
-def residence(
+def choose_affinity(
     request: FitRequest, workers: Sequence[Worker], programs: Mapping[int, object]
 ) -> WorkerAffinity | None:
     """How configurations stay with workers, where they may and the plan of the run does not say
     otherwise; None where they hop. `programs` are what is compiled for each."""
-    if not may_stay(request, workers) or (request.plan and not request.plan.strategy.is_stationary):
+    if not can_stay(request, workers) or (request.plan and not request.plan.strategy.is_stationary):
         return None
-    return make_affinity(request.spec.schedule, programs, compiled(workers))
+    return make_affinity(request.spec.schedule, programs, list_compilations(workers))
 
 
-def may_stay(request: FitRequest, workers: Sequence[Worker]) -> bool:
+def can_stay(request: FitRequest, workers: Sequence[Worker]) -> bool:
     """Whether each of these workers can serve all segments, and has room for all of their rows."""
     room = min((worker.memory.cache_bytes for worker in workers), default=0)
-    return all(worker.is_replaceable for worker in workers) and has_room(request, room)
+    return all(worker.is_replaceable for worker in workers) and has_cache_memory(request, room)
 
 
-def has_room(request: FitRequest, room: int) -> bool:
+def has_cache_memory(request: FitRequest, room: int) -> bool:
     """Whether configurations may stay with workers that can serve all segments, and have this room
     for rows each.
     """
     return request.spec.schedule in (FOREMOST, LONGEST) and request.decoded_bytes <= room
 
 
-def compiled(workers: Sequence[Worker]) -> dict[int, frozenset[str]]:
+def list_compilations(workers: Sequence[Worker]) -> dict[int, frozenset[str]]:
     """What the trainer of each worker has compiled before this run."""
     return {worker.number: worker.memory.compilations for worker in workers}
