@@ -69,14 +69,14 @@ def pack_mixed(
 
     def pack(db: Database) -> None:
         class_values = tuple(argument_checks.check_type("classes", classes, list))
-        prepared_rows = preprocessors.PreparedRows(
+        row_properties = preprocessors.RowProperties(
             argument_checks.check_integer("rows", rows, 1),
             class_values,
             argument_checks.parse_object("recipes", recipes),
             preprocessors.parse_buffer_layout(grouped),
         )
         options = preprocessors.TrainingOptions(
-            None, None, None, None, dependent_type, weight, prepared_rows
+            None, None, None, None, dependent_type, weight, row_properties
         )
         preprocessors.pack_training(db, gd, arguments, options)
 

@@ -280,14 +280,16 @@ def cut(recorder: Any, table: Named) -> None:
     for ts in ("sized", "single", "exact", "day", "at", "zoned", "spanned"):
         for rule in (None, "all", "last", "majority"):
             row = {"name": ts, "type": ts, "base": BASES[ts], "category": CATEGORIES.get(ts, "D")}
-            clock = window_series.clock(cast(Any, table), {"name": "short"}, row)
+            expressions = window_series.make_time_expressions(
+                cast(Any, table), {"name": "short"}, row
+            )
             series = window_series.Series(
                 cast(Any, table), cast(Any, Named("", 0, "pg_temp.cut")), "short", ts, ("small",
                 "exact"), 3, 2,
-                rule and "labelled", rule, clock,
+                rule and "labelled", rule, expressions,
             )  # fmt: skip
-            window_series.usual_gap(recorder, series)
-            recorder.run(window_series.windows(series, recorder), ("1",))
+            window_series.compute_usual_gap(recorder, series)
+            recorder.run(window_series.build_query(recorder, series), ("1",))
             recorder.run("DROP TABLE pg_temp.cut")
 
 

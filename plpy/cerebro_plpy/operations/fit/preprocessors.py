@@ -1,4 +1,4 @@
-"""The two preprocessors: check the arguments, find the classes, pack, and describe the result."""
+"""The two preprocessors: check the arguments, find the classes, pack, and write the summary."""
 
 from __future__ import annotations
 
@@ -32,12 +32,14 @@ from cerebro_plpy.tables.compatibility import check_order
 from cerebro_plpy.trainer_client import argument_checks, settings
 
 TARGET_TYPES = ("class", "float")
-LEAST, MOST = 1.2e-38, 3.4e38  # what a real holds with all its digits
+MIN_CONSTANT = 1.2e-38
+MAX_CONSTANT = 3.4e38
+"""The range of a normalizing constant: numbers that a real stores with all its digits."""
 
 
 @dataclass(frozen=True)
 class PackArguments:
-    """The arguments that both preprocessors have, as they came."""
+    """The unchecked arguments that both preprocessors have."""
 
     source_table: str | None
     output_table: str | None
@@ -47,23 +49,21 @@ class PackArguments:
     distribution_rules: str | None
 
 
-class PreparedRows(NamedTuple):
-    """What nobody needs to look for of rows that are in random order already: how many there are,
-    and their classes.
+NO_RECIPES: Mapping[str, str] = MappingProxyType({})
 
-    `recipes` are what the packer applies to raw values, by the names of inputs; `grouped` are the
-    buffers of rows that come group by group.
-    """
 
-    rows: int
-    classes: tuple[str, ...]
-    recipes: Mapping[str, str]
-    grouped: BufferLayout | None = None
+class RowProperties(NamedTuple):
+    """Properties of the rows to pack."""
+
+    row_count: int
+    classes: tuple[str, ...] | None = None  # None: of those in the table
+    recipes: Mapping[str, str] = NO_RECIPES  # applied to raw inputs by the packers, by name
+    group_layout: BufferLayout | None = None  # buffers of rows that come group by group
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """The further arguments of training_preprocessor_dl, as they came."""
+    """The unchecked further arguments of training_preprocessor_dl."""
 
     normalizing_const: float | None
     num_classes: list[int | None] | None
@@ -71,7 +71,17 @@ class TrainingOptions:
     seed: int | None
     dependent_type: str | None
     sample_weight_varname: str | None
-    known: PreparedRows | None = None
+    rows: RowProperties | None = None  # of rows that are in random order already
+
+
+class PackInputs(NamedTuple):
+    """The tables and columns of a call."""
+
+    source: Relation
+    output: Relation
+    dependent: tuple[Column, ...]
+    independent: tuple[Column, ...]
+    weight: tuple[Column, ...]  # one column with the weights of rows, or none
 
 
 def pack_training(
@@ -79,34 +89,34 @@ def pack_training(
 ) -> None:
     """Pack a table for training."""
     catalog = Catalog(db, "training_preprocessor_dl")
-    rules = check_arguments(catalog, arguments)
-    constant = check_options(catalog, options)
-    source, output, dependent, independent, weight = find_inputs(
-        catalog, arguments, options.dependent_type, options.sample_weight_varname
-    )
-    chosen = db.platform.choose_distribution(db, catalog.module, rules, options.n_segments)
-    read = (*independent, *dependent, *weight)
-    with open_packers(db, gd, source, read) as (source, packers):
+    rules = _check_arguments(catalog, arguments)
+    normalizing_const = _check_options(catalog, options)
+    inputs = _find_inputs(catalog, arguments, options.dependent_type, options.sample_weight_varname)
+    distribution = db.platform.choose_distribution(db, catalog.module, rules, options.n_segments)
+    columns = (*inputs.independent, *inputs.dependent, *inputs.weight)
+    with _open_packers(db, gd, inputs.source, columns) as (source, packers):
         packers.begin("counted")
-        known = options.known
-        rows = known.rows if known else packing_plan.count_rows(db, catalog, source, read, weight)
-        packers.begin("looked for classes in", rows)
+        rows = options.rows or RowProperties(
+            packing_plan.count_rows(db, catalog, source, columns, inputs.weight)
+        )
+        packers.begin("looked for classes in", rows.row_count)
+        dependent = encode_targets(
+            catalog, source, inputs.dependent, options.num_classes, rows.classes
+        )
         plan = PackingPlan(
             source=source,
-            output=output,
-            dependent=encode_targets(
-                catalog, source, dependent, options.num_classes, known.classes if known else None
-            ),
-            independent=independent,
-            weight=weight,
-            rows=rows,
+            output=inputs.output,
+            dependent=dependent,
+            independent=inputs.independent,
+            weight=inputs.weight,
+            rows=rows.row_count,
             buffer_size=arguments.buffer_size,
-            normalizing_const=constant,
-            distribution=chosen.take_first(rows),
-            seed=_seed(options),
+            normalizing_const=normalizing_const,
+            distribution=distribution.take_first(rows.row_count),
+            seed=_choose_seed(options),
             packers=packers,
-            recipes=known.recipes if known else {},
-            group_layout=known.grouped if known else None,
+            recipes=rows.recipes,
+            group_layout=rows.group_layout,
         )
         for text in list_class_notices(plan.dependent, options.dependent_type is not None):
             db.notice(text)
@@ -114,50 +124,51 @@ def pack_training(
 
 
 def parse_buffer_layout(text: str | None) -> BufferLayout | None:
-    """The buffers of rows that come group by group, from JSON."""
-    return (
-        None
-        if text is None
-        else BufferLayout.from_json(argument_checks.parse_object("grouped", text))
-    )
+    """Parse the JSON of the buffers of rows that come group by group; NULL stands for no groups."""
+    if text is None:
+        return None
+    return BufferLayout.from_json(argument_checks.parse_object("grouped", text))
 
 
-def _seed(options: TrainingOptions) -> int | None:
-    """What the places of rows are hashed with; None where they stay in their order."""
-    if options.known:
+def _choose_seed(options: TrainingOptions) -> int | None:
+    """Return the seed that shuffles the rows; None if they keep their order."""
+    if options.rows:
         return None
     return secrets.randbits(31) if options.seed is None else options.seed
 
 
-def check_options(catalog: Catalog, options: TrainingOptions) -> float:
-    """The normalizing constant, as the real that the summary keeps; what else needs no table is
-    checked too.
-    """
+def _check_options(catalog: Catalog, options: TrainingOptions) -> float:
+    """Check what needs no table; return the normalizing constant, rounded to the summary's real."""
     constant = check_constant(catalog.module, options.normalizing_const)
     check_positive(catalog.module, "n_segments", options.n_segments)
-    if not LEAST <= constant <= MOST:
+    if not MIN_CONSTANT <= constant <= MAX_CONSTANT:
         raise InvalidParameter(
-            f"{catalog.module}: normalizing_const is {constant}; expected {LEAST} to {MOST}."
+            f"{catalog.module}: normalizing_const is {constant}; expected {MIN_CONSTANT} to "
+            f"{MAX_CONSTANT}."
         )
     return float(struct.unpack("f", struct.pack("f", constant))[0])
 
 
-def target_types(catalog: Catalog, given: str | None, count: int) -> list[str | None]:
-    """What becomes of each of so many targets: one word for all of them, or a list of words."""
-    words: list[str | None] = (
-        [None] if given is None else [word.strip() for word in given.split(",")]
-    )
-    if not {*words} <= {None, *TARGET_TYPES} or len(words) not in (1, count):
+def _parse_target_types(catalog: Catalog, text: str | None, count: int) -> Sequence[str | None]:
+    """Return the type of each target.
+
+    Args:
+        text: one type for all targets, or a comma-separated list; NULL for the default.
+        count: number of targets.
+    """
+    if text is None:
+        return [None] * count
+    types = [word.strip() for word in text.split(",")]
+    if not set(types) <= set(TARGET_TYPES) or len(types) not in (1, count):
+        hint = None
+        if count > 1:
+            example = ", ".join(["class"] * count)
+            hint = f"Of {count} dependent columns it may name each one's type: '{example}'."
         raise InvalidParameter(
-            f"{catalog.module} error: dependent_type is {given!r}; expected 'class' or 'float'.",
-            hint=(
-                f"Of {count} dependent columns it may name each one's type: "
-                f"'{', '.join(['class'] * count)}'."
-            )
-            if count > 1
-            else None,
+            f"{catalog.module} error: dependent_type is {text!r}; expected 'class' or 'float'.",
+            hint=hint,
         )
-    return words * count if len(words) == 1 else words
+    return types * count if len(types) == 1 else types
 
 
 def pack_validation(
@@ -165,51 +176,55 @@ def pack_validation(
     gd: Globals,
     arguments: PackArguments,
     training: str | None,
-    recipes: Mapping[str, str] = MappingProxyType({}),
-    grouped: BufferLayout | None = None,
+    recipes: Mapping[str, str] = NO_RECIPES,
+    group_layout: BufferLayout | None = None,
 ) -> None:
-    """Pack a table as its training table was packed: same classes, constant and segments; not
-    shuffled.
+    """Pack a table like its training table, but without a shuffle.
+
+    The classes, the normalizing constant and the segments are the same.
     """
     catalog = Catalog(db, "validation_preprocessor_dl")
-    rules = check_arguments(catalog, arguments)
-    model = read_training(catalog, training)
-    source, output, dependent, independent, _ = find_inputs(catalog, arguments, None, None)
-    if len(dependent) != len(model.dependent) or len(independent) != len(model.independent):
+    rules = _check_arguments(catalog, arguments)
+    model = _read_training_table(catalog, training)
+    inputs = _find_inputs(catalog, arguments, None, None)
+    targets = inputs.dependent
+    independent = inputs.independent
+    if len(targets) != len(model.dependent) or len(independent) != len(model.independent):
         raise InvalidParameter(
-            f"{catalog.module} error: received {len(dependent)} dependent and {len(independent)} "
+            f"{catalog.module} error: received {len(targets)} dependent and {len(independent)} "
             f"independent columns; expected {len(model.dependent)} and {len(model.independent)} as "
             f"in table '{training}'."
         )
     check_order(catalog, model.independent, [column.name for column in independent], "the inputs")
-    check_order(catalog, model.dependent, [column.name for column in dependent], "the targets")
-    along = db.platform.follow_distribution(db, catalog.module, model.segments, rules)
-    with open_packers(db, gd, source, (*independent, *dependent)) as (source, packers):
+    check_order(catalog, model.dependent, [column.name for column in targets], "the targets")
+    distribution = db.platform.follow_distribution(db, catalog.module, model.segments, rules)
+    with _open_packers(db, gd, inputs.source, (*independent, *targets)) as (source, packers):
         packers.begin("looked for classes in")
         dependent = tuple(
-            encode_as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent)
+            encode_as_in_training(catalog, source, column, model, index)
+            for index, column in enumerate(targets)
         )
         packers.begin("counted")
         plan = PackingPlan(
             source=source,
-            output=output,
+            output=inputs.output,
             dependent=dependent,
             independent=independent,
             weight=(),
             rows=packing_plan.count_rows(db, catalog, source, (*independent, *dependent)),
             buffer_size=arguments.buffer_size,
             normalizing_const=model.normalizing_const,
-            distribution=along,
+            distribution=distribution,
             seed=None,
             packers=packers,
             recipes=recipes,
-            group_layout=grouped,
+            group_layout=group_layout,
         )
         fill_buffers.pack(db, plan)
 
 
-def read_training(catalog: Catalog, training: str | None) -> PackedTable:
-    """The packed training table that a validation table follows."""
+def _read_training_table(catalog: Catalog, training: str | None) -> PackedTable:
+    """Read the packed training table that a validation table follows."""
     hint = "Name the packed training table."
     if training is None or not training.strip():
         raise NullNotAllowed(f"{catalog.module} error: NULL/empty input table name!", hint=hint)
@@ -219,13 +234,12 @@ def read_training(catalog: Catalog, training: str | None) -> PackedTable:
             f"table '{training}' has been preprocessed using training_preprocessor_dl().",
             hint=hint,
         )
-    return read_packed(
-        catalog, LocalSession(catalog.db), find_packed(catalog, training, "training")
-    )
+    packed = find_packed(catalog, training, "training")
+    return read_packed(catalog, LocalSession(catalog.db), packed)
 
 
-def check_arguments(catalog: Catalog, arguments: PackArguments) -> Rules:
-    """The rules of distribution; all that needs no other table is checked."""
+def _check_arguments(catalog: Catalog, arguments: PackArguments) -> Rules:
+    """Check what needs no other table; return the distribution rules."""
     if arguments.buffer_size is not None and arguments.buffer_size < 1:
         raise InvalidParameter(
             f"{catalog.module}: The buffer size has to be a positive integer or NULL.",
@@ -237,50 +251,32 @@ def check_arguments(catalog: Catalog, arguments: PackArguments) -> Rules:
                 f"{catalog.module} error: {name} is NULL or empty; expected the name of a column."
             )
     rules = arguments.distribution_rules
-    word = rules.lower() if rules else None
-    return (
-        word
-        if rules is None or word in RULES
-        else catalog.resolve_input(rules, "distribution rules")
-    )
+    keyword = rules.lower() if rules else None
+    if rules is None or keyword in RULES:
+        return keyword
+    return catalog.resolve_input(rules, "distribution rules")
 
 
-class PackInputs(NamedTuple):
-    """What a preprocessor's call names: the table that is packed, the one that is made, targets,
-    inputs, and weights.
-
-    There is one column of weights, or none.
-    """
-
-    source: Relation
-    output: Relation
-    dependent: tuple[Column, ...]
-    independent: tuple[Column, ...]
-    weight: tuple[Column, ...]
-
-
-def find_inputs(
+def _find_inputs(
     catalog: Catalog, arguments: PackArguments, dependent_type: str | None, weight_name: str | None
 ) -> PackInputs:
-    """The tables and columns of the call."""
+    """Find the tables and columns that a call names."""
     source = catalog.resolve_input(arguments.source_table)
     wait_for_source(catalog.db, LocalSession(catalog.db), source, read_wait_limit(catalog.db))
     output = catalog.reserve_output(arguments.output_table, ("_summary",))
-    targets, inputs = (
-        split_columns(arguments.dependent_varname or ""),
-        split_columns(arguments.independent_varname or ""),
-    )
-    weights = _weight_names(catalog.module, weight_name)
-    named = targets + inputs + weights
-    if len(set(named)) != len(named):
+    targets = split_columns(arguments.dependent_varname or "")
+    inputs = split_columns(arguments.independent_varname or "")
+    weights = _split_weight(catalog.module, weight_name)
+    names = targets + inputs + weights
+    if len(set(names)) != len(names):
         raise InvalidParameter(
-            f"{catalog.module} error: received columns {', '.join(named)}; expected each to be "
+            f"{catalog.module} error: received columns {', '.join(names)}; expected each to be "
             "named once."
         )
-    types = target_types(catalog, dependent_type, len(targets))
+    types = _parse_target_types(catalog, dependent_type, len(targets))
     dependent = tuple(
-        packed_columns.read_target_column(catalog, source, name, kind)
-        for name, kind in zip(targets, types)
+        packed_columns.read_target_column(catalog, source, name, target_type)
+        for name, target_type in zip(targets, types)
     )
     independent = tuple(packed_columns.read_input_column(catalog, source, name) for name in inputs)
     weight = tuple(packed_columns.read_weight_column(catalog, source, name) for name in weights)
@@ -288,7 +284,7 @@ def find_inputs(
     return PackInputs(source, output, dependent, independent, weight)
 
 
-def _weight_names(module: str, text: str | None) -> tuple[str, ...]:
+def _split_weight(module: str, text: str | None) -> tuple[str, ...]:
     if text is None:
         return ()
     names = split_columns(text)
@@ -300,11 +296,12 @@ def _weight_names(module: str, text: str | None) -> tuple[str, ...]:
 
 
 @contextmanager
-def open_packers(
+def _open_packers(
     db: Database, gd: Globals, source: Relation, columns: Sequence[Column]
 ) -> Iterator[tuple[Relation, Packers]]:
-    """What packing takes: trainers that have numpy only, and end with the call; and the source as
-    they read it.
+    """Yield the source as packers read it, and packers that end with the call.
+
+    Packers are trainers without a framework.
     """
     settings.check_trainer(settings.read(db))
     with db.platform.open_packers(db, gd, source, [column.name for column in columns]) as packers:

@@ -1,11 +1,8 @@
-"""Cuts long series into windows: the arguments are checked here, and one statement makes the
-table.
-"""
+"""Windows of long series: the arguments are checked, and one statement creates the table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from cerebro_plpy.database.call_checks import check_positive
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -20,15 +17,15 @@ from cerebro_plpy.errors import DatatypeMismatch, DuplicateColumn, InvalidParame
 from cerebro_plpy.packing.packed_columns import NUMBERS, suggest_numeric_view
 from cerebro_plpy.records import dataclass, replace
 
-OWN_COLUMNS = ("window_id", "first", "last", "x")
+OUTPUT_COLUMNS = ("window_id", "first", "last", "x")
 RULES = ("all", "last", "majority")
 FLOATS = ("float4", "float8")
-TIMESPANS = "T"
+TIMESPANS = "T"  # category of intervals
 
 
 @dataclass(frozen=True)
 class WindowArguments:
-    """The arguments, as they came."""
+    """The unchecked arguments of a call."""
 
     source: str | None
     output: str | None
@@ -43,21 +40,17 @@ class WindowArguments:
 
 
 @dataclass(frozen=True)
-class Clock:
-    """How times are compared: as what they are subtracted, of which type steps are, which samples
-    have a place.
-    """
+class TimeExpressions:
+    """SQL expressions that compare the times of samples."""
 
-    time: str
-    step: str
-    placed: str
+    time: str  # in a type that can be subtracted
+    step: str  # type of the difference of two times
+    placed: str  # condition: the sample has a series and a finite time
 
 
 @dataclass(frozen=True)
 class Series:
-    """The series that are cut, by columns that exist; `rule` is None where windows have no
-    label.
-    """
+    """The series to cut, with columns that exist."""
 
     source: Table
     output: Relation
@@ -67,31 +60,39 @@ class Series:
     width: int
     stride: int
     label: str | None
-    rule: str | None
-    clock: Clock
+    rule: str | None  # None if windows have no label
+    expressions: TimeExpressions
 
     def clauses(self) -> dict[str, str]:
-        """What the statements have in common."""
+        """Return the clauses that the statements share."""
         return {
-            "source": self.source.quoted, "id": quote_identifier(self.id),
+            "source": self.source.quoted,
+            "id": quote_identifier(self.id),
             "ts": quote_identifier(self.ts),
-            "time": self.clock.time, "step": self.clock.step, "placed": self.clock.placed,
-        }  # fmt: skip
+            **vars(self.expressions),
+        }
+
+    def list_columns(self) -> list[str]:
+        """Return the different columns of the source that the statements read."""
+        labels = [self.label] if self.label else []
+        return list(dict.fromkeys([self.id, self.ts, *self.columns, *labels]))
 
 
-def make_windows(db: Database, given: WindowArguments) -> None:
-    """Make the table of windows; nothing of it stays where there is none."""
+def make_windows(db: Database, arguments: WindowArguments) -> None:
+    """Create the table of windows.
+
+    Raises:
+        InvalidParameter: there are no windows.
+    """
     catalog = Catalog(db, "window_series")
-    series = find_series(catalog, given)
+    series = _find_series(catalog, arguments)
     with caller_rows(db, db.reading, {}) as rows:
-        named = [series.id, series.ts, *series.columns, *([series.label] if series.label else [])]
-        opened = replace(series, source=rows.open_table(series.source, list(dict.fromkeys(named))))
-        gap = (
-            given_gap(catalog, opened, given.max_gap)
-            if given.max_gap is not None
-            else usual_gap(db, opened)
-        )
-        db.rows(windows(opened, db), gap)
+        opened = replace(series, source=rows.open_table(series.source, series.list_columns()))
+        if arguments.max_gap is None:
+            gap = compute_usual_gap(db, opened)
+        else:
+            gap = _check_gap(catalog, opened, arguments.max_gap)
+        db.rows(build_query(db, opened), gap)
     if not db.value(sql("read.has_rows", table=series.output.quoted)):
         raise InvalidParameter(
             f"window_series error: there is no window of {series.width} samples in "
@@ -102,23 +103,26 @@ def make_windows(db: Database, given: WindowArguments) -> None:
     db.rows(sql("series.key", output=series.output.quoted))
 
 
-def find_series(catalog: Catalog, given: WindowArguments) -> Series:
-    """The tables and columns of the call; raises where one is not as it must be."""
-    width, stride = _positive("width", given.width), given.stride
+def _find_series(catalog: Catalog, arguments: WindowArguments) -> Series:
+    """Find the tables and columns of a call, and check them."""
+    width = _check_width(arguments.width)
+    stride = arguments.stride
     check_positive(catalog.module, "stride", stride)
-    rule = label_rule(given)
-    source = catalog.resolve_input(given.source, "source")
+    rule = _choose_label_rule(arguments)
+    source = catalog.resolve_input(arguments.source, "source")
     wait_for_source(catalog.db, LocalSession(catalog.db), source, read_wait_limit(catalog.db))
-    output = catalog.reserve_output(given.output)
-    columns = split_columns(_named("columns", given.columns))
+    output = catalog.reserve_output(arguments.output)
+    columns = split_columns(_require_name("columns", arguments.columns))
     for name in columns:
         _check_number(catalog, source, catalog.read_column(source, name))
-    identity, ts = (
-        _column(catalog, source, "id", given.id),
-        _column(catalog, source, "ts", given.ts),
-    )
-    label = _column(catalog, source, "label", given.label)["name"] if rule else None
-    _check_names([*OWN_COLUMNS, identity["name"], *([label] if label else [])])
+    identity = _find_column(catalog, source, "id", arguments.id)
+    ts = _find_column(catalog, source, "ts", arguments.ts)
+    names = [*OUTPUT_COLUMNS, identity["name"]]
+    label = None
+    if rule:
+        label = _find_column(catalog, source, "label", arguments.label)["name"]
+        names.append(label)
+    _check_names(names)
     return Series(
         source=source,
         output=output,
@@ -129,142 +133,157 @@ def find_series(catalog: Catalog, given: WindowArguments) -> Series:
         stride=width if stride is None else stride,
         label=label,
         rule=rule,
-        clock=clock(source, identity, ts),
+        expressions=make_time_expressions(source, identity, ts),
     )
 
 
-def label_rule(given: WindowArguments) -> str | None:
-    """By which rule a window has its label; None where windows have none."""
-    if given.label is None and given.label_rule is None:
+def _choose_label_rule(arguments: WindowArguments) -> str | None:
+    """Return the rule that labels windows; None if they have no label."""
+    if arguments.label is None and arguments.label_rule is None:
         return None
-    if given.label is None:
+    if arguments.label is None:
         raise NullNotAllowed(
-            f"window_series error: label_rule is {given.label_rule!r}, and label is NULL.",
+            f"window_series error: label_rule is {arguments.label_rule!r}, and label is NULL.",
             hint="Name the column of labels.",
         )
-    rule = RULES[0] if given.label_rule is None else given.label_rule.strip().lower()
+    if arguments.label_rule is None:
+        return RULES[0]
+    rule = arguments.label_rule.strip().lower()
     if rule not in RULES:
         raise InvalidParameter(
-            f"window_series error: label_rule is {given.label_rule!r}; expected one of "
+            f"window_series error: label_rule is {arguments.label_rule!r}; expected one of "
             f"{', '.join(RULES)}."
         )
     return rule
 
 
-def clock(source: Relation, identity: Row, ts: Row) -> Clock:
-    """How the times of a column are compared: numbers, dates, timestamps or intervals."""
-    column, series = f"t.{quote_identifier(ts['name'])}", f"t.{quote_identifier(identity['name'])}"
+def make_time_expressions(source: Table, identity: Row, ts: Row) -> TimeExpressions:
+    """Return the expressions for a column of numbers, dates, timestamps or intervals."""
+    column = f"t.{quote_identifier(ts['name'])}"
     if ts["category"] == NUMBERS:
         step = "double precision" if ts["base"] in FLOATS else "numeric"
-        time, finite = f"{column}::{step}", f"{column}::{step} - {column}::{step} = '0'::{step}"
-    elif ts["category"] == TIMESPANS or ts["base"] in ("date", "timestamp", "timestamptz"):
-        own = {TIMESPANS: "interval"}.get(
-            ts["category"], "timestamp" if ts["base"] == "date" else ts["base"]
-        )
-        time, step = f"{column}::{own}", "interval"
-        finite = f"pg_catalog.isfinite({column})"
+        time = f"{column}::{step}"
+        finite = f"{time} - {time} = '0'::{step}"
     else:
-        raise DatatypeMismatch(
-            f"window_series error: column '{ts['name']}' of table '{source.spelling}' is of type "
-            f"{ts['type']}; ts expects numbers, dates, timestamps or intervals."
-        )
-    return Clock(time, step, f"{series} IS NOT NULL AND {finite}")
+        step = "interval"
+        time = f"{column}::{_choose_time_type(source, ts)}"
+        finite = f"pg_catalog.isfinite({column})"
+    placed = f"t.{quote_identifier(identity['name'])} IS NOT NULL AND {finite}"
+    return TimeExpressions(time, step, placed)
 
 
-def usual_gap(db: Database, series: Series) -> str | None:
-    """The longest step that is no gap, where nobody has said it; whoever calls is told."""
+def _choose_time_type(source: Table, ts: Row) -> str:
+    """Return the type in which times are subtracted."""
+    base = str(ts["base"])
+    if ts["category"] == TIMESPANS:
+        return "interval"
+    if base == "date":
+        return "timestamp"
+    if base in ("timestamp", "timestamptz"):
+        return base
+    raise DatatypeMismatch(
+        f"window_series error: column '{ts['name']}' of table '{source.spelling}' is of type "
+        f"{ts['type']}; ts expects numbers, dates, timestamps or intervals."
+    )
+
+
+def compute_usual_gap(db: Database, series: Series) -> str | None:
+    """Return the default of the longest step that is not a gap, and report it to the caller."""
     gap: str | None = db.value(sql("series.usual_gap", **series.clauses()))
     if gap is not None:
         db.info(f"window_series: a step of more than {gap} is a gap (max_gap)")
     return gap
 
 
-def given_gap(catalog: Catalog, series: Series, given: str) -> str:
-    """The longest step that is no gap, as it is given."""
-    step = series.clock.step
-    if not catalog.db.skip_invalid_values(
-        lambda: catalog.db.value(sql("series.is_gap", step=step), given)
-    ):
+def _check_gap(catalog: Catalog, series: Series, max_gap: str) -> str:
+    """Check that a text is a step of the series."""
+    step = series.expressions.step
+    query = sql("series.is_gap", step=step)
+    if not catalog.db.skip_invalid_values(lambda: catalog.db.value(query, max_gap)):
+        expected = "an interval" if step == "interval" else "a number"
         raise InvalidParameter(
-            f"window_series error: max_gap is {given!r}; expected "
-            f"{'an interval' if step == 'interval' else 'a number'} that is not negative, as steps "
-            f"of column '{series.ts}' are."
+            f"window_series error: max_gap is {max_gap!r}; expected {expected} that is not "
+            f"negative, as steps of column '{series.ts}' are."
         )
-    return given
+    return max_gap
 
 
-def windows(series: Series, db: Database) -> str:
-    """The statement that makes the table of windows."""
+def build_query(db: Database, series: Series) -> str:
+    """Return the statement that creates the table of windows."""
     values = [f"t.{quote_identifier(name)}::real" for name in series.columns]
-    whole = [f"{value} - {value} = '0'::real" for value in values]
-    label = quote_identifier(series.label) if series.label else None
-    if label:
-        whole.append(f"t.{label} IS NOT NULL")
+    conditions = [f"{value} - {value} = '0'::real" for value in values]
+    label_clauses = {"label_column": "", "label_of_sample": "", "label_of_window": ""}
+    if series.label:
+        label = quote_identifier(series.label)
+        conditions.append(f"t.{label} IS NOT NULL")
+        label_clauses = {
+            "label_column": f", w.label AS {label}",
+            "label_of_sample": f", t.{label} AS label",
+            "label_of_window": f", {_aggregate_label(series)} AS label",
+        }
     return sql(
         "series.windows",
         output=series.output.quoted,
         x=f"ARRAY[{', '.join(values)}]",
-        whole=f"coalesce({' AND '.join(whole)}, false)",
+        whole=f"coalesce({' AND '.join(conditions)}, false)",
         width=str(series.width),
         stride=str(series.stride),
-        label_column=f", w.label AS {label}" if label else "",
-        label_of_sample=f", t.{label} AS label" if label else "",
-        label_of_window=f", {_label(series)} AS label" if label else "",
         same_label=sql("series.one_label") if series.rule == "all" else "",
+        **label_clauses,
         **series.clauses(),
         **db.platform.clauses,
     )
 
 
-def _label(series: Series) -> str:
-    """The label of a window, as an aggregate of its samples."""
+def _aggregate_label(series: Series) -> str:
+    """Return the label of a window as an aggregate of its samples."""
     if series.rule == "last":
         return sql("series.last_label", width=str(series.width), stride=str(series.stride))
     return sql("series.usual_label")
 
 
-def _positive(name: str, value: int | None) -> int:
-    if value is None:
+def _check_width(width: int | None) -> int:
+    if width is None:
         raise NullNotAllowed(
-            f"window_series error: {name} is NULL; expected a positive whole number."
+            "window_series error: width is NULL; expected a positive whole number."
         )
-    check_positive("window_series", name, value)
-    return value
+    check_positive("window_series", "width", width)
+    return width
 
 
-def _named(name: str, text: str | None) -> str:
+def _require_name(argument: str, text: str | None) -> str:
     if text is None or not text.strip():
         raise NullNotAllowed(
-            f"window_series error: {name} is NULL or empty; expected the name of a column."
+            f"window_series error: {argument} is NULL or empty; expected the name of a column."
         )
     return text
 
 
-def _column(catalog: Catalog, source: Relation, name: str, text: str | None) -> dict[str, Any]:
-    """The one column that an argument names."""
-    columns = split_columns(_named(name, text))
+def _find_column(catalog: Catalog, source: Relation, argument: str, text: str | None) -> Row:
+    """Return the single column that an argument names."""
+    columns = split_columns(_require_name(argument, text))
     if len(columns) != 1:
         raise InvalidParameter(
-            f"window_series error: {name} is {text!r}; expected the name of one column."
+            f"window_series error: {argument} is {text!r}; expected the name of one column."
         )
     return catalog.read_column(source, columns[0])
 
 
-def _check_number(catalog: Catalog, source: Relation, found: Row) -> None:
-    if found["category"] != NUMBERS:
+def _check_number(catalog: Catalog, source: Relation, column: Row) -> None:
+    if column["category"] != NUMBERS:
         raise DatatypeMismatch(
-            f"{catalog.module} error: column '{found['name']}' of table '{source.spelling}' is of "
-            f"type {found['type']}; columns expects numbers.",
-            hint=suggest_numeric_view(source, found).replace("Pack", "Take"),
+            f"{catalog.module} error: column '{column['name']}' of table '{source.spelling}' is of "
+            f"type {column['type']}; columns expects numbers.",
+            hint=suggest_numeric_view(source, column).replace("Pack", "Take"),
         )
 
 
 def _check_names(names: Sequence[str]) -> None:
-    """Raises where the table of windows would have two columns of one name."""
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    """Check that the columns of the table of windows have different names."""
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
         raise DuplicateColumn(
-            f"window_series error: the table of windows would have {', '.join(twice)} twice.",
-            hint=f"It has columns {', '.join(OWN_COLUMNS)}, and those of id and label. Take a view "
-            "with other names.",
+            f"window_series error: the table of windows would have {', '.join(duplicates)} twice.",
+            hint=f"It has columns {', '.join(OUTPUT_COLUMNS)}, and those of id and label. Take a "
+            "view with other names.",
         )
