@@ -56,7 +56,7 @@ from cerebro_plpy.run.log.run_log import Command, DecisionRow, LogStatements, Or
 from cerebro_plpy.run.loop.added_configs import Recruits
 from cerebro_plpy.run.loop.budget import BUDGET_OVER
 from cerebro_plpy.run.loop.epoch_loop import Orchestrator
-from cerebro_plpy.run.loop.replay import Orders, compute_endings
+from cerebro_plpy.run.request.replay import Orders, compute_endings
 from cerebro_plpy.run.request.run_request import (
     CloneStart,
     Deadline,

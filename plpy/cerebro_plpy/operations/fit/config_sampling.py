@@ -40,7 +40,7 @@ from cerebro_plpy.operations.fit.prior_runs import (
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.loop.replay import RecordedConfig, RunRecord
+from cerebro_plpy.run.request.replay import RecordedConfig, RunRecord
 from cerebro_plpy.run.request.run_request import SamplingPlan
 from cerebro_plpy.run.workers.sampler import Sampler, add_prior_trials, describe_trial
 from cerebro_plpy.scheduling.search.promotion_rules import Trial

@@ -41,13 +41,13 @@ from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.loop import messages
-from cerebro_plpy.run.loop.replay import (
+from cerebro_plpy.run.request.early_stopping import check_monitor
+from cerebro_plpy.run.request.replay import (
     check_clone_starts,
     check_functions,
     check_replay_arguments,
     read_run_record,
 )
-from cerebro_plpy.run.request.early_stopping import check_monitor
 from cerebro_plpy.run.request.run_request import FitRequest, Replay
 from cerebro_plpy.scheduling.planning.run_plan import LATE
 from cerebro_plpy.scheduling.schedule.schedule import AVERAGING

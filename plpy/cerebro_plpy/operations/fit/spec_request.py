@@ -22,8 +22,8 @@ from cerebro_plpy.operations.fit.worker_count import choose_worker_count
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.loop.replay import RunRecord, complete_orders
 from cerebro_plpy.run.planning import parallelism
+from cerebro_plpy.run.request.replay import RunRecord, complete_orders
 from cerebro_plpy.run.request.run_request import FitRequest, Replay, SearchRequest
 from cerebro_plpy.scheduling.search.promotion_rules import ReplayedEpochs, Rule
 from cerebro_plpy.trainer_client import settings

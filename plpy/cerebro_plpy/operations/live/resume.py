@@ -54,7 +54,7 @@ from cerebro_plpy.run.lifecycle import (
     log_completion_errors,
     train,
 )
-from cerebro_plpy.run.loop.replay import check_functions, read_run_record
+from cerebro_plpy.run.request.replay import check_functions, read_run_record
 from cerebro_plpy.run.request.run_request import FitRequest, Replay, WarmState
 from cerebro_plpy.run.state import interrupted_run
 from cerebro_plpy.run.workers.warm_start_check import choose_clone_source

@@ -63,7 +63,7 @@ from cerebro_plpy.preprocessing.rows.groups import GroupRequest, read_groups
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.lifecycle import RunListeners, reserve_run_id, train
 from cerebro_plpy.run.log.run_log import RunLog
-from cerebro_plpy.run.loop.replay import RunRecord, read_run_record
+from cerebro_plpy.run.request.replay import RunRecord, read_run_record
 from cerebro_plpy.run.request.run_request import Ending, FitRequest
 from cerebro_plpy.tables.models.model_registry import RunResult
 from cerebro_plpy.tables.outputs import logged_run
