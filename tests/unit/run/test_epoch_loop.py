@@ -54,10 +54,10 @@ from cerebro_plpy.records import dataclass, field, replace
 from cerebro_plpy.run.log import program_costs
 from cerebro_plpy.run.log.run_log import Command, DecisionRow, LogStatements, Origin, RunLog
 from cerebro_plpy.run.loop.added_configs import Recruits
-from cerebro_plpy.run.loop.budget import BUDGET_OVER
 from cerebro_plpy.run.loop.epoch_loop import Orchestrator
 from cerebro_plpy.run.request.replay import Orders, compute_endings
 from cerebro_plpy.run.request.run_request import (
+    BUDGET_OVER,
     CloneStart,
     Deadline,
     Evaluation,

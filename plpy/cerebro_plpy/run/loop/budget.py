@@ -13,15 +13,11 @@ import time
 from collections.abc import Callable, Mapping
 
 from cerebro_plpy.errors import ConfigFailure, QueryCanceled
-from cerebro_plpy.run.request.run_request import Deadline, FitRequest
+from cerebro_plpy.run.request.run_request import BUDGET_OVER, Deadline, FitRequest
 from cerebro_plpy.run.state.config_state import ConfigTraining
 from cerebro_plpy.scheduling.quota.cost_limits import ExceededLimit, Usage
 from cerebro_plpy.scheduling.schedule import schedule
 from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan
-
-BUDGET_OVER = (
-    "the budget was over"  # in the log: of configurations, and of visits that were cancelled
-)
 
 
 class BudgetOver(QueryCanceled):

@@ -16,7 +16,7 @@ from cerebro_plpy.platform.visit_protocol import BatchResult, VisitResult, Visit
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.loop.added_configs import Recruits
-from cerebro_plpy.run.loop.budget import BUDGET_OVER, Budget, BudgetOver, reasons
+from cerebro_plpy.run.loop.budget import Budget, BudgetOver, reasons
 from cerebro_plpy.run.loop.dispatch import Choice
 from cerebro_plpy.run.loop.fusion import Fusion
 from cerebro_plpy.run.loop.recovery import Losses
@@ -27,7 +27,7 @@ from cerebro_plpy.run.loop.search import Search
 from cerebro_plpy.run.loop.stopping import Endings
 from cerebro_plpy.run.loop.worker_scaling import Rota
 from cerebro_plpy.run.request.early_stopping import find_best_epoch
-from cerebro_plpy.run.request.run_request import FitRequest
+from cerebro_plpy.run.request.run_request import BUDGET_OVER, FitRequest
 from cerebro_plpy.run.state.config_state import ConfigTraining, Kept, Past, evaluations
 from cerebro_plpy.run.state.progress_tracker import Positions
 from cerebro_plpy.run.state.run_state import Roster

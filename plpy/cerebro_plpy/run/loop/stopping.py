@@ -8,9 +8,10 @@ import math
 import time
 from collections.abc import Sequence
 
-from cerebro_plpy.run.loop.budget import BUDGET_OVER, Budget
+from cerebro_plpy.run.loop.budget import Budget
 from cerebro_plpy.run.loop.search import Search
 from cerebro_plpy.run.request.early_stopping import compute_stopping_status, describe_stop
+from cerebro_plpy.run.request.run_request import BUDGET_OVER
 from cerebro_plpy.run.state.config_state import ConfigTraining
 from cerebro_plpy.run.state.run_state import Roster
 from cerebro_plpy.scheduling.schedule import schedule

@@ -23,8 +23,7 @@ from cerebro_plpy.errors import (
     hidden_run,
 )
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.run.loop.budget import BUDGET_OVER
-from cerebro_plpy.run.request.run_request import CloneStart, Ending
+from cerebro_plpy.run.request.run_request import BUDGET_OVER, CloneStart, Ending
 from cerebro_plpy.scheduling.planning.run_plan import AVERAGE, AVERAGES, LATE
 from cerebro_plpy.scheduling.schedule.schedule import AVERAGING
 

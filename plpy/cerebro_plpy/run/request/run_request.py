@@ -21,6 +21,9 @@ from cerebro_plpy.scheduling.search.promotion_rules import Rule
 from cerebro_plpy.scheduling.search.search_state import DecisionBatch
 from cerebro_plpy.tables.architectures import BuiltConfigs, StoredModel
 
+BUDGET_OVER = "the budget was over"
+"""The reason in the log for configurations that the budget ended, and for visits cancelled then."""
+
 
 @dataclass(frozen=True)
 class WarmState:
