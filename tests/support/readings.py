@@ -18,7 +18,7 @@ FUNCTIONS = """
 CREATE OR REPLACE FUNCTION public.training_rows(source text, columns text) RETURNS SETOF text
     LANGUAGE plpython3u AS $$
     from cerebro_plpy.api import entry
-    from cerebro_plpy.operations.train.pack_training_data import Preparation, read_once
+    from cerebro_plpy.operations.train.pack_training_data import PackingRequest, open_source
     from cerebro_plpy.database.catalog import Catalog
     from cerebro_plpy.database.custom_settings import read_settings_for_reader
     from cerebro_plpy.database.lock_waits import read_wait_limit
@@ -27,8 +27,8 @@ CREATE OR REPLACE FUNCTION public.training_rows(source text, columns text) RETUR
         relation = Catalog(db, "train").resolve_input(source)
         custom = read_settings_for_reader(db, [relation])
         with open_context(db, GD, [relation], 1, custom) as workplace:
-            preparation = Preparation(relation, db.reading, read_wait_limit(db))
-            with read_once(workplace, preparation) as rows:
+            request = PackingRequest(relation, db.reading, read_wait_limit(db))
+            with open_source(workplace, request) as rows:
                 table = rows.open(relation, columns.split())
                 select = f"SELECT to_jsonb(t)::text FROM {table} t"
                 return [text for (text,) in rows.session.run(select)]
@@ -39,7 +39,8 @@ CREATE OR REPLACE FUNCTION public.training_sides(source text, wishes json, forma
 LANGUAGE plpython3u AS $$
     import json
     from cerebro_plpy.api import entry
-    from cerebro_plpy.operations.train.pack_training_data import Preparation, digests, read_once
+    from cerebro_plpy.operations.train import pack_training_data
+    from cerebro_plpy.operations.train.pack_training_data import PackingRequest
     from cerebro_plpy.database.catalog import Catalog
     from cerebro_plpy.database.custom_settings import read_settings_for_reader
     from cerebro_plpy.database.lock_waits import read_wait_limit
@@ -58,15 +59,16 @@ LANGUAGE plpython3u AS $$
         reading = db.reading if formats is None else replace(db.reading,
             formats=json.loads(formats))
         with open_context(db, GD, [relation], 1, custom) as workplace:
-            with read_once(workplace, Preparation(relation, reading, read_wait_limit(db))) as rows:
+            request = PackingRequest(relation, reading, read_wait_limit(db))
+            with pack_training_data.open_source(workplace, request) as rows:
                 table = read_table(rows, "train", relation, wanted)
-                _, found = digests(workplace, rows, table)
+                _, digests = pack_training_data.write_raw_tables(workplace, rows, table)
                 return {
                     "copies": [ids(rows.session, copy.name, f"{wanted.target} IS NOT NULL") for copy
                         in rows.copies],
                     "sides": [ids(rows.session, part.table, *part.side) for part in table.parts],
-                    "rows": [each.rows for each in found],
-                    "hashes": [str(each.hashes) for each in found],
+                    "rows": [digest.rows for digest in digests],
+                    "hashes": [str(digest.hashes) for digest in digests],
                     "unused": table.unused,
                 }
     return json.dumps(entry.call(plpy, GD, read))

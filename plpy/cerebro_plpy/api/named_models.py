@@ -32,7 +32,7 @@ def plan_train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     from cerebro_plpy.operations.train_arguments import TrainArguments
 
     train_arguments = TrainArguments(*arguments)
-    return call(plpy, gd, lambda db: explain_train.plan(db, train_arguments))
+    return call(plpy, gd, lambda db: explain_train.explain_train(db, train_arguments))
 
 
 def deploy(plpy: Any, gd: Globals, model: str | None, version: str | None) -> int:

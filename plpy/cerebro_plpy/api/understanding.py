@@ -55,9 +55,9 @@ def version_importance(
     plpy: Any, gd: Globals, model: str | None, version: int | None, seconds: float | None
 ) -> list[Row]:
     """Return the importances of the columns of a version over its hold-out rows."""
-    from cerebro_plpy.operations.train.holdout_importance import held_back_importance
+    from cerebro_plpy.operations.train.holdout_importance import compute_holdout_importance
 
-    return call(plpy, gd, lambda db: [held_back_importance(db, gd, model, version, seconds)])
+    return call(plpy, gd, lambda db: [compute_holdout_importance(db, gd, model, version, seconds)])
 
 
 def attribution_blocks(

@@ -80,7 +80,7 @@ class TrainArguments:
     max_cpu: str | None
 
 
-class Wanted(NamedTuple):
+class ParsedArguments(NamedTuple):
     """What they come to, as far as that can be said without the table; `budget` is in seconds.
     Without an `allowance` the run may cost what it does."""
 
@@ -90,10 +90,10 @@ class Wanted(NamedTuple):
     templates: tuple[Template, ...]
     space: Mapping[str, object]
     rule: SearchRule | None
-    allowance: CostLimits | None
+    cost_limits: CostLimits | None
 
 
-def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Wanted:
+def read_arguments(db: Database, module: str, arguments: TrainArguments) -> ParsedArguments:
     """Check what can be checked without the table."""
     db.platform.check_process(module)
     limits.check_record(module, arguments)
@@ -130,17 +130,17 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
     if arguments.group_by is not None:
         _check_population(module, rule)
     templates = read_templates(db, module, arguments.models)
-    space = json_object(module, "space", arguments.space)
+    space = parse_object(module, "space", arguments.space)
     check_space(module, templates, space)
-    kinds = _kinds(module, arguments.types)
+    kinds = _parse_types(module, arguments.types)
     max_cpu = read_seconds(db, module, "max_cpu", arguments.max_cpu)
     allowed = make_cost_limits(module, settings.read(db), max_cpu, arguments.max_cost)
-    return Wanted(arguments.target, budget, kinds, templates, space, rule, allowed)
+    return ParsedArguments(arguments.target, budget, kinds, templates, space, rule, allowed)
 
 
-def _kinds(module: str, text: str | None) -> Mapping[str, str]:
+def _parse_types(module: str, text: str | None) -> Mapping[str, str]:
     """What columns are to be taken for."""
-    types = json_object(module, "types", text)
+    types = parse_object(module, "types", text)
     wrong = [name for name, kind in types.items() if not isinstance(kind, str)]
     if wrong:
         raise InvalidParameter(
@@ -201,7 +201,7 @@ def _template(db: Database, module: str, name: str) -> Template:
     return wrap_network(name, found[number].json)
 
 
-def json_object(module: str, name: str, text: str | None) -> dict[str, Any]:
+def parse_object(module: str, name: str, text: str | None) -> dict[str, Any]:
     """An argument that is a JSON object; NULL is an empty one."""
     value = {} if text is None else read_lists(name, text)
     if not isinstance(value, dict):
@@ -212,7 +212,7 @@ def json_object(module: str, name: str, text: str | None) -> dict[str, Any]:
     return value
 
 
-def metric_name(module: str, task: str, wanted: str | None) -> str:
+def resolve_metric(module: str, task: str, wanted: str | None) -> str:
     """What models for a task are compared by."""
     known = METRICS[task]
     if wanted is not None and wanted not in known:

@@ -110,5 +110,5 @@ def test_start_from_names_what_the_caller_has(
     name: str | None, error: type[Exception], hint: str
 ) -> None:
     with pytest.raises(error, match="train error: start_from") as refused:
-        prior_configs.named("train", cast(Any, Log()), [name])
+        prior_configs.read_named_configs("train", cast(Any, Log()), [name])
     assert hint in str(cast(Any, refused.value).hint)

@@ -9,7 +9,7 @@ import pytest
 from drawn_recipes import ONE_OF_EACH
 
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.operations.train.train import tell
+from cerebro_plpy.operations.train.train import report_table
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.split import read_split
@@ -43,5 +43,5 @@ def test_each_reason_is_a_notice_of_its_own(table: dict[str, Any], words: str) -
     raw_table = SimpleNamespace(
         rows=100, target=target, split=read_split("train", "column fold"), **{**WHOLE, **table}
     )
-    tell(cast(Database, SimpleNamespace(notice=notices.append)), cast(RawTable, raw_table))
+    report_table(cast(Database, SimpleNamespace(notice=notices.append)), cast(RawTable, raw_table))
     assert len(notices) == len(table) and words in "".join(notices)

@@ -39,9 +39,9 @@ from cerebro_plpy.operations.fit.spec_request import make_repeat, make_request, 
 from cerebro_plpy.operations.fit.warm_start import find_warm_states
 from cerebro_plpy.operations.live.runs import claim
 from cerebro_plpy.operations.train import template_sampling
-from cerebro_plpy.operations.train.model_lineage import begun_from
-from cerebro_plpy.operations.train.register_version import register
-from cerebro_plpy.operations.train.train_request import deadline
+from cerebro_plpy.operations.train.model_lineage import make_warm_states
+from cerebro_plpy.operations.train.register_version import register_version
+from cerebro_plpy.operations.train.train_request import compute_deadline
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.state_tables import start_table
@@ -98,8 +98,8 @@ def resume(db: Database, gd: Globals, run_id: int | None, logged: OnLogged = ign
         known = interrupted_run.read(workplace.control, row["run_id"], request.configs)
         if spec.train:
             ((spent,),) = workplace.control.run(sql("run.worked"), (row["run_id"],))
-            begun = begun_from(workplace.platform, spec.train)
-            ends = deadline(
+            begun = make_warm_states(workplace.platform, spec.train)
+            ends = compute_deadline(
                 spec.train.budget, spent, spec.train.ensemble, spec.train.validation_rows
             )
             request = replace(request, deadline=ends, warm_states={**request.warm_states, **begun})
@@ -115,7 +115,7 @@ def resume(db: Database, gd: Globals, run_id: int | None, logged: OnLogged = ign
     with log_completion_errors(db, gd, row["run_id"]):
         if outputs is None:
             began += workplace.queued_seconds
-            register(
+            register_version(
                 db, gd, row["run_id"], began + spec.train.budget - spent if spec.train else began
             )
         else:
@@ -268,7 +268,9 @@ def load_logged_models(
     if rule is None or rule.sampling is None:
         return models
     if trains:
-        models = models._replace(drawing=template_sampling.rest(rest.spec, rule.sampling, log))
+        models = models._replace(
+            drawing=template_sampling.resume_sampling(rest.spec, rule.sampling, log)
+        )
     else:
         models = restore_sampling(workplace, models, rule.sampling, log, rest.functions)
     return models._replace(

@@ -34,7 +34,7 @@ from cerebro_plpy.errors import (
 from cerebro_plpy.operations.live import added_from_templates
 from cerebro_plpy.operations.live.added_from_space import around, drawn, read
 from cerebro_plpy.operations.live.added_from_templates import template_run
-from cerebro_plpy.operations.train_arguments import json_object
+from cerebro_plpy.operations.train_arguments import parse_object
 from cerebro_plpy.tables.model_selection_table import read_configs as selection_of
 
 LIVE = ("running", "queued", "paused")
@@ -138,7 +138,7 @@ def add_configs(
                 f"{asked.run_id} are of templates.",
                 hint="Say it of their fields, as in space => '{\"lr\": [0.01, 0.02]}', n => 4.",
             )
-        chosen = json_object(asked.action, "space", space)
+        chosen = parse_object(asked.action, "space", space)
         return send_to_run(
             db, asked, {"configs": added_from_templates.drawn(asked.action, run, chosen, n)}
         )
@@ -179,7 +179,7 @@ def drill_down(db: Database, asked: Command, space: str | None, n: int | None) -
     found = db.peek(sql("act.config"), asked.run_id, asked.mst_key)
     rows = list[dict[str, object]]()
     if run := template_run(db, asked.action, asked.run_id):
-        chosen = json_object(asked.action, "space", space)
+        chosen = parse_object(asked.action, "space", space)
         rows = (
             added_from_templates.around(asked.action, run, found[0], chosen, n) if found else rows
         )

@@ -25,7 +25,7 @@ from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
 from cerebro_plpy.operations.fit.fit_arguments import make_single_model_arguments
 from cerebro_plpy.operations.fit.input_tables import find_search_inputs
 from cerebro_plpy.operations.live import background_run
-from cerebro_plpy.operations.train.train_request import sources_of
+from cerebro_plpy.operations.train.train_request import find_sources
 from cerebro_plpy.operations.train_arguments import TrainArguments, read_arguments
 from cerebro_plpy.records import asdict
 
@@ -95,7 +95,7 @@ def train(db: Database, gd: Globals, arguments: TrainArguments) -> list[Row]:
     module = train_arguments.MODULE
     catalog, wanted = Catalog(db, module), read_arguments(db, module, arguments)
     source = catalog.resolve_input(arguments.source)
-    sources = sources_of(catalog, arguments, source, wanted)
+    sources = find_sources(catalog, arguments, source, wanted)
     for each in sources:
         refuse_private_source(db, module, each)
     run_id = background_run.start_background_run(db, gd, {"train": asdict(arguments)}, sources)

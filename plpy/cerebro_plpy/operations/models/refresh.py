@@ -35,19 +35,28 @@ from cerebro_plpy.operations.fit.input_tables import ModelInputs
 from cerebro_plpy.operations.fit.spec_request import make_request
 from cerebro_plpy.operations.models.deployment import find_own_model
 from cerebro_plpy.operations.predict.prediction_source import make_reading
-from cerebro_plpy.operations.train.incremental_packing import Before, can_add, extend
-from cerebro_plpy.operations.train.model_lineage import (
-    Made,
-    begun_from,
-    custom_again,
-    read_made,
-    refuse_groups,
-    sources,
+from cerebro_plpy.operations.train.incremental_packing import (
+    PackedRun,
+    can_extend,
+    extend_packed_rows,
 )
-from cerebro_plpy.operations.train.pack_training_data import Preparation, Prepared, packed, prepare
-from cerebro_plpy.operations.train.register_version import register
+from cerebro_plpy.operations.train.model_lineage import (
+    Lineage,
+    find_source_tables,
+    make_warm_states,
+    read_custom_settings,
+    read_lineage,
+    refuse_groups,
+)
+from cerebro_plpy.operations.train.pack_training_data import (
+    PackingRequest,
+    TrainingData,
+    drop_after_error,
+    pack_training_data,
+)
+from cerebro_plpy.operations.train.register_version import register_version
 from cerebro_plpy.operations.train.train import SCHEDULE
-from cerebro_plpy.operations.train.train_request import deadline
+from cerebro_plpy.operations.train.train_request import compute_deadline
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, Newer, RawTable, known_table
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
@@ -85,14 +94,14 @@ def refresh(
     start = time.monotonic()
     check_transaction(db, MODULE)
     db.platform.check_process(MODULE)
-    lineage = read_made(db, MODULE, model, find_own_model(db, MODULE, model)["deployed"])
+    lineage = read_lineage(db, MODULE, model, find_own_model(db, MODULE, model)["deployed"])
     refuse_groups(MODULE, lineage)
-    run_arguments = lineage.spec.arguments
+    run_arguments = lineage.run_spec.arguments
     settings.choose_gpus(settings.read(db), run_arguments.use_gpus)
     catalog = Catalog(db, MODULE)
-    source, holdout = sources(catalog, lineage)
+    source, holdout = find_source_tables(catalog, lineage)
     tables = [table for table in (source, holdout) if table]
-    custom = custom_again(db, lineage, tables)
+    custom = read_custom_settings(db, lineage, tables)
     with open_context(db, gd, [source], run_arguments.workers, custom) as context:
         for table in tables:
             wait_for_source(db, context.control, table, read_wait_limit(db))
@@ -105,7 +114,8 @@ def refresh(
             )
             return []
         run_id = reserve_run_id(db, context)
-        with packed(context, run_id, lambda: rows.pack(catalog, context, run_id)) as training_data:
+        with drop_after_error(context, run_id):
+            training_data = rows.pack(catalog, context, run_id)
             fingerprint = training_data.fingerprint
             if context.control.run(sql("refresh.known"), (model, fingerprint))[0][0]:
                 drop_packed_tables(context.control, run_id)
@@ -117,16 +127,16 @@ def refresh(
             request = build_request(catalog, context, lineage, training_data, version)
             train(db, context, request, None, RunListeners(), run_id)
     with log_completion_errors(db, gd, run_id):
-        register(db, gd, run_id, start + lineage.asked.budget)
+        register_version(db, gd, run_id, start + lineage.train_spec.budget)
     return db.peek(sql("refresh.version"), run_id)
 
 
-def find_latest_run(db: Database, lineage: Made) -> Before | None:
+def find_latest_run(db: Database, lineage: Lineage) -> PackedRun | None:
     """Return the run of a model's newest version; None if the log does not contain it."""
     for row in db.peek(sql("refresh.newest"), lineage.version.model):
         spec = logged_run.read_run(db, row["run_id"]).spec
         if spec.train is not None:
-            return Before(row["run_id"], spec, spec.train)
+            return PackedRun(row["run_id"], spec, spec.train)
     return None
 
 
@@ -142,10 +152,10 @@ class RefreshSource:
     def __init__(
         self,
         session: Session,
-        lineage: Made,
+        lineage: Lineage,
         tables: tuple[Relation, Relation | None],
         since: str | None,
-        latest_run: Before | None,
+        latest_run: PackedRun | None,
     ) -> None:
         self._session = session
         self._lineage = lineage
@@ -154,7 +164,7 @@ class RefreshSource:
         self._newer: Newer | None = None
         if since is not None:
             column = _find_growing_column(session, self._source, since)
-            self._newer = Newer(column, latest_run and latest_run.train.newest.get(column))
+            self._newer = Newer(column, latest_run and latest_run.train_spec.newest.get(column))
 
     def may_have_grown(self) -> bool:
         """Return whether the source may have new rows."""
@@ -169,28 +179,30 @@ class RefreshSource:
             statement = sql("refresh.grown", source=self._source.quoted, later=condition.text)
             return bool(self._session.run(statement, condition.values)[0][0])
 
-    def pack(self, catalog: Catalog, context: CallContext, run_id: int) -> Prepared:
+    def pack(self, catalog: Catalog, context: CallContext, run_id: int) -> TrainingData:
         """Pack the new rows beside those of the latest run, or all rows if that is impossible."""
         version = self._lineage.version
         reading = make_reading(catalog.db, self._source, version)
         limit = read_wait_limit(catalog.db)
-        preparation = Preparation(self._source, reading, limit, version.model)
+        preparation = PackingRequest(self._source, reading, limit, version.model)
         newer = self._newer
         latest_run = self._latest_run
         if (
             latest_run
             and newer
             and self._holdout is None
-            and can_add(self._session, latest_run, self._lineage.asked, newer.column)
+            and can_extend(self._session, latest_run, self._lineage.train_spec, newer.column)
         ):
             look = partial(self._read_table, newer)
-            return extend(catalog, context, look, run_id, (latest_run, preparation))
+            return extend_packed_rows(catalog, context, look, run_id, (latest_run, preparation))
         look = partial(self._read_table, newer and newer._replace(value=None))
-        return prepare(catalog, context, look, run_id, preparation)
+        return pack_training_data(catalog, context, look, run_id, preparation)
 
     def _read_table(self, newer: Newer | None, rows: SourceRows) -> RawTable:
         """Return the table in the snapshot in which it is packed."""
-        return known_table(rows, MODULE, self._source, self._lineage.asked, self._holdout, newer)
+        return known_table(
+            rows, MODULE, self._source, self._lineage.train_spec, self._holdout, newer
+        )
 
 
 def _find_growing_column(reader: Reader, source: Relation, since: str) -> str:
@@ -211,16 +223,20 @@ def _find_growing_column(reader: Reader, source: Relation, since: str) -> str:
 
 
 def build_request(
-    catalog: Catalog, context: CallContext, lineage: Made, training_data: Prepared, version: str
+    catalog: Catalog,
+    context: CallContext,
+    lineage: Lineage,
+    training_data: TrainingData,
+    version: str,
 ) -> FitRequest:
     """Return the request of a run with one configuration, from the weights of the version on."""
     mst_key = lineage.version.mst_key
-    original = lineage.spec
+    original = lineage.run_spec
     data = training_data.data
     inputs = training_data.inputs
     tables = {name: relation.quoted for name, relation in inputs.get_relations().items()}
     check_rows(lineage, training_data)
-    first_epochs = (lineage.asked.start or original).epochs
+    first_epochs = (lineage.train_spec.start or original).epochs
     epochs = -(-first_epochs // EPOCH_SHARE)
     last_epochs = lineage.configs[mst_key]["best_epoch"] or original.epochs
     frequency = choose_frequency(epochs)
@@ -255,20 +271,20 @@ def build_request(
     request = make_request(catalog, context, spec, data, models, Replay())
     return replace(
         request,
-        warm_states=begun_from(context.platform, train_spec),
-        deadline=deadline(
-            lineage.asked.budget, 0.0, train_spec.ensemble, train_spec.validation_rows
+        warm_states=make_warm_states(context.platform, train_spec),
+        deadline=compute_deadline(
+            lineage.train_spec.budget, 0.0, train_spec.ensemble, train_spec.validation_rows
         ),
     )
 
 
-def check_rows(lineage: Made, training_data: Prepared) -> None:
+def check_rows(lineage: Lineage, training_data: TrainingData) -> None:
     """Check that the current rows fit the network of the version.
 
     Raises:
         ObjectNotReady: they differ in more than their number.
     """
-    differences = training_data.data.source.spec().list_differences(lineage.spec.source)
+    differences = training_data.data.source.spec().list_differences(lineage.run_spec.source)
     names = [name for name in differences if name != "rows"]
     if names:
         raise ObjectNotReady(
@@ -279,7 +295,7 @@ def check_rows(lineage: Made, training_data: Prepared) -> None:
         )
 
 
-def make_models(lineage: Made, training_data: Prepared, epochs: int) -> ModelInputs:
+def make_models(lineage: Lineage, training_data: TrainingData, epochs: int) -> ModelInputs:
     """Return the network of the version as one configuration with a new learning rate schedule."""
     mst_key = lineage.version.mst_key
     source = training_data.data.source
@@ -304,7 +320,7 @@ def make_models(lineage: Made, training_data: Prepared, epochs: int) -> ModelInp
     return ModelInputs(configs, architectures, None, {mst_key: row["backend"]})
 
 
-def make_compile_params(text: str, rates: Rates, lineage: Made) -> str:
+def make_compile_params(text: str, rates: Rates, lineage: Lineage) -> str:
     """Return compile parameters with a new learning rate schedule and a lower maximum.
 
     The maximum of a version that was refreshed is low already.
@@ -315,7 +331,7 @@ def make_compile_params(text: str, rates: Rates, lineage: Made) -> str:
     if isinstance(rate, dict):
         rate = rate["config"]["warmup_target"]
     highest = float(rate)
-    if not lineage.asked.start:
+    if not lineage.train_spec.start:
         highest *= RATE_SHARE
     fields = {
         "optimizer": params.optimizer.class_name,
@@ -327,12 +343,12 @@ def make_compile_params(text: str, rates: Rates, lineage: Made) -> str:
     return compile_text(fields)
 
 
-def make_train_spec(lineage: Made, training_data: Prepared, first_epochs: int) -> TrainSpec:
+def make_train_spec(lineage: Lineage, training_data: TrainingData, first_epochs: int) -> TrainSpec:
     """Return the spec of the version for the log, with the current rows."""
     table = training_data.table
     mst_key = lineage.version.mst_key
     return replace(
-        lineage.asked,
+        lineage.train_spec,
         bound=table.bound,
         recipe=table.recipe.to_json(),
         identity=table.identity,

@@ -47,14 +47,18 @@ from cerebro_plpy.operations.models.deployment import find_own_model, resolve_ve
 from cerebro_plpy.operations.predict.prediction_source import make_reading
 from cerebro_plpy.operations.train.holdout_predictions import Network
 from cerebro_plpy.operations.train.model_lineage import (
-    Made,
-    begun_from,
-    custom_again,
-    read_made,
-    sources,
+    Lineage,
+    find_source_tables,
+    make_warm_states,
+    read_custom_settings,
+    read_lineage,
 )
-from cerebro_plpy.operations.train.pack_training_data import Preparation, Prepared, prepare
-from cerebro_plpy.operations.train.train_ensemble import Candidate, joined
+from cerebro_plpy.operations.train.pack_training_data import (
+    PackingRequest,
+    TrainingData,
+    pack_training_data,
+)
+from cerebro_plpy.operations.train.train_ensemble import Candidate, join_states
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table_name, version_table
@@ -113,10 +117,10 @@ def verify(db: Database, gd: Globals, model: str | None, version: str | None) ->
     number = entry["deployed"]
     if version is not None:
         number = resolve_version(MODULE, model, version, entry)
-    lineage = read_made(db, MODULE, model, number)
+    lineage = read_lineage(db, MODULE, model, number)
     catalog = Catalog(db, MODULE)
     custom = _read_custom_settings(catalog, lineage)
-    with open_context(db, gd, (), lineage.spec.arguments.workers, custom) as context:
+    with open_context(db, gd, (), lineage.run_spec.arguments.workers, custom) as context:
         run_id = reserve_run_id(db, context)
         try:
             findings = Reproduction(catalog, context, lineage, run_id).compare()
@@ -127,13 +131,13 @@ def verify(db: Database, gd: Globals, model: str | None, version: str | None) ->
                 RunLog(context.control, run_id).discard()
 
 
-def _read_custom_settings(catalog: Catalog, lineage: Made) -> CustomSettings | None:
+def _read_custom_settings(catalog: Catalog, lineage: Lineage) -> CustomSettings | None:
     """Return the custom settings under which the source is read; None if the source is missing."""
     try:
-        tables = sources(catalog, lineage)
+        tables = find_source_tables(catalog, lineage)
     except SOURCE_ERRORS:
         return None  # a finding reports it
-    return custom_again(catalog.db, lineage, [table for table in tables if table])
+    return read_custom_settings(catalog.db, lineage, [table for table in tables if table])
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ class Reproduction:
 
     catalog: Catalog
     context: CallContext
-    lineage: Made
+    lineage: Lineage
     run_id: int  # the repeated run; the original one is lineage.version.run_id
 
     def compare(self) -> Iterator[Finding]:
@@ -167,24 +171,24 @@ class Reproduction:
         state = self._build_state(states)
         yield self._compare_state("state", self.lineage.version.state_table, state)
 
-    def _compare_source(self, repacked: Prepared) -> Finding:
+    def _compare_source(self, repacked: TrainingData) -> Finding:
         """Compare the fingerprint of the current rows with that of the original rows."""
         rows = repacked.table.rows + repacked.table.validation_rows
         if self.lineage.fingerprint is None:
             return Finding("source", False, f"it has {rows} rows; what they were like was not kept")
         if repacked.fingerprint == self.lineage.fingerprint:
             return Finding("source", True, f"its {rows} rows are those of then")
-        spec = self.lineage.asked
+        spec = self.lineage.train_spec
         original_rows = spec.training_rows + spec.validation_rows
         return Finding(
             "source", False, f"it has other rows than then: {rows} now, {original_rows} then"
         )
 
-    def _pack_source(self) -> Prepared:
+    def _pack_source(self) -> TrainingData:
         """Pack the current rows of the source with the recipe of the version."""
         db = self.catalog.db
-        spec = self.lineage.asked
-        source, holdout = sources(self.catalog, self.lineage)
+        spec = self.lineage.train_spec
+        source, holdout = find_source_tables(self.catalog, self.lineage)
         limit = read_wait_limit(db)
         for table in filter(None, (source, holdout)):
             wait_for_source(db, self.context.control, table, limit)
@@ -196,8 +200,8 @@ class Reproduction:
             return _add_groups(rows.session, spec, table)
 
         reading = make_reading(db, source, self.lineage.version)
-        preparation = Preparation(source, reading, limit)
-        return prepare(self.catalog, self.context, read_table, self.run_id, preparation)
+        preparation = PackingRequest(source, reading, limit)
+        return pack_training_data(self.catalog, self.context, read_table, self.run_id, preparation)
 
     def _compare_packed_rows(self) -> tuple[PackedRows | None, Finding]:
         """Find the packed tables of the original run, if they were not removed."""
@@ -210,18 +214,22 @@ class Reproduction:
         inputs = find_packed_inputs(self.catalog, *names)
         try:
             data = inputs.read(self.catalog, self.context.reader)
-            check_unchanged(data.source, self.lineage.spec.source, self.lineage.spec.segments)
+            check_unchanged(
+                data.source, self.lineage.run_spec.source, self.lineage.run_spec.segments
+            )
         except REPLAY_ERRORS as error:
             return None, Finding("packed rows", False, error.message)
         return PackedRows(inputs, data), Finding("packed rows", True, "they were kept")
 
-    def _choose_rows(self, retained: PackedRows | None, repacked: Prepared | None) -> PackedRows:
+    def _choose_rows(
+        self, retained: PackedRows | None, repacked: TrainingData | None
+    ) -> PackedRows:
         """Return the rows to train on.
 
         Raises:
             ObjectNotReady: the version depends on something that no longer exists.
         """
-        for mst_key, row in self.lineage.trained.items():
+        for mst_key, row in self.lineage.all_configs.items():
             if row["warm_started_from"] is not None:
                 raise ObjectNotReady(f"mst_key {mst_key} began from a state of another one")
         if retained is not None:
@@ -229,22 +237,22 @@ class Reproduction:
         if repacked is not None and self._has_original_buffers(repacked):
             return PackedRows(repacked.inputs, repacked.data)
         message = "there are no packed rows of then"
-        if self.lineage.asked.additions:
+        if self.lineage.train_spec.additions:
             message += "; new ones were packed beside them"
         raise ObjectNotReady(message)
 
-    def _has_original_buffers(self, repacked: Prepared) -> bool:
+    def _has_original_buffers(self, repacked: TrainingData) -> bool:
         """Return whether each row is in the same buffer as before: the bits depend on it."""
-        spec = self.lineage.asked
+        spec = self.lineage.train_spec
         if spec.additions:  # a refresh packed newer rows into buffers of their own
             return False
         if repacked.fingerprint != self.lineage.fingerprint:
             return False
-        if repacked.data.source.segments != self.lineage.spec.segments:
+        if repacked.data.source.segments != self.lineage.run_spec.segments:
             return False
-        if not (repacked.grouped and repacked.table.groups):
+        if not (repacked.group_layouts and repacked.table.groups):
             return not spec.groups
-        layouts = repacked.grouped.find_places(repacked.table.groups)
+        layouts = repacked.group_layouts.find_places(repacked.table.groups)
         buffers = {group: layout[:3] for group, layout in layouts.items()}
         return buffers == {group: layout[:3] for group, layout in spec.groups.items()}
 
@@ -254,20 +262,20 @@ class Reproduction:
         The other configurations of the original run have no influence on the bits.
         """
         version = self.lineage.version
-        train_spec = self.lineage.asked
+        train_spec = self.lineage.train_spec
         arguments = replace(
-            self.lineage.spec.arguments,
+            self.lineage.run_spec.arguments,
             name=f"verify {version.model}",
             replay_run=version.run_id,
             workers=1,
             search=None,  # a replay reads the decisions of the search from the log
             search_params=None,
         )
-        spec = replace(self.lineage.spec, arguments=arguments)
+        spec = replace(self.lineage.run_spec, arguments=arguments)
         record = read_run_record(self.context.control, MODULE, version.run_id)
         last_epochs = {
             mst_key: row["best_epoch"] or record.max_epochs.get(mst_key, spec.epochs)
-            for mst_key, row in self.lineage.trained.items()
+            for mst_key, row in self.lineage.all_configs.items()
         }
         epochs = max(last_epochs.values())
         models = self._load_models(spec, rows)
@@ -291,7 +299,7 @@ class Reproduction:
         )
         return replace(
             request,
-            warm_states=begun_from(self.context.platform, train_spec),
+            warm_states=make_warm_states(self.context.platform, train_spec),
             is_quiet=True,
             groups=train_spec.groups,
             block_rows=train_spec.block_rows,
@@ -300,7 +308,7 @@ class Reproduction:
     def _load_models(self, spec: RunSpec, rows: PackedRows) -> ModelInputs:
         """Load the configurations from the log, without callbacks, which would need metrics."""
         logged = UnfinishedRun({"run_id": self.lineage.version.run_id}, spec, rows.inputs, None)
-        log = list(self.lineage.trained.values())
+        log = list(self.lineage.all_configs.values())
         models = load_logged_models(self.catalog, self.context, logged, log, rows.data.source)
         configs = tuple(
             replace(config, fit=replace(config.fit, callbacks=NO_CALLBACKS))
@@ -335,7 +343,7 @@ class Reproduction:
 
     def _compare_group_states(self, states: Mapping[int, StoredState]) -> Iterator[Finding]:
         """Compare the state of each group's model."""
-        for group, config in sorted(self.lineage.of_groups.items()):
+        for group, config in sorted(self.lineage.group_configs.items()):
             mst_key = config["mst_key"]
             table = version_table(self.lineage.version.run_id, mst_key)
             yield self._compare_state(f"state of {group}", table, states[mst_key])
@@ -373,7 +381,7 @@ class Reproduction:
             )
             result = RunResult(self.run_id, mst_key, None, None, state)
             members.append(Candidate(result, network, []))
-        stored = joined(self.context, members, version.architecture).state.stored
+        stored = join_states(self.context, members, version.architecture).state.stored
         assert stored is not None
         return stored
 

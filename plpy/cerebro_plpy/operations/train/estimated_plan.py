@@ -22,7 +22,7 @@ from cerebro_plpy.configs.templates.networks.linear import LINEAR
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.operations.train.train_request import Aim
+from cerebro_plpy.operations.train.train_request import TrainRequest
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable
 from cerebro_plpy.preprocessing.recipe.recipe import FLOAT_BYTES
 from cerebro_plpy.records import replace
@@ -53,9 +53,9 @@ from cerebro_plpy.trainer_client.process import host_resources
 STATE_BYTES = 12  # of a weight: itself, and two numbers of the optimizer
 
 
-def guessed(
+def estimate_plan(
     db: Database,
-    aim: Aim,
+    aim: TrainRequest,
     table: RawTable,
     planned: tuple[Workload, Effort],
     tried: Sequence[Proposal],
@@ -82,7 +82,7 @@ def guessed(
         MOP if not stays else WIDE if workers == 1 < host_resources.threads_per_trainer(1) else TASK
     )
     usual = Strategy(way, workers, host_resources.threads_per_trainer(workers))
-    kinds = {kind_of(each) for each in tried}
+    kinds = {get_kind(each) for each in tried}
     goal = TrainingTask(aim.source.quoted, table.target.column.name)
     known = read_template_costs(LocalSession(db, **SETTINGS), goal, usual.threads, kinds)
     programs = tuple(_programs(aim, table, load, keys, known))
@@ -98,12 +98,12 @@ def guessed(
     )
 
 
-def kind_of(proposal: Proposal) -> TemplateBatch:
+def get_kind(proposal: Proposal) -> TemplateBatch:
     """What a configuration is planned with."""
     return TemplateBatch(proposal.template.name, int(proposal.params.get("batch_size") or 0))
 
 
-def weights(template: Template, load: Workload, table: RawTable) -> int:
+def count_weights(template: Template, load: Workload, table: RawTable) -> int:
     """About how many weights the networks of a template have."""
     inputs, units = table.recipe.table, table.target.head.units
     if template is LINEAR:
@@ -117,7 +117,11 @@ def weights(template: Template, load: Workload, table: RawTable) -> int:
 
 
 def _programs(
-    aim: Aim, table: RawTable, load: Workload, keys: Mapping[int, Proposal], known: TemplateCosts
+    aim: TrainRequest,
+    table: RawTable,
+    load: Workload,
+    keys: Mapping[int, Proposal],
+    known: TemplateCosts,
 ) -> Iterator[Program]:
     """One for each kind of configurations. Its compilation is that of the networks which a worker
     has of it.
@@ -125,7 +129,7 @@ def _programs(
     groups: dict[TemplateBatch, list[int]] = {}
     templates = {each.template.name: each.template for each in keys.values()}
     for key, each in keys.items():
-        groups.setdefault(kind_of(each), []).append(key)
+        groups.setdefault(get_kind(each), []).append(key)
     hop = VISIT_SECONDS / load.share / 2
     for kind, configs in groups.items():
         name = f"{kind.template}/{kind.batch_size}"
@@ -134,7 +138,7 @@ def _programs(
         if like is not None and aim.arguments.backend in (None, like.backend):
             yield replace(like, name=name, configs=tuple(configs), compile=like.compile * networks)
             continue
-        count = weights(templates[kind.template], load, table)
+        count = count_weights(templates[kind.template], load, table)
         row = min(load.weights, count) * FLOPS_PER_WEIGHT / FLOPS / load.share
         yield Program(
             name=name,

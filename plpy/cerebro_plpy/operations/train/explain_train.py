@@ -22,20 +22,20 @@ from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import caller_rows
 from cerebro_plpy.limits import poll_between
 from cerebro_plpy.operations.fit.cost_limits import read_prices
-from cerebro_plpy.operations.train.estimated_plan import STATE_BYTES, guessed, weights
-from cerebro_plpy.operations.train.group_configs import entries
+from cerebro_plpy.operations.train.estimated_plan import STATE_BYTES, count_weights, estimate_plan
+from cerebro_plpy.operations.train.group_configs import plan_configs
 from cerebro_plpy.operations.train.train_request import (
-    Aim,
-    aim_of,
-    asked,
-    fitting,
-    planned_effort,
-    predecessors_of,
-    segments_of,
-    templates_of,
-    workload,
+    TrainRequest,
+    choose_templates,
+    count_segments,
+    find_prior_configs,
+    generate_proposals,
+    make_train_request,
+    make_workload,
+    plan_effort,
+    sample_to_budget,
 )
-from cerebro_plpy.operations.train_arguments import TrainArguments, metric_name, read_arguments
+from cerebro_plpy.operations.train_arguments import TrainArguments, read_arguments, resolve_metric
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.preprocessing.learning.data_checks import why_unused
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable, read_table
@@ -50,30 +50,30 @@ MODULE = "plan"
 MOST_SHOWN = 10  # of the values of a category, or of classes
 
 
-def plan(db: Database, arguments: TrainArguments) -> list[Row]:
+def explain_train(db: Database, arguments: TrainArguments) -> list[Row]:
     """Rows of what train would do, section by section."""
     catalog = Catalog(db, MODULE)
     wanted = read_arguments(db, MODULE, arguments)
     source = catalog.resolve_input(arguments.source)
     session = BudgetedSession(db, MODULE, wanted.budget, **SETTINGS)
     wait_for_source(db, session, source, read_wait_limit(db, wanted.budget))
-    aim = aim_of(catalog, session, arguments, source, wanted)
+    aim = make_train_request(catalog, session, arguments, source, wanted)
     budgeted = partial(BudgetedSession, module=MODULE, seconds=wanted.budget)
     with caller_rows(db, db.reading, SETTINGS, budgeted) as sources:
-        seen = read_table(sources, MODULE, source, aim.wishes, sources.writes)
-        table = fitting(aim, db, sources.session, seen, wanted.budget)
-    metric = metric_name(MODULE, table.target.task, arguments.metric)
-    load = workload(aim, db.platform, table, segments_of(db, table))
-    effort = planned_effort(aim, table, load, wanted.budget)
-    known = predecessors_of(aim, session, table)
-    tried = list(islice(asked(aim, known, table, db.check_interrupts), effort.configs))
-    made = entries(tried, table.groups, table.rows)
-    planned = guessed(db, aim, table, (load, effort), [entry.proposal for entry in made])
+        seen = read_table(sources, MODULE, source, aim.table_options, sources.writes)
+        table = sample_to_budget(aim, db, sources.session, seen, wanted.budget)
+    metric = resolve_metric(MODULE, table.target.task, arguments.metric)
+    load = make_workload(aim, db.platform, table, count_segments(db, table))
+    effort = plan_effort(aim, table, load, wanted.budget)
+    known = find_prior_configs(aim, session, table)
+    tried = list(islice(generate_proposals(aim, known, table, db.check_interrupts), effort.configs))
+    made = plan_configs(tried, table.groups, table.rows)
+    planned = estimate_plan(db, aim, table, (load, effort), [entry.proposal for entry in made])
     rows = (
         *_data(aim, table, metric),
         *_groups(table),
         *_columns(table),
-        *_configurations(templates_of(aim, table), tried),
+        *_configurations(choose_templates(aim, table), tried),
         *_effort(effort, load, _disk([entry.proposal for entry in made], load, table)),
         *_execution(planned, read_prices(settings.read(db))),
     )
@@ -92,7 +92,7 @@ def _row(
     return {"section": section, "name": name, "what": what, "why": why, "data": dict(data or {})}
 
 
-def _data(aim: Aim, table: RawTable, metric: str) -> Iterator[Row]:
+def _data(aim: TrainRequest, table: RawTable, metric: str) -> Iterator[Row]:
     target, split = table.target, table.split
     classes = {"classes": len(target.values), "some": list(target.values[:MOST_SHOWN])}
     said = f"{len(target.values)} classes" if target.task == CLASSIFICATION else "a number"
@@ -125,7 +125,7 @@ def _data(aim: Aim, table: RawTable, metric: str) -> Iterator[Row]:
         )
     why = (
         "as versions before"
-        if aim.wishes.settled
+        if aim.table_options.settled
         else "as split says"
         if aim.arguments.split
         else "by the number of rows"
@@ -244,5 +244,5 @@ def _execution(plan: RunPlan, prices: Prices | None) -> Iterator[Row]:
 def _disk(tried: Sequence[Proposal], load: Workload, table: RawTable) -> int:
     inputs, units = table.recipe.table, table.target.head.units
     row = (inputs.elements + units) * FLOAT_BYTES
-    count = sum(weights(each.template, load, table) for each in tried)
+    count = sum(count_weights(each.template, load, table) for each in tried)
     return (table.rows + table.validation_rows) * row + (HOPPING + 1) * count * STATE_BYTES

@@ -18,7 +18,7 @@ from cerebro_plpy.packing.grouped_buffers import GroupedLayouts
 from cerebro_plpy.preprocessing.rows.groups import GroupRows, Groups
 
 
-class Entry(NamedTuple):
+class PlannedConfig(NamedTuple):
     """A configuration that is to be: of which round, over the rows of which group, None for all,
     and what is tried.
     """
@@ -28,7 +28,9 @@ class Entry(NamedTuple):
     proposal: Proposal
 
 
-def entries(tried: Sequence[Proposal], groups: Groups | None, rows: int) -> list[Entry]:
+def plan_configs(
+    tried: Sequence[Proposal], groups: Groups | None, rows: int
+) -> list[PlannedConfig]:
     """All configurations of a run over so many rows, in the order of their keys, which count from
     1.
     """
@@ -36,10 +38,12 @@ def entries(tried: Sequence[Proposal], groups: Groups | None, rows: int) -> list
     check("the number of configurations with those of groups", count, CONFIGS)
     found = []
     for number, proposal in enumerate(tried, 1):
-        found.append(Entry(number, None, proposal))
+        found.append(PlannedConfig(number, None, proposal))
         usual = choose_batch_size(rows) == proposal.params["batch_size"]
         for group in groups.rows_by_group if groups else ():
-            found.append(Entry(number, group.value, _over(proposal, group) if usual else proposal))
+            found.append(
+                PlannedConfig(number, group.value, _over(proposal, group) if usual else proposal)
+            )
     return found
 
 
@@ -50,8 +54,8 @@ def _over(proposal: Proposal, group: GroupRows) -> Proposal:
     )
 
 
-def places(
-    grouped: GroupedLayouts | None, groups: Groups | None, made: Sequence[Entry]
+def make_group_layouts(
+    grouped: GroupedLayouts | None, groups: Groups | None, made: Sequence[PlannedConfig]
 ) -> dict[str, GroupLayout]:
     """Where the rows of each group are, and which configurations it has."""
     if grouped is None or groups is None:

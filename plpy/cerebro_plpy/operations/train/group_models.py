@@ -9,12 +9,16 @@ from collections.abc import Iterator
 
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.operations.train.holdout_predictions import HeldRows, margin_of, predictions
+from cerebro_plpy.operations.train.holdout_predictions import (
+    HoldoutRows,
+    compute_margin,
+    predict_holdout,
+)
 from cerebro_plpy.operations.train.run_results import (
-    best_by_group,
     has_value,
-    network_of,
-    states_of,
+    make_network,
+    read_best_by_group,
+    read_states,
 )
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
@@ -23,8 +27,8 @@ from cerebro_plpy.tables.models.model_registry import GroupResult
 from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
 
-def best_of_groups(
-    db: Database, workplace: CallContext, run: LoggedRun, rows: HeldRows | None, ends: float
+def choose_group_models(
+    db: Database, workplace: CallContext, run: LoggedRun, rows: HoldoutRows | None, ends: float
 ) -> list[GroupResult]:
     """Return the best of each group, and tell the caller of groups that have nothing yet.
 
@@ -35,7 +39,7 @@ def best_of_groups(
     assert train is not None
     if not train.groups:
         return []
-    best = best_by_group(workplace, run, states_of(db, run))
+    best = read_best_by_group(workplace, run, read_states(db, run))
     found = [
         GroupResult(best[value], place.rows)
         for value, place in train.groups.items()
@@ -53,7 +57,7 @@ def _measured(
     db: Database,
     workplace: CallContext,
     run: LoggedRun,
-    rows: HeldRows | None,
+    rows: HoldoutRows | None,
     of: tuple[list[GroupResult], float],
 ) -> Iterator[GroupResult]:
     (found, ends), train = of, run.spec.train
@@ -64,8 +68,10 @@ def _measured(
         if not has_value(result, train.metric):
             result = result._replace(value=None)
         if rows and (result.value is None or train.task == REGRESSION) and time.monotonic() < ends:
-            told = predictions(workplace, rows, network_of(run, result, row), row["group_value"])
+            told = predict_holdout(
+                workplace, rows, make_network(run, result, row), row["group_value"]
+            )
             known = result.value if result.value is not None else SCORES[train.metric](told)
-            margin = margin_of(absolute_errors(told)) if train.task == REGRESSION else None
+            margin = compute_margin(absolute_errors(told)) if train.task == REGRESSION else None
             result = result._replace(value=known, margin=margin)
         yield each._replace(result=result)

@@ -26,8 +26,8 @@ from cerebro_plpy.operations.explain.importance import (
     summarize,
 )
 from cerebro_plpy.operations.predict.model_predictor import make_predictor
-from cerebro_plpy.operations.train.holdout_predictions import has_packed
-from cerebro_plpy.operations.train.model_lineage import Made, read_made
+from cerebro_plpy.operations.train.holdout_predictions import has_packed_rows
+from cerebro_plpy.operations.train.model_lineage import Lineage, read_lineage
 from cerebro_plpy.packing.packed_columns import SHAPE
 from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
 from cerebro_plpy.platform.state_tables import VALIDATION, packed_table_name
@@ -46,7 +46,7 @@ class PackedRows(NamedTuple):
     arrays: Sequence[bytes]
 
 
-def held_back_importance(
+def compute_holdout_importance(
     db: Database, gd: dict[str, Any], model: str | None, version: int | None, seconds: float | None
 ) -> Row:
     """Return the importances of the columns of a version, and their errors, in the order of its
@@ -56,7 +56,7 @@ def held_back_importance(
     """
     began = time.monotonic()
     db.platform.check_process(MODULE)
-    made = read_made(db, MODULE, model, version)
+    made = read_lineage(db, MODULE, model, version)
     rows = _sample(db, made)
     remaining = None if seconds is None else max(0.0, seconds - (time.monotonic() - began))
     places = made.version.recipe.places
@@ -73,7 +73,7 @@ def held_back_importance(
 
 
 def _losses(
-    db: Database, gd: dict[str, Any], made: Made, rows: PackedRows, seconds: float | None
+    db: Database, gd: dict[str, Any], made: Lineage, rows: PackedRows, seconds: float | None
 ) -> Sequence[tuple[float, ...]]:
     version = made.version
     request = request_schema.build_request(
@@ -91,13 +91,13 @@ def _bring(gd: dict[str, Any], rows: PackedRows) -> None:
     )
 
 
-def _sample(db: Database, made: Made) -> PackedRows:
+def _sample(db: Database, made: Lineage) -> PackedRows:
     """Read a share of the rows that a run holds back, from the beginning of each of their buffers.
 
     Rows lie in the order of their hashes, those of a group or of an addition among themselves.
     """
     session, run_id = LocalSession(db), made.version.run_id
-    if not has_packed(session, run_id, VALIDATION):
+    if not has_packed_rows(session, run_id, VALIDATION):
         raise ObjectNotReady(
             f"{MODULE} error: the packed rows of run {run_id}, of which version "
             f"{made.version.version} of model {made.version.model!r} is, were removed.",

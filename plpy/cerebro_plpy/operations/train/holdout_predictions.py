@@ -47,7 +47,7 @@ class Network(NamedTuple):
     backend: str
 
 
-class HeldRows(NamedTuple):
+class HoldoutRows(NamedTuple):
     """Packed rows that models are compared by."""
 
     table: PackedTable
@@ -55,40 +55,40 @@ class HeldRows(NamedTuple):
     groups: Mapping[str, GroupLayout]  # the buffers of each group
 
 
-def margin_of(distances: Sequence[float], covered: float = COVERED) -> float | None:
+def compute_margin(distances: Sequence[float], covered: float = COVERED) -> float | None:
     """Return how far such a share of all numbers lie from their predictions, at most, by the
     distances of a sample.
 
     That of split conformal prediction (Lei et al., 2018, section 2.2): a quantile a little above
     that of the sample; None if the sample is too small for one.
 
-    >>> margin_of([float(n) for n in range(1, 20)]), margin_of([1.0, 2.0])
+    >>> compute_margin([float(n) for n in range(1, 20)]), compute_margin([1.0, 2.0])
     (18.0, None)
     """
     place = ceil((len(distances) + 1) * covered)
     return sorted(distances)[place - 1] if place <= len(distances) else None
 
 
-def read_held_rows(
+def read_holdout_rows(
     catalog: Catalog, reader: Session, run: LoggedRun, side: str = VALIDATION
-) -> HeldRows | None:
+) -> HoldoutRows | None:
     """Return the rows that a run has packed of a side; None if they were removed."""
     assert run.spec.train is not None
     name = packed_table_name(run.run_id, side)
-    if not has_packed(reader, run.run_id, side):
+    if not has_packed_rows(reader, run.run_id, side):
         return None
     table = read_packed(catalog, reader, find_packed(catalog, name, side))
-    return HeldRows(table, run.spec.train.classes, run.spec.train.groups)
+    return HoldoutRows(table, run.spec.train.classes, run.spec.train.groups)
 
 
-def has_packed(reader: Session, run_id: int, side: str) -> bool:
+def has_packed_rows(reader: Session, run_id: int, side: str) -> bool:
     """Return whether the packed rows of a side are there, with their summary."""
     names = [packed_table_name(run_id, side), packed_table_name(run_id, f"{side}_summary")]
     return len(reader.run(sql("features.data_tables"), (names,))) == len(names)
 
 
-def predictions(
-    workplace: CallContext, rows: HeldRows, network: Network, group: str | None = None
+def predict_holdout(
+    workplace: CallContext, rows: HoldoutRows, network: Network, group: str | None = None
 ) -> list[ScoredRow]:
     """Return the outputs of a network for packed rows, or for those of a group, in the order in
     which they lie.
@@ -122,7 +122,7 @@ def predictions(
     ]
 
 
-def _datasets(rows: HeldRows, group: str | None) -> Iterator[Dataset]:
+def _datasets(rows: HoldoutRows, group: str | None) -> Iterator[Dataset]:
     """Yield the partitions in which the rows lie."""
     if group is None:
         yield from (Dataset(rows.table, segment_id) for segment_id in rows.table.segments)

@@ -17,16 +17,16 @@ from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.operations.fit.input_tables import find_packed_inputs
-from cerebro_plpy.operations.train.holdout_predictions import has_packed
+from cerebro_plpy.operations.train.holdout_predictions import has_packed_rows
 from cerebro_plpy.operations.train.pack_training_data import (
-    Look,
-    Preparation,
-    Prepared,
-    digests,
+    PackingRequest,
+    ReadTable,
+    TrainingData,
+    describe_reading,
+    open_source,
     pack_training,
     pack_validation,
-    read_once,
-    reading_of,
+    write_raw_tables,
 )
 from cerebro_plpy.packing.packed_columns import SHAPE
 from cerebro_plpy.platform.call_context import CallContext
@@ -37,58 +37,58 @@ from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.scoring.drift_profile import Profile
 from cerebro_plpy.records import replace
 
-MOST = 8
+MAX_ADDITIONS = 8
 """Times: each leaves buffers that are not full, and batches end where a buffer does."""
-ALIKE = ("relation", "target", "task", "split", "split_seed", "bound", "recipe", "classes")
+EQUAL_FIELDS = ("relation", "target", "task", "split", "split_seed", "bound", "recipe", "classes")
 
 
-class Before(NamedTuple):
+class PackedRun(NamedTuple):
     """A run whose packed rows are all but the new ones, and what it was asked."""
 
     run_id: int
     spec: RunSpec
-    train: TrainSpec
+    train_spec: TrainSpec
 
 
-def can_add(session: Session, before: Before, asked: TrainSpec, column: str) -> bool:
+def can_extend(session: Session, before: PackedRun, asked: TrainSpec, column: str) -> bool:
     """Whether the packed rows of a run are there, and rows beyond a value can be packed as those of
     a version were.
 
     Weights are divided by the mean of all, and what is drawn is a share of all.
     """
-    train = before.train
-    alike = all(getattr(train, name) == getattr(asked, name) for name in ALIKE)
+    train = before.train_spec
+    alike = all(getattr(train, name) == getattr(asked, name) for name in EQUAL_FIELDS)
     whole = train.share == asked.share == 1 and train.weight is None and asked.weight is None
     known = (
         train.newest.get(column) is not None
         and train.hashes is not None
         and train.profile is not None
     )
-    if not (alike and whole and known and train.additions < MOST):
+    if not (alike and whole and known and train.additions < MAX_ADDITIONS):
         return False
-    return all(has_packed(session, before.run_id, side) for side in SPLITS)
+    return all(has_packed_rows(session, before.run_id, side) for side in SPLITS)
 
 
-def extend(
+def extend_packed_rows(
     catalog: Catalog,
     workplace: CallContext,
-    look: Look,
+    look: ReadTable,
     run_id: int,
-    of: tuple[Before, Preparation],
-) -> Prepared:
+    of: tuple[PackedRun, PackingRequest],
+) -> TrainingData:
     """The packed rows of an earlier run and, beside them, the new ones that `look` finds."""
     before, preparation = of
-    control, train = workplace.control, before.train
+    control, train = workplace.control, before.train_spec
     assert train.hashes is not None
-    with read_once(workplace, preparation) as rows:
+    with open_source(workplace, preparation) as rows:
         table = look(rows)
-        raw, found = digests(workplace, rows, table)
+        raw, found = write_raw_tables(workplace, rows, table)
         for side, output, each in zip(SPLITS, raw, found):
             _copy(control, before.run_id, run_id, side)
             if each.rows:
                 _pack(control, table, (output, run_id, side), each.rows)
                 _add(control, table, (run_id, side), before.spec.segments)
-        stored = reading_of(rows, table, preparation.reading, workplace.custom_settings)
+        stored = describe_reading(rows, table, preparation.reading, workplace.custom_settings)
     inputs = find_packed_inputs(catalog, *(packed_table_name(run_id, name) for name in SPLITS))
     data = inputs.read(catalog, workplace.reader)
     rows_trained = train.training_rows + found[0].rows
@@ -106,7 +106,7 @@ def extend(
     rows_of_all = rows_trained + whole.validation_rows
     seen = Profile.from_json(train.profile, Recipe.from_json(train.recipe))
     hashes = train.hashes[0] + found[0].hashes, train.hashes[1] + found[1].hashes
-    return Prepared(
+    return TrainingData(
         whole, seen, inputs, data, hashes, (), {**stored, "rows": rows_of_all}, train.additions + 1
     )
 

@@ -28,7 +28,7 @@ UNSUITABLE = ("22", "42804", UndefinedColumn.sqlstate)
 """How the SQLSTATEs of errors begin that say that rows are not such as a version takes."""
 
 
-def version_to_compare(catalog: Catalog, model: str, table: RawTable) -> Version | None:
+def find_version_to_compare(catalog: Catalog, model: str, table: RawTable) -> Version | None:
     """Return the version of a model that predicts so far, if it takes other inputs than a run over
     a table does.
 
@@ -46,7 +46,7 @@ def version_to_compare(catalog: Catalog, model: str, table: RawTable) -> Version
     return None if take_alike(version.recipe, table.recipe) else version
 
 
-def columns_before(catalog: Catalog, model: str) -> tuple[str, ...]:
+def read_incumbent_columns(catalog: Catalog, model: str) -> tuple[str, ...]:
     """Return the columns that the version of a model takes which predicts so far; none if it cannot
     predict.
     """

@@ -27,7 +27,7 @@ from cerebro_plpy.tables.outputs import logged_run
 
 
 @dataclass(frozen=True)
-class Made:
+class Lineage:
     """What a version was made of: its run's spec, and its configurations, by mst_key, as the log
     has them.
 
@@ -36,22 +36,22 @@ class Made:
     """
 
     version: Version
-    spec: RunSpec
-    asked: TrainSpec
+    run_spec: RunSpec
+    train_spec: TrainSpec
     configs: Mapping[int, Row]
     template: str
     params: Mapping[str, Any]
     software: Mapping[str, str]
     fingerprint: str | None
-    of_groups: Mapping[str, Row]
+    group_configs: Mapping[str, Row]
 
     @property
-    def trained(self) -> Mapping[int, Row]:
+    def all_configs(self) -> Mapping[int, Row]:
         """All configurations, those of groups included."""
-        return {**self.configs, **{row["mst_key"]: row for row in self.of_groups.values()}}
+        return {**self.configs, **{row["mst_key"]: row for row in self.group_configs.values()}}
 
 
-def refuse_groups(module: str, made: Made) -> None:
+def refuse_groups(module: str, made: Lineage) -> None:
     """Raises FeatureNotSupported for a version with models of groups, whose rows are packed for all
     of them.
     """
@@ -64,7 +64,7 @@ def refuse_groups(module: str, made: Made) -> None:
         )
 
 
-def read_made(db: Database, module: str, model: str | None, number: int | None) -> Made:
+def read_lineage(db: Database, module: str, model: str | None, number: int | None) -> Lineage:
     """What the log says of a version; raises ObjectNotReady where it says nothing any more."""
     rows = db.peek(sql("provenance.version"), model, number)
     if not rows:
@@ -92,24 +92,24 @@ def read_made(db: Database, module: str, model: str | None, number: int | None) 
         )
     keys = [version.mst_key]
     if row["template"] == ensemble.NAME and spec.train.start is None:
-        keys = members(version, params)
+        keys = read_member_keys(version, params)
     found = {
         each["mst_key"]: each for each in db.peek(sql("provenance.configs"), version.run_id, keys)
     }
-    return Made(
+    return Lineage(
         version=version,
-        spec=spec,
-        asked=spec.train,
+        run_spec=spec,
+        train_spec=spec.train,
         configs={key: found[key] for key in keys if key in found},
         template=row["template"],
         params=params,
         software=json.loads(row["software"]),
         fingerprint=row["fingerprint"],
-        of_groups=of_groups(db, version),
+        group_configs=read_group_configs(db, version),
     )
 
 
-def of_groups(db: Database, version: Version) -> dict[str, Row]:
+def read_group_configs(db: Database, version: Version) -> dict[str, Row]:
     """The configurations of the models of groups that a version has."""
     rows = db.peek(sql("version.groups"), version.owner, version.model, version.version)
     keys = [row["mst_key"] for row in rows]
@@ -119,7 +119,7 @@ def of_groups(db: Database, version: Version) -> dict[str, Row]:
     }
 
 
-def members(version: Version, params: Mapping[str, Any]) -> list[int]:
+def read_member_keys(version: Version, params: Mapping[str, Any]) -> list[int]:
     """The configurations that an ensemble is made of; raises DataCorrupted where its fields do not
     tell them.
     """
@@ -133,7 +133,7 @@ def members(version: Version, params: Mapping[str, Any]) -> list[int]:
         ) from error
 
 
-def begun_from(platform: TrainingPlatform, asked: TrainSpec) -> dict[int, WarmState]:
+def make_warm_states(platform: TrainingPlatform, asked: TrainSpec) -> dict[int, WarmState]:
     """Where the configurations of a run begin that goes on from a version: with its weights, and
     another optimizer.
     """
@@ -146,12 +146,12 @@ def begun_from(platform: TrainingPlatform, asked: TrainSpec) -> dict[int, WarmSt
     }
 
 
-def custom_again(db: Database, made: Made, tables: Sequence[Relation]) -> CustomSettings:
+def read_custom_settings(db: Database, made: Lineage, tables: Sequence[Relation]) -> CustomSettings:
     """Return the custom settings for a session that reads the sources of a version; say which are
     not set here.
     """
     custom = read_settings_for_reader(db, tables)
-    recorded = (made.asked.reading or {}).get("names", [])
+    recorded = (made.train_spec.reading or {}).get("names", [])
     missing = [name for name in recorded if not custom.get(str(name))]
     if missing:
         db.notice(
@@ -161,13 +161,13 @@ def custom_again(db: Database, made: Made, tables: Sequence[Relation]) -> Custom
     return custom
 
 
-def sources(catalog: Catalog, made: Made) -> tuple[Relation, Relation | None]:
+def find_source_tables(catalog: Catalog, made: Lineage) -> tuple[Relation, Relation | None]:
     """The table that a version was trained on, and that whose rows are held back, where its split
     names one.
     """
     source, other = (
-        catalog.resolve_input(made.asked.relation),
-        read_split(catalog.module, made.asked.split).table,
+        catalog.resolve_input(made.train_spec.relation),
+        read_split(catalog.module, made.train_spec.split).table,
     )
     held = None if other is None else catalog.resolve_input(other)
     for each in (source, held):

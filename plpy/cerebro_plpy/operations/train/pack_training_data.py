@@ -24,7 +24,7 @@ from cerebro_plpy.database.source_rows import SourceRows, read_kind, session_row
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables
 from cerebro_plpy.operations.fit.input_tables import PackedData, PackedInputs, find_packed_inputs
-from cerebro_plpy.operations.train.incumbent_holdout import pack_compared, version_to_compare
+from cerebro_plpy.operations.train.incumbent_holdout import find_version_to_compare, pack_compared
 from cerebro_plpy.packing.buffer_sizes import choose_buffer_rows
 from cerebro_plpy.packing.grouped_buffers import BufferLayout, GroupedLayouts, lay_out_groups
 from cerebro_plpy.platform.call_context import CallContext
@@ -40,11 +40,11 @@ from cerebro_plpy.preprocessing.scoring.drift_profile import Profile
 
 MODULE = "train"
 SNAPSHOT = "REPEATABLE READ"
-Look = Callable[[SourceRows], RawTable]
+ReadTable = Callable[[SourceRows], RawTable]
 KINDS = {True: "class", False: "float"}
 
 
-class Prepared(NamedTuple):
+class TrainingData(NamedTuple):
     """A raw table, the packed tables that were made of it, and what its training rows were like.
 
     `counts` are those of each class, as far as they are known, and `hashes` what the fingerprint is
@@ -60,14 +60,8 @@ class Prepared(NamedTuple):
     counts: tuple[int, ...]
     reading: Mapping[str, Any]
     additions: int = 0
-    grouped: GroupedLayouts | None = None
+    group_layouts: GroupedLayouts | None = None
     compared: ComparedVersion | None = None
-
-    def stored(self) -> dict[str, Any]:
-        """Return what the spec of a run has of how its rows were read and packed, by the names of
-        its fields.
-        """
-        return {"reading": self.reading, "compared": self.compared}
 
     @property
     def fingerprint(self) -> str:
@@ -76,60 +70,58 @@ class Prepared(NamedTuple):
 
 
 @contextmanager
-def packed(workplace: CallContext, run_id: int, work: Callable[[], Prepared]) -> Iterator[Prepared]:
-    """Yield what `work` has packed for a run; after an error drop it if the run is not in the
-    log.
-    """
+def drop_after_error(workplace: CallContext, run_id: int) -> Iterator[None]:
+    """Drop the packed tables of a run after an error, unless the run is in the log."""
     try:
-        yield work()
+        yield
     except BaseException:
-        with suppress(CerebroError):  # where that session is lost, cerebro.vacuum_runs removes it
+        with suppress(CerebroError):  # if the session is lost, cerebro.vacuum_runs drops them
             if not workplace.control.run(sql("run.logged"), (run_id,)):
                 drop_packed_tables(workplace.control, run_id)
         raise
 
 
-class Preparation(NamedTuple):
+class PackingRequest(NamedTuple):
     """How a run reads its source, and which model it is compared with."""
 
     source: Table
     reading: Reading
-    limit: WaitLimit  # on waiting for a source that somebody has locked
+    wait_limit: WaitLimit  # on waiting for a source that somebody has locked
     model: str | None = None  # None: with none
 
 
-def prepare(
-    catalog: Catalog, workplace: CallContext, look: Look, run_id: int, of: Preparation
-) -> Prepared:
+def pack_training_data(
+    catalog: Catalog, workplace: CallContext, look: ReadTable, run_id: int, of: PackingRequest
+) -> TrainingData:
     """Pack both sides of a table for a run, as `look` finds it."""
     reading, model = of.reading, of.model
-    with read_once(workplace, of) as rows:
+    with open_source(workplace, of) as rows:
         table = look(rows)
-        raw, (training, validation) = digests(workplace, rows, table)
-        grouped = layouts(catalog, table) if table.groups else None
+        raw, (training, validation) = write_raw_tables(workplace, rows, table)
+        grouped = plan_group_layouts(catalog, table) if table.groups else None
         _pack(rows.session, table, run_id, (raw, training, grouped))
-        other = version_to_compare(catalog, model, table) if model is not None else None
+        other = find_version_to_compare(catalog, model, table) if model is not None else None
         compared = (
             pack_compared(catalog, rows, table, other, run_id, validation.rows) if other else None
         )
         seen = drift_profile.measure(rows, table.source, table.source.rows or 0, table.recipe)
-        stored = reading_of(rows, table, reading, workplace.custom_settings)
+        stored = describe_reading(rows, table, reading, workplace.custom_settings)
     inputs = find_packed_inputs(catalog, *(packed_table_name(run_id, name) for name in SPLITS))
     data = inputs.read(catalog, workplace.reader)
     counts = tuple(training.counts.get(name, 0) for name in table.target.values)
     hashes = training.hashes, validation.hashes
-    return Prepared(
-        table, seen, inputs, data, hashes, counts, stored, grouped=grouped, compared=compared
+    return TrainingData(
+        table, seen, inputs, data, hashes, counts, stored, group_layouts=grouped, compared=compared
     )
 
 
 @contextmanager
-def read_once(workplace: CallContext, of: Preparation) -> Iterator[SourceRows]:
+def open_source(workplace: CallContext, of: PackingRequest) -> Iterator[SourceRows]:
     """Yield the sources of a run, which are read in one transaction of the control session."""
-    control, pinned = workplace.control, {**SETTINGS, "lock_timeout": of.limit.setting}
+    control, pinned = workplace.control, {**SETTINGS, "lock_timeout": of.wait_limit.setting}
     check_custom_settings(control, workplace.custom_settings)
     waits = bounded_waits(
-        workplace.db, control, of.source, of.limit, lambda: workplace.lock_watch.blocker
+        workplace.db, control, of.source, of.wait_limit, lambda: workplace.lock_watch.blocker
     )
     with transaction(control, SNAPSHOT), waits, session_rows(control, of.reading, pinned) as rows:
         yield rows
@@ -139,7 +131,7 @@ def read_once(workplace: CallContext, of: Preparation) -> Iterator[SourceRows]:
             )
 
 
-def reading_of(
+def describe_reading(
     rows: SourceRows, table: RawTable, reading: Reading, names: Iterable[str]
 ) -> dict[str, Any]:
     """Return what a version stores of its reading; of custom settings their names alone."""
@@ -149,7 +141,7 @@ def reading_of(
     return record(reading.formats, kind=kind, names=sorted(names), columns=columns, rows=count)
 
 
-def digests(
+def write_raw_tables(
     workplace: CallContext, rows: SourceRows, table: RawTable
 ) -> tuple[list[str], list[Digest]]:
     """Put the raw rows of both sides in order, until the transaction ends; return their tables, and
@@ -169,7 +161,7 @@ def digests(
     return tables, found
 
 
-def layouts(catalog: Catalog, table: RawTable) -> GroupedLayouts:
+def plan_group_layouts(catalog: Catalog, table: RawTable) -> GroupedLayouts:
     """Where rows of groups are to lie on either side."""
     assert table.groups is not None
     keys = (

@@ -21,7 +21,7 @@ from cerebro_plpy.operations.train_arguments import TrainArguments
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 
 
-def named(
+def read_named_configs(
     module: str, session: Session, names: Sequence[str | None] | None
 ) -> tuple[PriorConfig, ...]:
     """The best configurations of runs, and those of models' versions that predict.
@@ -33,7 +33,7 @@ def named(
     return tuple(each for name in names or () for each in _named(module, session, name))
 
 
-def of_like_tables(
+def read_similar_configs(
     session: Session, arguments: TrainArguments, table: RawTable
 ) -> tuple[PriorConfig, ...]:
     """Those of the caller's newest versions that predict such a target from columns of the same

@@ -14,19 +14,27 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.errors import ConfigFailure, DataCorrupted, DatatypeMismatch, ObjectNotReady
-from cerebro_plpy.operations.train.group_models import best_of_groups
+from cerebro_plpy.operations.train.group_models import choose_group_models
 from cerebro_plpy.operations.train.holdout_predictions import (
     MODULE,
-    HeldRows,
+    HoldoutRows,
     Network,
-    margin_of,
-    predictions,
-    read_held_rows,
+    compute_margin,
+    predict_holdout,
+    read_holdout_rows,
 )
-from cerebro_plpy.operations.train.run_results import has_value, network_of, ranked, states_of
-from cerebro_plpy.operations.train.train_ensemble import Candidate, assembled
-from cerebro_plpy.operations.train.train_request import importance_share, most_members
-from cerebro_plpy.operations.train.version_importance import Latest, add_importance
+from cerebro_plpy.operations.train.run_results import (
+    has_value,
+    make_network,
+    read_best_configs,
+    read_states,
+)
+from cerebro_plpy.operations.train.train_ensemble import Candidate, build_ensemble
+from cerebro_plpy.operations.train.train_request import (
+    compute_max_members,
+    reserve_importance_seconds,
+)
+from cerebro_plpy.operations.train.version_importance import NewVersion, add_importance
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import COMPARED, StoredState
@@ -54,7 +62,7 @@ class Comparison(NamedTuple):
     obstacle: str | None = None
 
 
-def register(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None:
+def register_version(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None:
     """Make a version of the best configuration of a run, whose budget ends then, by
     time.monotonic().
     """
@@ -66,8 +74,8 @@ def register(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None
         dropped = RunLog(workplace.control, run.run_id).drop_states_stepwise(
             keep=[]
         )  # the version has its own
-        if importance_share(train.budget):
-            latest = Latest(train.model, version, backend)
+        if reserve_importance_seconds(train.budget):
+            latest = NewVersion(train.model, version, backend)
             add_importance(workplace, latest, ends, lambda: next(dropped, None) is not None)
         deque(dropped, maxlen=0)
 
@@ -83,14 +91,14 @@ def _add(db: Database, workplace: CallContext, run: LoggedRun, ends: float) -> t
         and not told
         and (train.task == REGRESSION or not has_value(result, train.metric) or not alone)
     ):
-        told = predictions(workplace, rows, network)
+        told = predict_holdout(workplace, rows, network)
     if not has_value(result, train.metric):
         result = result._replace(value=SCORES[train.metric](told) if told else None)
     comparison = Comparison(better=True) if alone else _compare(db, workplace, run, rows, told)
     if train.task == REGRESSION:
-        result = result._replace(margin=margin_of(absolute_errors(told)))
+        result = result._replace(margin=compute_margin(absolute_errors(told)))
     name = ModelEntry(train.split, train.split_seed, train.bound, None, train.identity)
-    groups = best_of_groups(db, workplace, run, rows, ends)
+    groups = choose_group_models(db, workplace, run, rows, ends)
     added = model_registry.add(
         workplace.control, train.model, name, result, groups, deploy=comparison.better
     )
@@ -108,11 +116,11 @@ def _add(db: Database, workplace: CallContext, run: LoggedRun, ends: float) -> t
     return added.version, network.backend
 
 
-def _held_rows(db: Database, workplace: CallContext, run: LoggedRun) -> HeldRows | None:
+def _held_rows(db: Database, workplace: CallContext, run: LoggedRun) -> HoldoutRows | None:
     """Return the rows that a run holds back; None if its packed rows were removed, which the caller
     is told.
     """
-    rows = read_held_rows(Catalog(db, MODULE), workplace.reader, run)
+    rows = read_holdout_rows(Catalog(db, MODULE), workplace.reader, run)
     if rows is None:
         db.notice(
             f"the packed rows of run {run.run_id} were removed: its version is one configuration, "
@@ -132,24 +140,30 @@ def _listed(mst_keys: Sequence[int]) -> str:
     return text if len(mst_keys) == 1 else f"an ensemble of {text}"
 
 
-def _best(db: Database, workplace: CallContext, run: LoggedRun, rows: HeldRows | None) -> Candidate:
+def _best(
+    db: Database, workplace: CallContext, run: LoggedRun, rows: HoldoutRows | None
+) -> Candidate:
     """Return the best that a run has come to: a configuration, or an ensemble of several."""
     logged = {row["mst_key"]: row for row in db.peek(sql("run.logged_configs"), run.run_id)}
-    best = [(each, logged[each.mst_key]) for each in best_of(db, workplace, run)]
-    found = [Candidate(each, network_of(run, each, row), [], row["template"]) for each, row in best]
+    best = [(each, logged[each.mst_key]) for each in choose_best_configs(db, workplace, run)]
+    found = [
+        Candidate(each, make_network(run, each, row), [], row["template"]) for each, row in best
+    ]
     if len(found) < 2 or rows is None:
         return found[0]
-    library = [each._replace(told=predictions(workplace, rows, each.network)) for each in found]
-    return assembled(workplace, _train(run), run.spec.ranking, library)
+    library = [
+        each._replace(scored_rows=predict_holdout(workplace, rows, each.network)) for each in found
+    ]
+    return build_ensemble(workplace, _train(run), run.spec.ranking, library)
 
 
-def best_of(db: Database, workplace: CallContext, run: LoggedRun) -> list[RunResult]:
+def choose_best_configs(db: Database, workplace: CallContext, run: LoggedRun) -> list[RunResult]:
     """The best configurations of a run, by the rows that were held back: as many as its model may
     be made of.
     """
     train = _train(run)
-    most = most_members(train.ensemble, train.budget, train.validation_rows)
-    best = ranked(workplace, run, states_of(db, run), most)
+    most = compute_max_members(train.ensemble, train.budget, train.validation_rows)
+    best = read_best_configs(workplace, run, read_states(db, run), most)
     if not best:
         raise ObjectNotReady(
             f"run {run.run_id} has no model that could be compared with others",
@@ -162,7 +176,7 @@ def _compare(
     db: Database,
     workplace: CallContext,
     run: LoggedRun,
-    rows: HeldRows | None,
+    rows: HoldoutRows | None,
     told: Sequence[ScoredRow],
 ) -> Comparison:
     """Compare a run with the version that predicts so far, over the same rows.
@@ -179,10 +193,10 @@ def _compare(
                 return Comparison(False, f"it was deployed while run {run.run_id} was under way")
             if not train.compared.usable:
                 return Comparison(True)
-            rows = read_held_rows(Catalog(db, MODULE), workplace.reader, run, COMPARED)
+            rows = read_holdout_rows(Catalog(db, MODULE), workplace.reader, run, COMPARED)
         if not rows or not told:
             return Comparison(False, "the packed rows of the run were removed")
-        score = SCORES[train.metric](predictions(workplace, rows, _version_network(old)))
+        score = SCORES[train.metric](predict_holdout(workplace, rows, _version_network(old)))
     except UNUSABLE as error:
         db.notice(
             f"the version of model {train.model!r} that predicted so far cannot any more: "

@@ -30,13 +30,13 @@ def has_value(result: RunResult, metric: str) -> bool:
     return result.value is not None and metric not in OTHERWISE
 
 
-def states_of(db: Database, run: LoggedRun) -> dict[int, StoredState]:
+def read_states(db: Database, run: LoggedRun) -> dict[int, StoredState]:
     """The states that a run has, by mst_key."""
     rows = logged_run.read_configs(db, run.run_id)
     return {row["mst_key"]: state for row in rows if (state := logged_run.stored_state(row))}
 
 
-def ranked(
+def read_best_configs(
     workplace: CallContext, run: LoggedRun, states: Mapping[int, StoredState], most: int
 ) -> list[RunResult]:
     """So many of the best configurations of a run that have a state, of those over all rows."""
@@ -44,7 +44,7 @@ def ranked(
     return [RunResult(run.run_id, mst_key, value, None, states[mst_key]) for mst_key, value in rows]
 
 
-def best_by_group(
+def read_best_by_group(
     workplace: CallContext, run: LoggedRun, states: Mapping[int, StoredState]
 ) -> dict[str, RunResult]:
     """The best configuration of each group of a run of which one has a state, by the value of the
@@ -57,7 +57,7 @@ def best_by_group(
     }
 
 
-def network_of(run: LoggedRun, result: RunResult, logged: Row) -> Network:
+def make_network(run: LoggedRun, result: RunResult, logged: Row) -> Network:
     """The network that a configuration has come to, which is logged so."""
     train = run.spec.train
     assert train is not None

@@ -26,7 +26,7 @@ from cerebro_plpy.run.request.run_request import SamplingPlan
 from cerebro_plpy.tables.template_configs import find_loaded_templates, read_head
 
 
-def drawing(
+def plan_sampling(
     spec: RunSpec,
     sampling: Sampling,
     templates: Sequence[Template],
@@ -49,7 +49,7 @@ def drawing(
     )
 
 
-def rest(spec: RunSpec, sampling: Sampling, log: Sequence[Row]) -> SamplingPlan:
+def resume_sampling(spec: RunSpec, sampling: Sampling, log: Sequence[Row]) -> SamplingPlan:
     """The same of an interrupted run that has this log, in which others may have joined by acts."""
     assert spec.train is not None
     loaded = find_loaded_templates({row["template"]: row["architecture"] for row in log})
@@ -65,4 +65,4 @@ def rest(spec: RunSpec, sampling: Sampling, log: Sequence[Row]) -> SamplingPlan:
         if row["source"] == "search"
     }
     groups = [row["group_value"] for row in log if row["source"] in ("call", "search")]
-    return drawing(spec, sampling, templates, there, groups)._replace(points=drawn)
+    return plan_sampling(spec, sampling, templates, there, groups)._replace(points=drawn)

@@ -31,17 +31,21 @@ class Candidate(NamedTuple):
 
     result: RunResult
     network: Network
-    told: list[ScoredRow]
+    scored_rows: list[ScoredRow]
     template: str | None = None
 
 
-def assembled(
+def build_ensemble(
     workplace: CallContext, train: TrainSpec, ranking: Ranking, library: list[Candidate]
 ) -> Candidate:
     """The best that can be made of these, the best first: one of them, or several together."""
     score = SCORES[train.metric]
     counts = select_greedily(
-        [each.told for each in library], score, ranking.descending, train.ensemble, workplace.check
+        [each.scored_rows for each in library],
+        score,
+        ranking.descending,
+        train.ensemble,
+        workplace.check,
     )
     if len(counts) < 2:
         return library[next(iter(counts), 0)]
@@ -50,9 +54,9 @@ def assembled(
     shares = [(each, count / total) for each, count in members]
     networks = [Member(each.network.architecture, share) for each, share in shares]
     text = ensemble.build_architecture(networks, len(train.classes) or 1)
-    network = joined(workplace, [each for each, _ in members], text)
+    network = join_states(workplace, [each for each, _ in members], text)
     assert network.state.stored is not None
-    told = average_rows([(each.told, count) for each, count in members])
+    told = average_rows([(each.scored_rows, count) for each, count in members])
     listed = [
         {"mst_key": each.result.mst_key, "template": each.template, "share": share}
         for each, share in shares
@@ -64,7 +68,7 @@ def assembled(
     return Candidate(result, network, told)
 
 
-def joined(workplace: CallContext, members: list[Candidate], text: str) -> Network:
+def join_states(workplace: CallContext, members: list[Candidate], text: str) -> Network:
     """The network of that architecture, its state made of those of its members."""
     first, of = members[0], tuple((each.network.state, 1) for each in members)
     run_id, mst_key, place = (

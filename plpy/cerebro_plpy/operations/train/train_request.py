@@ -1,6 +1,4 @@
-"""What a call of `cerebro.train` or `cerebro.plan` is to come to, as far as its arguments say
-it.
-"""
+"""The request of `cerebro.train` or `cerebro.plan`, and how it divides its budget."""
 
 from __future__ import annotations
 
@@ -28,6 +26,7 @@ from cerebro_plpy.configs.templates.candidates import (
     PriorConfig,
     PriorConfigs,
     Proposal,
+    SearchGoal,
     find_distributions,
     make_search_goal,
     propose_configs,
@@ -41,9 +40,14 @@ from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.limits import Poll, poll_between
-from cerebro_plpy.operations.train.incumbent_holdout import columns_before
-from cerebro_plpy.operations.train.prior_configs import named, of_like_tables
-from cerebro_plpy.operations.train_arguments import METRICS, TrainArguments, Wanted, metric_name
+from cerebro_plpy.operations.train.incumbent_holdout import read_incumbent_columns
+from cerebro_plpy.operations.train.prior_configs import read_named_configs, read_similar_configs
+from cerebro_plpy.operations.train_arguments import (
+    METRICS,
+    ParsedArguments,
+    TrainArguments,
+    resolve_metric,
+)
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, drawn
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.rows.groups import (
@@ -58,340 +62,435 @@ from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.request.run_request import Deadline
 from cerebro_plpy.tables.models import model_registry
+from cerebro_plpy.tables.models.model_registry import ModelEntry
 from cerebro_plpy.tables.template_configs import choose_metric
 from cerebro_plpy.trainer_client.process import host_resources
 
-MOMENT, LEAST_SHARE = 0.1, 0.05
-"""Seconds of work that tell how much of a core there is, and what is taken for the least of it."""
-AFTERWARDS, AFTERWARDS_SHARE = 2.0, 0.02
-"""What comes after training takes so many seconds, for a trainer may have to start, and so much of
-the budget more.
-"""
-MOST_AFTERWARDS = 0.4
-"""Of a budget that is too short for that."""
-IMPORTANCE_SHARE, LEAST_IMPORTANCE = 0.03, 0.5
-"""As much of the budget more is for the importances of columns, unless that were less than so many
-seconds.
-"""
-MEMBER_SECONDS, MOST_MEMBERS, MEMBERS_SHARE = 0.2, 8, 0.1
-"""Of an ensemble: what asking a possible member takes, how many are asked at most, and in what
-share of the budget.
-"""
-HELD_BACK_A_SECOND = 20_000
-"""As many of the rows that are held back are predicted in a second, by each that is asked."""
-PICKS, MOST_PICKED_ROWS = 5, 100_000
-"""Picks of an ensemble where nobody says how many: of more rows, models differ less, and there are
-more to predict.
-"""
+CORE_SAMPLE_SECONDS = 0.1
+"""Duration of the measurement of a core's share."""
+MIN_CORE_SHARE = 0.05
+CLOSING_SECONDS = 2.0
+"""Time reserved for the work after training, for which a trainer may have to start."""
+CLOSING_SHARE = 0.02
+"""Share of the budget that is reserved for it as well."""
+MAX_RESERVED_SHARE = 0.4
+"""The largest share of a short budget that is reserved."""
+IMPORTANCE_SHARE = 0.03
+"""Share of the budget that is reserved for the importances of columns."""
+MIN_IMPORTANCE_SECONDS = 0.5
+"""With less time, nothing is reserved for them."""
+MEMBER_SECONDS = 0.2
+"""Time to load a possible member of an ensemble for its predictions."""
+HOLDOUT_ROWS_PER_SECOND = 20_000
+"""Validation rows that such a member predicts in a second."""
+MAX_MEMBERS = 8
+MEMBERS_SHARE = 0.1
+"""Share of the budget for the predictions of all possible members."""
+DEFAULT_PICKS = 5
+"""Picks of an ensemble if the call does not set them."""
+MAX_ENSEMBLE_ROWS = 100_000
+"""With more training rows there is only one pick by default: models differ less, and there are
+more rows to predict."""
 ENDING_SHARE = 0.04
-"""Of the budget: in it no visit to train begins, and those under way may end, and be evaluated."""
+"""Share of the budget in which no training visit begins, so that running visits can end and be
+evaluated."""
 
 
 @dataclass(frozen=True)
-class Aim:
-    """The table, the name of the model, how rows are divided, and configurations that are tried
-    first.
+class TrainRequest:
+    """The arguments of a call, with everything that they name resolved."""
 
-    `module` is the function that was called; `core` is how much of a core a process had when the
-    call began.
-    """
-
-    module: str
+    module: str  # the function that was called
     arguments: TrainArguments
-    wanted: Wanted
+    parsed: ParsedArguments
     source: Relation
     model: str
-    wishes: TableOptions
+    table_options: TableOptions
     seed: int
-    predecessors: tuple[PriorConfig, ...]
-    core: float
+    named_configs: tuple[PriorConfig, ...]  # the configurations of `start_from`, tried first
+    core_share: float  # of a core that a process had when the call began
 
 
-def aim_of(
-    catalog: Catalog, session: Session, arguments: TrainArguments, source: Relation, wanted: Wanted
-) -> Aim:
-    """What a call is to come to; a name that has versions divides rows as it did for them."""
+def make_train_request(
+    catalog: Catalog,
+    session: Session,
+    arguments: TrainArguments,
+    source: Relation,
+    parsed: ParsedArguments,
+) -> TrainRequest:
+    """Resolve the arguments of a call; a model that has versions keeps the split of their rows.
+
+    Raises:
+        InvalidParameter: the split differs from that of the versions, or rows cannot be grouped
+            by the column.
+        UndefinedObject: see `read_named_configs`.
+    """
     module = catalog.module
-    model = arguments.model or f"{source.name}_{wanted.target}"
+    model = _choose_model_name(arguments, source, parsed)
     seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
-    known = model_registry.find_model(session, model)
-    given = (
-        None if arguments.split is None else _resolved(catalog, read_split(module, arguments.split))
-    )
-    if (
-        known
-        and given is not None
-        and given[0] != read_split(module, known.split)._replace(copies=given[0].copies)
-    ):
-        raise InvalidParameter(
-            f"{module} error: split is {arguments.split!r}, but the rows of model {model!r} are "
-            f"divided by {known.split!r}: its versions are compared on rows that none of them was "
-            "trained on.",
-            hint="Leave split out, or give the model another name.",
-        )
-    split, held = (
-        _resolved(catalog, read_split(module, known.split)) if known else given or (None, None)
-    )
-    wishes = TableOptions(
-        target=wanted.target,
+    entry = model_registry.find_model(session, model)
+    split, holdout = _resolve_split(catalog, arguments.split, model, entry)
+    options = TableOptions(
+        target=parsed.target,
         task=arguments.task,
         columns=arguments.columns,
-        types=wanted.types,
+        types=parsed.types,
         split=None if split is None else str(split),
         weight=arguments.weight,
-        split_seed=known.split_seed if known else seed,
-        settled=bool(known),
-        bound=known.bound if known else None,
-        held=held,
+        split_seed=seed,
+        settled=False,
+        held=holdout,
         group_by=arguments.group_by,
-        identity=known.identity if known else (),
-        others=columns_before(catalog, model) if known else (),
     )
+    if entry is not None:
+        options = options._replace(
+            split_seed=entry.split_seed,
+            settled=True,
+            bound=entry.bound,
+            identity=entry.identity,
+            others=read_incumbent_columns(catalog, model),
+        )
     if arguments.group_by is not None:
-        tables = [source, *([held] if held else [])]
-        for each in tables:
-            check_group_column(
-                module, read_columns(session, each.oid), arguments.group_by, wanted.target
-            )
-    first = named(module, session, arguments.start_from)
-    return Aim(module, arguments, wanted, source, model, wishes, seed, first, core_share())
+        for table in filter(None, (source, holdout)):
+            columns = read_columns(session, table.oid)
+            check_group_column(module, columns, arguments.group_by, parsed.target)
+    named_configs = read_named_configs(module, session, arguments.start_from)
+    return TrainRequest(
+        module=module,
+        arguments=arguments,
+        parsed=parsed,
+        source=source,
+        model=model,
+        table_options=options,
+        seed=seed,
+        named_configs=named_configs,
+        core_share=measure_core_share(),
+    )
 
 
-def sources_of(
-    catalog: Catalog, arguments: TrainArguments, source: Relation, wanted: Wanted
+def find_sources(
+    catalog: Catalog, arguments: TrainArguments, source: Relation, parsed: ParsedArguments
 ) -> list[Relation]:
-    """Return the source of a call, and the table whose rows it holds back, if its split or its
-    model's names one.
+    """Return the source of a call and the table that its split holds back, if any.
+
+    Without a split in the call, that of the model applies.
     """
     text = arguments.split
     if text is None:
-        rows = catalog.db.peek(
-            sql("version.model"), arguments.model or f"{source.name}_{wanted.target}"
+        model = _choose_model_name(arguments, source, parsed)
+        rows = catalog.db.peek(sql("version.model"), model)
+        if rows:
+            text = rows[0]["split"]
+    sources = [source]
+    if text is not None:
+        holdout = read_split(catalog.module, text).table
+        if holdout is not None:
+            sources.append(catalog.resolve_input(holdout, "split"))
+    return sources
+
+
+def _choose_model_name(arguments: TrainArguments, source: Relation, parsed: ParsedArguments) -> str:
+    return arguments.model or f"{source.name}_{parsed.target}"
+
+
+def _resolve_split(
+    catalog: Catalog, text: str | None, model: str, entry: ModelEntry | None
+) -> tuple[Split | None, Relation | None]:
+    """Return the split of a model and the table that it holds back; None for the defaults.
+
+    Args:
+        text: the split that the call requests.
+
+    Raises:
+        InvalidParameter: the model has versions with another split.
+    """
+    requested = None
+    holdout = None
+    if text is not None:
+        requested, holdout = _resolve_holdout(catalog, read_split(catalog.module, text))
+    if entry is None:
+        return requested, holdout
+    recorded = read_split(catalog.module, entry.split)
+    if requested is not None and requested != recorded._replace(copies=requested.copies):
+        raise InvalidParameter(
+            f"{catalog.module} error: split is {text!r}, but the rows of model {model!r} are "
+            f"divided by {entry.split!r}: its versions are compared on rows that none of them was "
+            "trained on.",
+            hint="Leave split out, or give the model another name.",
         )
-        text = rows[0]["split"] if rows else None
-    held = None if text is None else read_split(catalog.module, text).table
-    return [source, *([catalog.resolve_input(held, "split")] if held else [])]
+    return _resolve_holdout(catalog, recorded)
 
 
-def _resolved(catalog: Catalog, split: Split) -> tuple[Split, Relation | None]:
-    """The split with the full name of the table that it holds back, and that table."""
+def _resolve_holdout(catalog: Catalog, split: Split) -> tuple[Split, Relation | None]:
+    """Return a split with the full name of the table that it holds back, and that table."""
     if split.table is None:
         return split, None
-    found = catalog.resolve_input(split.table, "split")
-    return split._replace(table=found.quoted), found
+    holdout = catalog.resolve_input(split.table, "split")
+    return split._replace(table=holdout.quoted), holdout
 
 
-def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Workload:
-    """What an epoch goes over."""
-    usual = platform.default_workers(segments)
-    workers = min(aim.arguments.workers or min(usual, aim.arguments.configs or usual), segments)
+def make_workload(
+    request: TrainRequest, platform: Platform, table: RawTable, segments: int
+) -> Workload:
+    """Return the work of an epoch over a table."""
+    usual_workers = platform.default_workers(segments)
+    useful_workers = min(usual_workers, request.arguments.configs or usual_workers)
     inputs = table.recipe.table
-    weights = estimate_weights(inputs, table.target.head)
-    rows, groups = (table.rows, table.validation_rows), table.groups
-    grouped = (0, 0.0)
-    if groups:
-        grouped = (len(groups.rows_by_group), 1 - groups.ungrouped_rows[0] / table.rows)
-    return Workload(
-        *rows, weights, segments, workers, aim.core, choose_max_epochs(inputs), *grouped
+    load = Workload(
+        training_rows=table.rows,
+        validation_rows=table.validation_rows,
+        weights=estimate_weights(inputs, table.target.head),
+        segments=segments,
+        workers=min(request.arguments.workers or useful_workers, segments),
+        share=request.core_share,
+        max_epochs=choose_max_epochs(inputs),
+    )
+    if table.groups is None:
+        return load
+    return replace(
+        load,
+        groups=len(table.groups.rows_by_group),
+        grouped_share=1 - table.groups.ungrouped_rows[0] / table.rows,
     )
 
 
-def core_share() -> float:
-    """How much of a core a process gets now: of a moment of work, the part in which it was let
-    work.
-    """
-    began, used = time.perf_counter(), time.process_time()
-    while time.perf_counter() - began < MOMENT:
+def measure_core_share() -> float:
+    """Measure the share of a core that a process gets now, by working for a moment."""
+    start = time.perf_counter()
+    start_cpu = time.process_time()
+    while time.perf_counter() - start < CORE_SAMPLE_SECONDS:
         pass
-    got = (time.process_time() - used) / (time.perf_counter() - began)
-    return min(1.0, max(LEAST_SHARE, got))
+    share = (time.process_time() - start_cpu) / (time.perf_counter() - start)
+    return min(1.0, max(MIN_CORE_SHARE, share))
 
 
-def fitting(aim: Aim, db: Database, reader: Reader, table: RawTable, seconds: float) -> RawTable:
-    """The table, or as much of it as one epoch can go over where so many seconds are left, with its
-    groups; see also `templates_of`."""
-    templates_of(aim, table)
-    check_watched(aim, table)
-    check_bred(aim, table)
-    load = workload(aim, db.platform, table, segments_of(db, table))
-    share = choose_sample_share(load, visit_seconds(aim, table, seconds))
-    return _with_groups(aim, reader, table if share == 1 else drawn(reader, table, share))
+def sample_to_budget(
+    request: TrainRequest, db: Database, reader: Reader, table: RawTable, seconds: float
+) -> RawTable:
+    """Return a table with its groups, reduced to a sample that one epoch can train in the time.
+
+    Args:
+        seconds: remaining time of the budget.
+
+    Raises:
+        InvalidParameter: the templates or the search of the call do not fit the table.
+    """
+    choose_templates(request, table)
+    check_stopping_metric(request, table)
+    check_mutable_fields(request, table)
+    load = make_workload(request, db.platform, table, count_segments(db, table))
+    share = choose_sample_share(load, compute_visit_seconds(request, table, seconds))
+    if share != 1:
+        table = drawn(reader, table, share)
+    return _add_groups(request, reader, table)
 
 
-def _with_groups(aim: Aim, reader: Reader, table: RawTable) -> RawTable:
-    asked = aim.arguments
-    if asked.group_by is None:
+def _add_groups(request: TrainRequest, reader: Reader, table: RawTable) -> RawTable:
+    group_by = request.arguments.group_by
+    if group_by is None:
         return table
-    classes = table.target.values if table.target.task == CLASSIFICATION else ()
     families = {column.name: column.family for column in table.columns}
-    wanted = GroupRequest(
-        asked.group_by, asked.min_group_rows or LEAST_ROWS, classes, families[asked.group_by]
-    )
-    return replace(table, groups=read_groups(reader, aim.module, table.parts, wanted))
+    min_rows = request.arguments.min_group_rows or LEAST_ROWS
+    classes = table.target.values if table.target.task == CLASSIFICATION else ()
+    group_request = GroupRequest(group_by, min_rows, classes, families[group_by])
+    return replace(table, groups=read_groups(reader, request.module, table.parts, group_request))
 
 
-def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:
-    """The templates that are tried on a table; raises InvalidParameter where one is named that is
-    for others.
+def choose_templates(request: TrainRequest, table: RawTable) -> tuple[Template, ...]:
+    """Return the templates to try on a table.
+
+    Raises:
+        InvalidParameter: a template that the call names does not fit the table.
     """
     inputs = table.recipe.table
-    if not aim.arguments.models:
+    head = table.target.head
+    if not request.arguments.models:
         return registry.choose_templates(inputs)
-    found = registry.select_suitable(aim.wanted.templates, inputs)
-    for each in aim.wanted.templates:
-        if each not in found:
+    suitable = registry.select_suitable(request.parsed.templates, inputs)
+    for template in request.parsed.templates:
+        if template not in suitable:
             raise InvalidParameter(
-                f"models names template {each.name!r}, which is for columns of kind {each.kind!r}; "
-                "there is none.",
+                f"models names template {template.name!r}, which is for columns of kind "
+                f"{template.kind!r}; there is none.",
                 hint="See what columns are taken for: cerebro.plan. A column of a fitting type "
-                "may be made one:"
-                f' types => \'{{"column": "{each.kind}"}}\'.',
+                f'may be made one: types => \'{{"column": "{template.kind}"}}\'.',
             )
-        each.architecture(
-            inputs, table.target.head, each.params(table.target.head, table.rows, {})
-        )  # where it fits
-    return found
+        # A network that does not fit raises an error here.
+        template.architecture(inputs, head, template.params(head, table.rows, {}))
+    return suitable
 
 
-def ranking_by(metric: str) -> Ranking:
-    """How configurations are compared: by rows that none of them was trained on."""
+def make_ranking(request: TrainRequest, task: str) -> Ranking:
+    """Return the metric that ranks configurations, which is computed on the validation rows.
+
+    Raises:
+        InvalidParameter: the call names a metric that models for the task do not have.
+    """
+    name = resolve_metric(request.module, task, request.arguments.metric)
+    metric = METRICS[task][name]
     return Ranking("validation", metric, larger_is_better(metric))
 
 
-def check_watched(aim: Aim, table: RawTable) -> None:
-    """Raises InvalidParameter where a search by patience watches what is not computed of
-    configurations.
-    """
-    metric = METRICS[table.target.task][
-        metric_name(aim.module, table.target.task, aim.arguments.metric)
-    ]
-    stopping = aim.wanted.rule and aim.wanted.rule.make_early_stopping(ranking_by(metric))
-    if stopping:
-        names = dict.fromkeys(("loss", choose_metric(metric)))
-        computed = [
-            MonitoredSeries(dataset, name)
-            for dataset in ("training", "validation")
-            for name in names
-        ]
-        stopping.check(f"{aim.module} error: search {PATIENCE!r}", computed)
+def check_stopping_metric(request: TrainRequest, table: RawTable) -> None:
+    """Check that the metric of a search by patience is computed.
 
-
-def check_bred(aim: Aim, table: RawTable) -> None:
-    """Raises InvalidParameter where no field could move of what population based training makes
-    clones of.
+    Raises:
+        InvalidParameter: it is not.
     """
-    if aim.wanted.rule is None or aim.wanted.rule.name != PBT:
+    ranking = make_ranking(request, table.target.task)
+    if request.parsed.rule is None:
         return
-    head, inputs = table.target.head, table.recipe.table
-    searched = make_search_goal(head, aim.arguments.metric, table.rows, aim.wanted.space)
-    for each in templates_of(aim, table):
-        usual = each.params(head, table.rows, {})
-        if not CloneMutation(each, inputs, head).find_mutable_fields(
-            usual, find_distributions(each, searched)
-        ):
+    stopping = request.parsed.rule.make_early_stopping(ranking)
+    if stopping is None:
+        return
+    names = dict.fromkeys(("loss", choose_metric(ranking.metric)))
+    computed = [
+        MonitoredSeries(dataset, name) for dataset in ("training", "validation") for name in names
+    ]
+    stopping.check(f"{request.module} error: search {PATIENCE!r}", computed)
+
+
+def check_mutable_fields(request: TrainRequest, table: RawTable) -> None:
+    """Check that population based training can change a field of each template.
+
+    Raises:
+        InvalidParameter: a template has no such field.
+    """
+    if request.parsed.rule is None or request.parsed.rule.name != PBT:
+        return
+    head = table.target.head
+    goal = _make_search_goal(request, table)
+    for template in choose_templates(request, table):
+        mutation = CloneMutation(template, table.recipe.table, head)
+        params = template.params(head, table.rows, {})
+        if not mutation.find_mutable_fields(params, find_distributions(template, goal)):
             raise InvalidParameter(
-                f"{aim.module} error: search is {PBT!r}, but no field of template {each.name!r} is "
-                "left that could change while its weights and its optimizer stay as they are.",
+                f"{request.module} error: search is {PBT!r}, but no field of template "
+                f"{template.name!r} is left that could change while its weights and its optimizer "
+                "stay as they are.",
                 hint='Give one of them a range, such as space => \'{"lr": [0.001, 0.1, "log"]}\'.',
             )
 
 
-def planned_effort(aim: Aim, table: RawTable, load: Workload, seconds: float) -> Effort:
-    """How many configurations are tried, and for how long, where so many seconds are left."""
-    asked, rule = aim.arguments, aim.wanted.rule
-    pace = (
-        Pace(rule.trained_share, 1 if rule.is_concurrent else CONFIG_SURPLUS)
-        if rule
-        else DEFAULT_PACE
-    )
-    return estimate_effort(
-        load, visit_seconds(aim, table, seconds), asked.epochs, asked.configs, pace
+def _make_search_goal(request: TrainRequest, table: RawTable) -> SearchGoal:
+    return make_search_goal(
+        table.target.head, request.arguments.metric, table.rows, request.parsed.space
     )
 
 
-def segments_of(db: Database, table: RawTable) -> int:
-    """Over how many segments the training rows will lie."""
-    return len(db.platform.choose_distribution(db, "train", None, None).take_first(table.rows).keys)
+def plan_effort(request: TrainRequest, table: RawTable, load: Workload, seconds: float) -> Effort:
+    """Return how many configurations and epochs fit in the remaining time of the budget."""
+    pace = DEFAULT_PACE
+    rule = request.parsed.rule
+    if rule is not None:
+        surplus = 1 if rule.is_concurrent else CONFIG_SURPLUS
+        pace = Pace(rule.trained_share, surplus)
+    visit_seconds = compute_visit_seconds(request, table, seconds)
+    arguments = request.arguments
+    return estimate_effort(load, visit_seconds, arguments.epochs, arguments.configs, pace)
 
 
-def visit_seconds(aim: Aim, table: RawTable, seconds: float) -> float:
-    """How long visits may begin where so many seconds of the budget are left: less where so much
-    time of all cores is more than the run may use."""
-    spent, allowed = aim.wanted.budget - seconds, aim.wanted.allowance
-    left = deadline(
-        aim.wanted.budget, spent, picks_of(aim, table), table.validation_rows
-    ).last_visit
-    return min(left, allowed.max_cpu_seconds / host_resources.count_cores()) if allowed else left
+def count_segments(db: Database, table: RawTable) -> int:
+    """Return the number of segments that the training rows will be distributed over."""
+    distribution = db.platform.choose_distribution(db, "train", None, None)
+    return len(distribution.take_first(table.rows).keys)
 
 
-def picks_of(aim: Aim, table: RawTable) -> int:
-    """Of how many picks the version is made."""
-    return aim.arguments.ensemble or (PICKS if table.rows <= MOST_PICKED_ROWS else 1)
+def compute_visit_seconds(request: TrainRequest, table: RawTable, seconds: float) -> float:
+    """Return the time in which visits may begin, within the budget and the CPU limit.
+
+    Args:
+        seconds: remaining time of the budget.
+    """
+    budget = request.parsed.budget
+    picks = choose_picks(request, table)
+    deadline = compute_deadline(budget, budget - seconds, picks, table.validation_rows)
+    limits = request.parsed.cost_limits
+    if limits is None:
+        return deadline.last_visit
+    return min(deadline.last_visit, limits.max_cpu_seconds / host_resources.count_cores())
 
 
-def most_members(picks: int, budget: float, held_back: int) -> int:
-    """Of how many configurations an ensemble of so many picks may be made, over so many rows that
-    are held back.
+def choose_picks(request: TrainRequest, table: RawTable) -> int:
+    """Return the number of picks of the ensemble; 1 for a single configuration."""
+    default = DEFAULT_PICKS if table.rows <= MAX_ENSEMBLE_ROWS else 1
+    return request.arguments.ensemble or default
 
-    >>> (most_members(1, 300.0, 100),
-    ...  [most_members(5, budget, 10_000) for budget in (300.0, 30.0, 5.0)])
-    (1, [8, 4, 2])
+
+def compute_max_members(picks: int, budget: float, holdout_rows: int) -> int:
+    """Return the largest number of configurations that an ensemble may consist of.
+
+    >>> compute_max_members(1, 300.0, 100)
+    1
+    >>> [compute_max_members(5, budget, 10_000) for budget in (300.0, 30.0, 5.0)]
+    [8, 4, 2]
     """
     if picks == 1:
         return 1
-    return max(2, min(MOST_MEMBERS, int(MEMBERS_SHARE * budget / _member_seconds(held_back))))
+    affordable = int(MEMBERS_SHARE * budget / _estimate_member_seconds(holdout_rows))
+    return max(2, min(MAX_MEMBERS, affordable))
 
 
-def _member_seconds(held_back: int) -> float:
-    return MEMBER_SECONDS + held_back / HELD_BACK_A_SECOND
+def _estimate_member_seconds(holdout_rows: int) -> float:
+    return MEMBER_SECONDS + holdout_rows / HOLDOUT_ROWS_PER_SECOND
 
 
-def importance_share(budget: float) -> float:
-    """How many seconds of a budget are set aside for the importances of columns; they may have what
-    else is left of it.
+def reserve_importance_seconds(budget: float) -> float:
+    """Return the time reserved for the importances of columns; they may use remaining time, too.
 
-    >>> importance_share(300.0), importance_share(10.0)
+    >>> reserve_importance_seconds(300.0), reserve_importance_seconds(10.0)
     (9.0, 0.0)
     """
-    share = IMPORTANCE_SHARE * budget
-    return share if share >= LEAST_IMPORTANCE else 0.0
+    seconds = IMPORTANCE_SHARE * budget
+    return seconds if seconds >= MIN_IMPORTANCE_SECONDS else 0.0
 
 
-def deadline(budget: float, spent: float, picks: int = 1, held_back: int = 0) -> Deadline:
-    """When a run ends at last that begins after so much of its budget was spent.
+def compute_deadline(
+    budget: float, spent: float, picks: int = 1, holdout_rows: int = 0
+) -> Deadline:
+    """Return the deadline of a run that begins after a part of its budget was spent.
 
-    >>> deadline(300.0, 20.0)
+    >>> compute_deadline(300.0, 20.0)
     Deadline(last_visit=251.0, cancel=263.0, end=272.0)
-    >>> deadline(5.0, 1.0)
+    >>> compute_deadline(5.0, 1.0)
     Deadline(last_visit=1.8, cancel=2.0, end=2.0)
-    >>> deadline(300.0, 20.0, picks=5, held_back=10_000)
+    >>> compute_deadline(300.0, 20.0, picks=5, holdout_rows=10_000)
     Deadline(last_visit=245.4, cancel=257.4, end=272.0)
     """
-    members = (
-        _member_seconds(held_back) * most_members(picks, budget, held_back) if picks > 1 else 0.0
+    member_seconds = 0.0
+    if picks > 1:
+        members = compute_max_members(picks, budget, holdout_rows)
+        member_seconds = _estimate_member_seconds(holdout_rows) * members
+    limit = MAX_RESERVED_SHARE * budget
+    closing = CLOSING_SECONDS + CLOSING_SHARE * budget
+    reserved = min(closing + reserve_importance_seconds(budget) + member_seconds, limit)
+
+    def count_from_now(seconds: float) -> float:
+        return max(0.0, round(seconds - spent, 3))
+
+    return Deadline(
+        last_visit=count_from_now(budget * (1 - ENDING_SHARE) - reserved),
+        cancel=count_from_now(budget - reserved),
+        end=count_from_now(budget - min(closing, limit)),
     )
-    least = AFTERWARDS + AFTERWARDS_SHARE * budget
-    set_aside = (least + importance_share(budget) + members, least)
-    afterwards, least = (min(seconds, MOST_AFTERWARDS * budget) for seconds in set_aside)
-    moments = (budget * (1 - ENDING_SHARE) - afterwards, budget - afterwards, budget - least)
-    return Deadline(*(max(0.0, round(moment - spent, 3)) for moment in moments))
 
 
-def predecessors_of(aim: Aim, session: Session, table: RawTable) -> PriorConfigs:
-    """Configurations that did well before: those that the call names, and those of tables like this
-    one.
-    """
-    return PriorConfigs(aim.predecessors, of_like_tables(session, aim.arguments, table))
+def find_prior_configs(request: TrainRequest, session: Session, table: RawTable) -> PriorConfigs:
+    """Return the configurations that the call names and those of models of similar tables."""
+    similar = read_similar_configs(session, request.arguments, table)
+    return PriorConfigs(request.named_configs, similar)
 
 
-def asked(aim: Aim, known: PriorConfigs, table: RawTable, poll: Poll) -> Iterator[Proposal]:
-    """The configurations that are tried, in their order; `poll` is called between them."""
-    searched = make_search_goal(
-        table.target.head, aim.arguments.metric, table.rows, aim.wanted.space
+def generate_proposals(
+    request: TrainRequest, prior_configs: PriorConfigs, table: RawTable, poll: Poll
+) -> Iterator[Proposal]:
+    """Yield the configurations to try, in their order; `poll` is called between them."""
+    sampling = request.parsed.rule.sampling if request.parsed.rule else None
+    proposals = propose_configs(
+        choose_templates(request, table),
+        _make_search_goal(request, table),
+        request.seed,
+        prior_configs,
+        learning=bool(sampling and sampling.learns),
     )
-    rule = aim.wanted.rule
-    learning = bool(rule and rule.sampling and rule.sampling.learns)
-    return poll_between(
-        propose_configs(templates_of(aim, table), searched, aim.seed, known, learning=learning),
-        poll,
-    )
+    return poll_between(proposals, poll)

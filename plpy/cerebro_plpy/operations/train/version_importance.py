@@ -22,7 +22,7 @@ LATE_SECONDS = 1.0
 """Who computes looks at the clock; later than that it is stopped."""
 
 
-class Latest(NamedTuple):
+class NewVersion(NamedTuple):
     """The version, and the framework that it predicts with."""
 
     model: str
@@ -31,7 +31,7 @@ class Latest(NamedTuple):
 
 
 def add_importance(
-    workplace: CallContext, latest: Latest, ends: float, piece: Callable[[], bool]
+    workplace: CallContext, latest: NewVersion, ends: float, piece: Callable[[], bool]
 ) -> None:
     """Log the importances that can be computed until then, by time.monotonic(); `piece` is as of a
     Dispatcher.
@@ -51,7 +51,7 @@ def add_importance(
 
 
 def _computed(
-    workplace: CallContext, latest: Latest, ends: float, piece: Callable[[], bool]
+    workplace: CallContext, latest: NewVersion, ends: float, piece: Callable[[], bool]
 ) -> CerebroError | None:
     crew = open_scoring_workers(workplace, latest.backend, False, (0,))
     dispatcher: Dispatcher[None] = Dispatcher(workplace.check, piece)
@@ -63,7 +63,7 @@ def _computed(
     return ended[0].error
 
 
-def _steps(crew: WorkerSet, worker: Worker, latest: Latest, ends: float) -> Steps[None]:
+def _steps(crew: WorkerSet, worker: Worker, latest: NewVersion, ends: float) -> Steps[None]:
     yield from crew.visits.start(worker)
     worker.memory.forget()
     key = latest.model, latest.version
