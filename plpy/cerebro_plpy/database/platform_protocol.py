@@ -137,7 +137,7 @@ class Packers(Protocol):
 
 
 class Platform(Protocol):
-    """A kind of database server.
+    """A kind of database server; methods that return do nothing on a server without segments.
 
     Laws:
     1. An adapter has no state: one adapter serves all calls and sessions of a process.
@@ -216,12 +216,14 @@ class Platform(Protocol):
         Args:
             message: the server's own message.
         """
+        return None
 
     def wait_for_segments(self, session: Reader) -> None:
         """Wait until all parts of the server serve a session again.
 
         The session repeats statements that a lost part prevents.
         """
+        return
 
     def check_interrupts(self, db: Caller) -> None:
         """Raise if the caller's statement was cancelled, or if its session is to end."""
@@ -234,9 +236,11 @@ class Platform(Protocol):
 
         The check itself uses no statement. With a module, also raise if tables cannot be read.
         """
+        return
 
     def refuse_private_tables(self, names: Sequence[str], reason: str) -> None:
         """Raise if tables that only the caller's session can use cannot be trained on at all."""
+        return
 
     def find_waits(
         self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]
@@ -252,14 +256,17 @@ class Platform(Protocol):
 
     def refresh_activity(self, db: Caller) -> None:
         """Let the caller's transaction see the current state of other sessions."""
+        return
 
     # Predictions for roles that may not read a model
 
     def check_groups(self, module: str) -> None:
         """Raise if buffers cannot be restricted to rows of one group."""
+        return
 
     def check_grants(self, module: str) -> None:
         """Raise if predictions cannot be granted."""
+        return
 
     def read_granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
         """Return the function of this name that grants predictions with a model table.
@@ -349,11 +356,13 @@ class Platform(Protocol):
 
     def check_distributed(self, session: Reader, module: str, table: Table) -> None:
         """Refuse a packed table whose rows are not stored where their segments are served."""
+        return
 
     def check_keys(
         self, session: Reader, module: str, table: Table, segments: Sequence[int]
     ) -> None:
         """Refuse a packed table with keys of unknown segments."""
+        return
 
     # States
 

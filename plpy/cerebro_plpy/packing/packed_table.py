@@ -64,6 +64,11 @@ class PackedTable:
         return DataSpec(table=self.relation.spelling, **values)
 
     @property
+    def copied_columns(self) -> tuple[str, ...]:
+        """Columns that are not inputs: the targets, then the weights, if any."""
+        return (*self.dependent, *filter(None, (self.weight,)))
+
+    @property
     def decoded_bytes(self) -> int:
         """Most bytes that all rows take in a trainer: inputs, targets and weights."""
         elements = sum(prod(shape) for shape in (*self.input_shapes, *self.target_shapes))

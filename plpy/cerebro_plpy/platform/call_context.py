@@ -159,8 +159,7 @@ class CallContext:
             except CerebroError:
                 pass  # the server has ended it after its idle time
             session.close()
-        session_class = ControlSession if role == CONTROL else WorkerSession
-        return self._add(role, self._create(session_class, role))
+        return self._add(role, self._create(role))
 
     def _identity_of(self, role: str) -> Identity:
         return self._reader_identity if role in (CONTROL, BACKGROUND) else self._identity
@@ -171,8 +170,9 @@ class CallContext:
             session.work_for(self._run_id)
         return session
 
-    def _create(self, session_class: type[WorkerSession], role: str) -> WorkerSession:
+    def _create(self, role: str) -> WorkerSession:
         """Open a new session, if the limit allows it."""
+        session_class = ControlSession if role == CONTROL else WorkerSession
         if role == WATCH:  # other sessions, which would read the limit, may be busy
             return session_class(self._identity_of(role), self._label(role), self.check)
         self._limit.check_room(self._end_idle, background=role == BACKGROUND)
@@ -254,7 +254,7 @@ class CallContext:
         workers: list[Worker] = []
         for number, segment in enumerate(segments):
             try:
-                workers += [self._open_worker(number, name, segment) for name in frameworks]
+                workers += [self.add_worker(number, name, segment) for name in frameworks]
             except OPEN_ERRORS as error:
                 # After a first session, the obstacle is a limit, such as max_connections.
                 if not number or segment is not None:
@@ -265,11 +265,8 @@ class CallContext:
                 break
         return workers
 
-    def add_worker(self, number: int, framework: str) -> Worker:
-        """Open one more worker, which can serve any segment."""
-        return self._open_worker(number, framework, None)
-
-    def _open_worker(self, number: int, framework: str, segment: int | None) -> Worker:
+    def add_worker(self, number: int, framework: str, segment: int | None = None) -> Worker:
+        """Open one more worker, which can serve any segment unless it belongs to one."""
         role = session_role(framework, segment)
         self._trainers[role] = self.platform.dispatch_clause(segment)
         worker = Worker(number, self._take(role), framework, segment)
@@ -289,7 +286,7 @@ class CallContext:
 
     def open_background(self) -> WorkerSession:
         """Open a session that can work without this call."""
-        session = self._create(WorkerSession, BACKGROUND)
+        session = self._create(BACKGROUND)
         self._open.append((BACKGROUND, session))
         lock_timeout = self.db.value(sql("session.setting"), "lock_timeout")
         session.run(sql("background.prepare"), (lock_timeout,))

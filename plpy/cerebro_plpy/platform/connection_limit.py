@@ -19,8 +19,11 @@ PAUSE_SECONDS = 0.05
 
 def session_label(role: str, run_id: int | None = None) -> str:
     """Return the application_name of a session."""
-    run = "" if run_id is None else f" run {run_id}"
-    return f"cerebro_db{run} {role if role in (CONTROL, BACKGROUND, WATCH) else 'worker'}"
+    if role not in (CONTROL, BACKGROUND, WATCH):
+        role = "worker"
+    if run_id is None:
+        return f"cerebro_db {role}"
+    return f"cerebro_db run {run_id} {role}"
 
 
 class ConnectionLimit:
@@ -53,8 +56,9 @@ class ConnectionLimit:
         Args:
             end_idle: ends idle sessions; returns True if there were any.
         """
-        can_wait = background or self._db.in_procedure
-        deadline = time.monotonic() + (WAIT_SECONDS if can_wait else 0.0)
+        deadline = time.monotonic()
+        if background or self._db.in_procedure:
+            deadline += WAIT_SECONDS
         obstacle = self._find_obstacle(background=background)
         if obstacle is not None and end_idle():
             obstacle = self._find_obstacle(background=background)

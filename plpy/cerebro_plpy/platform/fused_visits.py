@@ -85,7 +85,7 @@ class FusedVisits(StateWriter):
             forms=first[0].job.forms,
             order=None,
             visits=[{"dataset": visit.dataset.key, "order": visit.job.order} for visit in visits],
-            beside=None if visits is first else True,
+            beside=visits is not first or None,
         )
         statements = self._begin(worker, job, (), visits[0].state)
         worker.memory.finish_job(job)

@@ -51,23 +51,11 @@ class Job:
         Args:
             is_program_known: leave out the program, which may be long.
         """
-        fields = {
-            "job": self.kind,
-            "program": None if is_program_known else self.program,
-            "program_key": self.program_key,
-            "compilation": self.compilation,
-            "result_key": self.result_key,
-            "fit": self.fit and self.fit.to_json(),
-            "order": self.order,
-            "forms": self.forms,
-            "callbacks": self.callbacks,
-            "block_rows": self.block_rows,
-            "total": self.total,
-            "layers": self.layers,
-            "visits": self.visits,
-            "beside": self.beside,
-        }
-        return {name: value for name, value in fields.items() if value is not None}
+        fields = _list_fields(self, is_program_known)
+        fields["job"] = fields.pop("kind")
+        if self.fit is not None:
+            fields["fit"] = self.fit.to_json()
+        return fields
 
 
 @dataclass(frozen=True)
@@ -81,13 +69,15 @@ class Sums:
 
     def to_json(self, is_program_known: bool = False) -> JsonObject:
         """See `Job.to_json`."""
-        fields = {
-            "program": None if is_program_known else self.program,
-            "program_key": self.program_key,
-            "sums": self.sums,
-            "rows": self.rows,
-        }
-        return {name: value for name, value in fields.items() if value is not None}
+        return _list_fields(self, is_program_known)
+
+
+def _list_fields(record: Job | Sums, is_program_known: bool) -> JsonObject:
+    """Return the fields of a record that have values, perhaps without its program."""
+    fields = {name: value for name, value in vars(record).items() if value is not None}
+    if is_program_known:
+        del fields["program"]
+    return fields
 
 
 @dataclass(frozen=True)

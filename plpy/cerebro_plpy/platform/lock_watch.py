@@ -85,4 +85,6 @@ class LockWatch:
         """Return the session that looks for waits; None while it is busy."""
         if self._session is None:
             self._session = self._open_session()
-        return self._session if self._session.idle else None
+        if not self._session.idle:
+            return None
+        return self._session

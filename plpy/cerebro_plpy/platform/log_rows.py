@@ -51,7 +51,9 @@ def later_visits(batch: BatchResult) -> list[JsonObject]:
 def end_time(result: JsonObject) -> float:
     """Return the end of a visit; an evaluation has an end for each data set."""
     end = result["ended_at"]
-    return float(max(end.values()) if isinstance(end, Mapping) else end)
+    if isinstance(end, Mapping):
+        end = max(end.values())
+    return float(end)
 
 
 def shift_ends(result: JsonObject, offset: float) -> JsonObject:

@@ -171,7 +171,9 @@ class SharedVisits(FusedVisits):
     def _log_evaluation(self, visit: EvaluateVisit, result: JsonObject) -> list[Statement]:
         """Log an evaluation as done; its first segment was logged as running."""
         first, *others = log_rows.evaluations(visit, result, None)
-        ended_at = first["ended_at"] if others else None
+        ended_at = None
+        if others:
+            ended_at = first["ended_at"]
         cost = Cost.from_result(result)
         key = (visit.run_id, visit.epoch, visit.mst_key, first["segment_id"], visit.attempt)
         values = ("completed", None, first["rows"], ended_at, *cost, *key)

@@ -18,12 +18,12 @@ class StoredState(NamedTuple):
     @property
     def tables(self) -> list[str]:
         """The tables that contain the state."""
-        return [self.table] if self.base is None else [self.table, self.base]
+        return [*filter(None, (self.table, self.base))]
 
     @property
     def base_digest(self) -> str | None:
         """The digest of its frozen weights, if they are shared."""
-        return None if self.base is None else self.base.strip('"')[-DIGEST_DIGITS:]
+        return self.base and self.base.strip('"')[-DIGEST_DIGITS:]
 
 
 STATE_SCHEMA = "cerebro_state"
@@ -52,7 +52,7 @@ def state_table(run_id: int, mst_key: int, visit_no: int, count: int = HOPPING) 
     slot = visit_no % count
     generation = visit_no // (count * MAX_STATES) or ""
     letter = "ab"[slot] if count == HOPPING else f"a{slot}_"
-    return _state_table(f"r{run_id}_c{mst_key}_{letter}{generation}")
+    return quote_table(f"r{run_id}_c{mst_key}_{letter}{generation}")
 
 
 def replaced_table(run_id: int, mst_key: int, visit_no: int, count: int = HOPPING) -> str | None:
@@ -66,7 +66,7 @@ def replaced_table(run_id: int, mst_key: int, visit_no: int, count: int = HOPPIN
 
 def spare_table(run_id: int, mst_key: int, visit_no: int, attempt: int) -> str:
     """Return the quoted table for a state whose usual table cannot be emptied."""
-    return _state_table(f"r{run_id}_c{mst_key}_{visit_no}_{attempt}")
+    return quote_table(f"r{run_id}_c{mst_key}_{visit_no}_{attempt}")
 
 
 def prefix(run_id: int, mst_key: int) -> str:
@@ -76,17 +76,17 @@ def prefix(run_id: int, mst_key: int) -> str:
 
 def start_table(run_id: int, mst_key: int) -> str:
     """Return the quoted table for the copied state that a configuration starts from."""
-    return _state_table(f"r{run_id}_c{mst_key}_0")
+    return quote_table(f"r{run_id}_c{mst_key}_0")
 
 
 def best_table(run_id: int, mst_key: int, epoch: int) -> str:
     """Return the quoted table for the retained state of a configuration after an epoch."""
-    return _state_table(f"r{run_id}_c{mst_key}_b_{epoch}")
+    return quote_table(f"r{run_id}_c{mst_key}_b_{epoch}")
 
 
 def base_table(run_id: int, digest: str) -> str:
     """Return the quoted table for frozen weights that states of a run share."""
-    return _state_table(f"r{run_id}_z_{digest}")
+    return quote_table(f"r{run_id}_z_{digest}")
 
 
 def joined_table(run_id: int, mst_key: int) -> str:
@@ -95,17 +95,17 @@ def joined_table(run_id: int, mst_key: int) -> str:
     Args:
         mst_key: the best of the configurations.
     """
-    return _state_table(f"r{run_id}_c{mst_key}_ab")
+    return quote_table(f"r{run_id}_c{mst_key}_ab")
 
 
 def version_table(run_id: int, mst_key: int) -> str:
     """Return the quoted table for the state of a model version, trained by a configuration."""
-    return _state_table(f"r{run_id}_m{mst_key}")
+    return quote_table(f"r{run_id}_m{mst_key}")
 
 
 def packed_table_name(run_id: int, split: str) -> str:
     """Return the quoted name of a packed table that a run has created, one of PACKED_TABLES."""
-    return _state_table(f"r{run_id}_{split}")
+    return quote_table(f"r{run_id}_{split}")
 
 
 def features_name(run_id: int, number: int, split: str) -> str:
@@ -115,20 +115,16 @@ def features_name(run_id: int, number: int, split: str) -> str:
 
 def features_table(name: str) -> str:
     """Return the quoted table of this name for outputs of frozen layers."""
-    return _state_table(name)
-
-
-def gate_table(name: str) -> str:
-    """Return the quoted empty table whose privileges grant predictions with a model."""
-    return _state_table(name)
+    return quote_table(name)
 
 
 def model_states_table(name: str) -> str:
     """Return the quoted table for the states of a model table."""
-    return _state_table(f"model_{name}")
+    return quote_table(f"model_{name}")
 
 
-def _state_table(name: str) -> str:
+def quote_table(name: str) -> str:
+    """Return the quoted table of this name in the schema of states."""
     return f"{STATE_SCHEMA}.{quote_identifier(name)}"
 
 

@@ -96,7 +96,7 @@ def read_dataset(dataset: Dataset, condition: str = "") -> dict[str, str]:
         condition: selects some of the buffers.
     """
     table = dataset.table
-    names = table.independent + table.dependent + ((table.weight,) if table.weight else ())
+    names = table.independent + table.copied_columns
     numbers = range(1, len(names) + 1)
     arrays = (
         f"t.{quote_identifier(n)} AS c{i}, t.{quote_identifier(n + '_shape')} AS s{i}"
@@ -108,7 +108,7 @@ def read_dataset(dataset: Dataset, condition: str = "") -> dict[str, str]:
         key=table.key,
         some=condition,
         inputs=str(len(table.independent)),
-        weights=str(len(names) - len(table.independent) - len(table.dependent)),
+        weights=str(len(table.copied_columns) - len(table.dependent)),
         count=str(len(names)),
         columns=", ".join(arrays),
         arrays=" ".join(f"WHEN {i} THEN n.c{i}" for i in numbers),
@@ -122,10 +122,10 @@ def read_dataset(dataset: Dataset, condition: str = "") -> dict[str, str]:
 def store_outputs(filling: Filling) -> Statement:
     """Return the statement that stores a layer's outputs; targets and weights are copied."""
     table = filling.source.table
-    copied = [*table.dependent, *([table.weight] if table.weight else [])]
+    copied = table.copied_columns
     columns = [
         (f"c{number}", f"s{number}", name)
-        for number, name in enumerate([*table.independent, *copied], 1)
+        for number, name in enumerate(table.independent + copied, 1)
     ]
     inputs = columns[: len(table.independent)]
     others = columns[len(table.independent) :]

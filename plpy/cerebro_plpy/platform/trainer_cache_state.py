@@ -66,20 +66,23 @@ class TrainerCacheState:
 
     def count_passes(self, job: Job, dataset: Dataset) -> int:
         """Return how often a job needs a partition to be sent."""
-        return 0 if self._datasets.get(dataset.key) else job.passes
+        if self._datasets.get(dataset.key):
+            return 0
+        return job.passes
 
     def job_spec(self, job: Job, state: StateSource, datasets: Sequence[Dataset]) -> JsonObject:
         """Return the JSON of a job, without a program or state that the trainer has."""
-        has_state = self._state == state.key and state.may_be_cached
-        source = "kept" if has_state else state.source
+        source = state.source
+        if self._state == state.key and state.may_be_cached:
+            source = "kept"
         start_state = {
             "source": source,
             "key": state.key,
             "seed": state.seed,
             "shares": [rows for _, rows in state.of],
         }
-        base = state.stored.base_digest if state.stored and source == "chunks" else None
-        if base and base == self._base:
+        base = state.stored and state.stored.base_digest
+        if source == "chunks" and base and base == self._base:
             start_state["base"] = base
         spec = {
             **job.to_json(is_program_known=job.program_key in self._programs),

@@ -80,7 +80,14 @@ class TrainVisit:
     @property
     def datasets(self) -> tuple[Dataset, ...]:
         """The partitions that the trainer must have."""
-        return (self.dataset,) if self.job.kind == "train" else ()
+        if self.job.kind != "train":
+            return ()
+        return (self.dataset,)
+
+    @property
+    def segments(self) -> tuple[int, ...]:
+        """The segment that it visits."""
+        return (self.dataset.segment_id,)
 
 
 @dataclass(frozen=True)
@@ -134,7 +141,7 @@ class BestState:
     @property
     def stored(self) -> StoredState:
         """The location of the copy; frozen weights that were stored before stay in their table."""
-        base = self.state.stored.base if self.state.stored else None
+        base = self.state.stored and self.state.stored.base
         return StoredState(self.table, self.segment_id, base)
 
 
@@ -180,9 +187,7 @@ class BatchResult(NamedTuple):
     @property
     def segment_count(self) -> int:
         """The number of segments visited."""
-        return sum(
-            len(visit.segments) if isinstance(visit, EvaluateVisit) else 1 for visit in self.visits
-        )
+        return sum(len(visit.segments) for visit in self.visits)
 
 
 @dataclass(frozen=True)

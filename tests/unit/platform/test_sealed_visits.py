@@ -22,6 +22,7 @@ TABLE = SimpleNamespace(
     independent=("x",),
     dependent=("y",),
     weight=None,
+    copied_columns=("y",),
     key="k",
 )
 HELLO = {

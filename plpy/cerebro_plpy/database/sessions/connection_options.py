@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.database.platform_protocol import Platform
+from cerebro_plpy.database.platform_protocol import Caller, Platform
+from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, ConnectionFailure, find_error_class
 
 # Settings on every platform, which adds its own: see `Platform.session_options`.
@@ -40,13 +41,9 @@ COMMON_OPTIONS = {
 OPTIONS_SINCE_14 = {"idle_session_timeout": "0", "client_connection_check_interval": "500"}
 
 
-def common_options(version: int) -> dict[str, str]:
-    """Return the settings that worker sessions have on every platform.
-
-    Args:
-        version: server_version_num.
-    """
-    if version < 140000:
+def common_options(db: Caller) -> dict[str, str]:
+    """Return the settings that worker sessions have on every platform."""
+    if int(db.value(sql("session.setting"), "server_version_num")) < 140000:
         return dict(COMMON_OPTIONS)
     return {**COMMON_OPTIONS, **OPTIONS_SINCE_14}
 

@@ -106,15 +106,16 @@ class Greenplum:
         Only Apache Cloudberry can run without segments. Products based on PostgreSQL 12 behave the
         same.
         """
-        has_single_node_mode = hasattr(ctypes.CDLL(None), "gp_internal_is_singlenode")
-        return "Apache Cloudberry" if has_single_node_mode else "Greenplum"
+        if hasattr(ctypes.CDLL(None), "gp_internal_is_singlenode"):
+            return "Apache Cloudberry"
+        return "Greenplum"
 
     def session_options(self, db: Caller) -> Mapping[str, str]:
         """Return the settings of a worker session; an interconnect with proxies is kept."""
-        has_proxies = db.value(sql("greenplum.interconnect")) == "proxy"
-        common = common_options(int(db.value(sql("session.setting"), "server_version_num")))
-        interconnect = {} if has_proxies else TCP_OPTIONS
-        return {**common, **SESSION_OPTIONS, **interconnect}
+        options = {**common_options(db), **SESSION_OPTIONS}
+        if db.value(sql("greenplum.interconnect")) != "proxy":
+            options.update(TCP_OPTIONS)
+        return options
 
     def park(self, session: Reader, seconds: int, target: str | None) -> None:
         """Begin a transaction: the server limits idle transactions, but not idle sessions."""

@@ -16,6 +16,7 @@ from cerebro_plpy.database.platform_protocol import (
     Table,
 )
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sql.literals import show_value
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady, UndefinedColumn, WrongObjectType
 
 if TYPE_CHECKING:
@@ -92,8 +93,7 @@ def _select_segments(db: Caller, module: str, segments: Sequence[Row], rules: Ru
     for dbid in dbids:
         if dbid not in primary_dbids:
             raise InvalidParameter(
-                f"{module}: invalid dbid:{'NULL' if dbid is None else dbid} in the distribution "
-                "rules table.",
+                f"{module}: invalid dbid:{show_value(dbid)} in the distribution rules table.",
                 detail=f"Primary segments have dbid {', '.join(map(str, sorted(primary_dbids)))}.",
                 hint="SELECT dbid FROM gp_segment_configuration WHERE content >= 0 AND role = 'p'",
             )

@@ -142,7 +142,7 @@ def locate_bounds(
     ([4, 4], [1, 3])
     """
     ends = list(accumulate(counts))
-    rows = ends[-1] if ends else 0
+    rows = sum(counts)
     if rows == 0:
         return [], []
     bound_bins = []

@@ -85,12 +85,13 @@ class GreenplumVisits(SharedVisits):
         key = _key(worker)
         hop = "greenplum.hop_weights" if state.source == "weights" else "greenplum.hop"
         chunks = read_chunks(worker, state)
-        statements = [] if is_first else [Statement(sql("greenplum.empty"))]
-        return [
-            *statements,
+        statements = [
             Statement(sql(hop, key=key, source=chunks.sql), chunks.values),
             Statement(sql("visit.state_read", source=sql("greenplum.hopped", key=key))),
         ]
+        if not is_first:
+            statements.insert(0, Statement(sql("greenplum.empty")))
+        return statements
 
     def _visit_end(self, visit: TrainVisit, stored: StoredState) -> str:
         """Store the state, and empty the table only if necessary.

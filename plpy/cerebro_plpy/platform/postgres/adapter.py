@@ -14,6 +14,7 @@ from cerebro_plpy.database.platform_protocol import (
     Distribution,
     Globals,
     Packers,
+    Platform,
     Reader,
     Row,
     Rules,
@@ -28,7 +29,6 @@ from cerebro_plpy.trainer_client.process import host_resources
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from cerebro_plpy.errors import CerebroError
     from cerebro_plpy.platform.job import RawRows
     from cerebro_plpy.platform.visit_protocol import Visits
     from cerebro_plpy.trainer_client.settings import Settings, TrainerOptions
@@ -45,7 +45,7 @@ CLAUSES = dict.fromkeys(
 )
 
 
-class Postgres:
+class Postgres(Platform):
     """See `platform_protocol.Platform` for the laws."""
 
     name = "PostgreSQL"
@@ -57,7 +57,7 @@ class Postgres:
 
     def session_options(self, db: Caller) -> Mapping[str, str]:
         """Return the settings of a worker session."""
-        return common_options(int(db.value(sql("session.setting"), "server_version_num")))
+        return common_options(db)
 
     def park(self, session: Reader, seconds: int, target: str | None) -> None:
         """Let the server end the session after an idle time."""
@@ -73,13 +73,6 @@ class Postgres:
         """Return the message, to which the server adds nothing."""
         return text
 
-    def translate_loss(self, sqlstate: str, message: str) -> CerebroError | None:
-        """Return None: the server has no parts to lose."""
-        return None
-
-    def wait_for_segments(self, session: Reader) -> None:
-        """Do nothing: the server has no parts."""
-
     def check_interrupts(self, db: Caller) -> None:
         """Run a statement, any of which checks for interrupts."""
         db.rows("SELECT 1")
@@ -88,26 +81,11 @@ class Postgres:
         """Do nothing: a cancel never harms a statement."""
         return nullcontext()
 
-    def check_process(self, module: str | None = None) -> None:
-        """Do nothing: the only process can always run statements."""
-
-    def refuse_private_tables(self, names: Sequence[str], reason: str) -> None:
-        """Do nothing: the caller's session can train alone."""
-
     def find_waits(
         self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]
     ) -> Sequence[Wait]:
         """Find the waits in the caller's own session."""
         return [Wait(**row) for row in db.rows(sql("session.waits"), pids, os.getpid())]
-
-    def refresh_activity(self, db: Caller) -> None:
-        """Do nothing: each statement sees the current state."""
-
-    def check_groups(self, module: str) -> None:
-        """Do nothing: one packer receives all rows."""
-
-    def check_grants(self, module: str) -> None:
-        """Do nothing: any role can be granted predictions."""
 
     def read_granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
         """Return the function of a model that grants predictions."""
@@ -179,14 +157,6 @@ class Postgres:
     def ensure_packer(self, is_running: bool, has_rows: bool, start: Callable[[], object]) -> bool:
         """Return True: `open_packers` has started the packer."""
         return True
-
-    def check_distributed(self, session: Reader, module: str, table: Table) -> None:
-        """Do nothing: all rows are stored on the same server."""
-
-    def check_keys(
-        self, session: Reader, module: str, table: Table, segments: Sequence[int]
-    ) -> None:
-        """Do nothing: any key is valid."""
 
     def state_table_sql(self, name: str) -> str:
         """Return the statement for a table that contains one state at a time."""

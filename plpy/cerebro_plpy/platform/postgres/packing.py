@@ -75,8 +75,10 @@ class PostgresPackers:
 
     def fill(self, parts: Mapping[str, str], seed: int | None, arrays: str) -> None:
         """Pack all rows with one statement."""
-        name = "pack.buffer_in_order" if seed is None else "pack.buffer_by_hash"
-        buffer = sql(name, **{part: parts[part] for part in ("rows", "buffers", "seed")})
+        order = "pack.buffer_by_hash"
+        if seed is None:
+            order = "pack.buffer_in_order"
+        buffer = sql(order, **{part: parts[part] for part in ("rows", "buffers", "seed")})
         keeps_order = seed is None and "buffer" not in parts
         statement = "pack.fill"
         if keeps_order and self._db.value(sql("pack.is_heap"), self._oid):

@@ -40,9 +40,11 @@ class PostgresVisits(SharedVisits):
         return [Statement(sql("visit.state_read", source=chunks.sql), chunks.values)]
 
     def _visit_end(self, visit: TrainVisit, stored: StoredState) -> str:
-        is_empty = visit.is_fresh and stored.table == visit.state_table
-        prepare = sql("visit.hold_state" if is_empty else "visit.empty_state", state=stored.table)
-        return sql("visit.visit_end", state=stored.table, taken=prepare, part=_part(stored))
+        prepare = "visit.empty_state"
+        if visit.is_fresh and stored.table == visit.state_table:
+            prepare = "visit.hold_state"
+        taken = sql(prepare, state=stored.table)
+        return sql("visit.visit_end", state=stored.table, taken=taken, part=_part(stored))
 
     def _store_state(self, stored: StoredState, key: str) -> Statement:
         return Statement(sql("visit.state_store", state=stored.table, part=_part(stored)), (key,))
@@ -52,8 +54,10 @@ class PostgresVisits(SharedVisits):
 
         A worker that stores the same weights concurrently waits for the first one and finds them.
         """
-        table = state_tables.base_table(visit.run_id, digest) if digest else None
-        if table is None or table in self._bases:
+        if not digest:
+            return None
+        table = state_tables.base_table(visit.run_id, digest)
+        if table in self._bases:
             return table
         # An existing table is not dropped: states refer to it.
         create = Statement(sql("run.new_state_table", state=table, literal=literal(table)))

@@ -17,7 +17,7 @@ from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.errors import FeatureNotSupported, UndefinedObject
-from cerebro_plpy.platform.state_tables import gate_table, version_table
+from cerebro_plpy.platform.state_tables import quote_table, version_table
 from cerebro_plpy.tables.models import granted_versions, model_versions
 from cerebro_plpy.tables.models.grants import find_grantee
 from cerebro_plpy.tables.models.model_versions import read_version
@@ -123,7 +123,7 @@ def _find_gate(db: Database, model: str) -> str | None:
 def _create_gate(db: Database, model: str) -> str:
     """Create a gate that no other role may read yet; return its quoted name."""
     name = f"granted_{secrets.token_hex(8)}"
-    gate = gate_table(name)
+    gate = quote_table(name)
     comment = literal(
         f"Made by cerebro.grant_predict: who may read it may predict with model {model}"
     )
