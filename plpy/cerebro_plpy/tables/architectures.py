@@ -9,6 +9,7 @@ from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
+from cerebro_plpy.database.sql.literals import show_value
 from cerebro_plpy.errors import InvalidText, NullNotAllowed, UndefinedColumn, UndefinedObject
 from cerebro_plpy.records import dataclass
 
@@ -89,9 +90,8 @@ def delete(catalog: Catalog, table: str | None, model_id: int | None) -> None:
     relation = find_table(catalog, table)
     db = catalog.db
     if not db.rows(sql("model.delete", table=relation.quoted), model_id):
-        id_text = "NULL" if model_id is None else model_id
         raise UndefinedObject(
-            f"{TITLE}: Model id {id_text} not found",
+            f"{TITLE}: Model id {show_value(model_id)} not found",
             hint=f"SELECT model_id, name FROM {relation.quoted};",
         )
     db.info(f"{TITLE}: Model id {model_id} has been deleted from {table}.")

@@ -229,7 +229,9 @@ def _count_weighted_classes(
         return width
     # The target holds class numbers, or a float.
     (loss,) = output_losses.list_losses_by_output(config.compile, summary.output_names)
-    return summary.output_units[0] if output_losses.expects_class_numbers(loss) else None
+    if not output_losses.expects_class_numbers(loss):
+        return None
+    return summary.output_units[0]
 
 
 def list_notices(config: Config, source: PackedTable) -> Iterator[str]:
@@ -269,7 +271,9 @@ def format_count(items: Sequence[object], noun: str) -> str:
     >>> format_count([1], "input"), format_count([1, 2], "input")
     ('1 input', '2 inputs')
     """
-    return f"{len(items)} {noun}" + ("" if len(items) == 1 else "s")
+    if len(items) == 1:
+        return f"1 {noun}"
+    return f"{len(items)} {noun}s"
 
 
 def check_order(

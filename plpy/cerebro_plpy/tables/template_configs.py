@@ -78,7 +78,9 @@ class ConfigBuilder:
             name = row["template"]
             template = self.loaded_templates.get(name) or find_template(name)
             group = row.get("group")
-            training_rows = train.training_rows if group is None else train.groups[group].rows
+            training_rows = train.training_rows
+            if group is not None:
+                training_rows = train.groups[group].rows
             params = template.params(head, training_rows, row["params"])
             configs[mst_key] = TemplateConfig(template, params, group)
         return build_configs(self.spec, configs, self.source, self.poll)
@@ -169,7 +171,9 @@ def choose_metric(ranking: str) -> str:
     Args:
         ranking: metric that ranks configurations.
     """
-    return "accuracy" if ranking == "loss" else ranking
+    if ranking == "loss":
+        return "accuracy"
+    return ranking
 
 
 def _make_early_stopping(spec: RunSpec, rule: SearchRule | None) -> EarlyStopping:
@@ -193,7 +197,9 @@ def find_cycles(rule: SearchRule | None, epochs: int) -> Cycles | None:
     first = rule.first_rung(epochs)
     eta = rule.parameters["eta"]
     count = len(compute_rungs(epochs, eta, first))
-    return Cycles(first, eta, count) if count > 1 else None
+    if count == 1:
+        return None
+    return Cycles(first, eta, count)
 
 
 def count_steps(source: PackedTable, batch_size: int) -> int:

@@ -15,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cerebro_plpy.errors import DataCorrupted
+from cerebro_plpy.tables.chunked_work import run_to_end
 from cerebro_plpy.tables.outputs.weights import read_weights
 from cerebro_trainer.errors import TrainerError
 from cerebro_trainer.state import readers, serialization
@@ -124,7 +125,7 @@ def check_trainer(data: bytes, size: int, reader: str) -> None:
 
 def check_backend(data: bytes, size: int) -> None:
     try:
-        found = read_weights(pieces(data, size), 1 << 20)
+        found = run_to_end(read_weights(pieces(data, size), 1 << 20))
     except DataCorrupted as error:
         assert error.hint
     else:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from cerebro_plpy.errors import DataCorrupted
+from cerebro_plpy.tables.chunked_work import run_to_end
 from cerebro_plpy.tables.outputs import weights
 from cerebro_plpy.tables.outputs.weights import as_float32, read_weights
 from cerebro_trainer.errors import ConfigError, RequestError
@@ -163,10 +164,10 @@ def test_a_backend_finds_the_weights(values: list[Array], chunk_bytes: int, conv
 
 def check_weights(values: list[Array], chunk_bytes: int) -> None:
     flat = b"".join(values[position].astype("<f4").tobytes() for position in layout(values).weights)
-    found = read_weights(dumped(values, chunk_bytes), len(flat))
+    found = run_to_end(read_weights(dumped(values, chunk_bytes), len(flat)))
     assert (found.size, found.flat) == (len(flat), flat)
     if flat:
-        assert read_weights(dumped(values, chunk_bytes), len(flat) - 1).flat is None
+        assert run_to_end(read_weights(dumped(values, chunk_bytes), len(flat) - 1)).flat is None
 
 
 @pytest.mark.parametrize("dtype", ["<f4", "<f2", "<f8", "<i4", "|u1"])
@@ -188,7 +189,7 @@ def test_a_backend_looks_up_between_pieces_of_a_large_weight(dtype: str) -> None
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(weights, "as_float32", counted)
-        read_weights(fetched(), 1 << 20)
+        run_to_end(read_weights(fetched(), 1 << 20))
     steps = [after - before for before, after in pairwise([*taken_so_far, done[0]])]
     assert max(steps) <= weights.CONVERTED_BYTES
     assert dtype == "<f4" or done[0] == 200_000 * np.dtype(dtype).itemsize
@@ -205,7 +206,7 @@ def test_a_state_that_ends_too_early_is_damaged(values: list[Array], data: st.Da
 def test_a_backend_refuses_a_state_that_ends_too_early() -> None:
     values = [np.ones(100, "f4")]
     with pytest.raises(DataCorrupted):
-        read_weights(dumped(values)[:-1], 1 << 20)
+        run_to_end(read_weights(dumped(values)[:-1], 1 << 20))
 
 
 @given(values=STATES)

@@ -54,7 +54,9 @@ def run(db: Database, model: int, spec: str, mst_key: int) -> int:
 
 def _find_function(db: Database, model: int) -> GrantedFunction | None:
     rows = db.rows(sql("grant.definition"), model)
-    return GrantedFunction(**rows[0]) if len(rows) == 1 else None
+    if len(rows) != 1:
+        return None
+    return GrantedFunction(**rows[0])
 
 
 def _make_definition(db: Database, model: int, function: GrantedFunction) -> str | None:
@@ -63,7 +65,7 @@ def _make_definition(db: Database, model: int, function: GrantedFunction) -> str
     tables = {row["oid"]: row["name"] for row in relations if row["name"] is not None}
     if model not in tables or not all(row["plain"] for row in relations):
         return None
-    state_tables = [name for oid, name in tables.items() if oid != model]
+    state_tables = (name for oid, name in tables.items() if oid != model)
     name = f"predict_{os.getpid()}"
     copy = quote_qualified((TEMPORARY_SCHEMA, name))
     signature = f"{copy}(json, integer)"
@@ -73,7 +75,7 @@ def _make_definition(db: Database, model: int, function: GrantedFunction) -> str
             function=copy,
             literal=literal(signature),
             model=tables[model],
-            state=state_tables[0] if state_tables else tables[model],
+            state=next(state_tables, tables[model]),
         )
     )
     definition = str(db.value(sql("grant.definition_of"), signature))

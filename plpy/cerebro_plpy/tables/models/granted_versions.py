@@ -124,7 +124,9 @@ def _unknown_model(db: Database, module: str, name: ModelName) -> UndefinedObjec
         subject = f"{name.owner} has no model that you may predict with"
     owners = [row["owner"] for row in db.peek(sql("granted.owners"), name.model)]
     if owners:
-        verb = "has" if len(owners) == 1 else "have"
+        verb = "have"
+        if len(owners) == 1:
+            verb = "has"
         hint = (
             f"{', '.join(owners)} {verb} granted you one. Name the owner of a model that is not "
             f"your own: {module}(…, owner => {owners[0]!r})."
@@ -169,7 +171,9 @@ def read(db: Database, row: Row) -> GrantedVersion:
         is_valid = all(isinstance(text, str) for text in texts.values())
         if not is_valid or not isinstance(values["classes"], list):
             raise TypeError
-        margin = None if values["margin"] is None else float(values["margin"])
+        margin = values["margin"]
+        if margin is not None:
+            margin = float(margin)
         outputs = check_outputs({**row, **values, "margin": margin})
         base = _optional_text(values["base"])
         group_by = _optional_text(values.get("group_by"))

@@ -103,7 +103,7 @@ def _publish(session: Session, model: str) -> None:
         type_rows = session.run(sql("predict.types"), (version.source,))
         types = {str(name): str(type_) for name, type_ in type_rows}
         base_rows = session.run(sql("predict.base"), (version.target_type,))
-        base = base_rows[0][0] if base_rows else None
+        base = next((base for (base,) in base_rows), None)
         outline = granted_versions.make_outline(version, types, base)
         session.run(sql("granted.tell"), (version.version, outline, model))
         groups = session.run(sql("version.groups"), (version.owner, model, version.version))
@@ -116,8 +116,7 @@ def _publish(session: Session, model: str) -> None:
 
 def _find_gate(db: Database, model: str) -> str | None:
     """Return the quoted name of a model's gate; None if the model was not granted."""
-    rows = db.peek(sql("granted.gate"), model)
-    return rows[0]["gate"] if rows else None
+    return next((row["gate"] for row in db.peek(sql("granted.gate"), model)), None)
 
 
 def _create_gate(db: Database, model: str) -> str:

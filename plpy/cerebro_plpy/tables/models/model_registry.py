@@ -104,16 +104,19 @@ def add(
         ((deployed,),) = session.run(sql("version.lock_model"), (model,))
         ((version,),) = session.run(sql("version.next"), (model,))
         state_table = _copy_state(session, result)
-        ensemble = result.ensemble
+        template = params = architecture = compile_params = None
+        if result.ensemble is not None:
+            template, members, architecture, compile_params = result.ensemble
+            params = json.dumps(members)
         values = (
             model,
             version,
-            ensemble.template if ensemble else None,
-            json.dumps(ensemble.params) if ensemble else None,
+            template,
+            params,
             result.value,
             result.margin,
-            ensemble.architecture if ensemble else None,
-            ensemble.compile_params if ensemble else None,
+            architecture,
+            compile_params,
             state_table,
             result.run_id,
             result.mst_key,

@@ -154,8 +154,10 @@ def read_version(row: Row) -> Version:
 
 def _read_record(row: Row) -> object:
     """Return the record of how the source was read; None if there is none."""
+    if row["reading"] is None:
+        return None
     try:
-        return None if row["reading"] is None else json.loads(row["reading"])
+        return json.loads(row["reading"])
     except (ValueError, RecursionError) as error:
         raise _damaged(row, "reading", row["reading"]) from error
 

@@ -56,7 +56,9 @@ class TrainedModel:
     @property
     def title(self) -> str:
         """The name of the model in messages."""
-        return f"table {self.relation.spelling}" if self.single else f"mst_key {self.mst_key}"
+        if self.single:
+            return f"table {self.relation.spelling}"
+        return f"mst_key {self.mst_key}"
 
     def describe_program(self, targets: list[JsonObject]) -> JsonObject:
         """Return the program in the form of a request to the trainer."""
@@ -160,8 +162,8 @@ def _read_single(catalog: Catalog, reader: Session, relation: Relation) -> Train
     model = replace(_make_model(reader, relation, summary, row, stored), single=True)
     if has_weights:
         return model
-    states = model_states.find(catalog, relation, summary)
-    if states is None or not _has_state(reader, states, SINGLE_KEY):
+    states = _find_states(catalog, reader, relation, summary, SINGLE_KEY)
+    if states is None:
         raise _no_weights(catalog, "of madlib_fit()", relation)
     return replace(model, states=states)
 
@@ -206,14 +208,20 @@ def _read_architecture(
     architecture, has_weights = rows[0]
     states = None
     if not has_weights:
-        states = model_states.find(catalog, relation, summary)
-        if states is None or not _has_state(reader, states, mst_key):
+        states = _find_states(catalog, reader, relation, summary, mst_key)
+        if states is None:
             raise _no_weights(catalog, f"with mst_key {mst_key}", relation)
     return _require_text(relation, "model_arch", architecture), states
 
 
-def _has_state(reader: Session, states: Relation, mst_key: int) -> bool:
-    return bool(reader.run(sql("warm.has_state", state=states.quoted), (mst_key,)))
+def _find_states(
+    catalog: Catalog, reader: Session, relation: Relation, summary: Relation, mst_key: int
+) -> Relation | None:
+    """Return the table of states beside a model table if it has a state of this model."""
+    states = model_states.find(catalog, relation, summary)
+    if states and reader.run(sql("warm.has_state", state=states.quoted), (mst_key,)):
+        return states
+    return None
 
 
 def _read_sealed_architecture(
@@ -256,8 +264,7 @@ def _find_best(catalog: Catalog, reader: Session, info: Relation) -> int | None:
     """Return the best model of a search that has weights; None in tables of other functions."""
     if "metrics_iters" not in catalog.read_columns(info):
         return None
-    rows = reader.run(sql("score.best", table=info.quoted))
-    return int(rows[0][0]) if rows else None
+    return next((int(key) for (key,) in reader.run(sql("score.best", table=info.quoted))), None)
 
 
 def _read_info(

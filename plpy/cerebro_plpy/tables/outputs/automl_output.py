@@ -7,23 +7,21 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import NamedTuple
 
-from cerebro_plpy.configs.run_spec import DataSpec
 from cerebro_plpy.configs.search_space.search_rules import DIAGONALS
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.records import replace
 from cerebro_plpy.scheduling.search.hyperband import Hyperband
-from cerebro_plpy.tables import model_selection_table, model_states
+from cerebro_plpy.tables import model_selection_table
 from cerebro_plpy.tables.architectures import find_table
 from cerebro_plpy.tables.chunked_work import run_to_end
 from cerebro_plpy.tables.model_states import ModelTables
 from cerebro_plpy.tables.outputs.class_columns import (
     class_column_values,
     count_classes,
-    define_class_columns,
 )
-from cerebro_plpy.tables.outputs.fit_output import SUFFIXES, name_tables
+from cerebro_plpy.tables.outputs.fit_output import SUFFIXES, create_tables, name_tables
 from cerebro_plpy.tables.outputs.logged_run import (
     LoggedRun,
     read_logged_architecture,
@@ -57,7 +55,10 @@ def write(db: Database, run: LoggedRun, output: Relation) -> None:
     """Create and fill the three output tables."""
     tables = name_tables(output, SUFFIXES)
     hyperband = _find_hyperband(run)
-    model_tables = _create(db, tables, run.spec.source, hyperband)
+    statements = ("automl.models", "output.info", "automl.summary")
+    info_columns = sql("automl.info_columns", places=_name_places(hyperband, "automl.places"))
+    states = create_tables(db, run, tables, statements, info_columns)
+    model_tables = ModelTables(tables[""], states)
     for trial in _read_trials(db, run):
         architecture = read_logged_architecture(db, run, trial.config)
         key = ModelKey(trial.mst_key, run.spec.segments[0])
@@ -67,8 +68,7 @@ def write(db: Database, run: LoggedRun, output: Relation) -> None:
             "output.add_info",
             output=tables["_info"],
             more=sql(
-                "automl.add_info_columns",
-                places=sql("automl.add_places") if hyperband else "",
+                "automl.add_info_columns", places=_name_places(hyperband, "automl.add_places")
             ),
         )
         values = _info_values(db, run, trial, architecture, kilobytes, hyperband)
@@ -122,17 +122,11 @@ def _find_hyperband(run: LoggedRun) -> Hyperband | None:
     return Hyperband(params["R"], params["eta"], params["skip_last"])
 
 
-def _create(
-    db: Database, tables: dict[str, str], source: DataSpec, hyperband: Hyperband | None
-) -> ModelTables:
-    clauses = db.platform.clauses
-    info_columns = sql("automl.info_columns", places=sql("automl.places") if hyperband else "")
-    class_columns = define_class_columns(source)
-    summary = tables["_summary"]
-    db.rows(sql("automl.models", output=tables[""], **clauses))
-    db.rows(sql("output.info", output=tables["_info"], more=info_columns, **clauses))
-    db.rows(sql("automl.summary", output=summary, class_columns=class_columns, **clauses))
-    return ModelTables(tables[""], model_states.create(db, summary))
+def _name_places(hyperband: Hyperband | None, statement: str) -> str:
+    """Return the part of a statement about brackets and rounds, which only Hyperband has."""
+    if hyperband is None:
+        return ""
+    return sql(statement)
 
 
 def _info_values(
@@ -147,19 +141,7 @@ def _info_values(
     config = trial.config
     iterations = [row["epoch"] for row in select_ranking_losses(trial.metrics)]
     metrics = read_metric_columns(db, run, config, architecture)
-    values: list[object] = [
-        config["mst_key"],
-        config["model_id"],
-        config["compile_params"],
-        config["fit_params"],
-        kilobytes,
-        metrics.elapsed,
-        metrics.metrics_type,
-        metrics.loss_type,
-        *metrics.training,
-        *metrics.validation,
-        iterations or None,
-    ]
+    values = [*metrics.list_info(config, kilobytes), iterations or None]
     if hyperband:
         values += hyperband.locate(trial.mst_key, max(iterations, default=1))
     return [*values, config["backend"]]
@@ -174,8 +156,12 @@ def _write_summary(
     search = spec.search
     assert search is not None
     frequency = spec.frequency
-    if frequency == spec.epochs:  # without a frequency, that of the last round, as in MADlib
-        frequency = hyperband.diagonals()[-1][0].iterations if hyperband else spec.epochs
+    if frequency == spec.epochs and hyperband:
+        # Without a frequency, that of the last round, as in MADlib.
+        frequency = hyperband.diagonals()[-1][0].iterations
+    random_state = None
+    if search.random_state is not None:
+        random_state = str(search.random_state)
     db.rows(
         sql("automl.add_summary", output=table, class_values=class_column_values(source)),
         source.table,
@@ -188,7 +174,7 @@ def _write_summary(
         arguments.model_selection_table,
         search.automl_method,
         search.automl_params,
-        None if search.random_state is None else str(search.random_state),
+        random_state,
         spec.object_table,
         bool(arguments.use_gpus),
         frequency,

@@ -115,16 +115,7 @@ def write_metrics(
     metrics = read_metric_columns(db, run, config, architecture)
     db.rows(
         sql("output.add_info", output=tables.info, more=""),
-        config["mst_key"],
-        config["model_id"],
-        config["compile_params"],
-        config["fit_params"],
-        model.kilobytes,
-        metrics.elapsed,
-        metrics.metrics_type,
-        metrics.loss_type,
-        *metrics.training,
-        *metrics.validation,
+        *metrics.list_info(config, model.kilobytes),
         config["backend"],
     )
     return model._replace(has_metrics=True)
@@ -144,7 +135,7 @@ def name_tables(output: Relation, suffixes: Sequence[str]) -> dict[str, str]:
 
 def _empty_tables(db: Database, output: Relation, states: Relation) -> OutputTables:
     names = name_tables(output, SUFFIXES)
-    tables = OutputTables(names[""], names["_info"], names["_summary"], states.quoted)
+    tables = OutputTables._make((*names.values(), states.quoted))
     empty_tables(db, tables)
     return tables
 
@@ -158,13 +149,24 @@ def empty_tables(db: Database, tables: Iterable[str]) -> None:
 def create(db: Database, output: Relation, run: LoggedRun) -> OutputTables:
     """Create the output tables and the table of states."""
     names = name_tables(output, SUFFIXES)
-    clauses = db.platform.clauses
-    class_columns = define_class_columns(run.spec.source)
-    summary = names["_summary"]
-    db.rows(sql("output.models", output=names[""], **clauses))
-    db.rows(sql("output.info", output=names["_info"], more="", **clauses))
-    db.rows(sql("output.summary", output=summary, class_columns=class_columns, **clauses))
-    return OutputTables(names[""], names["_info"], summary, model_states.create(db, summary))
+    statements = ("output.models", "output.info", "output.summary")
+    return OutputTables._make((*names.values(), create_tables(db, run, names, statements)))
+
+
+def create_tables(
+    db: Database, run: LoggedRun, tables: dict[str, str], statements: Sequence[str], more: str = ""
+) -> str:
+    """Create output tables; return the quoted name of the table of states.
+
+    Args:
+        tables: the quoted names, by suffix.
+        statements: names of the statements, one for each table.
+        more: further columns of the info table.
+    """
+    parts = {"class_columns": define_class_columns(run.spec.source), "more": more}
+    for table, statement in zip(tables.values(), statements):
+        db.rows(sql(statement, output=table, **parts, **db.platform.clauses))
+    return model_states.create(db, tables["_summary"])
 
 
 def _write_summary(db: Database, table: str, output: Relation, run: LoggedRun) -> None:

@@ -97,15 +97,14 @@ class IncrementalOutput:
         assert self._tables is not None and self._run is not None
         run_id = self._run.run_id
         while self._trained or self._finished:
-            if self._trained:
-                mst_key = self._trained.pop(0)
-                config = logged_run.read_newest_state(self._db, run_id, mst_key)
+            is_new = bool(self._trained)
+            mst_key = (self._trained or self._finished).pop(0)
+            config = logged_run.read_newest_state(self._db, run_id, mst_key)
+            if is_new:
                 self._models[mst_key] = yield from fit_output.write_model(
                     self._db, self._tables, self._run, config
                 )
             else:
-                mst_key = self._finished.pop(0)
-                config = logged_run.read_newest_state(self._db, run_id, mst_key)
                 self._models[mst_key] = fit_output.write_metrics(
                     self._db, self._tables, self._run, config, self._models[mst_key]
                 )

@@ -34,6 +34,21 @@ class MetricColumns(NamedTuple):
     training: DatasetMetrics
     validation: DatasetMetrics
 
+    def list_info(self, config: Row, kilobytes: float | None) -> list[object]:
+        """Return the columns of an info table in order, up to the metrics."""
+        return [
+            config["mst_key"],
+            config["model_id"],
+            config["compile_params"],
+            config["fit_params"],
+            kilobytes,
+            self.elapsed,
+            self.metrics_type,
+            self.loss_type,
+            *self.training,
+            *self.validation,
+        ]
+
 
 def read_metric_columns(
     db: Database, run: LoggedRun, config: Row, architecture: str
@@ -47,7 +62,7 @@ def read_metric_columns(
     rows = read_metrics(db, run.run_id, config)
     names = check_architecture(read_architecture(architecture)).output_names
     metrics = output_losses.name_metrics(compile_params.metrics, names, run.spec.source.dependent)
-    metric = metrics[0].logged_name if metrics else None
+    metric = next((metric.logged_name for metric in metrics), None)
     elapsed = {row["epoch"]: row["elapsed"] for row in select_ranking_losses(rows)}
     training, validation = (
         _collect_values(
@@ -88,11 +103,13 @@ def _collect_values(
 
 def _list_by_epoch(rows: Sequence[Row], epochs: Collection[int]) -> Series:
     """Return the value after each of the epochs; None without any values."""
+    if not rows:
+        return None
     values = {row["epoch"]: row["value"] for row in rows}
-    return [values.get(epoch) for epoch in epochs] if values else None
+    return [values.get(epoch) for epoch in epochs]
 
 
 def find_final_value(rows: Sequence[Row], best_epoch: int | None) -> float | None:
     """Return the last value, up to the best epoch if its state was kept; None without any."""
     values = [row["value"] for row in rows if best_epoch is None or row["epoch"] <= best_epoch]
-    return values[-1] if values else None
+    return next(reversed(values), None)

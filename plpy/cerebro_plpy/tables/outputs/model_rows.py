@@ -12,7 +12,7 @@ from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.tables import model_states
 from cerebro_plpy.tables.chunked_work import ChunkedWork
 from cerebro_plpy.tables.model_states import ModelTables
-from cerebro_plpy.tables.outputs.weights import Weights, read_weights_in_pieces
+from cerebro_plpy.tables.outputs.weights import Weights, read_weights
 
 MAX_FIELD_BYTES = 512 << 20
 """pg_dump writes a field as text of twice its size, and cannot carry more than 1 GB."""
@@ -43,7 +43,7 @@ def write_model_pieces(
     yield
     if state:
         yield from model_states.add(db, tables.states, key.mst_key, state)
-    return weights.size / 1024 if weights else None
+    return weights.kilobytes if weights else None
 
 
 def insert_weights(
@@ -58,13 +58,13 @@ def insert_weights(
     The plan is generic, because planning for these values would copy the weights.
     """
     with db.configured(plan_cache_mode="force_generic_plan"):
-        db.rows(statement, *leading, weights.flat if weights else None, *trailing)
+        db.rows(statement, *leading, weights and weights.flat, *trailing)
 
 
 def read_flat_weights(db: Database, state: StoredState, mst_key: int) -> ChunkedWork[Weights]:
     """Return the weights of a state in MADlib's format, unless they are too large for a field."""
     chunks = _check_order(db.stream(db.platform.state_rows_sql(*state)))
-    weights = yield from read_weights_in_pieces(chunks, MAX_FIELD_BYTES)
+    weights = yield from read_weights(chunks, MAX_FIELD_BYTES)
     if weights.flat is None:
         db.notice(
             f"mst_key={mst_key}: model_weights is NULL, because {weights.size} bytes are more than "

@@ -13,9 +13,8 @@ from cerebro_plpy.tables.chunked_work import run_to_end
 from cerebro_plpy.tables.outputs.class_columns import (
     class_column_values,
     count_classes,
-    define_class_columns,
 )
-from cerebro_plpy.tables.outputs.fit_output import empty_tables, name_tables
+from cerebro_plpy.tables.outputs.fit_output import create_tables, empty_tables, name_tables
 from cerebro_plpy.tables.outputs.logged_run import (
     LoggedRun,
     read_logged_architecture,
@@ -39,15 +38,17 @@ def write(db: Database, run: LoggedRun, output: Relation, states: Relation | Non
         state_table = states.quoted
         empty_tables(db, (*tables.values(), state_table))
     else:
-        state_table = _create(db, run, tables)
+        state_table = create_tables(db, run, tables, ("single.model", "single.summary"))
     (config,) = read_pinned_configs(db, run)
     architecture = read_logged_architecture(db, run, config)
     state = stored_state(config)  # None if the run was stopped before its first epoch ended
-    weights = run_to_end(read_flat_weights(db, state, config["mst_key"])) if state else None
+    weights = None
+    if state:
+        weights = run_to_end(read_flat_weights(db, state, config["mst_key"]))
     insert_weights(db, sql("single.add_model", output=tables[""]), (), weights, (architecture,))
     if state:
         run_to_end(model_states.add(db, state_table, config["mst_key"], state))
-    kilobytes = weights.size / 1024 if weights else None
+    kilobytes = weights.kilobytes if weights else None
     metrics = read_metric_columns(db, run, config, architecture)
     query = sql(
         "single.add_summary",
@@ -55,16 +56,6 @@ def write(db: Database, run: LoggedRun, output: Relation, states: Relation | Non
         class_values=class_column_values(run.spec.source),
     )
     db.rows(query, *_summary_values(output, run, config, kilobytes, metrics))
-
-
-def _create(db: Database, run: LoggedRun, tables: dict[str, str]) -> str:
-    """Create the output tables; return the quoted name of the table of states."""
-    clauses = db.platform.clauses
-    class_columns = define_class_columns(run.spec.source)
-    summary = tables["_summary"]
-    db.rows(sql("single.model", output=tables[""], **clauses))
-    db.rows(sql("single.summary", output=summary, class_columns=class_columns, **clauses))
-    return model_states.create(db, summary)
 
 
 def _summary_values(

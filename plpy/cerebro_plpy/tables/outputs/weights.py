@@ -11,13 +11,13 @@ import json
 import re
 import struct
 from array import array
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.tables.chunked_work import run_to_end
+from cerebro_plpy.tables.chunked_work import ChunkedWork
 
 HEADER_LENGTH = struct.Struct("<Q")
 ARRAY_CODES = {
@@ -55,7 +55,9 @@ def find_epochs(beginning: bytes) -> int:
     3
     """
     match = EPOCHS.search(bytes(beginning))
-    return int(match[1]) if match else 0
+    if match is None:
+        return 0
+    return int(match[1])
 
 
 def find_framework(beginning: bytes) -> str | None:
@@ -65,16 +67,15 @@ def find_framework(beginning: bytes) -> str | None:
     'jax'
     """
     match = FRAMEWORK.search(bytes(beginning))
-    return match[1].decode() if match else None
+    return match and match[1].decode()
 
 
-@dataclass(frozen=True)
-class Tensor:
+class Tensor(NamedTuple):
     """A tensor of a state."""
 
-    dtype: str  # safetensors' name of the element type
     start: int  # offset of the first byte in the file
     end: int
+    dtype: str  # safetensors' name of the element type
 
     @property
     def size(self) -> int:
@@ -93,15 +94,13 @@ class Weights:
     size: int  # bytes
     flat: bytes | None  # None if they are too large
 
+    @property
+    def kilobytes(self) -> float:
+        """Their size in kilobytes."""
+        return self.size / 1024
 
-def read_weights(chunks: Iterable[bytes], max_bytes: int) -> Weights:
-    """Return all weights of a state, one after another."""
-    return run_to_end(read_weights_in_pieces(chunks, max_bytes))
 
-
-def read_weights_in_pieces(
-    chunks: Iterable[bytes], max_bytes: int
-) -> Generator[None, None, Weights]:
+def read_weights(chunks: Iterable[bytes], max_bytes: int) -> ChunkedWork[Weights]:
     """Return all weights of a state, read chunk by chunk up to the last weight."""
     stream = _Stream(chunks)
     tensors = _read_header(stream)
@@ -109,7 +108,7 @@ def read_weights_in_pieces(
     if size > max_bytes:
         return Weights(size, None)
     parts: dict[Tensor, list[bytes | memoryview]] = {}
-    for tensor in sorted(tensors, key=_position):
+    for tensor in sorted(tensors):
         for _ in stream.read_pieces(tensor.start - stream.position):
             yield
         parts[tensor] = []
@@ -117,10 +116,6 @@ def read_weights_in_pieces(
             parts[tensor].append(part)
             yield
     return Weights(size, b"".join(chain.from_iterable(parts[tensor] for tensor in tensors)))
-
-
-def _position(tensor: Tensor) -> tuple[int, int]:
-    return tensor.start, tensor.end
 
 
 def _read_float32(stream: _Stream, tensor: Tensor) -> Iterator[bytes | memoryview]:
@@ -147,7 +142,7 @@ def _read_header(stream: _Stream) -> list[Tensor]:
         raise damage_error(
             f"its header is no header of safetensors ({type(error).__name__})"
         ) from error
-    by_position = sorted(tensors, key=_position)
+    by_position = sorted(tensors)
     for tensor, following in zip(by_position, by_position[1:]):
         if following.start < tensor.end:
             raise damage_error("its tensors lie over one another")
@@ -162,7 +157,7 @@ def _parse_tensor(entry: Mapping[str, Any], base: int) -> Tensor:
         raise ValueError(entry)
     if not 0 <= start <= end or (end - start) % ELEMENT_BYTES[dtype]:
         raise ValueError(entry)
-    return Tensor(dtype, base + start, base + end)
+    return Tensor(base + start, base + end, dtype)
 
 
 def damage_error(reason: str) -> DataCorrupted:
