@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 import pytest
@@ -47,6 +47,11 @@ def searched(
     return state
 
 
+def find_ceiling(rule: Pasha, trials: Mapping[int, Trial]) -> int:
+    """Return the epoch after which no config continues now."""
+    return rule.decision_epochs[rule._find_top(trials)]
+
+
 def upside_down(key: int, epoch: int) -> float:
     """Return values whose order reverses at the end of each rung.
 
@@ -89,9 +94,9 @@ def test_nobody_is_trained_but_by_rungs_of_asha(
     state = searched(Pasha(epochs, eta), lambda key, epoch: table[key, epoch], count, width, picks)
     ends = Asha(epochs, eta).decision_epochs
     assert state.rule.decision_epochs == ends and set(state.max_epochs.values()) <= set(ends)
-    assert isinstance(state.rule, Pasha) and max(
-        state.max_epochs.values()
-    ) == state.rule.find_ceiling(state.trials)
+    assert isinstance(state.rule, Pasha) and max(state.max_epochs.values()) == find_ceiling(
+        state.rule, state.trials
+    )
 
 
 CURVES = st.lists(
@@ -171,11 +176,11 @@ def test_epsilon_is_what_curves_that_cross_to_and_fro_differ_by(
 def test_the_ceiling_grows_where_somebody_leaves_its_like(
     curves: list[list[float]], ceiling: int
 ) -> None:
-    assert Pasha(EPOCHS).find_ceiling(come(*curves)) == ceiling
+    assert find_ceiling(Pasha(EPOCHS), come(*curves)) == ceiling
 
 
 def test_the_ceiling_stays_where_somebody_trains_already() -> None:
     """Later values do not matter."""
     trials = come((1.0, 1.0, 1.0), (2.0, 2.0, 2.0))
-    assert Pasha(EPOCHS).find_ceiling(trials) == 3
-    assert Pasha(EPOCHS).find_ceiling({**trials, 0: trials[0]._replace(max_epoch=9)}) == 9
+    assert find_ceiling(Pasha(EPOCHS), trials) == 3
+    assert find_ceiling(Pasha(EPOCHS), {**trials, 0: trials[0]._replace(max_epoch=9)}) == 9

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from cerebro_plpy.records import dataclass, field
 from cerebro_plpy.scheduling.schedule import schedule, visit_batches, worker_affinity
-from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, Visit, VisitBatch
+from cerebro_plpy.scheduling.schedule.schedule import (
+    ConfigProgress,
+    Orders,
+    Plan,
+    Visit,
+    VisitBatch,
+)
 from cerebro_plpy.scheduling.schedule.scheduling_policies import (
     FOREMOST,
     LONGEST,
@@ -21,6 +27,7 @@ from cerebro_plpy.scheduling.schedule.scheduling_policies import (
     make_policy,
 )
 from cerebro_plpy.scheduling.schedule.visit_batches import BatchLimit
+from cerebro_plpy.scheduling.schedule.worker_affinity import Compiled
 
 
 class ConfigCost(NamedTuple):
@@ -42,9 +49,9 @@ class Case:
     costs: Mapping[int, ConfigCost]  # by mst_key
     schedule: str = LONGEST
     is_stationary: bool = False  # configs stay at their workers; see `WorkerAffinity`
-    orders: Mapping[tuple[int, int], Sequence[int]] = field(default_factory=dict)
+    orders: Orders = field(default_factory=dict)
     """Segments of a replay, by mst_key and epoch."""
-    compiled: Mapping[int, Collection[object]] = field(default_factory=dict)
+    compiled: Compiled = field(default_factory=dict)
     """Programs that workers have before the run, by worker."""
     commit_seconds: float = 0.0
     max_evaluations: int = sys.maxsize  # in a batch

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from cerebro_plpy.scheduling.schedule.schedule import Copies
+
 
 class GroupSlice(NamedTuple):
     """Rows of a group on one segment."""
@@ -26,14 +28,14 @@ def assign_segments(segments: Sequence[int], workers: Iterable[int]) -> dict[int
     >>> assign_segments((0, 1, 2), {4, 7})
     {0: 4, 1: 4, 2: 7}
     """
-    numbers: Sequence[int] = workers if isinstance(workers, range) else sorted(workers)
+    numbers = sorted(workers)
     return {
         segment: numbers[index * len(numbers) // len(segments)]
         for index, segment in enumerate(segments)
     }
 
 
-def divide_segments(segments: Sequence[int], copies: int) -> tuple[tuple[int, ...], ...]:
+def divide_segments(segments: Sequence[int], copies: int) -> Copies:
     """Return the segments that each of the copies of a config trains on; adjacent ones.
 
     >>> divide_segments((0, 1, 2, 3, 4), 2)

@@ -13,7 +13,7 @@ Fewer copies hop among their segments and are averaged less often.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, groupby
 from typing import Literal, NamedTuple
@@ -21,6 +21,11 @@ from typing import Literal, NamedTuple
 from cerebro_plpy.records import dataclass, field, replace
 
 Kind = Literal["train", "average", "evaluate"]
+Stage = tuple[int, int, Kind]  # mst_key, epoch and kind
+Segments = tuple[int, ...]
+Copies = tuple[Segments, ...]  # segments of each averaged copy of a config
+Orders = Mapping[tuple[int, int], Sequence[int]]
+"""Segments in the order of visits, by mst_key and epoch."""
 AVERAGING = "averaging"  # name of the schedule that averages copies
 
 
@@ -49,10 +54,10 @@ class Plan:
     """
 
     epochs: int
-    segments: tuple[int, ...]
+    segments: Segments
     workers: Mapping[int, int]  # by segment
     evaluate_epochs: frozenset[int] = frozenset()
-    copies: tuple[tuple[int, ...], ...] = ()  # segments of each averaged copy; empty without copies
+    copies: Copies = ()  # segments of each averaged copy; empty without copies
     segment_subsets: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """Segments by mst_key, of configs that do not visit all segments."""
 
@@ -94,7 +99,7 @@ class ConfigProgress:
     waiting_segments: frozenset[int]
     running_segments: frozenset[int] = frozenset()
     stopping: bool = False  # after this stage, the config is at most evaluated
-    copies: tuple[tuple[int, ...], ...] = ()  # segments of each copy in the order of its visits
+    copies: Copies = ()  # segments of each copy in the order of its visits
     last_segment: int | None = field(default=None, compare=False)
     """Segment of the visit that produced the state; None if unknown."""
     later_visits: int = 0  # running visits that belong to later stages
@@ -131,13 +136,17 @@ class ConfigProgress:
         return frozenset(startable)
 
 
+Configs = Mapping[int, ConfigProgress]
+"""The progress of configs by mst_key."""
+
+
 def start(plan: Plan, mst_key: int) -> ConfigProgress:
     """Return the progress of a config that has not made any visit."""
     copies = rotate_copies(plan.copies, mst_key)
     return ConfigProgress(mst_key, 1, "train", plan.segments_of(mst_key), copies=copies)
 
 
-def rotate_copies(copies: tuple[tuple[int, ...], ...], mst_key: int) -> tuple[tuple[int, ...], ...]:
+def rotate_copies(copies: Copies, mst_key: int) -> Copies:
     """Return the segments of each copy in visiting order, which starts elsewhere for each config.
 
     >>> rotate_copies(((0, 1, 2), (3, 4)), 1)
@@ -152,7 +161,7 @@ def resume(plan: Plan, mst_key: int, completed: Iterable[Visit]) -> ConfigProgre
     Args:
         completed: visits of any configs; those of other configs are ignored.
     """
-    visited: dict[tuple[int, int, Kind], set[int]] = {}
+    visited: dict[Stage, set[int]] = {}
     for visit in completed:
         visited.setdefault(_stage_of_visit(visit), set()).add(visit.segment_id)
     progress = start(plan, mst_key)
@@ -299,12 +308,12 @@ def end(progress: ConfigProgress) -> ConfigProgress:
     )
 
 
-def is_epoch_complete(configs: Mapping[int, ConfigProgress], epoch: int) -> bool:
+def is_epoch_complete(configs: Configs, epoch: int) -> bool:
     """Return True if every config has completed the epoch and its evaluation."""
     return all(progress.finished or progress.epoch > epoch for progress in configs.values())
 
 
-def is_run_finished(configs: Mapping[int, ConfigProgress]) -> bool:
+def is_run_finished(configs: Configs) -> bool:
     """Return True if every config is finished."""
     return all(progress.finished for progress in configs.values())
 
@@ -326,11 +335,11 @@ def next_stage(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
     return replace(progress, epoch=epoch, kind="train", waiting_segments=segments)
 
 
-def _stage_of_visit(visit: Visit) -> tuple[int, int, Kind]:
+def _stage_of_visit(visit: Visit) -> Stage:
     return visit.mst_key, visit.epoch, visit.kind
 
 
-def _stage(progress: ConfigProgress) -> tuple[int, int, Kind]:
+def _stage(progress: ConfigProgress) -> Stage:
     return progress.mst_key, progress.epoch, progress.kind
 
 

@@ -10,13 +10,17 @@ from statistics import fmean
 from typing import NamedTuple
 
 from cerebro_plpy.records import dataclass, field, replace
-from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Kind, Plan
+from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Configs, Kind, Orders, Plan
 from cerebro_plpy.scheduling.schedule.visit_batches import Policy, Preference
 
 # Names of schedules.
 LONGEST = "longest"  # by measured times
 REPLAY = "replay"  # repeats the logged orders of an earlier run
 FOREMOST = "foremost"  # finishes some configs before it begins others
+
+
+Programs = Mapping[int, object]
+"""The program of each config, by mst_key."""
 
 
 class RemainingVisits(NamedTuple):
@@ -32,7 +36,7 @@ def count_remaining_visits(plan: Plan, progress: ConfigProgress) -> RemainingVis
         return RemainingVisits(0, 0)
     current = len(progress.waiting_segments) + len(progress.running_segments)
     is_evaluating = progress.kind == "evaluate"
-    training = current if progress.kind == "train" else 0
+    training = current * (progress.kind == "train")
     segments = len(plan.segments_of(progress.mst_key))
     if progress.stopping:
         evaluate = current if is_evaluating else segments * bool(plan.evaluations)
@@ -66,16 +70,14 @@ class LongestFirst:
 
     seconds: Mapping[tuple[int, Kind], float] = field(default_factory=dict)
     """Measured mean seconds of a visit, by mst_key and kind."""
-    programs: Mapping[int, object] = field(default_factory=dict)  # by mst_key
+    programs: Programs = field(default_factory=dict)  # by mst_key
 
     @classmethod
-    def of_training(
-        cls, seconds: Mapping[int, float], programs: Mapping[int, object]
-    ) -> LongestFirst:
+    def of_training(cls, seconds: Mapping[int, float], programs: Programs) -> LongestFirst:
         """Return the policy if only training visits were measured, by mst_key."""
         return cls({(key, "train"): visit for key, visit in seconds.items()}, programs)
 
-    def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference:
+    def prefer(self, plan: Plan, configs: Configs) -> Preference:
         remaining = {
             key: self._remaining_seconds(plan, progress) for key, progress in configs.items()
         }
@@ -116,7 +118,7 @@ class LongestFirst:
 
     def _mean(self, kind: Kind) -> float:
         measured = [seconds for (_, of_kind), seconds in self.seconds.items() if of_kind == kind]
-        return fmean(measured) if measured else 1.0
+        return fmean(measured or [1.0])
 
 
 Rank = Callable[[ConfigProgress], tuple[int, ...]]
@@ -147,7 +149,7 @@ class FixedOrder:
     order: Callable[[int, int], Sequence[int]]  # all segments of the plan, by mst_key and epoch
     rank: Rank = _advance  # if several configs want one worker; the order does not depend on it
 
-    def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference:
+    def prefer(self, plan: Plan, configs: Configs) -> Preference:
         return Preference(sorted(configs.values(), key=self.rank), self._pick)
 
     def _pick(self, progress: ConfigProgress, free: Sequence[int]) -> int | None:
@@ -168,7 +170,7 @@ class Prioritised:
     policy: Policy
     priority_keys: Sequence[int]  # mst_keys, the first config first
 
-    def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference:
+    def prefer(self, plan: Plan, configs: Configs) -> Preference:
         order = {key: index for index, key in enumerate(self.priority_keys)}
         preference = self.policy.prefer(plan, configs)
         ranked = sorted(
@@ -196,7 +198,7 @@ def make_foremost(mst_keys: Sequence[int], segments: Sequence[int]) -> FixedOrde
     return replace(make_rotation(mst_keys, segments), rank=_key)
 
 
-def choose_front(configs: Mapping[int, ConfigProgress], workers: int) -> frozenset[int]:
+def choose_front(configs: Configs, workers: int) -> frozenset[int]:
     """Return the first unfinished configs: one for each worker, and one more for gaps.
 
     A program takes seconds to compile. Beginning another config in a short gap would delay the
@@ -206,7 +208,7 @@ def choose_front(configs: Mapping[int, ConfigProgress], workers: int) -> frozens
     return frozenset(unfinished[: workers + 1])
 
 
-def make_replay(orders: Mapping[tuple[int, int], Sequence[int]]) -> FixedOrder:
+def make_replay(orders: Orders) -> FixedOrder:
     """Return the logged orders of an earlier run.
 
     Args:
@@ -219,7 +221,7 @@ def make_fixed_order(
     schedule: str,
     mst_keys: Sequence[int],
     segments: Sequence[int],
-    logged_orders: Mapping[tuple[int, int], Sequence[int]],
+    logged_orders: Orders,
 ) -> FixedOrder | None:
     """Return the fixed order of a schedule; None if measured times decide."""
     if schedule == REPLAY:
@@ -235,9 +237,9 @@ def make_policy(
     schedule: str,
     mst_keys: Iterable[int],
     segments: Sequence[int],
-    logged_orders: Mapping[tuple[int, int], Sequence[int]],
+    logged_orders: Orders,
     seconds: Mapping[int, float],
-    programs: Mapping[int, object],
+    programs: Programs,
 ) -> Policy:
     """Return the policy of a schedule.
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, Optional, Protocol
 from cerebro_plpy.records import replace
 from cerebro_plpy.scheduling.schedule.schedule import (
     ConfigProgress,
+    Configs,
     Plan,
     Visit,
     VisitBatch,
@@ -50,24 +51,25 @@ class Preference(NamedTuple):
 class Policy(Protocol):
     """A deterministic choice between visits that could all start."""
 
-    def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference: ...
+    def prefer(self, plan: Plan, configs: Configs) -> Preference: ...
 
 
 LimitOf = Callable[[ConfigProgress], BatchLimit]
 """Return the limit of the next batch of a config."""
 
 
+Batches = tuple[tuple[int, VisitBatch], ...]  # each with its worker
 NOT_PINNED: Mapping[int, int] = {}
 
 
 def choose_batches(
     plan: Plan,
-    configs: Mapping[int, ConfigProgress],
+    configs: Configs,
     idle_workers: Iterable[int],
     policy: Policy,
     limit_of: LimitOf,
     pinned: Mapping[int, int] = NOT_PINNED,
-) -> tuple[tuple[int, VisitBatch], ...]:
+) -> Batches:
     """Return the visits to start now, each batch with its worker; batches do not conflict.
 
     A worker that could serve a config stays idle only if the policy lets that config wait.

@@ -12,19 +12,22 @@ from collections.abc import Collection, Iterable, Mapping
 
 from cerebro_plpy.scheduling.schedule.schedule import (
     ConfigProgress,
+    Configs,
     Plan,
     VisitBatch,
     has_begun_epoch,
 )
-from cerebro_plpy.scheduling.schedule.scheduling_policies import FOREMOST
+from cerebro_plpy.scheduling.schedule.scheduling_policies import FOREMOST, Programs
 from cerebro_plpy.scheduling.schedule.visit_batches import (
     NOT_PINNED,
+    Batches,
     LimitOf,
     Policy,
     build_batch,
 )
 
-NOT_COMPILED: Mapping[int, Collection[object]] = {}
+Compiled = Mapping[int, Collection[object]]  # programs, by worker
+NOT_COMPILED: Compiled = {}
 
 
 class WorkerAffinity:
@@ -42,8 +45,8 @@ class WorkerAffinity:
 
     def __init__(
         self,
-        programs: Mapping[int, object] | None = None,
-        compiled: Mapping[int, Collection[object]] = NOT_COMPILED,
+        programs: Programs | None = None,
+        compiled: Compiled = NOT_COMPILED,
     ) -> None:
         self._programs = programs
         self._homes: dict[int, int] = {}
@@ -61,12 +64,12 @@ class WorkerAffinity:
     def choose_batches(
         self,
         plan: Plan,
-        configs: Mapping[int, ConfigProgress],
+        configs: Configs,
         idle_workers: Iterable[int],
         policy: Policy,
         limit_of: LimitOf,
         pinned: Mapping[int, int] = NOT_PINNED,
-    ) -> tuple[tuple[int, VisitBatch], ...]:
+    ) -> Batches:
         """Return the visits to start now, at most one batch for each worker.
 
         The arguments are those of `visit_batches.choose_batches`.
@@ -143,14 +146,12 @@ class WorkerAffinity:
         home = self._homes.get(progress.mst_key)
         if home == worker:
             has_begun = progress.kind == "evaluate" or has_begun_epoch(plan, progress)
-            return 0 if has_begun else 1
+            return int(not has_begun)
         workers = self._compiled.get(self._programs[progress.mst_key])
         return 1 if home is None and (not workers or worker in workers) else 2
 
 
-def make_affinity(
-    schedule: str, programs: Mapping[int, object], compiled: Mapping[int, Collection[object]]
-) -> WorkerAffinity:
+def make_affinity(schedule: str, programs: Programs, compiled: Compiled) -> WorkerAffinity:
     """Return the affinity of configs to workers under a schedule.
 
     Args:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.scheduling.search.promotion_rules import Capacity, Decision, Rule, Trial, Trials
+from cerebro_plpy.scheduling.search.promotion_rules import (
+    Capacity,
+    Decision,
+    Decisions,
+    Rule,
+    Trial,
+    Trials,
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,7 @@ class GroupedRules:
             sorted({epoch for rule in self.rules.values() for epoch in rule.decision_epochs})
         )
 
-    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Decisions:
         """See `Rule`; the rule of `latest` decides first, then the others within the capacity."""
         trials_by_group = self._divide(trials)
         decisions = list[Decision]()
@@ -95,7 +102,7 @@ def _count_begun(group_trials: Trials) -> int:
     return sum(trial.max_epoch > 0 for trial in group_trials.values())
 
 
-def _apply(group_trials: dict[int, Trial], decisions: Sequence[Decision]) -> Sequence[Decision]:
+def _apply(group_trials: dict[int, Trial], decisions: Decisions) -> Decisions:
     """Change the trials by the decisions, and return the decisions."""
     for decision in decisions:
         trial = group_trials[decision.mst_key]

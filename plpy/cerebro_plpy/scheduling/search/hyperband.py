@@ -18,6 +18,7 @@ from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.search.promotion_rules import (
     Capacity,
     Decision,
+    Decisions,
     OpenRule,
     Trials,
     rank_trials,
@@ -159,7 +160,7 @@ class Diagonals(OpenRule):
         """See `Rule`."""
         return tuple(sorted({end for ends in self.hyperband.ends().values() for end in ends}))
 
-    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Decisions:
         """See `Rule`."""
         if any(trial.is_running for trial in trials.values()):
             return []

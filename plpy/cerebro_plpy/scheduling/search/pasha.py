@@ -16,7 +16,7 @@ it, or may now. An unused rise is undone if further values make the rankings equ
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
 from math import isfinite
 from statistics import quantiles
@@ -26,6 +26,7 @@ from cerebro_plpy.scheduling.search.promotion_rules import (
     Asha,
     Capacity,
     Decision,
+    Decisions,
     Trials,
     finite_or_worst,
     rank_trials,
@@ -42,7 +43,7 @@ class Pasha(Asha):
     When all other configs are done, the best of the highest rung continues to the ceiling.
     """
 
-    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Decisions:
         """See `Rule`."""
         top = self._find_top(trials)
         ceiling = self.decision_epochs[top]
@@ -54,10 +55,6 @@ class Pasha(Asha):
             )
             decisions.append(Decision(latest, "rest", ceiling, reason))
         return decisions
-
-    def find_ceiling(self, trials: Trials) -> int:
-        """Return the epoch after which no config continues now."""
-        return self.decision_epochs[self._find_top(trials)]
 
     def estimate_epsilon(self, trials: Trials, rung: int) -> float:
         """Return the difference up to which two values in a rung count as equal.

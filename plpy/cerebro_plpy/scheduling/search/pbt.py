@@ -17,6 +17,7 @@ from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.search.promotion_rules import (
     Capacity,
     Decision,
+    Decisions,
     OpenRule,
     Trial,
     Trials,
@@ -57,7 +58,7 @@ class Pbt(OpenRule):
         # Steps before the last have equal lengths, so the difference of two ends is itself an end.
         return tuple(sorted({*self.ends, *(self.epochs - start for start in starts)}))
 
-    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Decisions:
         """See `Rule`."""
         new = [key for key, trial in trials.items() if trial.is_startable]
         if new:

@@ -57,6 +57,9 @@ class Decision(NamedTuple):
     parent: int | None = None  # mst_key of the config whose state a clone starts from
 
 
+Decisions = Sequence[Decision]
+
+
 class Capacity(NamedTuple):
     """The configs that may begin or continue at one moment."""
 
@@ -76,7 +79,7 @@ class Rule(Protocol):
     def decision_epochs(self) -> Sequence[int]:
         """Return the epochs after which the rule needs values, up to the last one of the run."""
 
-    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Decisions:
         """Return the decisions after a new value.
 
         A config without a decision does not change; if that is `latest`, it pauses.
@@ -127,7 +130,7 @@ class Asha(OpenRule):
         """
         return compute_rungs(self.epochs, self.eta, self.first_rung)
 
-    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Decisions:
         """See `Rule`."""
         decisions = list[Decision]()
         current = dict(trials)
@@ -191,7 +194,7 @@ class Stepwise(OpenRule):
     accepts_new_configs: ClassVar[bool] = True
     decision_epochs: Sequence[int]
 
-    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Decisions:
         """See `Rule`."""
         decisions = [
             Decision(key, "start", self.decision_epochs[0], "all begin")
@@ -273,7 +276,7 @@ class UntilTarget(RuleWrapper):
 
     target: float
 
-    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Decisions:
         """See `Rule`."""
         winners = self._find_winners(trials)
         if not winners:
@@ -306,7 +309,7 @@ class EpochBudget(RuleWrapper):
 
     epochs: int  # of all configs together
 
-    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Decisions:
         """See `Rule`."""
         remaining = self._count_remaining(trials)
         decisions = list[Decision]()
@@ -340,7 +343,7 @@ class ReplayedEpochs:
         """Return the last epochs of configs."""
         return tuple(sorted({epoch for epoch in self.max_epochs.values() if epoch}))
 
-    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Decisions:
         """See `Rule`."""
         return [
             Decision(key, "start", self.max_epochs[key], "as in the run that is repeated")

@@ -252,8 +252,8 @@ class SearchState:
             latest = None
         decisions = list(self.rule.decide(self.trials, capacity, latest))
         if cause is not None:
-            on_cause = [decision for decision in decisions if decision.mst_key == cause]
-            first = on_cause[0] if on_cause else self._decide_default(cause, end_reason)
+            on_cause = (decision for decision in decisions if decision.mst_key == cause)
+            first = next(on_cause, None) or self._decide_default(cause, end_reason)
             decisions = [first, *(decision for decision in decisions if decision is not first)]
         for decision in decisions:
             self._apply(decision)

@@ -10,6 +10,7 @@ from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.search.promotion_rules import (
     Capacity,
     Decision,
+    Decisions,
     OpenRule,
     Trials,
     compute_rungs,
@@ -35,7 +36,7 @@ class Brackets(OpenRule):
         """Return all epochs at which rungs end."""
         return tuple(sorted({epoch for _, ends in self.brackets for epoch in ends}))
 
-    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Decisions:
         """See `Rule`."""
         return [
             decision
