@@ -31,3 +31,13 @@ def test_tests_that_documents_name_are_there() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for name in re.findall(r"`((?:[\w/]*/)?test_\w+\.py)`", page.read_text()):
             assert any(path.endswith("/" + name) for path in tests), f"{page.name} names {name}"
+
+
+def test_modules_that_documents_name_are_there() -> None:
+    """From the root, from a package, or from a folder of tests or examples."""
+    folders = ("", "plpy", "plpy/cerebro_plpy", "plpy/cerebro_trainer", "docs", "tests")
+    for page in [*ROOT.glob("C*ING.md"), ROOT / "SECURITY.md", *(ROOT / "docs").glob("*.md")]:
+        for name in re.findall(r"`([a-z_]+(?:/[a-z_]+)+\.py)`", page.read_text()):
+            is_test = name.rpartition("/")[2].startswith("test_")
+            exists = any((ROOT / folder / name).exists() for folder in folders)
+            assert exists or is_test, f"{page.name} names {name}"
