@@ -1,7 +1,7 @@
-"""Configurations of a space that an act lets join a run.
+"""Configurations from a search space that a command adds to a live run.
 
-They are drawn in the session of whoever asks, so that the run gets them as they are, and whoever
-repeats it, too.
+They are drawn in the session that issues the command, so that the run and its replays have exactly
+these.
 """
 
 from __future__ import annotations
@@ -16,82 +16,97 @@ from cerebro_plpy.configs.params.literals import parse_call, parse_keywords
 from cerebro_plpy.configs.search_space.grid import MAX_ROWS, ConfigRow, count_configs, draw_rows
 from cerebro_plpy.configs.search_space.sampling import GRIDS, MODELS, check_space, read_space
 from cerebro_plpy.database.sessions.spi import Row
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.limits import Poll
 
-OPTIMIZER, FAMILIES = "optimizer", "optimizer_params_list"
-RATE = frozenset({"lr", "learning_rate"})
-"""Two names of one argument."""
+OPTIMIZER = "optimizer"
+OPTIMIZERS = "optimizer_params_list"
+LEARNING_RATES = frozenset({"lr", "learning_rate"})
+"""Two names of the same argument."""
 
 
-def read(module: str, text: str) -> Mapping[str, Any]:
-    """The space of a call."""
+def parse_space(module: str, text: str) -> Mapping[str, Any]:
+    """Parse and check the space of a command."""
     return check_space(module, read_lists("space", text))
 
 
-def drawn(
+def draw_configs(
     module: str,
     space: Mapping[str, Any],
     n: int | None,
     models: Collection[int],
     existing: Sequence[ConfigRow],
     poll: Poll,
-) -> list[dict[str, object]]:
-    """So many configurations of a space, or all that it holds, none of which the run has."""
-    found = read_space(space, models, ANY_FUNCTIONS, poll)
+) -> list[JsonObject]:
+    """Draw configurations that a run does not have, as rows of JSON.
+
+    Args:
+        n: number of configurations; None for all of the space.
+        models: ids of the models, unless the space names some.
+        existing: configurations of the run.
+    """
+    parsed_space = read_space(space, models, ANY_FUNCTIONS, poll)
     if n is not None and not 1 <= n <= MAX_ROWS:
         raise InvalidParameter(
             f"{module} error: n is {n}; expected a number of configurations, from 1 to {MAX_ROWS}."
         )
-    most = MAX_ROWS + 1
-    if n is None and count_configs(found, most) == most:
+    too_many = MAX_ROWS + 1
+    if n is None and count_configs(parsed_space, too_many) == too_many:
         raise InvalidParameter(
             f"{module} error: the space has ranges, or more than {MAX_ROWS} configurations; "
             "expected n, how many of them are to be drawn."
         )
-    rows = draw_rows(found, MAX_ROWS if n is None else n, None, existing)
+    rows = draw_rows(parsed_space, MAX_ROWS if n is None else n, None, existing)
     if not rows:
         raise InvalidParameter(f"{module} error: the run has all configurations of the space.")
     return [row._asdict() for row in rows]
 
 
-def around(module: str, config: Row, space: Mapping[str, Any]) -> dict[str, Any]:
-    """The space of configurations that are like one, but for what a space says.
+def make_space_around(module: str, config: Row, space: Mapping[str, Any]) -> JsonObject:
+    """Return the space of configurations like `config`, in which only `space` varies.
 
     >>> row = {"model_id": 1, "compile_params": "optimizer='SGD(lr=0.1)',loss='mse'",
     ...     "fit_params": "batch_size=8"}
-    >>> found = around("m", row, {"compile_params": {"lr": [0.1, 0.2]}})
-    >>> found["compile_params"], found["fit_params"], found["models"]
+    >>> result = make_space_around("m", row, {"compile_params": {"lr": [0.1, 0.2]}})
+    >>> result["compile_params"], result["fit_params"], result["models"]
     ({'optimizer': ['SGD'], 'loss': ['mse'], 'lr': [0.1, 0.2]}, {'batch_size': [8]}, [1])
     """
-    compiled, fitted = (dict(space.get(name, {})) for name in GRIDS)
-    own = parse_keywords(config["compile_params"], UNQUOTED)
-    written = str(own.pop(OPTIMIZER, "RMSprop"))
-    base: dict[str, object] = {}
-    if FAMILIES not in compiled:
-        name, arguments = (written, {}) if OPTIMIZER in compiled else _optimizer(module, written)
-        kept = {
-            key: [value]
-            for key, value in arguments.items()
-            if not (key in RATE and RATE & compiled.keys())
-        }
-        base = {OPTIMIZER: [name], **kept}
-    others = {key: [value] for key, value in own.items() if key in COMPILE_KEYS}
-    given = parse_keywords(config["fit_params"])
+    compile_lists = space.get(GRIDS[0], {})
+    fit_lists = space.get(GRIDS[1], {})
+    values = parse_keywords(config["compile_params"], UNQUOTED)
+    optimizer = str(values.pop(OPTIMIZER, "RMSprop"))
+    optimizer_lists: dict[str, object] = {}
+    if OPTIMIZERS not in compile_lists:
+        optimizer_lists = _list_optimizer(module, optimizer, compile_lists)
+    compile_values = {key: value for key, value in values.items() if key in COMPILE_KEYS}
     return {
-        GRIDS[0]: {**base, **others, **compiled},
-        GRIDS[1]: {**{key: [value] for key, value in given.items()}, **fitted},
+        GRIDS[0]: {**optimizer_lists, **_make_lists(compile_values), **compile_lists},
+        GRIDS[1]: {**_make_lists(parse_keywords(config["fit_params"])), **fit_lists},
         MODELS: space.get(MODELS, [config["model_id"]]),
     }
 
 
-def _optimizer(module: str, written: str) -> tuple[str, dict[str, object]]:
+def _list_optimizer(
+    module: str, optimizer: str, compile_lists: Mapping[str, object]
+) -> dict[str, object]:
+    """Return an optimizer and its arguments, except those that the space varies."""
+    if OPTIMIZER in compile_lists:
+        return {OPTIMIZER: [optimizer]}  # replaced; its place decides the order of the draws
     try:
-        return parse_call(written)
+        name, arguments = parse_call(optimizer)
     except InvalidParameter as error:
         raise InvalidParameter(
-            f"{module} error: the optimizer of the configuration is {written}; expected plain "
+            f"{module} error: the optimizer of the configuration is {optimizer}; expected plain "
             "values in it.",
             hint='Name optimizers in the space: {"compile_params": {"optimizer": ["Adam"], "lr": '
             "[0.001, 0.01]}}.",
         ) from error
+    if LEARNING_RATES & compile_lists.keys():
+        arguments = {key: value for key, value in arguments.items() if key not in LEARNING_RATES}
+    return {OPTIMIZER: [name], **_make_lists(arguments)}
+
+
+def _make_lists(values: Mapping[str, object]) -> dict[str, list[object]]:
+    """Return lists with a single choice."""
+    return {key: [value] for key, value in values.items()}

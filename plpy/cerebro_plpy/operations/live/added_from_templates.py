@@ -1,14 +1,14 @@
-"""Configurations of templates that an act lets join a run of `cerebro.train`.
+"""Configurations of templates that a command adds to a live run of `cerebro.train`.
 
-Their fields are chosen and checked in the session of whoever asks, so that the run gets them as
-they are.
+Their fields are chosen and checked in the session that issues the command, so that the run has
+exactly these.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 from math import prod
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter
 from cerebro_plpy.limits import TRIED_CONFIGS, Poll, poll_between
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
@@ -37,37 +38,40 @@ MODELS = "models"
 
 
 class TemplateRun(NamedTuple):
-    """A run of cerebro.train: what its call was asked, the templates that its configurations may be
-    of, by name, and the configurations that it has."""
+    """A run of `cerebro.train`."""
 
     train: TrainSpec
-    templates: Mapping[str, Template]
+    templates: Mapping[str, Template]  # that configurations may have, by name
     configs: Sequence[TemplateConfig]
-    poll: Poll  # for who goes through many configurations
+    poll: Poll  # to call between many configurations
 
-    def searched(self, space: Mapping[str, object]) -> SearchGoal:
-        """What configurations of it are for, where somebody says that of their fields."""
-        return make_search_goal(
-            read_head(self.train), self.train.metric, self.train.training_rows, space
-        )
+    def make_goal(self, space: Mapping[str, object]) -> SearchGoal:
+        """Return the goal of the run's search with a caller's space."""
+        train = self.train
+        return make_search_goal(read_head(train), train.metric, train.training_rows, space)
 
-    def architecture(self, filled: TemplateConfig) -> Mapping[str, Any]:
-        """The network that a template comes to; raises InvalidParameter where it does not fit the
-        table.
+    def build_architecture(self, config: TemplateConfig) -> Mapping[str, Any]:
+        """Return the network of a configuration.
+
+        Raises:
+            InvalidParameter: it does not fit the table.
         """
         inputs = Recipe.from_json(self.train.recipe).table
-        found: dict[str, Any] = json.loads(
-            filled.template.architecture(inputs, read_head(self.train), filled.params)
-        )
-        return found
+        text = config.template.architecture(inputs, read_head(self.train), config.params)
+        architecture: JsonObject = json.loads(text)
+        return architecture
 
 
-def template_run(db: Database, module: str, run_id: int | None) -> TemplateRun | None:
-    """A run, if it is one of cerebro.train; FeatureNotSupported where none can join it."""
-    found = db.peek(sql("act.trained"), run_id)
-    if not found:
+def find_template_run(db: Database, module: str, run_id: int | None) -> TemplateRun | None:
+    """Return a run of `cerebro.train`; None for another run.
+
+    Raises:
+        FeatureNotSupported: no configuration can be added to the run.
+    """
+    runs = db.peek(sql("act.trained"), run_id)
+    if not runs:
         return None
-    train = TrainSpec.from_json(json.loads(found[0]["train"]))
+    train = TrainSpec.from_json(json.loads(runs[0]["train"]))
     if train.start:
         raise FeatureNotSupported(
             f"{module} error: run {run_id} refreshes a version of model {train.model!r}: no "
@@ -75,71 +79,68 @@ def template_run(db: Database, module: str, run_id: int | None) -> TemplateRun |
             hint="Begin a run by cerebro.train(…, start_from => …).",
         )
     rows = db.peek(sql("act.configs"), run_id)
-    named = {
-        template.name: template
-        for template in select_suitable(TEMPLATES, Recipe.from_json(train.recipe).table)
-    }
-    templates = {
-        **named,
-        **find_loaded_templates({row["template"]: row["architecture"] for row in rows}),
-    }
-    return TemplateRun(
-        train, templates, [filled_of(templates, row) for row in rows], db.check_interrupts
-    )
+    suitable = select_suitable(TEMPLATES, Recipe.from_json(train.recipe).table)
+    loaded = find_loaded_templates({row["template"]: row["architecture"] for row in rows})
+    templates = {**{template.name: template for template in suitable}, **loaded}
+    configs = [_read_config(templates, row) for row in rows]
+    return TemplateRun(train, templates, configs, db.check_interrupts)
 
 
-def filled_of(templates: Mapping[str, Template], row: Row) -> TemplateConfig:
-    """A configuration as the log has it."""
+def _read_config(templates: Mapping[str, Template], row: Row) -> TemplateConfig:
+    """Read a configuration of the log."""
     return TemplateConfig(templates[row["template"]], json.loads(row["params"]))
 
 
-def changed(
-    module: str, run: TemplateRun, config: Row, fields: Mapping[str, object], warm: bool
-) -> dict[str, Any]:
-    """The row of a configuration with other values of fields; NULL stands for the usual one."""
-    before = filled_of(run.templates, config)
-    told = {name: value for name, value in fields.items() if value is not None}
-    kept = {name: value for name, value in before.params.items() if name not in fields}
-    after = _filled(module, run, before.template, {**kept, **told})
-    if warm and not have_same_sizes(run.architecture(before), run.architecture(after)):
+def change_config(
+    module: str, run: TemplateRun, row: Row, fields: Mapping[str, object], warm: bool
+) -> JsonObject:
+    """Return the row of a configuration with other values of fields.
+
+    Args:
+        row: the configuration to change.
+        fields: values by name; None stands for the default value.
+        warm: the new configuration will start from the weights of the other one.
+    """
+    config = _read_config(run.templates, row)
+    values: dict[str, object] = {**config.params, **fields}
+    values = {name: value for name, value in values.items() if value is not None}
+    goal = run.make_goal({})
+    try:
+        params = config.template.params(goal.head, goal.rows, values)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{module} error: {error.message}", hint=error.hint) from error
+    changed_config = TemplateConfig(config.template, params)
+    if warm and not have_same_sizes(
+        run.build_architecture(config), run.build_architecture(changed_config)
+    ):
         raise DatatypeMismatch(
-            f"{module} error: the weights of mst_key {config['mst_key']} do not fit a network with"
+            f"{module} error: the weights of mst_key {row['mst_key']} do not fit a network with"
             f" {', '.join(f'{name} => {value!r}' for name, value in fields.items())}.",
             hint="With warm => false it begins with weights of its own.",
         )
-    return _row(after)
+    return _make_row(changed_config)
 
 
-def _filled(
-    module: str, run: TemplateRun, template: Template, values: Mapping[str, object]
-) -> TemplateConfig:
-    searched = run.searched({})
-    try:
-        return TemplateConfig(template, template.params(searched.head, searched.rows, values))
-    except InvalidParameter as error:
-        raise InvalidParameter(f"{module} error: {error.message}", hint=error.hint) from error
-
-
-def drawn(
+def draw_configs(
     module: str, run: TemplateRun, space: Mapping[str, Any], n: int | None
-) -> list[dict[str, Any]]:
-    """So many configurations of a space, or all that it holds, none of which the run has."""
-    wanted = space.get(MODELS, list(dict.fromkeys(each.template.name for each in run.configs)))
-    return _drawn(
-        module, run, _named(module, run, wanted), {k: v for k, v in space.items() if k != MODELS}, n
-    )
+) -> list[JsonObject]:
+    """Draw configurations that a run does not have; without `n`, all of the space."""
+    default_names = list(dict.fromkeys(config.template.name for config in run.configs))
+    templates = _find_templates(module, run, space.get(MODELS, default_names))
+    fields = {name: value for name, value in space.items() if name != MODELS}
+    return _draw_configs(module, run, templates, fields, n)
 
 
-def around(
-    module: str, run: TemplateRun, config: Row, space: Mapping[str, Any], n: int | None
-) -> list[dict[str, Any]]:
-    """Such configurations that are like one, but for what a space says."""
-    filled = filled_of(run.templates, config)
-    check_space(module, [filled.template], space)
-    return _drawn(module, run, [filled.template], {**filled.params, **space}, n)
+def draw_configs_around(
+    module: str, run: TemplateRun, row: Row, space: Mapping[str, Any], n: int | None
+) -> list[JsonObject]:
+    """Draw configurations like the one in `row`, in which only the fields of a space vary."""
+    config = _read_config(run.templates, row)
+    check_space(module, [config.template], space)
+    return _draw_configs(module, run, [config.template], {**config.params, **space}, n)
 
 
-def _named(module: str, run: TemplateRun, names: object) -> list[Template]:
+def _find_templates(module: str, run: TemplateRun, names: object) -> list[Template]:
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         raise InvalidParameter(
             f"{module} error: {MODELS} of the space is {names!r:.80}; expected names of templates.",
@@ -155,59 +156,70 @@ def _named(module: str, run: TemplateRun, names: object) -> list[Template]:
     return [run.templates[name] for name in dict.fromkeys(names)]
 
 
-def _drawn(
+def _draw_configs(
     module: str,
     run: TemplateRun,
     templates: Sequence[Template],
     space: Mapping[str, Any],
     n: int | None,
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     check_space(module, templates, space)
     if n is not None and not 1 <= n <= TRIED_CONFIGS.maximum:
         raise InvalidParameter(
             f"{module} error: n is {n}; expected a number of configurations, from 1 to "
             f"{TRIED_CONFIGS.maximum}."
         )
-    searched, there = (
-        run.searched(space),
-        [(each.template.name, each.params) for each in run.configs],
-    )
+    goal = run.make_goal(space)
     if n is None:
-        held = {config_key(*each) for each in there}
-        every = poll_between(_all(module, templates, searched), run.poll)
-        found = [each for each in every if config_key(each.template.name, each.params) not in held]
+        configs = _list_new_configs(module, run, templates, goal)
     else:
-        proposed = poll_between(
-            propose_configs(templates, searched, secrets.randbits(31), existing=there), run.poll
-        )
-        found = [TemplateConfig(each.template, each.params) for each in islice(proposed, n)]
-    if not found:
+        existing = [(config.template.name, config.params) for config in run.configs]
+        proposals = propose_configs(templates, goal, secrets.randbits(31), existing=existing)
+        configs = [
+            TemplateConfig(proposal.template, proposal.params)
+            for proposal in islice(poll_between(proposals, run.poll), n)
+        ]
+    if not configs:
         raise InvalidParameter(f"{module} error: the run has all configurations of the space.")
-    for template in {each.template.name: each for each in found}.values():
-        run.architecture(template)  # one that was loaded may not fit
-    return [_row(each) for each in found]
+    for config in {config.template.name: config for config in configs}.values():
+        run.build_architecture(config)  # a template with a loaded network may not fit
+    return [_make_row(config) for config in configs]
 
 
-def _all(
-    module: str, templates: Sequence[Template], searched: SearchGoal
+def _list_new_configs(
+    module: str, run: TemplateRun, templates: Sequence[Template], goal: SearchGoal
+) -> list[TemplateConfig]:
+    """Return all configurations of a space without ranges, except those of the run."""
+    existing = {config_key(config.template.name, config.params) for config in run.configs}
+    configs = poll_between(_list_all_configs(module, templates, goal), run.poll)
+    return [
+        config
+        for config in configs
+        if config_key(config.template.name, config.params) not in existing
+    ]
+
+
+def _list_all_configs(
+    module: str, templates: Sequence[Template], goal: SearchGoal
 ) -> Iterator[TemplateConfig]:
-    """All configurations of a space without ranges."""
-    draws = [find_distributions(template, searched) for template in templates]
-    counts = [[len(draw.values or ()) for draw in each.values()] for each in draws]
-    if not 0 < min(map(prod, counts)) <= sum(map(prod, counts)) <= TRIED_CONFIGS.maximum:
+    """Yield all configurations of a space without ranges."""
+    choices = []
+    for template in templates:
+        distributions = find_distributions(template, goal)
+        choices.append({name: draw.values or () for name, draw in distributions.items()})
+    sizes = [prod(map(len, fields.values())) for fields in choices]
+    if min(sizes) < 1 or sum(sizes) > TRIED_CONFIGS.maximum:
         raise InvalidParameter(
             f"{module} error: the space has ranges, or more than {TRIED_CONFIGS.maximum} "
             "configurations; expected n, how many of them are to be drawn.",
             hint="A field that it does not name is drawn from its own range: see the view "
             "cerebro.template.",
         )
-    for template, fields in zip(templates, draws):
-        values: Collection[Sequence[object]] = [draw.values or () for draw in fields.values()]
-        for each in product(*values):
-            yield TemplateConfig(
-                template, template.params(searched.head, searched.rows, dict(zip(fields, each)))
-            )
+    for template, fields in zip(templates, choices):
+        for values in product(*fields.values()):
+            params = template.params(goal.head, goal.rows, dict(zip(fields, values)))
+            yield TemplateConfig(template, params)
 
 
-def _row(filled: TemplateConfig) -> dict[str, Any]:
-    return {"template": filled.template.name, "params": dict(filled.params)}
+def _make_row(config: TemplateConfig) -> JsonObject:
+    return {"template": config.template.name, "params": dict(config.params)}

@@ -1,8 +1,7 @@
-"""Runs that go on without the session that asked for them.
+"""Runs in the background, which continue without the session that started them.
 
-A session of ours is told to do the whole call, and is left alone once it says that the run is
-logged. Whoever asks loads no more than that takes: what the call does is loaded by the session that
-does it (`background_work`).
+Another session executes the whole call, and is detached when it reports that the run is logged.
+Modules of operations are loaded by that session only (`background_worker`).
 """
 
 from __future__ import annotations
@@ -27,11 +26,12 @@ from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.trainer_client import settings
 
 Task = Mapping[str, Any]
+"""The JSON of a task: the name of a call with its arguments."""
 LOGGED = "run {} goes on in the background"
 
 
 def submit_fit(db: Database, gd: Globals, arguments: FitArguments) -> int:
-    """Begin what a fit call with these arguments would do; the id of its run."""
+    """Start a fit in the background; return the id of its run."""
     check_arguments(arguments)
     refuse_private_tables(db, find_inputs(Catalog(db, MODULE), arguments).get_relations().values())
     return start_background_run(db, gd, {"fit": arguments.to_json()})
@@ -40,11 +40,13 @@ def submit_fit(db: Database, gd: Globals, arguments: FitArguments) -> int:
 def start_background_run(
     db: Database, gd: Globals, task: Task, sources: Sequence[Relation] = ()
 ) -> int:
-    """Have a session of its own do the task, which reads these sources; the id of its run, once
-    that is logged.
+    """Have a new session execute a task; return the id of its run when that is logged.
+
+    Args:
+        sources: tables that the task reads.
     """
     custom = read_settings_for_reader(db, sources) if sources else None
-    workplace = CallContext(db, gd, settings.read(db), is_local=False, custom_settings=custom)
+    context = CallContext(db, gd, settings.read(db), is_local=False, custom_settings=custom)
     caller = {
         "path": db.caller_path,
         "schema": db.caller_schema,
@@ -52,24 +54,24 @@ def start_background_run(
     }
     payload = json.dumps({**task, **caller})
     try:
-        worker = workplace.open_background()
+        worker = context.open_background()
         worker.start(sql("background.begin"), (payload,))
-        run_id = _awaited(workplace, worker)
-        workplace.detach(worker)
+        run_id = _wait_for_run(context, worker)
+        context.detach(worker)
     except BaseException:
-        workplace.close(keep=False)
+        context.close(keep=False)
         raise
-    workplace.close(keep=True)
+    context.close(keep=True)
     return run_id
 
 
-def _awaited(workplace: CallContext, worker: WorkerSession) -> int:
-    """Wait until the run is logged; an error before that is raised here."""
-    while (wanted := worker.poll()) != DONE:
+def _wait_for_run(context: CallContext, worker: WorkerSession) -> int:
+    """Wait until the run is logged, and return its id; raise errors before that."""
+    while (event := worker.poll()) != DONE:
         for text in worker.take_notices():
-            if found := re.fullmatch(LOGGED.format(r"(\d+)"), text):
-                return int(found[1])
-            workplace.db.notice(text)
-        if not wait_for_any([(worker, wanted)]):
-            workplace.check()
+            if match := re.fullmatch(LOGGED.format(r"(\d+)"), text):
+                return int(match[1])
+            context.db.notice(text)
+        if not wait_for_any([(worker, event)]):
+            context.check()
     raise TrainerFailure("the background session ended without beginning a run")

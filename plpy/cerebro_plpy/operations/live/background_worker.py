@@ -1,7 +1,7 @@
-"""The session that does a call for one that has gone on.
+"""The session that executes a call in the background.
 
-Its procedure commits whenever it looks for a cancel, so that no snapshot holds back vacuum while it
-waits for its workers.
+Its procedure commits whenever it checks for a cancel, so that no snapshot holds back vacuum while
+it waits for workers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ T = TypeVar("T")
 
 
 def run_task(db: Database, gd: Globals, text: str | None, version: str) -> None:
-    """Do the task of that text in this session, which has a client until the run is logged."""
+    """Execute a task in this session, which loses its client when the run is logged.
+
+    Args:
+        text: the JSON of the task.
+        version: the version of the extension.
+    """
     if db.value(sql("session.setting"), "application_name") != session_label(BACKGROUND):
         raise ObjectNotReady(
             "cerebro.work was called in a session that no other one has opened for it",
@@ -40,25 +45,29 @@ def run_task(db: Database, gd: Globals, text: str | None, version: str) -> None:
     )
     db.caller_schema = task.get("schema")
 
-    def logged(run_id: int) -> None:
+    def report_run(run_id: int) -> None:
         db.notice(LOGGED.format(run_id))
         db.detach_client()
 
     if "fit" in task:
         values = argument_checks.check_type("fit", task["fit"], dict)
-        fit(db, gd, _arguments("fit", lambda: FitArguments.from_json(values)), version, logged)
+        fit_arguments = _read_arguments("fit", lambda: FitArguments.from_json(values))
+        fit(db, gd, fit_arguments, version, report_run)
     elif "automl" in task:
         values = argument_checks.check_type("automl", task["automl"], dict)
-        run_automl(db, gd, _arguments("search", lambda: AutomlArguments(**values)), version, logged)
+        automl_arguments = _read_arguments("search", lambda: AutomlArguments(**values))
+        run_automl(db, gd, automl_arguments, version, report_run)
     elif "train" in task:
         values = argument_checks.check_type("train", task["train"], dict)
-        train(db, gd, _arguments("train", lambda: TrainArguments(**values)), version, logged)
+        train_arguments = _read_arguments("train", lambda: TrainArguments(**values))
+        train(db, gd, train_arguments, version, report_run)
     else:
-        resume(db, gd, argument_checks.check_type("resume", task.get("resume"), int), logged)
+        run_id = argument_checks.check_type("resume", task.get("resume"), int)
+        resume(db, gd, run_id, report_run)
 
 
-def _arguments(call: str, read: Callable[[], T]) -> T:
-    """What a task says that a call is asked."""
+def _read_arguments(call: str, read: Callable[[], T]) -> T:
+    """Read the arguments of a call from a task."""
     try:
         return read()
     except (TypeError, AttributeError) as error:

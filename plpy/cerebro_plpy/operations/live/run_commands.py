@@ -1,8 +1,7 @@
-"""Acts on a live run, as they are asked for: checked with the rights of whoever asks, and written
-down for the run.
+"""Commands to a live run, which cerebro.act_log hands to it.
 
-Whether an act can still be done is known to the run alone, which refuses it in the log otherwise;
-what can be said before is said here.
+Each is checked here with the privileges of its caller, as far as possible. Only the run knows if it
+can still follow a command; otherwise it records a refusal in the log.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import (
     LIST_RUNS,
     FeatureNotSupported,
@@ -31,91 +31,96 @@ from cerebro_plpy.errors import (
     UndefinedObject,
     hidden_run,
 )
-from cerebro_plpy.operations.live import added_from_templates
-from cerebro_plpy.operations.live.added_from_space import around, drawn, read
-from cerebro_plpy.operations.live.added_from_templates import template_run
+from cerebro_plpy.operations.live import added_from_space, added_from_templates
+from cerebro_plpy.operations.live.added_from_templates import find_template_run
 from cerebro_plpy.operations.train_arguments import parse_object
-from cerebro_plpy.tables.model_selection_table import read_configs as selection_of
+from cerebro_plpy.tables.model_selection_table import read_configs
 
-LIVE = ("running", "queued", "paused")
-NOTHING: Mapping[str, Any] = {}
+LIVE_STATUSES = ("running", "queued", "paused")
+NO_CHANGE: Mapping[str, Any] = {}
 
 
 class Command(NamedTuple):
-    """What is asked, of which run, and of which configuration of it."""
+    """An action, and the run or the configuration that it concerns."""
 
     action: str
     run_id: int | None
     mst_key: int | None = None
 
 
-def send_to_run(db: Database, asked: Command, change: Mapping[str, Any] = NOTHING) -> int:
-    """Ask something of a run; the id of the act."""
-    if asked.run_id is None:
-        raise NullNotAllowed(f"{asked.action} error: run_id is NULL.", hint=LIST_RUNS)
-    rows = db.peek(sql("act.run"), asked.run_id)
+def send_to_run(db: Database, command: Command, change: Mapping[str, Any] = NO_CHANGE) -> int:
+    """Log a command to a run; return the id of the act.
+
+    Args:
+        change: the parameters of the action.
+    """
+    if command.run_id is None:
+        raise NullNotAllowed(f"{command.action} error: run_id is NULL.", hint=LIST_RUNS)
+    rows = db.peek(sql("act.run"), command.run_id)
     if not rows:
-        raise hidden_run(asked.run_id, asked.action)
-    _check_live(asked, rows[0])
-    values = (asked.run_id, asked.action, asked.mst_key, json.dumps(change))
+        raise hidden_run(command.run_id, command.action)
+    _check_live(command, rows[0])
+    values = (command.run_id, command.action, command.mst_key, json.dumps(change))
     return int(db.rows(sql("act.add"), *values)[0]["act_id"])
 
 
-def send_to_config(db: Database, asked: Command) -> int:
-    """Ask something of one configuration; the id of the act."""
-    if asked.mst_key is None:
+def send_to_config(db: Database, command: Command) -> int:
+    """Log a command to one configuration; return the id of the act."""
+    if command.mst_key is None:
         raise NullNotAllowed(
-            f"{asked.action} error: mst_key is NULL; expected that of a configuration."
+            f"{command.action} error: mst_key is NULL; expected that of a configuration."
         )
-    return _of_known_config(db, asked, NOTHING)
+    return _send_to_existing(db, command, NO_CHANGE)
 
 
-def set_epochs(db: Database, asked: Command, epochs: int | None) -> int:
-    """Ask for a number of epochs; the id of the act."""
+def set_epochs(db: Database, command: Command, epochs: int | None) -> int:
+    """Log a command to change the number of epochs; return the id of the act."""
     if epochs is None or epochs < 1:
         raise InvalidParameter(
             f"set_epochs error: n is {epochs}; expected a number of epochs, at least 1."
         )
-    if asked.mst_key is None:
-        return send_to_run(db, asked, {"epochs": epochs})
-    return _of_known_config(db, asked, {"epochs": epochs})
+    send = send_to_run if command.mst_key is None else _send_to_existing
+    return send(db, command, {"epochs": epochs})
 
 
-def clone_config(db: Database, asked: Command, change: str | None, warm: bool) -> int:
-    """Ask for a configuration like another one, but for some parameters; the id of the act."""
-    found = db.peek(sql("act.config"), asked.run_id, asked.mst_key)
+def clone_config(db: Database, command: Command, change: str | None, warm: bool) -> int:
+    """Log a command to clone a configuration with other parameters; return the id of the act.
+
+    Args:
+        change: the other parameters, as JSON.
+        warm: the clone starts from the state of the original configuration.
+    """
+    rows = db.peek(sql("act.config"), command.run_id, command.mst_key)
     fields = read_json("change", change or "{}")
     if not isinstance(fields, dict):
         raise InvalidParameter(
-            f"{asked.action} error: change is {change!r:.80}; expected a JSON object.",
+            f"{command.action} error: change is {change!r:.80}; expected a JSON object.",
             hint='For example \'{"optimizer": "Adam(learning_rate=0.01)", "batch_size": 64}\'.',
         )
-    run = template_run(db, asked.action, asked.run_id)
-    made: Mapping[str, Any] = {}
-    if found and run:
-        made = added_from_templates.changed(asked.action, run, found[0], fields, warm)
-    elif found:
-        made = _changed(asked, found[0], fields)
-    return _of_known_config(db, asked, {**made, "warm": warm})
+    run = find_template_run(db, command.action, command.run_id)
+    config: JsonObject = {}
+    if rows and run:
+        config = added_from_templates.change_config(command.action, run, rows[0], fields, warm)
+    elif rows:
+        config = _change_config(command, rows[0], fields)
+    return _send_to_existing(db, command, {**config, "warm": warm})
 
 
-def _changed(asked: Command, config: Row, fields: Mapping[str, object]) -> dict[str, str]:
-    """The parameters of a configuration with other values; those that are NULL are left out."""
-    unknown = sorted(fields.keys() - {*COMPILE_KEYS, *FIT_KEYS})
+def _change_config(command: Command, config: Row, fields: Mapping[str, object]) -> dict[str, str]:
+    """Return the parameters of a configuration with other values; None removes a parameter."""
+    names = (*COMPILE_KEYS, *FIT_KEYS)
+    unknown = sorted(fields.keys() - set(names))
     if unknown:
-        known = (*COMPILE_KEYS, *FIT_KEYS)
         raise InvalidParameter(
-            f"{asked.action} error: change has {unknown[0]!r}; expected compile and fit "
+            f"{command.action} error: change has {unknown[0]!r}; expected compile and fit "
             "parameters.",
-            hint=near_matches(unknown[0], known),
+            hint=near_matches(unknown[0], names),
         )
     texts = {}
-    for name, keys in (("compile_params", COMPILE_KEYS), ("fit_params", FIT_KEYS)):
-        values = {
-            **parse_keywords(config[name], UNQUOTED),
-            **{key: value for key, value in fields.items() if key in keys},
-        }
-        texts[name] = ",".join(
+    for column, keys in (("compile_params", COMPILE_KEYS), ("fit_params", FIT_KEYS)):
+        values = parse_keywords(config[column], UNQUOTED)
+        values.update((key, value) for key, value in fields.items() if key in keys)
+        texts[column] = ",".join(
             f"{key}={value if key in CALLS else repr(value)}"
             for key, value in values.items()
             if value is not None
@@ -126,106 +131,120 @@ def _changed(asked: Command, config: Row, fields: Mapping[str, object]) -> dict[
 
 
 def add_configs(
-    db: Database, asked: Command, space: str | None, n: int | None, table: str | None
+    db: Database, command: Command, space: str | None, n: int | None, table: str | None
 ) -> int:
-    """Ask for configurations of a space, or for those of a model selection table; the id of the
-    act.
+    """Log a command to add configurations; return the id of the act.
+
+    Args:
+        space: the space from which they are drawn, as JSON.
+        n: the number to draw; None for all of the space.
+        table: a model selection table that contains them, instead of a space.
     """
-    if run := template_run(db, asked.action, asked.run_id):
+    if run := find_template_run(db, command.action, command.run_id):
         if table is not None:
             raise InvalidParameter(
-                f"{asked.action} error: selection_table is {table!r}, but configurations of run "
-                f"{asked.run_id} are of templates.",
+                f"{command.action} error: selection_table is {table!r}, but configurations of run "
+                f"{command.run_id} are of templates.",
                 hint="Say it of their fields, as in space => '{\"lr\": [0.01, 0.02]}', n => 4.",
             )
-        chosen = parse_object(asked.action, "space", space)
-        return send_to_run(
-            db, asked, {"configs": added_from_templates.drawn(asked.action, run, chosen, n)}
-        )
-    if (space is None) == (table is None):
+        fields = parse_object(command.action, "space", space)
+        rows = added_from_templates.draw_configs(command.action, run, fields, n)
+    elif (space is None) == (table is None):
         raise InvalidParameter(
-            f"{asked.action} error: {'neither' if space is None else 'both'} space "
+            f"{command.action} error: {'neither' if space is None else 'both'} space "
             f"{'nor' if space is None else 'and'} selection_table; expected one of them.",
             hint="cerebro.add_configs(run_id, selection_table => 'a_table'), or a space as JSON, "
             "and n.",
         )
-    if space is not None:
-        existing = _existing(db, asked)
-        models = {row.model_id for row in existing}
-        rows = drawn(
-            asked.action, read(asked.action, space), n, models, existing, db.check_interrupts
+    elif space is not None:
+        existing = _read_configs(db, command)
+        parsed_space = added_from_space.parse_space(command.action, space)
+        model_ids = {row.model_id for row in existing}
+        rows = added_from_space.draw_configs(
+            command.action, parsed_space, n, model_ids, existing, db.check_interrupts
         )
-        return send_to_run(db, asked, {"configs": rows})
-    if n is not None:
+    elif n is not None:
         raise InvalidParameter(
-            f"{asked.action} error: n is {n}, but all of a selection_table are added."
+            f"{command.action} error: n is {n}, but all of a selection_table are added."
         )
-    catalog = Catalog(db, asked.action)
+    else:
+        rows = _read_selection_table(db, command.action, table)
+    return send_to_run(db, command, {"configs": rows})
+
+
+def _read_selection_table(db: Database, module: str, table: str | None) -> list[JsonObject]:
+    catalog = Catalog(db, module)
     selection = catalog.resolve_input(table, "model selection")
-    found = selection_of(catalog, LocalSession(db), selection, ANY_FUNCTIONS)
-    listed = [
-        {"model_id": c.model_id, "compile_params": c.compile_text, "fit_params": c.fit_text}
-        for c in found
+    configs = read_configs(catalog, LocalSession(db), selection, ANY_FUNCTIONS)
+    return [
+        {
+            "model_id": config.model_id,
+            "compile_params": config.compile_text,
+            "fit_params": config.fit_text,
+        }
+        for config in configs
     ]
-    return send_to_run(db, asked, {"configs": listed})
 
 
-def drill_down(db: Database, asked: Command, space: str | None, n: int | None) -> int:
-    """Ask for configurations that are like one, but for what a space says; the id of the act."""
+def drill_down(db: Database, command: Command, space: str | None, n: int | None) -> int:
+    """Log a command to add configurations that vary one in a space; return the id of the act."""
+    action = command.action
     if space is None:
         raise NullNotAllowed(
-            f"{asked.action} error: space is NULL; expected what is to be varied, as JSON."
+            f"{action} error: space is NULL; expected what is to be varied, as JSON."
         )
-    found = db.peek(sql("act.config"), asked.run_id, asked.mst_key)
-    rows = list[dict[str, object]]()
-    if run := template_run(db, asked.action, asked.run_id):
-        chosen = parse_object(asked.action, "space", space)
-        rows = (
-            added_from_templates.around(asked.action, run, found[0], chosen, n) if found else rows
+    config_rows = db.peek(sql("act.config"), command.run_id, command.mst_key)
+    new_rows: list[JsonObject] = []
+    if run := find_template_run(db, action, command.run_id):
+        fields = parse_object(action, "space", space)
+        if config_rows:
+            new_rows = added_from_templates.draw_configs_around(
+                action, run, config_rows[0], fields, n
+            )
+        return _send_to_existing(db, command, {"configs": new_rows})
+    parsed_space = added_from_space.parse_space(action, space)
+    if config_rows:
+        config = config_rows[0]
+        full_space = added_from_space.make_space_around(action, config, parsed_space)
+        existing = _read_configs(db, command)
+        new_rows = added_from_space.draw_configs(
+            action, full_space, n, [config["model_id"]], existing, db.check_interrupts
         )
-        return _of_known_config(db, asked, {"configs": rows})
-    given = read(asked.action, space)
-    if found:
-        whole = around(asked.action, found[0], given)
-        rows = drawn(
-            asked.action,
-            whole,
-            n,
-            [found[0]["model_id"]],
-            _existing(db, asked),
-            db.check_interrupts,
-        )
-    return _of_known_config(db, asked, {"configs": rows})
+    return _send_to_existing(db, command, {"configs": new_rows})
 
 
-def _existing(db: Database, asked: Command) -> list[ConfigRow]:
-    """The configurations that a run has."""
-    rows = db.peek(sql("act.configs"), asked.run_id)
+def _read_configs(db: Database, command: Command) -> list[ConfigRow]:
+    """Read the configurations of the run."""
+    rows = db.peek(sql("act.configs"), command.run_id)
     return [ConfigRow(row["model_id"], row["compile_params"], row["fit_params"]) for row in rows]
 
 
-def _of_known_config(db: Database, asked: Command, change: Mapping[str, Any]) -> int:
-    found = asked.run_id is None or db.peek(sql("act.config"), asked.run_id, asked.mst_key)
-    if not found and db.peek(sql("act.run"), asked.run_id):
+def _send_to_existing(db: Database, command: Command, change: Mapping[str, Any]) -> int:
+    """Log a command to one configuration, which must exist; return the id of the act."""
+    action, run_id, mst_key = command
+    is_known = run_id is None or db.peek(sql("act.config"), run_id, mst_key)
+    if not is_known and db.peek(sql("act.run"), run_id):
         raise UndefinedObject(
-            f"{asked.action} error: run {asked.run_id} has no configuration with mst_key "
-            f"{asked.mst_key}.",
-            hint=f"SELECT mst_key, status FROM cerebro.config WHERE run_id = {asked.run_id};",
+            f"{action} error: run {run_id} has no configuration with mst_key {mst_key}.",
+            hint=f"SELECT mst_key, status FROM cerebro.config WHERE run_id = {run_id};",
         )
-    return send_to_run(db, asked, change)
+    return send_to_run(db, command, change)
 
 
-def _check_live(asked: Command, run: Row) -> None:
-    if run["status"] not in LIVE:
-        hint = f"SELECT cerebro.resume({asked.run_id});" if run["status"] != "completed" else None
+def _check_live(command: Command, run: Row) -> None:
+    """Check that a run is live and can follow commands."""
+    if run["status"] not in LIVE_STATUSES:
+        hint = None
+        if run["status"] != "completed":
+            hint = f"SELECT cerebro.resume({command.run_id});"
         raise ObjectNotReady(
-            f"{asked.action} error: run {asked.run_id} is {run['status']}; it can be steered while "
-            "it goes on.",
+            f"{command.action} error: run {command.run_id} is {run['status']}; it can be steered "
+            "while it goes on.",
             hint=hint,
         )
     if run["averages"]:
         raise FeatureNotSupported(
-            f"{asked.action} error: run {asked.run_id} averages: within an iteration its models "
-            "have no states.",
-            hint=f"It can be cancelled: SELECT cerebro.cancel({asked.run_id});",
+            f"{command.action} error: run {command.run_id} averages: within an iteration its "
+            "models have no states.",
+            hint=f"It can be cancelled: SELECT cerebro.cancel({command.run_id});",
         )

@@ -1,6 +1,4 @@
-"""Runs that are in the log: claimed, so that nobody else trains or removes them meanwhile; awaited,
-ended, removed.
-"""
+"""Operations on logged runs: claim, wait for, cancel and remove them."""
 
 from __future__ import annotations
 
@@ -24,25 +22,30 @@ DEFAULT_AGE = "7 days"
 
 
 def claim(db: Database, module: str, run_id: int | None, *, to_train: bool = False) -> Row:
-    """Return the log of a run that nobody works on; until its end this transaction counts as who
-    does.
+    """Claim a run that no session works on, until the end of this transaction; return its log.
 
-    A lock that only sessions of other roles hold does not count, except for a call that is
-    `to_train`: the lock is what tells others that its run is alive.
+    A lock that only sessions of other roles hold does not count.
+
+    Args:
+        to_train: the call will train, and therefore needs the lock, which shows other sessions that
+            the run is alive.
+
+    Raises:
+        UndefinedObject: the caller has no such run.
+        ObjectInUse: another session works on the run, or holds its lock.
     """
     if run_id is None:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=LIST_RUNS)
     if not db.peek(sql("run.own"), run_id):
         raise UndefinedObject(f"{module} error: there is no run {run_id} of yours.", hint=LIST_RUNS)
-    locked = db.lock("mark_alive", run_id)
-    free = locked or not (to_train or lock_holders.is_owner_at_work(db, run_id))
-    rows = db.peek(sql("run.own"), run_id)  # as it is now that nobody else changes it
-    if not free or not rows:
-        raise _in_use(db, module, run_id)
+    is_claimed = db.lock("mark_alive", run_id) if to_train else _claim_unused(db, run_id)
+    rows = db.peek(sql("run.own"), run_id)  # read again now that no other session changes it
+    if not is_claimed or not rows:
+        raise _make_in_use_error(db, module, run_id)
     return rows[0]
 
 
-def _in_use(db: Database, module: str, run_id: int) -> ObjectInUse:
+def _make_in_use_error(db: Database, module: str, run_id: int) -> ObjectInUse:
     if lock_holders.is_owner_at_work(db, run_id):
         return ObjectInUse(
             f"{module} error: run {run_id} is under way: another session is its orchestrator, or "
@@ -57,11 +60,15 @@ def _in_use(db: Database, module: str, run_id: int) -> ObjectInUse:
 
 
 def drop(db: Database, run_id: int | None) -> None:
-    """Remove a run: its log and its states. Output tables that were made of it stay. One that has
-    only waited is cancelled."""
-    if run_id is not None and db.peek(sql("run.own"), run_id) and _only_waits(db, run_id):
-        cancel(db, run_id)
-        wait(db, run_id, None)
+    """Remove the log and the states of a run; its output tables stay.
+
+    A run that has not begun, because it waits in the queue, is cancelled first.
+    """
+    if run_id is not None and db.peek(sql("run.own"), run_id):
+        status = read_status(db, "drop_run", run_id)
+        if status["status"] == "queued" and not status["begun"]:
+            cancel(db, run_id)
+            wait(db, run_id, None)
     run = claim(db, "drop_run", run_id)
     with db.limited_lock_wait():
         db.rows(sql("run.mark_dropped"), run["run_id"])
@@ -69,76 +76,80 @@ def drop(db: Database, run_id: int | None) -> None:
     drop_states(db, run["run_id"])
 
 
-def _only_waits(db: Database, run_id: int) -> bool:
-    found = read_status(db, "drop_run", run_id)
-    return bool(found["status"] == "queued" and not found["begun"])
-
-
 def vacuum(db: Database, gd: Globals, older_than: str | None) -> int:
-    """Remove the states of own runs that ended so long ago, and of own models that are gone; their
-    size in bytes.
+    """Remove the states of the caller's old runs and removed models; return their size in bytes.
 
-    Few tables go in a transaction, for there may be more than one transaction can lock.
+    The tables are removed in several transactions, because one transaction may not be able to lock
+    all of them.
+
+    Args:
+        older_than: age of a run since its end, as an interval.
     """
     age = read_seconds(db, "vacuum_runs", "older_than", older_than or DEFAULT_AGE)
-    with open_context(db, gd, (), None) as workplace:
-        ended = [
-            row["run_id"]
-            for row in db.peek(sql("run.ended_with_states"), age)
-            if db.lock("mark_alive", row["run_id"])
-            or not lock_holders.is_owner_at_work(db, row["run_id"])
-        ]
-        freed = sum(RunLog(workplace.control, run_id).drop_states(keep=[]) for run_id in ended)
-        freed += sum(drop_packed_tables(workplace.control, run_id) for run_id in ended)
-        freed += store.sweep(workplace.control, workplace.settings)
-    return freed + model_states.sweep(db)
+    with open_context(db, gd, (), None) as context:
+        rows = db.peek(sql("run.ended_with_states"), age)
+        run_ids = [row["run_id"] for row in rows if _claim_unused(db, row["run_id"])]
+        size = sum(RunLog(context.control, run_id).drop_states(keep=[]) for run_id in run_ids)
+        size += sum(drop_packed_tables(context.control, run_id) for run_id in run_ids)
+        size += store.sweep(context.control, context.settings)
+    return size + model_states.sweep(db)
+
+
+def _claim_unused(db: Database, run_id: int) -> bool:
+    """Lock a run, if possible; return False if a session of its owner works on it."""
+    return db.lock("mark_alive", run_id) or not lock_holders.is_owner_at_work(db, run_id)
 
 
 def drop_features(db: Database, table: str | None) -> int:
-    """Remove what is kept for later runs of the rows of a packed table, or of all, with this
-    transaction; its bytes.
+    """Remove stored activations when this transaction commits; return their size in bytes.
+
+    Args:
+        table: the packed table of their rows; None for all.
     """
-    source = (
-        None if table is None else Catalog(db, "drop_features").resolve_input(table, "packed").oid
-    )
-    found = [row for row in db.rows(sql("kept.tables")) if source in (None, row["source"])]
-    for row in found:
+    rows = db.rows(sql("kept.tables"))
+    if table is not None:
+        source = Catalog(db, "drop_features").resolve_input(table, "packed").oid
+        rows = [row for row in rows if row["source"] == source]
+    for row in rows:
         db.rows(sql("run.drop_table", table=features_table(row["relname"])))
-    return sum(row["bytes"] for row in found)
+    return sum(row["bytes"] for row in rows)
 
 
 def wait(db: Database, run_id: int | None, timeout: str | None) -> str:
-    """The status of a run when nobody works for it any more, its output tables included, or when
-    the time is over.
+    """Wait until a run and its output tables are finished; return its status.
+
+    Args:
+        timeout: longest time to wait, as an interval.
     """
     limit = read_seconds(db, "wait", "timeout", timeout)
-    began = time.monotonic()
+    start = time.monotonic()
     while True:
-        found = read_status(db, "wait", run_id)
-        if not found["under_way"]:
-            return str(found["status"])
-        if limit is not None and time.monotonic() - began >= limit:
+        status = read_status(db, "wait", run_id)
+        if not status["under_way"]:
+            return str(status["status"])
+        if limit is not None and time.monotonic() - start >= limit:
             return "running"
         time.sleep(PAUSE_SECONDS)
         db.check_interrupts()
 
 
 def cancel(db: Database, run_id: int | None) -> bool:
-    """Cancel the statement that works for a run; False where none does."""
-    found = read_status(db, "cancel", run_id)
-    return bool(found["under_way"] and db.value(sql("background.cancel"), found["pid"]))
+    """Cancel the statement that works on a run; return False if there is none."""
+    status = read_status(db, "cancel", run_id)
+    return bool(status["under_way"] and db.value(sql("background.cancel"), status["pid"]))
 
 
 def read_status(db: Database, module: str, run_id: int | None) -> Row:
-    """Status of a run, and whether somebody works for it: its own orchestrator, not just anyone who
-    took the lock.
+    """Return the status of a run, and whether it is under way.
+
+    A run is under way if its own orchestrator works on it, not if any session holds its lock.
     """
     if run_id is None:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=LIST_RUNS)
     db.platform.refresh_activity(db)
-    # Before the status, which then cannot be older than the end of the work.
-    at_work = {row["pid"] for row in db.rows(sql("locks.at_work"), run_id)}
+    # Read before the status, which then cannot be older than the end of the work.
+    working_pids = {row["pid"] for row in db.rows(sql("locks.at_work"), run_id)}
     rows = db.peek(sql("background.standing"), run_id)
     if not rows:
         raise hidden_run(run_id, module)
-    return {**rows[0], "under_way": rows[0]["pid"] in at_work}
+    return {**rows[0], "under_way": rows[0]["pid"] in working_pids}
