@@ -58,13 +58,12 @@ def check_flat(module: str, name: str, values: Sequence[object] | None) -> None:
         )
 
 
-def check_positive(module: str, name: str, value: int | None) -> int | None:
-    """Return a number, which must be positive unless it is NULL."""
+def check_positive(module: str, name: str, value: int | None) -> None:
+    """Refuse a number that is not positive, unless it is NULL."""
     if value is not None and value < 1:
         raise InvalidParameter(
             f"{module} error: {name} is {value}; expected a positive whole number or NULL."
         )
-    return value
 
 
 def check_constant(module: str, value: float | None) -> float:

@@ -186,8 +186,9 @@ class Catalog:
     def _look_up(self, name: str) -> Row | None:
         with self.db.configured(search_path=self.db.caller_path):
             oid = self.db.value(sql("read.resolve"), name)
-        rows = [] if oid is None else self.db.rows(sql("read.relation"), oid)
-        return rows[0] if rows else None
+        if oid is None:
+            return None
+        return next(iter(self.db.rows(sql("read.relation"), oid)), None)
 
     def _split(self, name: str, role: str) -> tuple[str, ...]:
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cerebro_plpy.database.definitions import (
@@ -43,23 +43,11 @@ ESCAPED_CHARACTERS = re.compile(r"[\\\s]")
 FORBIDDEN_IN_NAMES = re.compile(r"[-=]")
 
 
-class CustomSettings(Mapping[str, str]):
+class CustomSettings(dict[str, str]):
     """Values of settings by name; the repr shows only names."""
 
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._values = dict(values)
-
-    def __getitem__(self, name: str) -> str:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(sorted(self._values))})"
+        return f"{type(self).__name__}({', '.join(sorted(self))})"
 
 
 def read_custom_settings(db: Database, sources: Sequence[int] = ()) -> CustomSettings:

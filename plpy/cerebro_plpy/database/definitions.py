@@ -82,8 +82,9 @@ class Definition:
     def session_values(self) -> list[str]:
         """Return the session state that the definition reads, as SQL expressions."""
         functions = [f"{name}()" for name in SESSION_FUNCTIONS if self._calls_function(name)]
-        reads_name = APPLICATION_NAME in map(str.lower, self.names)
-        return [APPLICATION_NAME, *functions] if reads_name else functions
+        if APPLICATION_NAME in map(str.lower, self.names):
+            functions.insert(0, APPLICATION_NAME)
+        return functions
 
     def _calls_function(self, name: str) -> bool:
         if any(CALL.format(oid=oid) in self.tree for oid in self.calls.get(name, ())):

@@ -135,7 +135,9 @@ def locked_source_error(
     source: Table, limit: WaitLimit, holder: Mapping[str, Any] | None
 ) -> LockNotAvailable:
     """Return the error for a locked source; `holder` is None if the lock was released meanwhile."""
-    waited = f"this call has waited {limit.reason}" if limit.reason else "it was waited for in vain"
+    waited = "it was waited for in vain"
+    if limit.reason:
+        waited = f"this call has waited {limit.reason}"
     if limit.seconds is not None and limit.reason:
         waited = f"this call has waited {limit.seconds:.3g} s, {limit.reason}"
     if holder is None:

@@ -180,13 +180,16 @@ def read_kind(session: Reader, source: Table) -> str:
 
 def check_readable(session: Reader, source: Table, columns: Sequence[str]) -> None:
     """Raise InsufficientPrivilege if the current user may not read all of these columns."""
-    denied = {name for (name,) in session.run(sql("reading.columns"), (source.oid,))}
-    missing = [name for name in columns if name in denied]
+    denied = session.run(sql("reading.columns"), (source.oid,))
+    missing = [name for name in columns if (name,) in denied]
     if missing:
         names = ", ".join(map(quote_identifier, missing))
         ((role,),) = session.run(sql("granted.caller"))
-        noun = "columns" if len(missing) > 1 else "column"
-        pronoun = "them" if len(missing) > 1 else "it"
+        noun = "columns"
+        pronoun = "them"
+        if len(missing) == 1:
+            noun = "column"
+            pronoun = "it"
         raise InsufficientPrivilege(
             f"permission denied for {noun} {names} of {source.spelling}",
             hint=f"Leave {pronoun} out (columns => '* except {names}'), or ask the owner: "

@@ -60,6 +60,13 @@ def check_type(name: str, value: Any, expected: type[T]) -> T:
     return value
 
 
+def optional_text(value: object) -> str | None:
+    """Return a value as text; None for NULL."""
+    if value is None:
+        return None
+    return str(value)
+
+
 def check_integer(name: str, value: Any, minimum: int = 0) -> int:
     """Return a whole number from `minimum` to the largest of PostgreSQL's integers."""
     number = check_type(name, value, int)

@@ -52,7 +52,9 @@ def send_block(
         lengths = [len(part) for part in parts]
         link.send(request_schema.build_request("block", header, lengths=lengths), *parts)
         gd[PACKING] = header
-    return None if completed is None else _receive_shapes(gd, link, completed)
+    if completed is None:
+        return None
+    return _receive_shapes(gd, link, completed)
 
 
 def count_block_rows(gd: Globals) -> int:

@@ -55,10 +55,9 @@ def _find_sources(db: Database, compile_options: Any) -> dict[str, str]:
     Raises:
         ObjectNotReady: a source differs from the digest that the call has recorded.
     """
-    objects = compile_options.get("objects") if isinstance(compile_options, dict) else None
-    if objects is None:
+    if not isinstance(compile_options, dict) or compile_options.get("objects") is None:
         return {}
-    fields = argument_checks.check_type("objects", objects, dict)
+    fields = argument_checks.check_type("objects", compile_options["objects"], dict)
     table = argument_checks.check_type("table", fields.get("table"), str)
     digests = argument_checks.check_type("digests", fields.get("digests"), dict)
     check_name(table)

@@ -9,6 +9,7 @@ from typing import Any
 
 from cerebro_plpy import errors
 from cerebro_plpy.errors import CerebroError, ConfigFailure
+from cerebro_plpy.trainer_client.argument_checks import optional_text
 from cerebro_plpy.trainer_client.request_schema import Header
 
 
@@ -18,13 +19,18 @@ def parse_header(text: bytes) -> Header | None:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return _as_object(value)
+
+
+def _as_object(value: object) -> Header | None:
+    if not isinstance(value, dict):
+        return None
+    return value
 
 
 def find_result(answer: Header) -> Header | None:
     """Return the object in the field `ok` of an answer, or None."""
-    result = answer.get("ok")
-    return result if isinstance(result, dict) else None
+    return _as_object(answer.get("ok"))
 
 
 def find_error(answer: Header) -> CerebroError | None:
@@ -32,15 +38,13 @@ def find_error(answer: Header) -> CerebroError | None:
     fields = answer.get("error")
     if not isinstance(fields, dict) or not isinstance(fields.get("message"), str):
         return None
-    hint = fields.get("hint")
-    detail = fields.get("detail")
     error_class: type[CerebroError] = ConfigFailure
     if fields.get("kind") != "config":
         error_class = errors.find_error_class(str(fields.get("sqlstate")))
     return error_class(
         fields["message"],
-        hint=None if hint is None else str(hint),
-        detail=None if detail is None else str(detail),
+        hint=optional_text(fields.get("hint")),
+        detail=optional_text(fields.get("detail")),
     )
 
 
@@ -54,8 +58,10 @@ def find_diverged(metrics: Mapping[str, Any]) -> str | None:
     ...  find_diverged({"validation": {"loss": inf}}))
     (None, 'validation')
     """
-    dataset = next((name for name in ("training", "validation") if name in metrics), None)
-    if dataset is None:
-        return None
-    loss = metrics[dataset]["loss"]
-    return dataset if loss is not None and not isfinite(loss) else None
+    for dataset in ("training", "validation"):
+        if dataset in metrics:
+            loss = metrics[dataset]["loss"]
+            if loss is None or isfinite(loss):
+                return None
+            return dataset
+    return None

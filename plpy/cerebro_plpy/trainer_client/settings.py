@@ -72,7 +72,9 @@ def _parse(name: str, text: str, minimum: int | None) -> object:
         return _parse_decimal(name, text)
     if name in PARSERS:
         return PARSERS[name](text)
-    return text if minimum is None else _parse_integer(name, text, minimum)
+    if minimum is None:
+        return text
+    return _parse_integer(name, text, minimum)
 
 
 def _parse_integer(name: str, text: str, minimum: int) -> int:
@@ -97,7 +99,9 @@ def _parse_gpus(text: str) -> tuple[int, ...]:
     >>> _parse_gpus("0, 2"), _parse_gpus("")
     ((0, 2), ())
     """
-    numbers = [part.strip() for part in text.split(",")] if text.strip() else []
+    if not text.strip():
+        return ()
+    numbers = [part.strip() for part in text.split(",")]
     if not all(number.isdecimal() for number in numbers) or len(set(numbers)) != len(numbers):
         raise InvalidParameter(
             f"setting gpus is {text!r}; expected different numbers of devices, such as '0,1'"

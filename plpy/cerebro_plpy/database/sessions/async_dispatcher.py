@@ -67,11 +67,6 @@ class Session(Protocol):
     def close(self) -> None: ...
 
 
-def no_extra_work() -> bool:
-    """Return False: there is no extra work."""
-    return False
-
-
 def wait_for_any(pending: Iterable[tuple[Session, int]], seconds: float = POLL_SECONDS) -> bool:
     """Wait until one of the sessions can READ or WRITE; return False if none can in time.
 
@@ -103,7 +98,7 @@ class Dispatcher(Generic[T]):
     """
 
     def __init__(
-        self, check: Callable[[], None], extra_work: Callable[[], bool] = no_extra_work
+        self, check: Callable[[], None], extra_work: Callable[[], bool] = lambda: False
     ) -> None:
         self._check = check
         self._extra_work = extra_work

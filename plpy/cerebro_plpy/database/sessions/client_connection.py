@@ -16,7 +16,9 @@ def find_client_socket(port: int) -> int | None:
     None if it cannot be identified.
     """
     sockets = [fd for fd in map(int, os.listdir("/proc/self/fd")) if _is_client_socket(fd, port)]
-    return sockets[0] if len(sockets) == 1 else None
+    if len(sockets) != 1:
+        return None
+    return sockets[0]
 
 
 def has_hung_up(descriptor: int) -> bool:

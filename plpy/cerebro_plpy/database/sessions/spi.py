@@ -165,8 +165,9 @@ class Database:
 
     def value(self, statement: str, *values: object) -> Any:
         """Return the first column of the first row; None if there is no row."""
-        rows = self.rows(statement, *values)
-        return next(iter(rows[0].values())) if rows else None
+        for row in self.rows(statement, *values):
+            return next(iter(row.values()))
+        return None
 
     def stream(self, statement: str, *values: object) -> Iterator[Row]:
         """Yield rows through a cursor, so that only a few are in memory at a time."""

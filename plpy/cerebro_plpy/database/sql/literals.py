@@ -23,7 +23,10 @@ def parameter_type(value: object) -> str:
     """
     if isinstance(value, (list, tuple)):
         types = [parameter_type(leaf) for leaf in _leaves(value) if leaf is not None]
-        return f"{DOUBLE}[]" if DOUBLE in types else f"{next(iter(types), TEXT)}[]"
+        element_type = next(iter(types), TEXT)
+        if DOUBLE in types:
+            element_type = DOUBLE
+        return f"{element_type}[]"
     return next((name for python_type, name in SCALARS if isinstance(value, python_type)), TEXT)
 
 

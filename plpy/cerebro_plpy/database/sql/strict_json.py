@@ -31,8 +31,9 @@ def restore(value: Any) -> Any:
     >>> restore('{"sums": ["Infinity", 1]}')
     {'sums': [inf, 1]}
     """
-    parsed = json.loads(value) if isinstance(value, str) else value
-    return _map_leaves(parsed, _as_number)
+    if isinstance(value, str):
+        value = json.loads(value)
+    return _map_leaves(value, _as_number)
 
 
 def _map_leaves(value: Any, change: Any) -> Any:

@@ -260,7 +260,9 @@ def _read_record(kind: Any, values: Mapping[str, Any]) -> Any:
         key = LOGGED_NAMES.get(attribute.name, attribute.name)
         if key in values:
             value = values[key]
-            arguments[attribute.name] = tuple(value) if isinstance(value, list) else value
+            if isinstance(value, list):
+                value = tuple(value)
+            arguments[attribute.name] = value
     return kind(**arguments)
 
 

@@ -148,7 +148,9 @@ class WorkerAffinity:
             has_begun = progress.kind == "evaluate" or has_begun_epoch(plan, progress)
             return int(not has_begun)
         workers = self._compiled.get(self._programs[progress.mst_key])
-        return 1 if home is None and (not workers or worker in workers) else 2
+        if home is None and (not workers or worker in workers):
+            return 1
+        return 2
 
 
 def make_affinity(schedule: str, programs: Programs, compiled: Compiled) -> WorkerAffinity:

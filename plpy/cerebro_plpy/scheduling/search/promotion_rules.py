@@ -381,7 +381,9 @@ def rank_trials(trials: Trials, epoch: int) -> list[int]:
 
 def finite_or_worst(value: float) -> float:
     """Return the value; infinity, the worst one, if it is not finite."""
-    return value if math.isfinite(value) else math.inf
+    if not math.isfinite(value):
+        return math.inf
+    return value
 
 
 def _mean(values: Sequence[float]) -> float:

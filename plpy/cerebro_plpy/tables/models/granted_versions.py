@@ -26,6 +26,7 @@ from cerebro_plpy.tables.models.model_versions import (
     find_deployed,
     suggest_models,
 )
+from cerebro_plpy.trainer_client.argument_checks import optional_text
 
 REQUEST_KEY = "cerebro_granted_version"
 GROUP_KEY = "cerebro_granted_group"
@@ -175,8 +176,8 @@ def read(db: Database, row: Row) -> GrantedVersion:
         if margin is not None:
             margin = float(margin)
         outputs = check_outputs({**row, **values, "margin": margin})
-        base = _optional_text(values["base"])
-        group_by = _optional_text(values.get("group_by"))
+        base = optional_text(values["base"])
+        group_by = optional_text(values.get("group_by"))
         formats = granted_formats(read_recorded(values.get("formats")))
         types = {str(name): str(type_) for name, type_ in dict(values["types"]).items()}
         known_types = _keep_known_types(db, types)
@@ -196,10 +197,6 @@ def read(db: Database, row: Row) -> GrantedVersion:
         formats=formats,
         **{**texts, **outputs},  # outputs have some of the texts, checked
     )
-
-
-def _optional_text(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def _keep_known_types(db: Database, types: Mapping[str, str]) -> dict[str, str]:

@@ -53,14 +53,13 @@ def fork(
         if address in _excluded:
             return None
         server = _connect(address)
-        key = None if roles is None else json.dumps([roles, asdict(spec)])
         fields = {
             "parent": os.getpid(),
             "home": home,
             "threads": spec.threads,
             "cache": spec.compilation_cache,
             "memory": spec.memory_bytes,
-            "key": key,
+            "key": roles and json.dumps([roles, asdict(spec)]),
         }
         request = ForkRequest(json.dumps(fields).encode(), descriptors)
         if server is not None:

@@ -46,7 +46,9 @@ class Heartbeat:
             return
         self._last_check = now
         beat = self._page[0]
-        self._silent_checks = 0 if beat != self._beat else self._silent_checks + 1
+        self._silent_checks += 1
+        if beat != self._beat:
+            self._silent_checks = 0
         self._beat = beat
         limit = STARTING_SECONDS if is_starting and not is_stopped(pid) else SILENT_SECONDS
         if self._silent_checks * PAUSE_SECONDS >= limit:

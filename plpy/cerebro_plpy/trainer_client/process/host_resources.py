@@ -65,8 +65,8 @@ def threads_per_trainer(trainers: int) -> int:
 def machine_prefix(framework: str) -> str:
     """Return the beginning of the name that a trainer without a GPU reports for this machine."""
     models = re.findall(r"^model name\s*: (.*)$", _read("/proc/cpuinfo"), re.MULTILINE)
-    model = models[0].strip() if models else platform.machine()
-    return f"{os.cpu_count()} x {model}, CPU:0, {framework} "
+    models.append(platform.machine())
+    return f"{os.cpu_count()} x {models[0].strip()}, CPU:0, {framework} "
 
 
 def memory_bytes() -> int:
@@ -92,9 +92,8 @@ def _read_groups() -> Iterator[tuple[int, int]]:
             if limit.isdigit() and used.isdigit():
                 # The kernel first frees pages of files that were not used recently.
                 statistics = _read(f"{folder}/memory.stat")
-                inactive = re.search(rf"^{names[2]} (\d+)$", statistics, re.MULTILINE)
-                freeable = int(inactive[1]) if inactive else 0
-                yield int(limit), int(limit) - int(used) + freeable
+                freeable = re.findall(rf"^{names[2]} (\d+)$", statistics, re.MULTILINE)
+                yield int(limit), int(limit) - int(used) + sum(map(int, freeable))
             folder = os.path.dirname(folder)
 
 

@@ -37,7 +37,9 @@ def max_idle_seconds(state: str | None) -> float:
     """Return how long a process may be in a state without using CPU time."""
     if state in STOPPED:
         return STOPPED_SECONDS
-    return ASLEEP_SECONDS if state == ASLEEP else math.inf
+    if state == ASLEEP:
+        return ASLEEP_SECONDS
+    return math.inf
 
 
 class Standstill:
