@@ -1,4 +1,4 @@
-"""The laws of `cerebro_plpy.platform.visit_protocol.Visits` on each platform, with real sessions
+"""The laws of `cerebro_plpy.platform.visits.Visits` on each platform, with real sessions
 and real trainers.
 
 The steps of a visit are worked through one by one, so that a test can look, or pull the plug, in
@@ -36,16 +36,16 @@ from cerebro_plpy.platform.job import Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.postgres.adapter import Postgres
 from cerebro_plpy.platform.postgres.visits import PostgresVisits
 from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.platform.training_platform import TrainingPlatform
 from cerebro_plpy.platform.visit_protocol import (
     BatchVisit,
     BestState,
     EvaluateVisit,
-    TrainingPlatform,
     TrainVisit,
     VisitResult,
-    Visits,
     Worker,
 )
+from cerebro_plpy.platform.visits import Visits
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request import visit_jobs

@@ -43,7 +43,8 @@ from cerebro_plpy.platform.connection_limit import (
     session_label,
 )
 from cerebro_plpy.platform.lock_watch import LockWatch
-from cerebro_plpy.platform.visit_protocol import TrainingPlatform, Worker, session_role
+from cerebro_plpy.platform.training_platform import TrainingPlatform
+from cerebro_plpy.platform.visit_protocol import Worker, session_role
 from cerebro_plpy.records import replace
 from cerebro_plpy.trainer_client import segment_functions, settings, usage_ledger
 from cerebro_plpy.trainer_client.process import host_resources

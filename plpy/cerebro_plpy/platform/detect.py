@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cerebro_plpy.platform.visit_protocol import TrainingPlatform
+    from cerebro_plpy.platform.training_platform import TrainingPlatform
 
 
 @cache

@@ -34,10 +34,14 @@ Batches = Sequence[Sequence[TrainVisit]]
 
 
 class FusedVisits(StateWriter):
-    """See `visit_protocol.Visits` for the laws."""
+    """The part of `visits.Visits` that trains configurations together."""
 
     def train_fused(self, worker: Worker, batches: Batches) -> Steps[list[FusedResult]]:
-        """See `Visits.train_fused`."""
+        """Train several configurations of one program on the same segments in one job; store them.
+
+        No visit is done if not all segments are cached in the trainer's memory, or if the states
+        are too large.
+        """
         partitions = list_datasets(batches[0])
         yield from self._prepare(worker, partitions)
         if not worker.memory.has_cached(partitions):

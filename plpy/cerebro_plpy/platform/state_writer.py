@@ -38,7 +38,7 @@ class PendingState(NamedTuple):
 
 
 class StateWriter(TrainerJobs):
-    """See `visit_protocol.Visits` for the laws."""
+    """The part of `visits.Visits` that stores states."""
 
     @abstractmethod
     def _visit_end(self, visit: TrainVisit, stored: StoredState) -> str:

@@ -76,7 +76,7 @@ class TrainerJobs(ABC):
         return worker.account.report({"cost": cost})
 
     def stop_trainer(self, worker: Worker) -> Steps[None]:
-        """End the trainer of a worker, if it has started."""
+        """End the trainer of a worker, if it has started: the next visit starts another."""
         if worker.memory.started:
             yield call(worker, "visit.trainer_stop")
             worker.memory.forget()

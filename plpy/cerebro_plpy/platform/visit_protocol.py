@@ -1,15 +1,9 @@
-"""The interface between a run and the database, with the laws that every platform obeys.
-
-It has two parts. `platform_protocol.Platform` describes the server in terms of the database; every
-part of a call may use it, and it has no state. `TrainingPlatform` adds packed tables and trainers,
-and creates `Visits`: the same platform for workers whose trainers have been chosen.
-"""
+"""The records that pass between a run and the visits of its workers, see `visits.Visits`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Union, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Union
 
-from cerebro_plpy.database.platform_protocol import Platform, Reader
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.platform.resource_usage import Account, Cost
 from cerebro_plpy.platform.state_tables import StoredState
@@ -17,11 +11,10 @@ from cerebro_plpy.platform.trainer_cache_state import TrainerCacheState
 from cerebro_plpy.records import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from cerebro_plpy.database.sessions.async_dispatcher import Session, Statement, Steps
-    from cerebro_plpy.platform.job import Dataset, Filling, Job, RawRows, StateSource, Sums
-    from cerebro_plpy.trainer_client.settings import Settings, TrainerOptions
+    from cerebro_plpy.database.sessions.async_dispatcher import Session
+    from cerebro_plpy.platform.job import Dataset, Job, StateSource
 
 
 @dataclass(eq=False)
@@ -208,167 +201,3 @@ class FusedResult(NamedTuple):
     results: Sequence[VisitResult]
     error: str | None  # the reason if the configuration cannot be trained
     cost: Cost  # its share of the cost of the job
-
-
-class Visits(Protocol):
-    """The work of a call's workers. Steps generate statements for the session of one worker.
-
-    Laws:
-    1. `store` commits the last state of a batch, its best state if that is to be retained, and all
-       log rows and metrics of the batch, or nothing.
-    2. The log row of the first visit is committed as running before training starts. No log row
-       is completed before the state in the last visit's `state_table` is committed.
-    3. A visit starts from exactly the state that the visit before it created. A batch starts from
-       a committed state, or from a state in its worker's trainer. It is committed after the batch
-       that created that state, or not at all.
-    4. An evaluation changes no state.
-    5. All rows of a segment reach the trainer once, in the order of buffer_id.
-    6. Steps may be abandoned at any statement. Uncommitted work then leaves no trace but a log row
-       that says running.
-    7. Between `begin` and `finish` of a batch its worker only stores the batch before it, if that
-       is not stored yet. That batch is stored as it was when the other one began.
-    """
-
-    def start(self, worker: Worker) -> Steps[None]:
-        """Start the trainer of a worker, unless it has started."""
-
-    def report_cost(self, worker: Worker) -> Steps[None]:
-        """Let a worker report its cost since its last job."""
-
-    def stop_trainer(self, worker: Worker) -> Steps[None]:
-        """End the trainer of a worker, if it has started: the next visit starts another."""
-
-    def train(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[BatchResult]:
-        """Do visits of one configuration, of which the first trains, or averages states.
-
-        Only the first visits are done if not all segments are cached in the trainer's memory, or
-        if an evaluation finds a loss that is not a number.
-        """
-
-    def train_fused(
-        self, worker: Worker, batches: Sequence[Sequence[TrainVisit]]
-    ) -> Steps[list[FusedResult]]:
-        """Train several configurations of one program on the same segments in one job; store them.
-
-        No visit is done if not all segments are cached in the trainer's memory, or if the states
-        are too large.
-        """
-
-    def can_overlap(self, worker: Worker, batch: BatchResult, datasets: Sequence[Dataset]) -> bool:
-        """Return True if visits to these partitions can begin before the batch is stored."""
-
-    def begin(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[None]:
-        """Begin to train visits; `can_overlap` must have returned True."""
-
-    def finish(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[BatchResult]:
-        """Finish visits that `begin` began."""
-
-    def store(self, worker: Worker, batch: BatchResult) -> Steps[list[VisitResult]]:
-        """Store the states of visits and log the visits as completed; return training results."""
-
-    def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, JsonObject]]:
-        """Evaluate a visit; only its first segment if not all are cached in the trainer's memory.
-
-        Returns:
-            Rows and sums by segment and data set (training, validation).
-        """
-
-    def probe(
-        self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
-    ) -> Steps[JsonObject]:
-        """Time a configuration on the first buffer of a partition; log and store nothing."""
-
-    def check_state(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
-        """Return True if the whole state fits the program of a job.
-
-        Raises:
-            ConfigFailure: not even its weights fit.
-        """
-
-    def inspect(self, worker: Worker, state: StateSource, job: Job) -> Steps[JsonObject]:
-        """Return the result of a job that inspects the network of a state, without rows.
-
-        Nothing is logged or stored.
-        """
-
-    def store_features(
-        self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]
-    ) -> Steps[None]:
-        """Fill tables with the outputs of layers for partitions; fill all of them or none."""
-
-    def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:
-        """Create a state from the weights of several states, and log its table, or do neither."""
-
-    def measure(
-        self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job
-    ) -> Steps[JsonObject]:
-        """Evaluate outside a run, without a log; return rows and sums by key of the data set."""
-
-    def read_outputs(
-        self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
-    ) -> Steps[Sequence[bytes]]:
-        """Return the target and the outputs of each row of a partition, as float32.
-
-        This is done outside a run.
-        """
-
-    def predict(
-        self,
-        worker: Worker,
-        rows: RawRows,
-        state: StateSource,
-        job: Job,
-        request: JsonObject,
-    ) -> Steps[str | None]:
-        """Open a prediction job for rows.
-
-        Args:
-            request: describes the blocks of rows.
-
-        Returns:
-            The statement that declares the cursor over the blocks; None if the worker has no rows.
-        """
-
-    def end_prediction(self, worker: Worker) -> Statement:
-        """Return the statement that ends a prediction job whose blocks have been fetched."""
-
-    def compute_metrics(self, worker: Worker, sums: Sums) -> Steps[JsonObject]:
-        """Return final metrics from sums over segments: loss and metrics by data set."""
-
-    def retain(self, worker: Worker, best: BestState) -> Steps[StoredState]:
-        """Copy a state and log it as the best, or do neither; return the location of the copy."""
-
-
-@runtime_checkable
-class TrainingPlatform(Platform, Protocol):
-    """A platform that trains on packed tables, with the laws of `Platform` and `Visits`."""
-
-    def visits(
-        self,
-        trainers: Sequence[TrainerOptions],
-        settings: Settings,
-        workers: int,
-        note: Callable[[str], None],
-    ) -> Visits:
-        """Return the visits of workers.
-
-        Args:
-            trainers: options of each worker's trainer, by its number.
-            workers: number of workers that share the memory that the settings allow.
-            note: sends a message to the caller.
-        """
-
-    def scoring_trainers(self, trainers: int, is_local: bool) -> int:
-        """Return the number of trainers that divide the cores of a machine when they score.
-
-        Args:
-            trainers: the actual number.
-            is_local: the trainer is that of the caller's own session.
-        """
-
-    def raw_rows(self, session: Reader, table: int, rows: RawRows) -> RawRows:
-        """Return the rows of a table, with the segments where they are predicted.
-
-        Args:
-            table: oid of the table.
-        """

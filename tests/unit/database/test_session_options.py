@@ -9,7 +9,7 @@ import pytest
 
 from cerebro_plpy.platform.greenplum.adapter import Greenplum
 from cerebro_plpy.platform.postgres.adapter import Postgres
-from cerebro_plpy.platform.visit_protocol import TrainingPlatform
+from cerebro_plpy.platform.training_platform import TrainingPlatform
 
 OLDEST, OF_POSTGRESQL_14 = 120012, 140004
 LATER = {"idle_session_timeout", "client_connection_check_interval"}

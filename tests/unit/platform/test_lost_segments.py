@@ -12,7 +12,7 @@ from cerebro_plpy.database.sessions import connection_options
 from cerebro_plpy.errors import CerebroError, ConnectionFailure, SegmentLost
 from cerebro_plpy.platform.greenplum.adapter import Greenplum
 from cerebro_plpy.platform.postgres.adapter import Postgres
-from cerebro_plpy.platform.visit_protocol import TrainingPlatform
+from cerebro_plpy.platform.training_platform import TrainingPlatform
 
 OF_A_SEGMENT = "  (seg1 slice2 10.0.0.3:6001 pid=4711)"
 

@@ -37,6 +37,7 @@ from cerebro_plpy.errors import (
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Filling, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.postgres.adapter import Postgres
+from cerebro_plpy.platform.postgres.visits import PostgresVisits
 from cerebro_plpy.platform.resource_usage import Cost
 from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.platform.visit_protocol import (
@@ -170,7 +171,7 @@ def tasks_of(visit: BatchVisit) -> list[tuple[Any, ...]]:
 
 
 @dataclass
-class Unreliable:
+class Unreliable(PostgresVisits):
     """A platform that keeps the laws' account and fails where it was told to."""
 
     faults: Iterator[Fault]
@@ -397,7 +398,7 @@ class Unreliable:
         self.stored_beside += begun is not None
         if begun is None or begun[0].mst_key != key:
             self.places["configs"].discard(key)
-        self._log_evaluations(trained)
+        self._note_evaluations(trained)
         self.visits[key] += len(made)
         results = [
             VisitResult(2, float(visit.epoch), 1.0, visit.state_table if visit is last else None)
@@ -407,7 +408,7 @@ class Unreliable:
         self.done.setdefault(key, []).extend(zip(visits, results, strict=True))
         return results
 
-    def _log_evaluations(self, trained: BatchResult) -> None:
+    def _note_evaluations(self, trained: BatchResult) -> None:
         """Evaluations that were stored with a tour, and the best state with them."""
         key = trained.visits[0].mst_key
         made = self.visits[key]

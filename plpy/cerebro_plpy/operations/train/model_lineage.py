@@ -16,7 +16,7 @@ from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.table_visibility import refuse_private_source
 from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, ObjectNotReady
 from cerebro_plpy.platform.state_tables import version_table
-from cerebro_plpy.platform.visit_protocol import TrainingPlatform
+from cerebro_plpy.platform.training_platform import TrainingPlatform
 from cerebro_plpy.preprocessing.rows.split import read_split
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.request.run_request import WarmState

@@ -43,7 +43,7 @@ from cerebro_plpy.platform.job import RawRows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from cerebro_plpy.platform.visit_protocol import Visits
+    from cerebro_plpy.platform.visits import Visits
     from cerebro_plpy.trainer_client.settings import Settings, TrainerOptions
 
 SESSION_OPTIONS = {

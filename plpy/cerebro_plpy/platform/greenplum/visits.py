@@ -13,8 +13,8 @@ from cerebro_plpy.database.sessions.async_dispatcher import Statement, Steps
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.platform import log_rows
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
-from cerebro_plpy.platform.shared_visits import SharedVisits
 from cerebro_plpy.platform.statements import dispatch_clause, join, read_chunks
+from cerebro_plpy.platform.visits import Visits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from cerebro_plpy.platform.visit_protocol import BatchResult, BatchVisit, TrainVisit, Worker
 
 
-class GreenplumVisits(SharedVisits):
-    """See `visit_protocol.Visits` for the laws."""
+class GreenplumVisits(Visits):
+    """See `Visits` for the laws."""
 
     def start(self, worker: Worker) -> Steps[None]:
         """Start the trainer, unless it has started, and create the table to which states hop."""
@@ -77,7 +77,7 @@ class GreenplumVisits(SharedVisits):
         return batch._replace(results=results)
 
     def end_prediction(self, worker: Worker) -> Statement:
-        """See `Visits.end_prediction`."""
+        """End the job, and empty the tables of its blocks."""
         return join([super().end_prediction(worker), Statement(sql("greenplum.empty_blocks"))])
 
     def _pass_state(self, worker: Worker, state: StateSource, is_first: bool) -> list[Statement]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cerebro_plpy.platform.job import RawRows
-    from cerebro_plpy.platform.visit_protocol import Visits
+    from cerebro_plpy.platform.visits import Visits
     from cerebro_plpy.trainer_client.settings import Settings, TrainerOptions
 
 CLAUSES = dict.fromkeys(

@@ -11,8 +11,8 @@ from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import CREATED_CONCURRENTLY, CerebroError
 from cerebro_plpy.platform import state_tables
-from cerebro_plpy.platform.shared_visits import SharedVisits
 from cerebro_plpy.platform.statements import join, read_chunks
+from cerebro_plpy.platform.visits import Visits
 
 if TYPE_CHECKING:
     from cerebro_plpy.platform.job import Job, RawRows, StateSource
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from cerebro_plpy.platform.visit_protocol import TrainVisit, Worker
 
 
-class PostgresVisits(SharedVisits):
-    """See `visit_protocol.Visits` for the laws."""
+class PostgresVisits(Visits):
+    """See `Visits` for the laws."""
 
     def predict(
         self,

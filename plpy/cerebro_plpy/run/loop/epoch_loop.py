@@ -12,7 +12,8 @@ from typing import Any
 from cerebro_plpy.database.sessions.async_dispatcher import Outcome
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.platform.state_tables import StoredState
-from cerebro_plpy.platform.visit_protocol import BatchResult, VisitResult, Visits, Worker
+from cerebro_plpy.platform.visit_protocol import BatchResult, VisitResult, Worker
+from cerebro_plpy.platform.visits import Visits
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.loop.added_configs import Recruits

@@ -13,7 +13,7 @@ from cerebro_plpy.database.sessions.async_dispatcher import drive
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.resource_usage import Cost, total
-from cerebro_plpy.platform.visit_protocol import Visits
+from cerebro_plpy.platform.visits import Visits
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.scheduling.quota.cost_limits import CostLimits, Usage
 

@@ -15,7 +15,8 @@ from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.database.sessions.async_dispatcher import drive
 from cerebro_plpy.errors import ConfigFailure
 from cerebro_plpy.platform.job import Dataset
-from cerebro_plpy.platform.visit_protocol import Visits, Worker
+from cerebro_plpy.platform.visit_protocol import Worker
+from cerebro_plpy.platform.visits import Visits
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log.form_timings import TimingKey, hash_program
 from cerebro_plpy.run.log.run_log import RunLog

@@ -15,9 +15,9 @@ from cerebro_plpy.platform.visit_protocol import (
     BatchResult,
     BatchVisit,
     EvaluateVisit,
-    Visits,
     Worker,
 )
+from cerebro_plpy.platform.visits import Visits
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.workers.tasks import (
     Further,

@@ -14,7 +14,8 @@ from cerebro_plpy.configs.params.frameworks import BACKENDS
 from cerebro_plpy.database.sessions.async_dispatcher import Dispatcher, Steps
 from cerebro_plpy.errors import CerebroError, ObjectNotReady, TrainerFailure
 from cerebro_plpy.platform.call_context import CallContext
-from cerebro_plpy.platform.visit_protocol import Visits, Worker
+from cerebro_plpy.platform.visit_protocol import Worker
+from cerebro_plpy.platform.visits import Visits
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request.run_request import FitRequest

@@ -9,6 +9,7 @@ the next visit while the state is stored.
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -19,7 +20,7 @@ from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.platform import log_rows
 from cerebro_plpy.platform.fused_visits import FusedVisits
-from cerebro_plpy.platform.job import Dataset, Filling, Job, StateSource, Sums
+from cerebro_plpy.platform.job import Dataset, Filling, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.resource_usage import Cost, total
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.state_writer import (
@@ -48,11 +49,31 @@ T = TypeVar("T")
 STATES_IN_ROOM = 2
 
 
-class SharedVisits(FusedVisits):
-    """See `visit_protocol.Visits` for the laws."""
+class Visits(FusedVisits):
+    """The work of a call's workers. Steps generate statements for the session of one worker.
+
+    Laws:
+    1. `store` commits the last state of a batch, its best state if that is to be retained, and all
+       log rows and metrics of the batch, or nothing.
+    2. The log row of the first visit is committed as running before training starts. No log row
+       is completed before the state in the last visit's `state_table` is committed.
+    3. A visit starts from exactly the state that the visit before it created. A batch starts from
+       a committed state, or from a state in its worker's trainer. It is committed after the batch
+       that created that state, or not at all.
+    4. An evaluation changes no state.
+    5. All rows of a segment reach the trainer once, in the order of buffer_id.
+    6. Steps may be abandoned at any statement. Uncommitted work then leaves no trace but a log row
+       that says running.
+    7. Between `begin` and `finish` of a batch its worker only stores the batch before it, if that
+       is not stored yet. That batch is stored as it was when the other one began.
+    """
 
     def train(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[BatchResult]:
-        """See `Visits.train`."""
+        """Do visits of one configuration, of which the first trains, or averages states.
+
+        Only the first visits are done if not all segments are cached in the trainer's memory, or
+        if an evaluation finds a loss that is not a number.
+        """
         datasets = list_datasets(visits)
         yield from self._prepare(worker, datasets)
         if not worker.memory.has_cached(datasets):
@@ -62,7 +83,7 @@ class SharedVisits(FusedVisits):
         return (yield from self._log_errors(worker, first, self._do_jobs(worker, visits)))
 
     def can_overlap(self, worker: Worker, batch: BatchResult, datasets: Sequence[Dataset]) -> bool:
-        """See `Visits.can_overlap`."""
+        """Return True if visits to these partitions can begin before the batch is stored."""
         if not worker.memory.has_cached(datasets):
             return False
         _, result = batch.training[-1]
@@ -70,7 +91,7 @@ class SharedVisits(FusedVisits):
         return free_bytes is None or free_bytes >= STATES_IN_ROOM * result["state_bytes"]
 
     def begin(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[None]:
-        """See `Visits.begin`."""
+        """Begin to train visits; `can_overlap` must have returned True."""
         first = first_visit(visits)
         yield self._log_start(worker, first)
         begin = self._begin(worker, first.job, first.datasets, first.state)
@@ -78,12 +99,12 @@ class SharedVisits(FusedVisits):
         yield from self._log_errors(worker, first, _run(statement))
 
     def finish(self, worker: Worker, visits: Sequence[BatchVisit]) -> Steps[BatchResult]:
-        """See `Visits.finish`."""
+        """Finish visits that `begin` began."""
         steps = self._finish_jobs(worker, visits, [])
         return (yield from self._log_errors(worker, first_visit(visits), steps))
 
     def store(self, worker: Worker, batch: BatchResult) -> Steps[list[VisitResult]]:
-        """See `Visits.store`."""
+        """Store the states of visits and log the visits as completed; return training results."""
         first, _ = batch.training[0]
         steps = self._store(worker, [batch])
         (stored,) = yield from self._log_errors(worker, first, steps, batch.results)
@@ -150,7 +171,11 @@ class SharedVisits(FusedVisits):
         return BatchResult(finished, results)
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, JsonObject]]:
-        """See `Visits.evaluate`."""
+        """Evaluate a visit; only its first segment if not all are cached in the trainer's memory.
+
+        Returns:
+            Rows and sums by segment and data set (training, validation).
+        """
         yield from self._prepare(worker, visit.datasets)
         if not worker.memory.has_cached(visit.datasets):
             visit = visit.first_segment()
@@ -185,16 +210,23 @@ class SharedVisits(FusedVisits):
     def probe(
         self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
     ) -> Steps[JsonObject]:
-        """See `Visits.probe`."""
+        """Time a configuration on the first buffer of a partition; log and store nothing."""
         return (yield from self._run_unlogged(worker, job, (dataset,), state))
 
     def check_state(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
-        """See `Visits.check_state`."""
+        """Return True if the whole state fits the program of a job.
+
+        Raises:
+            ConfigFailure: not even its weights fit.
+        """
         result = yield from self._run_unlogged(worker, job, (), state)
         return bool(result["whole"])
 
     def inspect(self, worker: Worker, state: StateSource, job: Job) -> Steps[JsonObject]:
-        """See `Visits.inspect`."""
+        """Return the result of a job that inspects the network of a state, without rows.
+
+        Nothing is logged or stored.
+        """
         return (yield from self._run_unlogged(worker, job, (), state))
 
     def _run_unlogged(
@@ -208,7 +240,7 @@ class SharedVisits(FusedVisits):
     def store_features(
         self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]
     ) -> Steps[None]:
-        """See `Visits.store_features`."""
+        """Fill tables with the outputs of layers for partitions; fill all of them or none."""
         yield from self._prepare(worker, ())
         worker.memory.lose_state()
         begin = self._begin(worker, job, (), state)
@@ -216,7 +248,7 @@ class SharedVisits(FusedVisits):
         worker.account.report(parse_result((yield join(parts))))
 
     def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:
-        """See `Visits.join`."""
+        """Create a state from the weights of several states, and log its table, or do neither."""
         yield from self._prepare(worker, ())
         yield from self._job(worker, job, (), joined.state)
         stored = StoredState(joined.table, joined.segment_id)
@@ -227,7 +259,7 @@ class SharedVisits(FusedVisits):
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job
     ) -> Steps[JsonObject]:
-        """See `Visits.measure`."""
+        """Evaluate outside a run, without a log; return rows and sums by key of the data set."""
         yield from self._prepare(worker, () if state.sealed else datasets)
         result = yield from self._job(worker, job, datasets, state)
         return dict(result["datasets"])
@@ -235,7 +267,10 @@ class SharedVisits(FusedVisits):
     def read_outputs(
         self, worker: Worker, dataset: Dataset, state: StateSource, job: Job
     ) -> Steps[Sequence[bytes]]:
-        """See `Visits.read_outputs`."""
+        """Return the target and the outputs of each row of a partition, as float32.
+
+        This is done outside a run.
+        """
         yield from self._prepare(worker, (dataset,))
         yield from self._job(worker, job, (dataset,), state)
         (target,) = job.program["targets"]
@@ -251,18 +286,36 @@ class SharedVisits(FusedVisits):
         yield join([*begin, call(worker, "score.collect", json.dumps(request))])
         worker.memory.lose_state()
 
+    @abstractmethod
+    def predict(
+        self,
+        worker: Worker,
+        rows: RawRows,
+        state: StateSource,
+        job: Job,
+        request: JsonObject,
+    ) -> Steps[str | None]:
+        """Open a prediction job for rows.
+
+        Args:
+            request: describes the blocks of rows.
+
+        Returns:
+            The statement that declares the cursor over the blocks; None if the worker has no rows.
+        """
+
     def end_prediction(self, worker: Worker) -> Statement:
-        """See `Visits.end_prediction`."""
+        """Return the statement that ends a prediction job whose blocks have been fetched."""
         return call(worker, "visit.job_finish")
 
     def compute_metrics(self, worker: Worker, sums: Sums) -> Steps[JsonObject]:
-        """See `Visits.compute_metrics`."""
+        """Return final metrics from sums over segments: loss and metrics by data set."""
         yield from self._prepare(worker, ())
         request = strict_json.dumps(worker.memory.sums_spec(sums))
         return parse_result((yield call(worker, "visit.metric_results", request)))
 
     def retain(self, worker: Worker, best: BestState) -> Steps[StoredState]:
-        """See `Visits.retain`."""
+        """Copy a state and log it as the best, or do neither; return the location of the copy."""
         assert best.state.stored is not None
         own_chunks = best.state.stored._replace(base=None)
         copy = worker.session.platform.copy_state_sql(*own_chunks, best.table)
