@@ -1,5 +1,7 @@
-"""The plan of a run that is in the log, beside what happened: how far each estimate was off, and
-what would have been better by the times that were measured."""
+"""The plan of a logged run together with its actual times.
+
+It shows the error of each estimate, and the alternatives that would have been better.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from cerebro_plpy.operations.fit.cost_limits import read_prices
 from cerebro_plpy.operations.fit.explain_fit import check_format
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log import program_costs
-from cerebro_plpy.run.log.program_costs import LoggedCosts
+from cerebro_plpy.run.log.program_costs import LoggedCosts, Visits
 from cerebro_plpy.run.planning import explain_output, workload
 from cerebro_plpy.run.planning.explain_output import ActualRun, PlanContext
 from cerebro_plpy.scheduling.planning import run_plan
@@ -31,108 +33,118 @@ from cerebro_plpy.scheduling.planning.run_plan import (
 from cerebro_plpy.trainer_client import settings
 
 MODULE = "plan_of"
-ALL = 2**31 - 1  # visits of each configuration
+ALL_VISITS = 2**31 - 1
+PROGRAM_COLUMNS = ("backend", "model_id", "compile_params", "fit_params")
+"""Configurations that are equal in these have the same program."""
 
 
 def explain_run(db: Database, run_id: int | None, form: str | None) -> list[str]:
-    """The plan of a run, line by line, with what happened."""
-    wanted = check_format(MODULE, form)
+    """Return the lines of a run's plan, with the actual times.
+
+    Args:
+        form: the format of the plan.
+    """
+    form = check_format(MODULE, form)
     if run_id is None:
         raise NullNotAllowed(f"{MODULE} error: run_id is NULL.", hint=LIST_RUNS)
     rows = db.peek(sql("plan.planned"), run_id)
     if not rows:
         raise UndefinedObject(f"{MODULE} error: there is no run {run_id} of yours.", hint=LIST_RUNS)
-    plan = _planned(rows[0]) or _unplanned(db, rows[0])
-    plan = replace(
-        plan, alternatives=plan.alternatives or tuple(_compared(plan, plan.programs)[1:])
-    )
-    return explain_output.format_tree(
-        explain_output.build_tree(
-            plan, PlanContext(prices=read_prices(settings.read(db))), happened(db, rows[0], plan)
-        ),
-        wanted,
-    )
+    run = rows[0]
+    plan = _read_plan(run) or _make_plan(db, run)
+    if not plan.alternatives:
+        alternatives = _estimate_alternatives(plan, plan.programs)[1:]
+        plan = replace(plan, alternatives=tuple(alternatives))
+    context = PlanContext(prices=read_prices(settings.read(db)))
+    tree = explain_output.build_tree(plan, context, _read_actual_run(db, run, plan))
+    return explain_output.format_tree(tree, form)
 
 
-def _planned(run: Row) -> RunPlan | None:
-    """The plan that the run has logged; None where it has none, or somebody has written another
-    text.
-    """
+def _read_plan(run: Row) -> RunPlan | None:
+    """Return the logged plan of a run; None if it is missing, or its owner has changed it."""
+    if not run["plan"]:
+        return None
     try:
-        return RunPlan.from_json(json.loads(run["plan"])) if run["plan"] else None
+        return RunPlan.from_json(json.loads(run["plan"]))
     except workload.MALFORMED:
         return None
 
 
-def _unplanned(db: Database, run: Row) -> RunPlan:
-    """What is known beforehand of a run that has logged no plan: configurations of one model with
-    the same parameters are one program."""
+def _make_plan(db: Database, run: Row) -> RunPlan:
+    """Return a plan, without times, of a run that has not logged one."""
+    run_id = run["run_id"]
     groups: dict[tuple[object, ...], list[int]] = {}
-    for each in db.peek(sql("plan.configs"), run["run_id"]):
-        key = tuple(each[name] for name in ("backend", "model_id", "compile_params", "fit_params"))
-        groups.setdefault(key, []).append(each["mst_key"])
-    programs = tuple(
-        Program(str(number), tuple(keys), str(key[0]), 0, UNKNOWN)
-        for number, (key, keys) in enumerate(groups.items(), 1)
-    )
-    course = db.peek(sql("plan.course"), run["run_id"], run["run_id"])[0]
-    rows = dict.fromkeys((key for keys in groups.values() for key in keys), 0)
-    if not rows:
-        raise ObjectNotReady(
-            f"{MODULE} error: run {run['run_id']} has no configurations.", hint=LIST_RUNS
-        )
-    work = Work(run["epochs"], (), tuple(run["segments"]), rows, 0.0, "longest")
-    return RunPlan(
-        work, programs, Strategy(MOP, max(1, course["workers"]), 1), (), Data(0, 0, 0, 0)
-    )
-
-
-def happened(db: Database, run: Row, plan: RunPlan) -> ActualRun:
-    """What the log has of the run."""
-    run_id, mapping = run["run_id"], program_costs.encode_programs(plan.programs)
-    visits = [row.values() for row in db.peek(sql("plan.visits"), mapping, run_id, ALL)]
-    evaluations = [row.values() for row in db.peek(sql("plan.evaluations"), mapping, run_id)]
-    log = LoggedCosts.from_rows(plan, visits, evaluations)
+    for config in db.peek(sql("plan.configs"), run_id):
+        key = tuple(config[column] for column in PROGRAM_COLUMNS)
+        groups.setdefault(key, []).append(config["mst_key"])
+    if not groups:
+        raise ObjectNotReady(f"{MODULE} error: run {run_id} has no configurations.", hint=LIST_RUNS)
+    programs = []
+    rows: dict[int, int] = {}
+    for number, (key, mst_keys) in enumerate(groups.items(), 1):
+        programs.append(Program(str(number), tuple(mst_keys), str(key[0]), 0, UNKNOWN))
+        rows.update(dict.fromkeys(mst_keys, 0))
     course = db.peek(sql("plan.course"), run_id, run_id)[0]
-    programs = tuple(program_costs.apply_costs(each, log) for each in plan.programs)
-    whole = course["workers"] * course["span"]
+    work = Work(run["epochs"], (), tuple(run["segments"]), rows, 0.0, "longest")
+    strategy = Strategy(MOP, max(1, course["workers"]), 1)
+    return RunPlan(work, tuple(programs), strategy, (), Data(0, 0, 0, 0))
+
+
+def _read_actual_run(db: Database, run: Row, plan: RunPlan) -> ActualRun:
+    """Read the actual costs of a run from its log."""
+    run_id = run["run_id"]
+    mapping = program_costs.encode_programs(plan.programs)
+    visits = db.peek(sql("plan.visits"), mapping, run_id, ALL_VISITS)
+    evaluations = db.peek(sql("plan.evaluations"), mapping, run_id)
+    costs = LoggedCosts.from_rows(
+        plan, [row.values() for row in visits], [row.values() for row in evaluations]
+    )
+    programs = tuple(program_costs.apply_costs(program, costs) for program in plan.programs)
+    course = db.peek(sql("plan.course"), run_id, run_id)[0]
+    worker_seconds = course["workers"] * course["span"]
+    idle_share = 0.0
+    if worker_seconds:
+        idle_share = max(0.0, 1 - course["work"] / worker_seconds)
     return ActualRun(
         status=run["status"],
         seconds=run["seconds"],
-        idle_share=max(0.0, 1 - course["work"] / whole) if whole else 0.0,
+        idle_share=idle_share,
         programs=programs,
-        alternatives=tuple(_compared(plan, programs)),
-        sums={name: _sums(log, name) for name in log.visits},
-        changes=tuple(_change(**row) for row in db.peek(sql("plan.changes"), run_id)),
+        alternatives=tuple(_estimate_alternatives(plan, programs)),
+        sums={program: _sum_costs(visits) for program, visits in costs.visits.items()},
+        changes=tuple(_format_change(**row) for row in db.peek(sql("plan.changes"), run_id)),
         money=db.peek(sql("plan.money"), run_id)[0]["money"],
     )
 
 
-def _change(epoch: int, rule: str, reason: str) -> str:
+def _format_change(epoch: int, rule: str, reason: str) -> str:
     return f"to {rule} after epoch {epoch}: {reason}"
 
 
-def _compared(plan: RunPlan, programs: Sequence[Program]) -> Sequence[Strategy]:
-    """What strategies for the same trainers would have taken, by the times that were measured."""
-    found = [plan.strategy]
-    if plan.strategy.name in (MOP, TASK) and plan.data.bytes <= plan.data.capacity_bytes:
-        found.append(replace(plan.strategy, name=TASK if plan.strategy.name == MOP else MOP))
-    settled = PlanInputs(plan.work, {}, plan.compiled)
-    return (
-        [run_plan.estimate_strategy(settled, programs, each) for each in found]
-        if plan.strategy.seconds is not None
-        else []
-    )
+def _estimate_alternatives(plan: RunPlan, programs: Sequence[Program]) -> list[Strategy]:
+    """Return the plan's strategy and its alternative, with expected times for the same trainers.
+
+    Args:
+        programs: the programs with the costs to use.
+    """
+    strategy = plan.strategy
+    if strategy.seconds is None:
+        return []
+    strategies = [strategy]
+    alternative = {MOP: TASK, TASK: MOP}.get(strategy.name)
+    if alternative and plan.data.bytes <= plan.data.capacity_bytes:
+        strategies.append(replace(strategy, name=alternative))
+    inputs = PlanInputs(plan.work, {}, plan.compiled)
+    return [run_plan.estimate_strategy(inputs, programs, candidate) for candidate in strategies]
 
 
-def _sums(log: LoggedCosts, program: str) -> Mapping[str, float]:
-    found = log.visits[program]
+def _sum_costs(visits: Visits) -> Mapping[str, float]:
     return {
-        "visits": found.visits,
-        "fused": found.fused,
-        "hops": found.moves,
-        "stores": found.stores,
-        "bytes": found.stored_bytes,
-        "storing": found.storing,
-        "compiling": found.compiling,
+        "visits": visits.visits,
+        "fused": visits.fused,
+        "hops": visits.moves,
+        "stores": visits.stores,
+        "bytes": visits.stored_bytes,
+        "storing": visits.storing,
+        "compiling": visits.compiling,
     }
