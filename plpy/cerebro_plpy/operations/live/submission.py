@@ -1,14 +1,12 @@
-"""Any call that trains, by its name and its arguments as JSON, to be done in the background.
+"""Calls that train, by name and with arguments as JSON, in the background.
 
-The server itself has names, types and defaults of arguments: it makes of JSON what the call would
-have been given.
+The server itself knows the names, types and defaults of arguments: a statement turns JSON into the
+values that a call would receive.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.json_arguments import read_json
 from cerebro_plpy.configs.params.keras_names import near_matches
@@ -17,6 +15,7 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.database.table_visibility import refuse_private_source, refuse_private_tables
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.operations import train_arguments
@@ -31,17 +30,21 @@ from cerebro_plpy.records import asdict
 
 MODULE = "submit"
 SCHEMA = "cerebro."
-FITS, SINGLE, SEARCHES, TRAIN = "fit_multiple_model", "fit", "automl", "train"
+FIT_MULTIPLE = "fit_multiple_model"
+FIT_SINGLE = "fit"
+AUTOML = "automl"
+TRAIN = "train"
 CALLS = {
-    **{
-        f"{name}{kind}": kind
-        for kind in (FITS, SINGLE, SEARCHES)
-        for name in ("madlib_", "madlib_keras_")
-    },
+    "madlib_fit_multiple_model": FIT_MULTIPLE,
+    "madlib_keras_fit_multiple_model": FIT_MULTIPLE,
+    "madlib_fit": FIT_SINGLE,
+    "madlib_keras_fit": FIT_SINGLE,
+    "madlib_automl": AUTOML,
+    "madlib_keras_automl": AUTOML,
     f"{SCHEMA}{TRAIN}": TRAIN,
 }
-"""Those that train."""
-COLUMNS = (
+"""The calls that train."""
+RESULT_COLUMNS = (
     "rank",
     "mst_key",
     "template",
@@ -53,21 +56,16 @@ COLUMNS = (
     "seconds",
     "group_value",
 )
-"""What `cerebro.train` says of a run that has ended."""
-
-
-class Argument(NamedTuple):
-    """An argument of a function of SQL: its type and its default as SQL, None where it has to be
-    given.
-    """
-
-    name: str
-    type: str
-    default: str | None
+"""Columns of the result of `cerebro.train` that are NULL until the run has ended."""
 
 
 def submit(db: Database, gd: Globals, call: str | None, text: str | None) -> int:
-    """Begin what that call would do with these arguments; the id of its run."""
+    """Start a call in the background; return the id of its run.
+
+    Args:
+        call: the name of an SQL function.
+        text: its arguments, as JSON.
+    """
     if call is None or text is None:
         raise NullNotAllowed(
             f"{MODULE} error: {'call' if call is None else 'arguments'} is NULL.",
@@ -79,73 +77,79 @@ def submit(db: Database, gd: Globals, call: str | None, text: str | None) -> int
             f"{MODULE} error: call is {call!r:.80}; expected one of {', '.join(CALLS)}.",
             hint=near_matches(call, CALLS),
         )
-    values = _values(db, name, _given(text)).values()
+    values = _read_values(db, name, _parse_arguments(text)).values()
     kind = CALLS[name]
-    if kind == SEARCHES:
-        return _search(db, gd, AutomlArguments(*values))
+    if kind == AUTOML:
+        return _submit_automl(db, gd, AutomlArguments(*values))
     if kind == TRAIN:
         return int(train(db, gd, TrainArguments(*values))[0]["run_id"])
-    return background_run.submit_fit(
-        db, gd, make_single_model_arguments(*values) if kind == SINGLE else FitArguments(*values)
-    )
+    if kind == FIT_SINGLE:
+        return background_run.submit_fit(db, gd, make_single_model_arguments(*values))
+    return background_run.submit_fit(db, gd, FitArguments(*values))
 
 
 def train(db: Database, gd: Globals, arguments: TrainArguments) -> list[Row]:
-    """Begin what a call of train with these arguments would do; a row with the id of its run."""
+    """Start a call of `cerebro.train` in the background; return a row with the id of its run."""
     module = train_arguments.MODULE
-    catalog, wanted = Catalog(db, module), read_arguments(db, module, arguments)
+    catalog = Catalog(db, module)
+    parsed_arguments = read_arguments(db, module, arguments)
     source = catalog.resolve_input(arguments.source)
-    sources = find_sources(catalog, arguments, source, wanted)
-    for each in sources:
-        refuse_private_source(db, module, each)
+    sources = find_sources(catalog, arguments, source, parsed_arguments)
+    for table in sources:
+        refuse_private_source(db, module, table)
     run_id = background_run.start_background_run(db, gd, {"train": asdict(arguments)}, sources)
-    return [{**dict.fromkeys(COLUMNS), "run_id": run_id, "status": "running"}]
+    return [{**dict.fromkeys(RESULT_COLUMNS), "run_id": run_id, "status": "running"}]
 
 
-def _search(db: Database, gd: Globals, arguments: AutomlArguments) -> int:
+def _submit_automl(db: Database, gd: Globals, arguments: AutomlArguments) -> int:
     automl_arguments.read_method(arguments)
-    refuse_private_tables(
-        db, find_search_inputs(Catalog(db, automl_arguments.MODULE), arguments).list_existing()
-    )
+    inputs = find_search_inputs(Catalog(db, automl_arguments.MODULE), arguments)
+    refuse_private_tables(db, inputs.list_existing())
     return background_run.start_background_run(db, gd, {"automl": asdict(arguments)})
 
 
-def _given(text: str) -> Mapping[str, Any]:
-    given = read_json("arguments", text)
-    if not isinstance(given, dict):
+def _parse_arguments(text: str) -> JsonObject:
+    arguments = read_json("arguments", text)
+    if not isinstance(arguments, dict):
         raise InvalidParameter(
             f"{MODULE} error: arguments is {text!r:.80}; expected a JSON object.",
             hint='Its keys are names of arguments, in SQL: {"source_table": "iris_packed"}.',
         )
-    return given
+    return arguments
 
 
-def _values(db: Database, call: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the function of that name would be given, in the order of its arguments."""
+def _read_values(db: Database, call: str, given: JsonObject) -> Row:
+    """Return the values that an SQL function would receive, in the order of its arguments.
+
+    Args:
+        given: the arguments of the call by name; the others have their defaults.
+    """
     rows = db.rows(sql("background.arguments"), call.removeprefix(SCHEMA))
-    known = {row["name"]: Argument(row["name"], row["type"], row["default_value"]) for row in rows}
+    names = [row["name"] for row in rows]
     for name in given:
-        if name not in known:
+        if name not in names:
             raise InvalidParameter(
                 f"{MODULE} error: arguments has {name!r}, which {call} does not know; expected "
-                f"{', '.join(known)}.",
-                hint=near_matches(name, known),
+                f"{', '.join(names)}.",
+                hint=near_matches(name, names),
             )
-    missing = [
-        each.name for each in known.values() if each.default is None and each.name not in given
-    ]
+    columns = []
+    expressions = []
+    missing = []
+    for row in rows:
+        column = quote_identifier(row["name"])
+        columns.append(f"{column} {row['type']}")
+        if row["name"] in given:
+            expressions.append(column)
+        elif row["default_value"] is None:
+            missing.append(row["name"])
+        else:
+            expressions.append(f"{row['default_value']} AS {column}")
     if missing:
         raise InvalidParameter(
             f"{MODULE} error: arguments lacks {', '.join(missing)}, without which {call} cannot be "
             "called.",
             hint=f"SELECT cerebro.help({call!r}, 'usage');",
         )
-    columns = ", ".join(f"{quote_identifier(each.name)} {each.type}" for each in known.values())
-    chosen = (
-        quote_identifier(each.name) if each.name in given else str(each.default)
-        for each in known.values()
-    )
-    named = (f"{value} AS {quote_identifier(name)}" for name, value in zip(known, chosen))
-    return db.rows(
-        sql("background.typed", chosen=", ".join(named), columns=columns), json.dumps(given)
-    )[0]
+    query = sql("background.typed", chosen=", ".join(expressions), columns=", ".join(columns))
+    return db.rows(query, json.dumps(given))[0]
