@@ -62,13 +62,13 @@ LANGUAGE plpython3u AS $$
             request = PackingRequest(relation, reading, read_wait_limit(db))
             with pack_training_data.open_source(workplace, request) as rows:
                 table = read_table(rows, "train", relation, wanted)
-                _, digests = pack_training_data.write_raw_tables(workplace, rows, table)
+                sides = pack_training_data.write_raw_tables(workplace, rows, table)
                 return {
                     "copies": [ids(rows.session, copy.name, f"{wanted.target} IS NOT NULL") for copy
                         in rows.copies],
                     "sides": [ids(rows.session, part.table, *part.side) for part in table.parts],
-                    "rows": [digest.rows for digest in digests],
-                    "hashes": [str(digest.hashes) for digest in digests],
+                    "rows": [side.digest.rows for side in sides],
+                    "hashes": [str(side.digest.hashes) for side in sides],
                     "unused": table.unused,
                 }
     return json.dumps(entry.call(plpy, GD, read))

@@ -13,13 +13,14 @@ from workbench import Workbench
 
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.source_rows import SourceRows
-from cerebro_plpy.operations.train.pack_training_data import pack_training, pack_validation
+from cerebro_plpy.operations.train.pack_training_data import RawRows, pack_training, pack_validation
 from cerebro_plpy.platform.greenplum.adapter import Greenplum
 from cerebro_plpy.platform.postgres.adapter import Postgres
 from cerebro_plpy.preprocessing.learning.raw_table import read_table
 from cerebro_plpy.preprocessing.recipe import split_encoding
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.rows.fingerprint import Digest
 from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
 from cerebro_plpy.preprocessing.rows.row_subset import RowSubset, raw_rows_statement
 
@@ -76,8 +77,9 @@ def test_rows_are_packed_as_they_are_encoded(
         raw = [rows.name_table("rows") for _ in table.parts]
         for output, part in zip(raw, table.parts, strict=True):
             session.run(*raw_rows_statement(adapter, part, output))
-        pack_training(session, table, (raw[0], "packed"), (table.rows, list(table.target.values)))
-        pack_validation(session, table, (raw[1], "packed_beside", "packed"))
+        training_rows = RawRows(raw[0], Digest({None: table.rows}, 0))
+        pack_training(session, table, training_rows, "packed", table.target.values)
+        pack_validation(session, table, raw[1], "packed_beside", "packed")
         for name, part in zip(("packed", "packed_beside"), table.parts, strict=True):
             assert packed(session, name, table.recipe) == encoded(session, part)
     finally:

@@ -1,5 +1,6 @@
-"""The outputs of networks for the rows that a run holds back, as the run has packed them: no source
-is read.
+"""Predictions for the hold-out rows of a run, from its packed tables.
+
+The source is not read.
 """
 
 from __future__ import annotations
@@ -31,16 +32,15 @@ from cerebro_plpy.run.workers.workers import (
 from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
 MODULE = "train"
-COVERED = 0.9
+COVERAGE = 0.9
+"""The share of numbers that lie within the margin of their predictions."""
 
 
 class Network(NamedTuple):
-    """A trained network: what makes its inputs, the texts of its classes (none of a regression),
-    and what runs it.
-    """
+    """A trained network, its state, and the recipe of its inputs."""
 
     recipe: Recipe
-    classes: tuple[str, ...]
+    classes: tuple[str, ...]  # empty for a regression
     architecture: str
     compile_params: str
     state: StateSource
@@ -48,31 +48,36 @@ class Network(NamedTuple):
 
 
 class HoldoutRows(NamedTuple):
-    """Packed rows that models are compared by."""
+    """The packed rows on which models are compared."""
 
     table: PackedTable
-    classes: tuple[str, ...]  # in the order of the target's columns; none of a regression
+    classes: tuple[str, ...]  # in the order of the target's columns; empty for a regression
     groups: Mapping[str, GroupLayout]  # the buffers of each group
 
 
-def compute_margin(distances: Sequence[float], covered: float = COVERED) -> float | None:
-    """Return how far such a share of all numbers lie from their predictions, at most, by the
-    distances of a sample.
+def compute_margin(distances: Sequence[float]) -> float | None:
+    """Return the largest distance of most numbers from their predictions.
 
-    That of split conformal prediction (Lei et al., 2018, section 2.2): a quantile a little above
-    that of the sample; None if the sample is too small for one.
+    This is the margin of split conformal prediction (Lei et al., 2018, section 2.2), a quantile
+    a little above that of the sample.
+
+    Args:
+        distances: of a sample of numbers from their predictions.
+
+    Returns:
+        None if the sample is too small.
 
     >>> compute_margin([float(n) for n in range(1, 20)]), compute_margin([1.0, 2.0])
     (18.0, None)
     """
-    place = ceil((len(distances) + 1) * covered)
-    return sorted(distances)[place - 1] if place <= len(distances) else None
+    rank = ceil((len(distances) + 1) * COVERAGE)
+    return sorted(distances)[rank - 1] if rank <= len(distances) else None
 
 
 def read_holdout_rows(
     catalog: Catalog, reader: Session, run: LoggedRun, side: str = VALIDATION
 ) -> HoldoutRows | None:
-    """Return the rows that a run has packed of a side; None if they were removed."""
+    """Return the packed rows of a side of a run; None if they were removed."""
     assert run.spec.train is not None
     name = packed_table_name(run.run_id, side)
     if not has_packed_rows(reader, run.run_id, side):
@@ -82,81 +87,87 @@ def read_holdout_rows(
 
 
 def has_packed_rows(reader: Session, run_id: int, side: str) -> bool:
-    """Return whether the packed rows of a side are there, with their summary."""
+    """Return whether the packed rows of a side exist, with their summary."""
     names = [packed_table_name(run_id, side), packed_table_name(run_id, f"{side}_summary")]
     return len(reader.run(sql("features.data_tables"), (names,))) == len(names)
 
 
 def predict_holdout(
-    workplace: CallContext, rows: HoldoutRows, network: Network, group: str | None = None
+    context: CallContext, rows: HoldoutRows, network: Network, group: str | None = None
 ) -> list[ScoredRow]:
-    """Return the outputs of a network for packed rows, or for those of a group, in the order in
-    which they lie.
-    """
-    datasets = list(_datasets(rows, group))
-    job = Job(
-        "outputs",
-        describe_program(json.loads(network.architecture), network.compile_params, network.classes),
-        network.state.key,
-    )
+    """Return the outputs of a network for packed rows, in the order of the rows.
 
-    def compute(crew: WorkerSet) -> dict[int, Sequence[bytes]]:
+    Args:
+        group: predict only the rows of this group.
+    """
+    datasets = list(_list_datasets(rows, group))
+    program = describe_program(
+        json.loads(network.architecture), network.compile_params, network.classes
+    )
+    job = Job("outputs", program, network.state.key)
+
+    def open_workers() -> WorkerSet:
+        return open_scoring_workers(context, network.backend, False, rows.table.segments)
+
+    def compute_outputs(workers: WorkerSet) -> dict[int, Sequence[bytes]]:
         chunks: dict[int, Sequence[bytes]] = {}
         steps = [
-            _outputs(crew, worker, _share(crew, worker, datasets), network.state, job)
-            for worker in crew.workers
+            _read_outputs(
+                workers, worker, _select_datasets(workers, worker, datasets), network.state, job
+            )
+            for worker in workers.workers
         ]
-        for _, parts in run_on_workers(workplace, crew, steps):
-            chunks.update(parts or {})
+        for _, outputs in run_on_workers(context, workers, steps):
+            chunks.update(outputs or {})
         return chunks
 
-    chunks = score_with_retry(
-        workplace,
-        lambda: open_scoring_workers(workplace, network.backend, False, rows.table.segments),
-        compute,
-    )
+    chunks = score_with_retry(context, open_workers, compute_outputs)
     return [
         row
-        for each in datasets
-        for row in _read(chunks[each.segment_id], rows.classes, network.classes)
+        for dataset in datasets
+        for row in _parse_rows(chunks[dataset.segment_id], rows.classes, network.classes)
     ]
 
 
-def _datasets(rows: HoldoutRows, group: str | None) -> Iterator[Dataset]:
-    """Yield the partitions in which the rows lie."""
+def _list_datasets(rows: HoldoutRows, group: str | None) -> Iterator[Dataset]:
+    """Yield the partitions that contain the rows."""
     if group is None:
-        yield from (Dataset(rows.table, segment_id) for segment_id in rows.table.segments)
+        for segment_id in rows.table.segments:
+            yield Dataset(rows.table, segment_id)
     else:
-        places = rows.groups[group].validation
-        yield from (
-            Dataset(rows.table, segment_id, places[segment_id]) for segment_id in sorted(places)
-        )
+        for segment_id, buffer_ids in sorted(rows.groups[group].validation.items()):
+            yield Dataset(rows.table, segment_id, buffer_ids)
 
 
-def _share(crew: WorkerSet, worker: Worker, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
-    """Return the partitions that a worker goes over: those of its segment, or every so manyth."""
+def _select_datasets(
+    workers: WorkerSet, worker: Worker, datasets: Sequence[Dataset]
+) -> Sequence[Dataset]:
+    """Return the partitions that a worker predicts: those of its segment, or an equal share."""
     if worker.is_replaceable:
-        return datasets[worker.number :: len(crew.workers)]
-    return [each for each in datasets if each.segment_id == worker.segment_id]
+        return datasets[worker.number :: len(workers.workers)]
+    return [dataset for dataset in datasets if dataset.segment_id == worker.segment_id]
 
 
-def _outputs(
-    crew: WorkerSet, worker: Worker, share: Sequence[Dataset], state: StateSource, job: Job
+def _read_outputs(
+    workers: WorkerSet, worker: Worker, datasets: Sequence[Dataset], state: StateSource, job: Job
 ) -> Steps[dict[int, Sequence[bytes]]]:
-    """Compute the outputs for the rows of partitions, one partition after another; by segment."""
+    """Compute the outputs for partitions, one after another; return them by segment."""
     chunks: dict[int, Sequence[bytes]] = {}
-    for dataset in share:
-        chunks[dataset.segment_id] = yield from crew.visits.read_outputs(
+    for dataset in datasets:
+        chunks[dataset.segment_id] = yield from workers.visits.read_outputs(
             worker, dataset, state, job
         )
     return chunks
 
 
-def _read(
+def _parse_rows(
     chunks: Sequence[bytes], labels: Sequence[str], classes: Sequence[str]
 ) -> Iterator[ScoredRow]:
-    """Read lines of real numbers: a target, which is the place of one of the labels or a number,
-    and the outputs.
+    """Parse rows of single-precision numbers: a target, then the outputs.
+
+    Args:
+        labels: texts of the classes, which the target of a classification numbers.
+        classes: texts of the classes of the outputs.
     """
     width = 1 + (len(classes) or 1)
     for chunk in chunks:
@@ -165,8 +176,7 @@ def _read(
         for start in range(0, len(numbers), width):
             target, *outputs = numbers[start : start + width]
             label = labels[int(target)] if labels else repr(target)
-            yield (
-                ScoredRow(label, dict(zip(classes, outputs)))
-                if classes
-                else ScoredRow(label, {}, outputs[0])
-            )
+            if classes:
+                yield ScoredRow(label, dict(zip(classes, outputs)))
+            else:
+                yield ScoredRow(label, {}, outputs[0])

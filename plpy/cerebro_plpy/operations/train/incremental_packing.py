@@ -1,8 +1,7 @@
-"""New rows are packed beside those that an earlier run of the same model has packed, which are
-copied as they are.
+"""Packing of new rows into a copy of the packed rows of an earlier run of the same model.
 
-So it takes as long as there are new rows. Which ones are new, a column tells that grows; that the
-others are as they were is taken for granted.
+This takes time in proportion to the new rows. A growing column identifies them; older rows are
+assumed to be unchanged.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from cerebro_plpy.operations.fit.input_tables import find_packed_inputs
 from cerebro_plpy.operations.train.holdout_predictions import has_packed_rows
 from cerebro_plpy.operations.train.pack_training_data import (
     PackingRequest,
+    RawRows,
     ReadTable,
     TrainingData,
     describe_reading,
@@ -38,118 +38,135 @@ from cerebro_plpy.preprocessing.scoring.drift_profile import Profile
 from cerebro_plpy.records import replace
 
 MAX_ADDITIONS = 8
-"""Times: each leaves buffers that are not full, and batches end where a buffer does."""
+"""Each addition leaves buffers that are not full, and a batch ends with its buffer."""
 EQUAL_FIELDS = ("relation", "target", "task", "split", "split_seed", "bound", "recipe", "classes")
 
 
 class PackedRun(NamedTuple):
-    """A run whose packed rows are all but the new ones, and what it was asked."""
+    """A run whose packed rows a later run can extend."""
 
     run_id: int
     spec: RunSpec
     train_spec: TrainSpec
 
 
-def can_extend(session: Session, before: PackedRun, asked: TrainSpec, column: str) -> bool:
-    """Whether the packed rows of a run are there, and rows beyond a value can be packed as those of
-    a version were.
+def can_extend(session: Session, run: PackedRun, train_spec: TrainSpec, column: str) -> bool:
+    """Return whether the packed rows of a run exist and newer rows can be added to them.
 
-    Weights are divided by the mean of all, and what is drawn is a share of all.
+    Weights are divided by the mean weight of all rows, and a sample is a share of all rows: neither
+    can be extended.
+
+    Args:
+        train_spec: of the version that is refreshed; the rows of the run are packed like its rows.
+        column: a growing column, which identifies newer rows.
     """
-    train = before.train_spec
-    alike = all(getattr(train, name) == getattr(asked, name) for name in EQUAL_FIELDS)
-    whole = train.share == asked.share == 1 and train.weight is None and asked.weight is None
-    known = (
-        train.newest.get(column) is not None
-        and train.hashes is not None
-        and train.profile is not None
-    )
-    if not (alike and whole and known and train.additions < MAX_ADDITIONS):
+    packed = run.train_spec
+    if any(getattr(packed, name) != getattr(train_spec, name) for name in EQUAL_FIELDS):
         return False
-    return all(has_packed_rows(session, before.run_id, side) for side in SPLITS)
+    for spec in (packed, train_spec):
+        if spec.share != 1 or spec.weight is not None:
+            return False
+    if packed.newest.get(column) is None or packed.hashes is None or packed.profile is None:
+        return False
+    if packed.additions >= MAX_ADDITIONS:
+        return False
+    return all(has_packed_rows(session, run.run_id, side) for side in SPLITS)
 
 
 def extend_packed_rows(
     catalog: Catalog,
-    workplace: CallContext,
-    look: ReadTable,
+    context: CallContext,
+    read_table: ReadTable,
     run_id: int,
-    of: tuple[PackedRun, PackingRequest],
+    extension: tuple[PackedRun, PackingRequest],
 ) -> TrainingData:
-    """The packed rows of an earlier run and, beside them, the new ones that `look` finds."""
-    before, preparation = of
-    control, train = workplace.control, before.train_spec
-    assert train.hashes is not None
-    with open_source(workplace, preparation) as rows:
-        table = look(rows)
-        raw, found = write_raw_tables(workplace, rows, table)
-        for side, output, each in zip(SPLITS, raw, found):
-            _copy(control, before.run_id, run_id, side)
-            if each.rows:
-                _pack(control, table, (output, run_id, side), each.rows)
-                _add(control, table, (run_id, side), before.spec.segments)
-        stored = describe_reading(rows, table, preparation.reading, workplace.custom_settings)
-    inputs = find_packed_inputs(catalog, *(packed_table_name(run_id, name) for name in SPLITS))
-    data = inputs.read(catalog, workplace.reader)
-    rows_trained = train.training_rows + found[0].rows
-    if data.source.rows != rows_trained:
+    """Copy the packed rows of an earlier run, and add the new rows that `read_table` returns."""
+    run, request = extension
+    control = context.control
+    packed = run.train_spec
+    assert packed.hashes is not None
+    with open_source(context, request) as rows:
+        table = read_table(rows)
+        training, validation = write_raw_tables(context, rows, table)
+        for side, new_rows in zip(SPLITS, (training, validation)):
+            _copy_packed(control, run.run_id, run_id, side)
+            if new_rows.digest.rows:
+                _pack_new_rows(control, table, new_rows, run_id, side)
+                _append_new_rows(control, table, run_id, side, run.spec.segments)
+        reading = describe_reading(rows, table, request.reading, context.custom_settings)
+    inputs = find_packed_inputs(catalog, *(packed_table_name(run_id, side) for side in SPLITS))
+    data = inputs.read(catalog, context.reader)
+    training_rows = packed.training_rows + training.digest.rows
+    if data.source.rows != training_rows:
         raise DataCorrupted(
-            f"{catalog.module} error: run {before.run_id} has {data.source.rows - found[0].rows} "
-            f"packed rows; expected {train.training_rows}",
+            f"{catalog.module} error: run {run.run_id} has "
+            f"{data.source.rows - training.digest.rows} packed rows; expected "
+            f"{packed.training_rows}",
             hint="SELECT cerebro.vacuum_runs(); then all rows are packed again.",
         )
-    whole = replace(
-        table,
-        target=table.target._replace(rows=rows_trained),
-        validation_rows=train.validation_rows + found[1].rows,
-    )
-    rows_of_all = rows_trained + whole.validation_rows
-    seen = Profile.from_json(train.profile, Recipe.from_json(train.recipe))
-    hashes = train.hashes[0] + found[0].hashes, train.hashes[1] + found[1].hashes
+    validation_rows = packed.validation_rows + validation.digest.rows
+    training_hashes, validation_hashes = packed.hashes
     return TrainingData(
-        whole, seen, inputs, data, hashes, (), {**stored, "rows": rows_of_all}, train.additions + 1
+        table=replace(
+            table,
+            target=table.target._replace(rows=training_rows),
+            validation_rows=validation_rows,
+        ),
+        profile=Profile.from_json(packed.profile, Recipe.from_json(packed.recipe)),
+        inputs=inputs,
+        data=data,
+        hashes=(
+            training_hashes + training.digest.hashes,
+            validation_hashes + validation.digest.hashes,
+        ),
+        counts=(),
+        reading={**reading, "rows": training_rows + validation_rows},
+        additions=packed.additions + 1,
     )
 
 
-def _copy(control: Session, old: int, new: int, side: str) -> None:
+def _copy_packed(control: Session, old_run_id: int, run_id: int, side: str) -> None:
     for name in (side, f"{side}_summary"):
-        output = packed_table_name(new, name)
-        copied = sql(
+        output = packed_table_name(run_id, name)
+        statement = sql(
             "features.copy_packed",
-            source=packed_table_name(old, name),
+            source=packed_table_name(old_run_id, name),
             output=output,
             literal=literal(output),
         )
-        control.run(copied)
+        control.run(statement)
 
 
-def _pack(control: Session, table: RawTable, where: tuple[str, int, str], rows: int) -> None:
+def _pack_new_rows(
+    control: Session, table: RawTable, raw_rows: RawRows, run_id: int, side: str
+) -> None:
     """Pack the new rows of a side into a table of their own."""
-    raw, run_id, side = where
+    output = _new_table_name(run_id, side)
     if side == SPLITS[0]:
-        pack_training(control, table, (raw, _more(run_id, side)), (rows, list(table.target.values)))
+        pack_training(control, table, raw_rows, output, table.target.values)
     else:
         pack_validation(
-            control, table, (raw, _more(run_id, side), packed_table_name(run_id, SPLITS[0]))
+            control, table, raw_rows.table, output, packed_table_name(run_id, SPLITS[0])
         )
 
 
-def _add(
-    control: Session, table: RawTable, where: tuple[int, str], segments: tuple[int, ...]
+def _append_new_rows(
+    control: Session, table: RawTable, run_id: int, side: str, segments: tuple[int, ...]
 ) -> None:
-    """Let the buffers of that table follow those that were there, spread over the same segments."""
-    names = [*(each.name for each in network_inputs(table.recipe)), "label"]
+    """Append the buffers of the new rows to the copied ones, over the same segments."""
+    names = [*(network_input.name for network_input in network_inputs(table.recipe)), "label"]
+    new_table = _new_table_name(run_id, side)
     statement = sql(
         "features.add_packed",
-        output=packed_table_name(*where),
+        output=packed_table_name(run_id, side),
         columns=", ".join([*names, *(name + SHAPE for name in names)]),
-        source=_more(*where),
+        source=new_table,
         segments=str(len(segments)),
     )
     control.run(statement, (list(segments),))
-    for name in (_more(*where), _more(*where, "_summary")):
+    for name in (new_table, _new_table_name(run_id, side, "_summary")):
         control.run(sql("run.drop_table", table=name))
 
 
-def _more(run_id: int, side: str, suffix: str = "") -> str:
+def _new_table_name(run_id: int, side: str, suffix: str = "") -> str:
     return packed_table_name(run_id, f"{side}_more{suffix}")

@@ -1,12 +1,13 @@
-"""The rows that a run holds back, packed as the version that predicts so far takes them.
+"""Packing of the hold-out rows of a run for the version of its model that is deployed.
 
 A version has a recipe of its own. Its rows are packed together with those of the run, so that both
-models can be compared when the run has ended, whatever becomes of the source until then.
+models can be compared after the run even if the source has changed.
 """
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 from cerebro_plpy.configs.train_spec import ComparedVersion
 from cerebro_plpy.database.catalog import Catalog
@@ -25,55 +26,58 @@ from cerebro_plpy.tables.models import model_versions
 from cerebro_plpy.tables.models.model_versions import Version
 
 UNSUITABLE = ("22", "42804", UndefinedColumn.sqlstate)
-"""How the SQLSTATEs of errors begin that say that rows are not such as a version takes."""
+"""Prefixes of the SQLSTATEs of errors that mean that a version cannot predict the rows."""
 
 
 def find_version_to_compare(catalog: Catalog, model: str, table: RawTable) -> Version | None:
-    """Return the version of a model that predicts so far, if it takes other inputs than a run over
-    a table does.
+    """Return the deployed version of a model if its inputs differ from those of a new run.
 
-    A version that cannot predict at all is none: the comparison after the run says so.
+    Returns:
+        None as well if there is no version that can predict the target: the comparison after the
+        run reports that.
     """
-    try:
-        version = model_versions.find_deployed(catalog.db, catalog.module, model)
-    except (ObjectNotReady, DataCorrupted):
+    version = _find_usable_version(catalog, model)
+    if version is None or version.task != table.target.task:
         return None
-    if version is None or (version.task, version.target) != (
-        table.target.task,
-        table.target.column.name,
-    ):
+    if version.target != table.target.column.name or take_alike(version.recipe, table.recipe):
         return None
-    return None if take_alike(version.recipe, table.recipe) else version
+    return version
 
 
 def read_incumbent_columns(catalog: Catalog, model: str) -> tuple[str, ...]:
-    """Return the columns that the version of a model takes which predicts so far; none if it cannot
-    predict.
-    """
-    try:
-        version = model_versions.find_deployed(catalog.db, catalog.module, model)
-    except (ObjectNotReady, DataCorrupted):
+    """Return the input columns of the deployed version; empty if no version can predict."""
+    version = _find_usable_version(catalog, model)
+    if version is None:
         return ()
-    return tuple(each.column for each in version.recipe.inputs) if version else ()
+    return tuple(feature.column for feature in version.recipe.inputs)
+
+
+def _find_usable_version(catalog: Catalog, model: str) -> Version | None:
+    with suppress(ObjectNotReady, DataCorrupted):
+        return model_versions.find_deployed(catalog.db, catalog.module, model)
+    return None
 
 
 def pack_compared(
     catalog: Catalog, rows: SourceRows, table: RawTable, version: Version, run_id: int, count: int
 ) -> ComparedVersion:
-    """Pack the rows that are held back, which are so many, by the recipe of an earlier version.
+    """Pack the validation rows a second time, with the recipe of an earlier version.
 
-    It is done in the transaction in which the rows of the run are packed, over the same reading of
-    the source. If the version cannot predict these rows any more, the caller is told, and nothing
-    is packed for it.
+    This happens in the transaction that packs the rows of the run, over the same snapshot. If the
+    version cannot predict these rows, a notice says so and nothing is packed.
+
+    Args:
+        count: number of validation rows.
     """
-    part, control = table.parts[1], rows.session
-    different = describe_difference(version.formats, catalog.db.caller_settings)
-    if different and rows.copies:
+    control = rows.session
+    difference = describe_difference(version.formats, catalog.db.caller_settings)
+    if difference and rows.copies:
         catalog.db.notice(
             f"version {version.version} of model {version.model!r}, with which the new one is "
-            f"compared, reads rows under other formats: {different}"
+            f"compared, reads rows under other formats: {difference}"
         )
     control.run(sql("features.before_compared"))
+    part = table.parts[1]
     try:
         recipe = match_recipe(catalog.module, version.recipe, part.columns, table.relation.spelling)
         _pack(
@@ -87,11 +91,10 @@ def pack_compared(
         if not error.sqlstate.startswith(UNSUITABLE):
             raise
         control.run(sql("features.without_compared"))
-        reason = (
+        catalog.db.notice(
             f"the version of model {version.model!r} that predicted so far cannot any more: "
             f"{error.message}"
         )
-        catalog.db.notice(reason)
         return ComparedVersion(version.version, usable=False)
     return ComparedVersion(version.version, usable=True)
 
@@ -99,14 +102,17 @@ def pack_compared(
 def _pack(
     catalog: Catalog, rows: SourceRows, part: RowSubset, target: Target, output: tuple[str, int]
 ) -> None:
-    """Pack rows into a table of that name, so many."""
-    raw, control = rows.name_table("rows"), rows.session
-    control.run(*raw_rows_statement(catalog.db.platform, part, raw))
-    inputs = ", ".join(each.name for each in network_inputs(part.recipe))
+    """Pack rows.
+
+    Args:
+        output: name of the packed table, and number of its rows.
+    """
+    control = rows.session
+    raw_table = rows.name_table("rows")
+    control.run(*raw_rows_statement(catalog.db.platform, part, raw_table))
+    inputs = ", ".join(network_input.name for network_input in network_inputs(part.recipe))
     kind = "class" if target.task == CLASSIFICATION else "float"
-    recipes = json.dumps(constants_by_input(control, part.recipe))
+    constants = json.dumps(constants_by_input(control, part.recipe))
     name, count = output
-    control.run(
-        sql("features.pack_compared"),
-        (raw, name, inputs, kind, count, list(target.values), recipes),
-    )
+    values = (raw_table, name, inputs, kind, count, list(target.values), constants)
+    control.run(sql("features.pack_compared"), values)

@@ -1,4 +1,4 @@
-"""What a version of a model was made of, as the log of its run tells it."""
+"""The lineage of a version: the run and the configurations that it was made from."""
 
 from __future__ import annotations
 
@@ -28,11 +28,9 @@ from cerebro_plpy.tables.outputs import logged_run
 
 @dataclass(frozen=True)
 class Lineage:
-    """What a version was made of: its run's spec, and its configurations, by mst_key, as the log
-    has them.
+    """The run and the configurations that a version was made from.
 
-    These are several where it is an ensemble. Those of its models of groups are there by the values
-    that tell groups apart.
+    Configurations are rows of the log, by mst_key or by group; an ensemble has several.
     """
 
     version: Version
@@ -40,32 +38,40 @@ class Lineage:
     train_spec: TrainSpec
     configs: Mapping[int, Row]
     template: str
-    params: Mapping[str, Any]
-    software: Mapping[str, str]
+    params: Mapping[str, Any]  # fields of the template
+    software: Mapping[str, str]  # versions of libraries, by name
     fingerprint: str | None
-    group_configs: Mapping[str, Row]
+    group_configs: Mapping[str, Row]  # of the models of groups, by the group's value
 
     @property
     def all_configs(self) -> Mapping[int, Row]:
-        """All configurations, those of groups included."""
+        """The configurations, including those of groups."""
         return {**self.configs, **{row["mst_key"]: row for row in self.group_configs.values()}}
 
 
-def refuse_groups(module: str, made: Lineage) -> None:
-    """Raises FeatureNotSupported for a version with models of groups, whose rows are packed for all
-    of them.
+def refuse_groups(module: str, lineage: Lineage) -> None:
+    """Refuse a version with models of groups, because the rows of all groups are packed together.
+
+    Raises:
+        FeatureNotSupported: the version has such models.
     """
-    if made.version.group_by is not None:
+    version = lineage.version
+    if version.group_by is not None:
         raise FeatureNotSupported(
-            f"{module} error: version {made.version.version} of model {made.version.model!r} has "
-            f"models of groups by {made.version.group_by}, which are trained together only.",
+            f"{module} error: version {version.version} of model {version.model!r} has models of "
+            f"groups by {version.group_by}, which are trained together only.",
             hint="Call cerebro.train again with the same group_by, and the same seed for the same "
             "bits.",
         )
 
 
 def read_lineage(db: Database, module: str, model: str | None, number: int | None) -> Lineage:
-    """What the log says of a version; raises ObjectNotReady where it says nothing any more."""
+    """Read the lineage of a version from the log.
+
+    Raises:
+        ObjectNotReady: the version does not exist, was not made by `cerebro.train`, or its run is
+            not in the log.
+    """
     rows = db.peek(sql("provenance.version"), model, number)
     if not rows:
         raise ObjectNotReady(
@@ -82,25 +88,24 @@ def read_lineage(db: Database, module: str, model: str | None, number: int | Non
             "madlib_fit_multiple_model() repeats what made a model table.",
         )
     params = json.loads(row["params"])
-    logged = db.peek(sql("provenance.configs"), version.run_id, [version.mst_key])
-    spec = logged_run.read_run(db, version.run_id).spec if logged else None
-    if spec is None or spec.train is None:
+    run_spec = None
+    if _read_configs(db, version.run_id, [version.mst_key]):
+        run_spec = logged_run.read_run(db, version.run_id).spec
+    if run_spec is None or run_spec.train is None:
         raise ObjectNotReady(
             f"{module} error: run {version.run_id}, of which version {number} of model {model!r} "
             "is, is in no log.",
             hint="Train the model again; it was cerebro.drop_run that removed the run.",
         )
     keys = [version.mst_key]
-    if row["template"] == ensemble.NAME and spec.train.start is None:
+    if row["template"] == ensemble.NAME and run_spec.train.start is None:
         keys = read_member_keys(version, params)
-    found = {
-        each["mst_key"]: each for each in db.peek(sql("provenance.configs"), version.run_id, keys)
-    }
+    configs = {config["mst_key"]: config for config in _read_configs(db, version.run_id, keys)}
     return Lineage(
         version=version,
-        run_spec=spec,
-        train_spec=spec.train,
-        configs={key: found[key] for key in keys if key in found},
+        run_spec=run_spec,
+        train_spec=run_spec.train,
+        configs={key: configs[key] for key in keys if key in configs},
         template=row["template"],
         params=params,
         software=json.loads(row["software"]),
@@ -109,22 +114,25 @@ def read_lineage(db: Database, module: str, model: str | None, number: int | Non
     )
 
 
+def _read_configs(db: Database, run_id: int, keys: Sequence[int]) -> Sequence[Row]:
+    return db.peek(sql("provenance.configs"), run_id, keys)
+
+
 def read_group_configs(db: Database, version: Version) -> dict[str, Row]:
-    """The configurations of the models of groups that a version has."""
+    """Return the configurations of the models of groups of a version, by the group's value."""
     rows = db.peek(sql("version.groups"), version.owner, version.model, version.version)
     keys = [row["mst_key"] for row in rows]
-    return {
-        each["group_value"]: each
-        for each in db.peek(sql("provenance.configs"), version.run_id, keys)
-    }
+    return {row["group_value"]: row for row in _read_configs(db, version.run_id, keys)}
 
 
 def read_member_keys(version: Version, params: Mapping[str, Any]) -> list[int]:
-    """The configurations that an ensemble is made of; raises DataCorrupted where its fields do not
-    tell them.
+    """Return the keys of the configurations of an ensemble.
+
+    Raises:
+        DataCorrupted: the fields of the ensemble do not contain them.
     """
     try:
-        return [int(each["mst_key"]) for each in params["members"]]
+        return [int(member["mst_key"]) for member in params["members"]]
     except (KeyError, TypeError, ValueError) as error:
         raise DataCorrupted(
             f"version {version.version} of model {version.model!r} is damaged: params is "
@@ -133,44 +141,42 @@ def read_member_keys(version: Version, params: Mapping[str, Any]) -> list[int]:
         ) from error
 
 
-def make_warm_states(platform: TrainingPlatform, asked: TrainSpec) -> dict[int, WarmState]:
-    """Where the configurations of a run begin that goes on from a version: with its weights, and
-    another optimizer.
+def make_warm_states(platform: TrainingPlatform, train_spec: TrainSpec) -> dict[int, WarmState]:
+    """Return the initial states of a run that refreshes a version; empty for other runs.
+
+    Configurations begin with the weights of the version, but with a new optimizer.
     """
-    if asked.start is None:
+    start = train_spec.start
+    if start is None:
         return {}
-    rows = platform.state_rows_sql(version_table(asked.start.run_id, asked.start.mst_key), None)
-    return {
-        key: WarmState("weights_of_chunks", rows, (), epochs=asked.start.epochs)
-        for key in asked.templates
-    }
+    rows = platform.state_rows_sql(version_table(start.run_id, start.mst_key), None)
+    state = WarmState("weights_of_chunks", rows, (), epochs=start.epochs)
+    return dict.fromkeys(train_spec.templates, state)
 
 
-def read_custom_settings(db: Database, made: Lineage, tables: Sequence[Relation]) -> CustomSettings:
-    """Return the custom settings for a session that reads the sources of a version; say which are
-    not set here.
+def read_custom_settings(
+    db: Database, lineage: Lineage, tables: Sequence[Relation]
+) -> CustomSettings:
+    """Return the custom settings for a session that reads the sources of a version.
+
+    A notice lists the settings that were set at training, but are not set now.
     """
     custom = read_settings_for_reader(db, tables)
-    recorded = (made.train_spec.reading or {}).get("names", [])
-    missing = [name for name in recorded if not custom.get(str(name))]
+    recorded = (lineage.train_spec.reading or {}).get("names", [])
+    missing = [str(name) for name in recorded if not custom.get(str(name))]
     if missing:
         db.notice(
-            f"model {made.version.model!r} was trained in a session that had set "
-            f"{', '.join(map(str, missing))}: this one has not, and may see other rows"
+            f"model {lineage.version.model!r} was trained in a session that had set "
+            f"{', '.join(missing)}: this one has not, and may see other rows"
         )
     return custom
 
 
-def find_source_tables(catalog: Catalog, made: Lineage) -> tuple[Relation, Relation | None]:
-    """The table that a version was trained on, and that whose rows are held back, where its split
-    names one.
-    """
-    source, other = (
-        catalog.resolve_input(made.train_spec.relation),
-        read_split(catalog.module, made.train_spec.split).table,
-    )
-    held = None if other is None else catalog.resolve_input(other)
-    for each in (source, held):
-        if each is not None:
-            refuse_private_source(catalog.db, catalog.module, each)
-    return source, held
+def find_source_tables(catalog: Catalog, lineage: Lineage) -> tuple[Relation, Relation | None]:
+    """Return the table that a version was trained on, and that which its split holds back."""
+    source = catalog.resolve_input(lineage.train_spec.relation)
+    name = read_split(catalog.module, lineage.train_spec.split).table
+    holdout = None if name is None else catalog.resolve_input(name)
+    for table in filter(None, (source, holdout)):
+        refuse_private_source(catalog.db, catalog.module, table)
+    return source, holdout

@@ -1,14 +1,13 @@
-"""From a raw table to packed tables of a run: looked at, and packed by its recipe, in one
-transaction of one session.
+"""Packing of a raw table for a run of `cerebro.train`, in one transaction of one session.
 
-What it makes lies in schema cerebro_state and belongs to the caller; it stays as long as the run
-may be resumed.
+The packed tables lie in schema cerebro_state and belong to the caller. They remain as long as the
+run may be resumed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -41,195 +40,228 @@ from cerebro_plpy.preprocessing.scoring.drift_profile import Profile
 MODULE = "train"
 SNAPSHOT = "REPEATABLE READ"
 ReadTable = Callable[[SourceRows], RawTable]
-KINDS = {True: "class", False: "float"}
+"""Reads a table in the transaction in which it is packed."""
 
 
 class TrainingData(NamedTuple):
-    """A raw table, the packed tables that were made of it, and what its training rows were like.
-
-    `counts` are those of each class, as far as they are known, and `hashes` what the fingerprint is
-    made of; so many `additions` were packed beside rows of an earlier run. Rows of groups lie as
-    `grouped` says. `reading` is what is stored of the settings under which the source was read.
-    """
+    """A raw table, and the packed tables made from it."""
 
     table: RawTable
-    profile: Profile
+    profile: Profile  # of the training rows
     inputs: PackedInputs
     data: PackedData
-    hashes: tuple[int, int]
-    counts: tuple[int, ...]
-    reading: Mapping[str, Any]
-    additions: int = 0
+    hashes: tuple[int, int]  # of training and validation rows; the fingerprint is made from them
+    counts: tuple[int, ...]  # training rows of each class; empty if unknown
+    reading: Mapping[str, Any]  # record of the settings under which the source was read
+    additions: int = 0  # number of times that new rows were added to the packed tables
     group_layouts: GroupedLayouts | None = None
     compared: ComparedVersion | None = None
 
     @property
     def fingerprint(self) -> str:
-        """What tells these rows from others."""
+        """The hash of all rows, as the recipe encodes them."""
         return fingerprint(*self.hashes)
 
 
+class PackingRequest(NamedTuple):
+    """The source of a run, and the model that the run trains."""
+
+    source: Table
+    reading: Reading
+    wait_limit: WaitLimit  # for a lock of another session on the source
+    model: str | None = None  # its deployed version is compared with the new one, if named
+
+
+class RawRows(NamedTuple):
+    """The raw rows of one side, in a temporary table."""
+
+    table: str
+    digest: Digest
+
+
 @contextmanager
-def drop_after_error(workplace: CallContext, run_id: int) -> Iterator[None]:
+def drop_after_error(context: CallContext, run_id: int) -> Iterator[None]:
     """Drop the packed tables of a run after an error, unless the run is in the log."""
     try:
         yield
     except BaseException:
         with suppress(CerebroError):  # if the session is lost, cerebro.vacuum_runs drops them
-            if not workplace.control.run(sql("run.logged"), (run_id,)):
-                drop_packed_tables(workplace.control, run_id)
+            if not context.control.run(sql("run.logged"), (run_id,)):
+                drop_packed_tables(context.control, run_id)
         raise
 
 
-class PackingRequest(NamedTuple):
-    """How a run reads its source, and which model it is compared with."""
-
-    source: Table
-    reading: Reading
-    wait_limit: WaitLimit  # on waiting for a source that somebody has locked
-    model: str | None = None  # None: with none
-
-
 def pack_training_data(
-    catalog: Catalog, workplace: CallContext, look: ReadTable, run_id: int, of: PackingRequest
+    catalog: Catalog,
+    context: CallContext,
+    read_table: ReadTable,
+    run_id: int,
+    request: PackingRequest,
 ) -> TrainingData:
-    """Pack both sides of a table for a run, as `look` finds it."""
-    reading, model = of.reading, of.model
-    with open_source(workplace, of) as rows:
-        table = look(rows)
-        raw, (training, validation) = write_raw_tables(workplace, rows, table)
-        grouped = plan_group_layouts(catalog, table) if table.groups else None
-        _pack(rows.session, table, run_id, (raw, training, grouped))
-        other = find_version_to_compare(catalog, model, table) if model is not None else None
-        compared = (
-            pack_compared(catalog, rows, table, other, run_id, validation.rows) if other else None
-        )
-        seen = drift_profile.measure(rows, table.source, table.source.rows or 0, table.recipe)
-        stored = describe_reading(rows, table, reading, workplace.custom_settings)
-    inputs = find_packed_inputs(catalog, *(packed_table_name(run_id, name) for name in SPLITS))
-    data = inputs.read(catalog, workplace.reader)
-    counts = tuple(training.counts.get(name, 0) for name in table.target.values)
-    hashes = training.hashes, validation.hashes
+    """Pack the training and the validation rows of a table for a run."""
+    layouts = None
+    compared = None
+    with open_source(context, request) as rows:
+        table = read_table(rows)
+        training, validation = write_raw_tables(context, rows, table)
+        if table.groups:
+            layouts = plan_group_layouts(catalog, table)
+        _pack_sides(rows.session, table, run_id, (training, validation), layouts)
+        if request.model is not None:
+            version = find_version_to_compare(catalog, request.model, table)
+            if version is not None:
+                count = validation.digest.rows
+                compared = pack_compared(catalog, rows, table, version, run_id, count)
+        profile = drift_profile.measure(rows, table.source, table.source.rows or 0, table.recipe)
+        reading = describe_reading(rows, table, request.reading, context.custom_settings)
+    inputs = find_packed_inputs(catalog, *(packed_table_name(run_id, side) for side in SPLITS))
     return TrainingData(
-        table, seen, inputs, data, hashes, counts, stored, group_layouts=grouped, compared=compared
+        table=table,
+        profile=profile,
+        inputs=inputs,
+        data=inputs.read(catalog, context.reader),
+        hashes=(training.digest.hashes, validation.digest.hashes),
+        counts=tuple(training.digest.counts.get(name, 0) for name in table.target.values),
+        reading=reading,
+        group_layouts=layouts,
+        compared=compared,
     )
 
 
 @contextmanager
-def open_source(workplace: CallContext, of: PackingRequest) -> Iterator[SourceRows]:
-    """Yield the sources of a run, which are read in one transaction of the control session."""
-    control, pinned = workplace.control, {**SETTINGS, "lock_timeout": of.wait_limit.setting}
-    check_custom_settings(control, workplace.custom_settings)
+def open_source(context: CallContext, request: PackingRequest) -> Iterator[SourceRows]:
+    """Yield the rows of a source, which are read in one transaction of the control session."""
+    control = context.control
+    pinned = {**SETTINGS, "lock_timeout": request.wait_limit.setting}
+    check_custom_settings(control, context.custom_settings)
     waits = bounded_waits(
-        workplace.db, control, of.source, of.wait_limit, lambda: workplace.lock_watch.blocker
+        context.db,
+        control,
+        request.source,
+        request.wait_limit,
+        lambda: context.lock_watch.blocker,
     )
-    with transaction(control, SNAPSHOT), waits, session_rows(control, of.reading, pinned) as rows:
+    session = session_rows(control, request.reading, pinned)
+    with transaction(control, SNAPSHOT), waits, session as rows:
         yield rows
-        for each in rows.copies:
-            workplace.db.info(
-                f"{each.source.spelling} was read once, into a table of {each.bytes / 1e6:.1f} MB"
+        for copy in rows.copies:
+            context.db.info(
+                f"{copy.source.spelling} was read once, into a table of {copy.bytes / 1e6:.1f} MB"
             )
 
 
 def describe_reading(
     rows: SourceRows, table: RawTable, reading: Reading, names: Iterable[str]
 ) -> dict[str, Any]:
-    """Return what a version stores of its reading; of custom settings their names alone."""
-    columns = {each.name: each.type for each in table.columns if each.readable}
-    count = table.rows + table.validation_rows
-    kind = read_kind(rows.session, table.relation)
-    return record(reading.formats, kind=kind, names=sorted(names), columns=columns, rows=count)
+    """Return the record that a version stores of its reading.
 
-
-def write_raw_tables(
-    workplace: CallContext, rows: SourceRows, table: RawTable
-) -> tuple[list[str], list[Digest]]:
-    """Put the raw rows of both sides in order, until the transaction ends; return their tables, and
-    their digests.
+    Args:
+        names: names of custom settings, whose values are never stored.
     """
-    control, classes = rows.session, table.target.task == CLASSIFICATION
-    tables: list[str] = []
-    found: list[Digest] = []
+    return record(
+        reading.formats,
+        kind=read_kind(rows.session, table.relation),
+        names=sorted(names),
+        columns={column.name: column.type for column in table.columns if column.readable},
+        rows=table.rows + table.validation_rows,
+    )
+
+
+def write_raw_tables(context: CallContext, rows: SourceRows, table: RawTable) -> list[RawRows]:
+    """Write the raw rows of the training and of the validation side in their final order.
+
+    The tables exist until the end of the transaction.
+    """
+    order = table.groups and table.groups.order
+    has_classes = table.target.task == CLASSIFICATION
+    raw_rows = []
     for part in table.parts:
-        output = rows.name_table("rows")
-        statement = raw_rows_statement(
-            workplace.platform, part, output, table.groups and table.groups.order
-        )
-        control.run(*statement)
-        tables.append(output)
-        found.append(compute_digest(control, part, output, classes))
-    return tables, found
+        name = rows.name_table("rows")
+        rows.session.run(*raw_rows_statement(context.platform, part, name, order))
+        digest = compute_digest(rows.session, part, name, has_classes)
+        raw_rows.append(RawRows(name, digest))
+    return raw_rows
 
 
 def plan_group_layouts(catalog: Catalog, table: RawTable) -> GroupedLayouts:
-    """Where rows of groups are to lie on either side."""
+    """Plan the buffers of the rows of groups."""
     assert table.groups is not None
-    keys = (
-        catalog.db.platform.choose_distribution(catalog.db, MODULE, None, None)
-        .take_first(table.rows)
-        .keys
-    )
-    block = choose_buffer_rows(table.recipe.room + table.target.head.units)
-    return lay_out_groups(table.groups, keys, block)
+    distribution = catalog.db.platform.choose_distribution(catalog.db, MODULE, None, None)
+    keys = distribution.take_first(table.rows).keys
+    block_rows = choose_buffer_rows(table.recipe.room + table.target.head.units)
+    return lay_out_groups(table.groups, keys, block_rows)
 
 
-def _pack(
+def _pack_sides(
     control: Reader,
     table: RawTable,
     run_id: int,
-    of: tuple[list[str], Digest, GroupedLayouts | None],
+    sides: tuple[RawRows, RawRows],
+    layouts: GroupedLayouts | None,
 ) -> None:
-    (raw, training, grouped), (output, validation) = (
-        of,
-        (packed_table_name(run_id, name) for name in SPLITS),
+    training, validation = sides
+    training_table, validation_table = (packed_table_name(run_id, side) for side in SPLITS)
+    classes = [name for name in training.digest.counts if name is not None]
+    pack_training(control, table, training, training_table, classes, layouts and layouts.training)
+    pack_validation(
+        control,
+        table,
+        validation.table,
+        validation_table,
+        training_table,
+        layouts and layouts.validation,
     )
-    known = training.rows, [name for name in training.counts if name is not None]
-    pack_training(control, table, (raw[0], output), known, grouped and grouped.training)
-    pack_validation(control, table, (raw[1], validation, output), grouped and grouped.validation)
 
 
 def pack_training(
     control: Reader,
     table: RawTable,
-    tables: tuple[str, str],
-    known: tuple[int, list[str]],
-    grouped: BufferLayout | None = None,
+    raw_rows: RawRows,
+    output: str,
+    classes: Sequence[str],
+    layout: BufferLayout | None = None,
 ) -> None:
-    """Pack the raw rows that are trained on, from the first of these tables into the second.
-
-    It is `known` how many rows they are, and of what classes.
-    """
-    kind = KINDS[table.target.task == CLASSIFICATION]
-    weight = None if table.weight is None else "weight"
-    told = _recipes(control, table, 0), _layout(grouped)
-    control.run(
-        sql("features.pack_training"), (*tables, _inputs(table), kind, weight, *known, *told)
+    """Pack the raw training rows into a table of that name."""
+    values = (
+        raw_rows.table,
+        output,
+        _input_names(table),
+        "class" if table.target.task == CLASSIFICATION else "float",
+        None if table.weight is None else "weight",
+        raw_rows.digest.rows,
+        list(classes),
+        _recipe_constants(control, table, 0),
+        _layout_json(layout),
     )
+    control.run(sql("features.pack_training"), values)
 
 
 def pack_validation(
     control: Reader,
     table: RawTable,
-    tables: tuple[str, str, str],
-    grouped: BufferLayout | None = None,
+    raw_table: str,
+    output: str,
+    training: str,
+    layout: BufferLayout | None = None,
 ) -> None:
-    """Pack the raw rows that are held back, from the first of these tables into the second.
+    """Pack the raw validation rows into a table of that name.
 
-    The third has the packed rows that are trained on.
+    Args:
+        training: the packed training rows.
     """
-    raw, output, training = tables
-    told = _recipes(control, table, 1), _layout(grouped)
-    control.run(sql("features.pack_validation"), (raw, output, _inputs(table), training, *told))
+    constants = _recipe_constants(control, table, 1)
+    values = (raw_table, output, _input_names(table), training, constants, _layout_json(layout))
+    control.run(sql("features.pack_validation"), values)
 
 
-def _layout(grouped: BufferLayout | None) -> str | None:
-    return None if grouped is None else json.dumps(grouped.to_json())
+def _layout_json(layout: BufferLayout | None) -> str | None:
+    return None if layout is None else json.dumps(layout.to_json())
 
 
-def _recipes(control: Reader, table: RawTable, side: int) -> str:
-    """What makes inputs of the raw values of a side, as JSON."""
+def _recipe_constants(control: Reader, table: RawTable, side: int) -> str:
+    """Return as JSON the constants that turn the raw values of a side into inputs."""
     return json.dumps(constants_by_input(control, table.parts[side].recipe))
 
 
-def _inputs(table: RawTable) -> str:
-    return ", ".join(each.name for each in network_inputs(table.recipe))
+def _input_names(table: RawTable) -> str:
+    return ", ".join(network_input.name for network_input in network_inputs(table.recipe))
