@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, get_database, read_package_version
-from cerebro_plpy.database.sessions.spi import raise_to_sql
+from cerebro_plpy.api.entry import Globals, call, get_database, read_package_version, report_errors
 from cerebro_plpy.operations.admin import administration
 
 
@@ -19,8 +18,7 @@ def worker_report(plpy: Any, gd: Globals) -> str:
     return call(plpy, gd, administration.check_worker_session)
 
 
+@report_errors
 def python_version(plpy: Any, gd: Globals) -> str:
     """Return the versions of the software in the backend, even if they do not fit together."""
-    return raise_to_sql(
-        plpy, lambda: administration.list_versions(get_database(plpy), read_package_version())
-    )
+    return administration.list_versions(get_database(plpy), read_package_version())

@@ -22,6 +22,8 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 VERSION_KEY = "cerebro_version"
 TRAINING_KEY = "cerebro_begun"  # is set once a call that trains has begun in the session
+COUNTS_ARE_CHECKED = "counts_are_checked"
+"""Attribute of functions that `check_counts` returns."""
 
 
 def read_package_version() -> str:
@@ -46,6 +48,16 @@ def get_database(plpy: Any) -> Database:
     return Database(plpy, detect.detect_platform())
 
 
+def report_errors(function: F) -> F:
+    """Let a function raise its errors as PostgreSQL errors."""
+
+    @wraps(function)
+    def run(plpy: Any, gd: Globals, *arguments: Any) -> Any:
+        return raise_to_sql(plpy, lambda: function(plpy, gd, *arguments))
+
+    return cast(F, run)
+
+
 def check_counts(function: F) -> F:
     """Let a function refuse counts above their maxima before it does anything else.
 
@@ -61,22 +73,20 @@ def check_counts(function: F) -> F:
         )
         return function(plpy, gd, *arguments)
 
+    setattr(check_and_run, COUNTS_ARE_CHECKED, True)
     return cast(F, check_and_run)
 
 
+@report_errors
 def call(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
     """Do the work of a public function.
 
     The first call of a session checks that SQL and Python have the same version.
     """
-
-    def run() -> T:
-        db = get_database(plpy)
-        db.platform.check_process()
-        with db.pinned_path():
-            return _check_session_and_run(db, gd, work)
-
-    return raise_to_sql(plpy, run)
+    db = get_database(plpy)
+    db.platform.check_process()
+    with db.pinned_path():
+        return _check_session_and_run(db, gd, work)
 
 
 def call_training(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
@@ -115,15 +125,12 @@ def _yield_blocks(plpy: Any, gd: Globals, blocks: Iterator[T]) -> Iterator[T]:
         yield block
 
 
+@report_errors
 def call_with_declared_path(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
     """Do the work of a function whose SQL declaration pins the search_path, which saves time."""
-
-    def run() -> T:
-        db = get_database(plpy)
-        db.platform.check_process()
-        return _check_session_and_run(db, gd, work)
-
-    return raise_to_sql(plpy, run)
+    db = get_database(plpy)
+    db.platform.check_process()
+    return _check_session_and_run(db, gd, work)
 
 
 def _check_session_and_run(db: Database, gd: Globals, work: Callable[[Database], T]) -> T:

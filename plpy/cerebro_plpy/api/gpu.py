@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, get_database
-from cerebro_plpy.database.sessions.spi import raise_to_sql
+from cerebro_plpy.api.entry import Globals, call, get_database, report_errors
 from cerebro_plpy.operations.admin import gpu_configuration
 from cerebro_plpy.trainer_client import argument_checks
 
@@ -16,12 +15,9 @@ def write(plpy: Any, gd: Globals, output_table: str | None, source: str | None) 
     call(plpy, gd, lambda db: gpu_configuration.write(db, output_table, source))
 
 
+@report_errors
 def report(plpy: Any, gd: Globals, source: str | None) -> str:
     """Return the GPUs of this host as JSON."""
-
-    def list_gpus() -> str:
-        db = get_database(plpy)
-        framework = argument_checks.require("source", source)
-        return json.dumps(gpu_configuration.list_local_gpus(db, framework))
-
-    return raise_to_sql(plpy, list_gpus)
+    db = get_database(plpy)
+    framework = argument_checks.require("source", source)
+    return json.dumps(gpu_configuration.list_local_gpus(db, framework))

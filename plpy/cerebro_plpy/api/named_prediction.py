@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cerebro_plpy.api.entry import Globals, call, call_for_blocks, call_with_declared_path
-from cerebro_plpy.database.sessions.spi import raise_to_sql
+from cerebro_plpy.api.entry import (
+    Globals,
+    call,
+    call_for_blocks,
+    call_with_declared_path,
+    report_errors,
+)
 from cerebro_plpy.tables.models.granted_versions import ModelName
 
 if TYPE_CHECKING:
@@ -52,6 +57,7 @@ def predict_ahead(
     )
 
 
+@report_errors
 def predicted(
     plpy: Any,
     gd: Globals,
@@ -67,7 +73,7 @@ def predicted(
     """
     from cerebro_plpy.operations.predict import precomputed_predictions
 
-    return raise_to_sql(plpy, lambda: precomputed_predictions.read_predictions(told))
+    return precomputed_predictions.read_predictions(told)
 
 
 def predict_row(

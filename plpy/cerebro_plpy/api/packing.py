@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, check_counts, get_database
+from cerebro_plpy.api.entry import Globals, call, check_counts, get_database, report_errors
 from cerebro_plpy.database import progress
-from cerebro_plpy.database.sessions.spi import Database, raise_to_sql
+from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.operations.fit import preprocessors
 from cerebro_plpy.trainer_client import argument_checks
 
@@ -137,12 +137,9 @@ def pack_beside(
     call(plpy, gd, pack)
 
 
+@report_errors
 def rows_seen(plpy: Any, gd: Globals, rows: int | None) -> bool:
     """Report that so many rows have been read, as the progress of the call; return True."""
-
-    def report() -> bool:
-        count = argument_checks.require("rows", rows)
-        progress.current_progress(gd).report(get_database(plpy), count)
-        return True
-
-    return raise_to_sql(plpy, report)
+    count = argument_checks.require("rows", rows)
+    progress.current_progress(gd).report(get_database(plpy), count)
+    return True

@@ -6,7 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, check_counts, get_database, read_package_version
+from cerebro_plpy.api.entry import (
+    Globals,
+    check_counts,
+    get_database,
+    read_package_version,
+    report_errors,
+)
 from cerebro_plpy.database import progress
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import raise_to_sql
@@ -31,32 +37,26 @@ from cerebro_plpy.trainer_client.process import compilation_cache
 from cerebro_plpy.trainer_client.settings import TrainerOptions
 
 
+@report_errors
 def trainer_start(plpy: Any, gd: Globals, spec: str | None) -> str:
     """Start a trainer with the options in `spec`; return its report as JSON."""
-
-    def start() -> str:
-        options = settings.parse_options(argument_checks.parse_object("spec", spec))
-        hello = _start_trainer(plpy, gd, options)
-        return json.dumps({**hello, "cost": segment_functions.take_cost(gd)})
-
-    return raise_to_sql(plpy, start)
+    options = settings.parse_options(argument_checks.parse_object("spec", spec))
+    hello = _start_trainer(plpy, gd, options)
+    return json.dumps({**hello, "cost": segment_functions.take_cost(gd)})
 
 
+@report_errors
 def trainer_report(plpy: Any, gd: Globals, framework: str) -> str:
     """Start a trainer as a run does; return a report on trainer and host for `cerebro-db check`."""
-
-    def report() -> str:
-        db = get_database(plpy)
-        hello = _start_trainer(plpy, gd, TrainerOptions(framework=framework))
-        current = settings.read(db)
-        segment_functions.park_trainer(gd, current.trainer_idle_seconds)
-        cache = {}
-        if db.value(sql("functions.superuser")):  # others must not see paths of data and homes
-            folder = compilation_cache.choose_folder(current.compilation_cache)
-            cache = {"compilation_cache": folder.path, "compilation_cache_problem": folder.problem}
-        return json.dumps({**hello, "package": read_package_version(), **cache})
-
-    return raise_to_sql(plpy, report)
+    db = get_database(plpy)
+    hello = _start_trainer(plpy, gd, TrainerOptions(framework=framework))
+    current = settings.read(db)
+    segment_functions.park_trainer(gd, current.trainer_idle_seconds)
+    cache = {}
+    if db.value(sql("functions.superuser")):  # others must not see paths of data and homes
+        folder = compilation_cache.choose_folder(current.compilation_cache)
+        cache = {"compilation_cache": folder.path, "compilation_cache_problem": folder.problem}
+    return json.dumps({**hello, "package": read_package_version(), **cache})
 
 
 def _start_trainer(plpy: Any, gd: Globals, options: TrainerOptions) -> dict[str, Any]:
@@ -75,28 +75,23 @@ def _start_trainer(plpy: Any, gd: Globals, options: TrainerOptions) -> dict[str,
     return {**trainer.hello, "cache_bytes": cache_bytes}
 
 
+@report_errors
 def trainer_rest(plpy: Any, gd: Globals) -> None:
     """Let the trainer of this session wait for the next call."""
-
-    def park() -> None:
-        idle_seconds = settings.read(get_database(plpy)).trainer_idle_seconds
-        segment_functions.park_trainer(gd, idle_seconds)
-
-    raise_to_sql(plpy, park)
+    idle_seconds = settings.read(get_database(plpy)).trainer_idle_seconds
+    segment_functions.park_trainer(gd, idle_seconds)
 
 
+@report_errors
 def dataset_open(plpy: Any, gd: Globals, dataset: str, cache_bytes: int) -> None:
     """Announce a data set to the trainer."""
-
-    def announce() -> None:
-        size = argument_checks.require("cache_bytes", cache_bytes)
-        link = segment_functions.get_trainer(gd)
-        name = argument_checks.require("dataset", dataset)
-        link.send(request_schema.build_request("open", dataset=name, cache_bytes=size))
-
-    raise_to_sql(plpy, announce)
+    size = argument_checks.require("cache_bytes", cache_bytes)
+    link = segment_functions.get_trainer(gd)
+    name = argument_checks.require("dataset", dataset)
+    link.send(request_schema.build_request("open", dataset=name, cache_bytes=size))
 
 
+@report_errors
 def dataset_add(
     plpy: Any,
     gd: Globals,
@@ -107,29 +102,25 @@ def dataset_add(
     part: bytes,
 ) -> int:
     """Send a part of a packed row to the trainer; return its length."""
-
-    def add() -> int:
-        fields = {"dataset": dataset, "pass_no": pass_no, "buffer_id": buffer_id, "part": part}
-        for name, value in fields.items():
-            argument_checks.require(name, value)
-        return segment_functions.add_part(
-            segment_functions.get_trainer(gd), dataset, pass_no, buffer_id, shapes, part
-        )
-
-    return raise_to_sql(plpy, add)
+    fields = {"dataset": dataset, "pass_no": pass_no, "buffer_id": buffer_id, "part": part}
+    for name, value in fields.items():
+        argument_checks.require(name, value)
+    return segment_functions.add_part(
+        segment_functions.get_trainer(gd), dataset, pass_no, buffer_id, shapes, part
+    )
 
 
+@report_errors
 def dataset_close(plpy: Any, gd: Globals, dataset: str) -> str:
     """End a data set; return JSON with buffers, rows, bytes and cached."""
-    request = request_schema.build_request("close", dataset=dataset)
-    return raise_to_sql(plpy, lambda: json.dumps(segment_functions.get_trainer(gd).call(request)))
+    link = segment_functions.get_trainer(gd)
+    return json.dumps(link.call(request_schema.build_request("close", dataset=dataset)))
 
 
+@report_errors
 def state_add(plpy: Any, gd: Globals, part: int, chunk: bytes) -> int:
     """Send one chunk of a state to the trainer; return its length."""
-    raise_to_sql(
-        plpy, lambda: segment_functions.add_state(gd, part, argument_checks.require("chunk", chunk))
-    )
+    segment_functions.add_state(gd, part, argument_checks.require("chunk", chunk))
     return len(chunk)
 
 
@@ -172,18 +163,16 @@ def _yield_chunks(plpy: Any, chunks: Iterator[Buffer]) -> Iterator[Buffer]:
         yield chunk
 
 
+@report_errors
 def job_begin(plpy: Any, gd: Globals, spec: str) -> str:
     """Begin a job; return the trainer's response as JSON."""
-
-    def begin() -> str:
-        values = argument_checks.parse_object("spec", spec)
-        request = privileged_requests.add_sources(get_database(plpy), values)
-        link = segment_functions.get_trainer(gd)
-        return json.dumps(segment_functions.begin_job(gd, link, request))
-
-    return raise_to_sql(plpy, begin)
+    values = argument_checks.parse_object("spec", spec)
+    request = privileged_requests.add_sources(get_database(plpy), values)
+    link = segment_functions.get_trainer(gd)
+    return json.dumps(segment_functions.begin_job(gd, link, request))
 
 
+@report_errors
 def sealed_job(
     plpy: Any, gd: Globals, model: int | None, spec: str | None, mst_key: int | None
 ) -> int:
@@ -192,153 +181,129 @@ def sealed_job(
     Args:
         model: oid of the model table.
     """
-
-    def begin() -> int:
-        db = get_database(plpy)
-        oid = argument_checks.require("model", model)
-        key = argument_checks.require("mst_key", mst_key)
-        segment_functions.get_trainer(gd)
-        with db.pinned_path():
-            return granted_function.run(db, oid, argument_checks.require("spec", spec), key)
-
-    return raise_to_sql(plpy, begin)
+    db = get_database(plpy)
+    oid = argument_checks.require("model", model)
+    key = argument_checks.require("mst_key", mst_key)
+    segment_functions.get_trainer(gd)
+    with db.pinned_path():
+        return granted_function.run(db, oid, argument_checks.require("spec", spec), key)
 
 
+@report_errors
 def sealed_begin(plpy: Any, gd: Globals, spec: str | None, architecture: str | None) -> str:
     """Begin a job on secret weights; return the trainer's response as JSON.
 
     Args:
         architecture: JSON of the network, as the owner of the weights has stored it.
     """
-
-    def begin() -> str:
-        trainer = segment_functions.get_trainer(gd, sealed=True)
-        request = privileged_requests.build_sealed_request(
-            argument_checks.parse_object("spec", spec),
-            argument_checks.parse_object("architecture", architecture),
-        )
-        sealed_request = privileged_requests.add_sources(get_database(plpy), request)
-        message = request_schema.build_request("begin", sealed_request, sealed=True)
-        return json.dumps(trainer.call(message))
-
-    return raise_to_sql(plpy, begin)
+    trainer = segment_functions.get_trainer(gd, sealed=True)
+    request = privileged_requests.build_sealed_request(
+        argument_checks.parse_object("spec", spec),
+        argument_checks.parse_object("architecture", architecture),
+    )
+    sealed_request = privileged_requests.add_sources(get_database(plpy), request)
+    message = request_schema.build_request("begin", sealed_request, sealed=True)
+    return json.dumps(trainer.call(message))
 
 
+@report_errors
 def sealed_add(plpy: Any, gd: Globals, part: int | None, chunk: bytes | None) -> int:
     """Send one chunk of secret weights to the trainer; return its length."""
-
-    def add() -> int:
-        data = argument_checks.require("chunk", chunk)
-        segment_functions.add_state(gd, argument_checks.require("part", part), data, sealed=True)
-        return len(data)
-
-    return raise_to_sql(plpy, add)
+    data = argument_checks.require("chunk", chunk)
+    segment_functions.add_state(gd, argument_checks.require("part", part), data, sealed=True)
+    return len(data)
 
 
+@report_errors
 def job_start(plpy: Any, gd: Globals) -> None:
     """Start the job that was begun, without waiting for its end."""
-    raise_to_sql(
-        plpy, lambda: segment_functions.get_trainer(gd).post(request_schema.build_request("finish"))
-    )
+    segment_functions.get_trainer(gd).post(request_schema.build_request("finish"))
 
 
+@report_errors
 def job_finish(plpy: Any, gd: Globals) -> str:
     """End a job; return its result, the free memory of the trainer and the cost, as JSON."""
-    return raise_to_sql(
-        plpy,
-        lambda: strict_json.dumps(
-            segment_functions.finish_job(gd, segment_functions.get_trainer(gd))
-        ),
-    )
+    result = segment_functions.finish_job(gd, segment_functions.get_trainer(gd))
+    return strict_json.dumps(result)
 
 
+@report_errors
 def job_cost(plpy: Any, gd: Globals) -> str:
     """Return the cost since the last job that ended, as JSON; works without a trainer, too."""
-
-    def take_cost() -> str:
-        ownership.check_owner(gd)
-        return json.dumps(segment_functions.take_cost(gd))
-
-    return raise_to_sql(plpy, take_cost)
+    ownership.check_owner(gd)
+    return json.dumps(segment_functions.take_cost(gd))
 
 
+@report_errors
 def job_series(plpy: Any, gd: Globals, spec: str | None) -> str:
     """End a job and do others after it, until a loss is not finite; return all results as JSON."""
-
-    def do_jobs() -> str:
-        db = get_database(plpy)
-        link = segment_functions.get_trainer(gd)
-        results = []
-        try:
-            parsed = argument_checks.parse_object("spec", spec)
-            jobs = argument_checks.check_type("jobs", parsed.get("jobs"), list)
-            for job in (None, *jobs):  # the first one was begun before
-                if job is not None:
-                    values = argument_checks.check_type("a job", job, dict)
-                    request = privileged_requests.add_sources(db, values)
-                    segment_functions.begin_job(gd, link, request)
-                results.append(segment_functions.finish_job(gd, link))
-                if responses.find_diverged(results[-1].get("metrics", {})):
-                    break
-        except BaseException:
-            for result in results:  # they are not returned: the next report contains their cost
-                usage_ledger.get_ledger(gd).restore(result["cost"])
-            raise
-        return strict_json.dumps({"results": results})
-
-    return raise_to_sql(plpy, do_jobs)
+    db = get_database(plpy)
+    link = segment_functions.get_trainer(gd)
+    results = []
+    try:
+        parsed = argument_checks.parse_object("spec", spec)
+        jobs = argument_checks.check_type("jobs", parsed.get("jobs"), list)
+        for job in (None, *jobs):  # the first one was begun before
+            if job is not None:
+                values = argument_checks.check_type("a job", job, dict)
+                request = privileged_requests.add_sources(db, values)
+                segment_functions.begin_job(gd, link, request)
+            results.append(segment_functions.finish_job(gd, link))
+            if responses.find_diverged(results[-1].get("metrics", {})):
+                break
+    except BaseException:
+        for result in results:  # they are not returned: the next report contains their cost
+            usage_ledger.get_ledger(gd).restore(result["cost"])
+        raise
+    return strict_json.dumps({"results": results})
 
 
+@report_errors
 def metric_results(plpy: Any, gd: Globals, spec: str) -> str:
     """Return the final values of metrics as JSON."""
-
-    def compute() -> str:
-        values = strict_json.restore(argument_checks.parse_object("spec", spec))
-        request = privileged_requests.add_sources(get_database(plpy), values)
-        link = segment_functions.get_trainer(gd)
-        return strict_json.dumps(link.call(request_schema.build_request("results", request)))
-
-    return raise_to_sql(plpy, compute)
+    values = strict_json.restore(argument_checks.parse_object("spec", spec))
+    request = privileged_requests.add_sources(get_database(plpy), values)
+    link = segment_functions.get_trainer(gd)
+    return strict_json.dumps(link.call(request_schema.build_request("results", request)))
 
 
+@report_errors
 def buffer_features(plpy: Any, gd: Globals, spec: str | None, inputs: list[bytes] | None) -> Buffer:
     """Return the activations of a layer for the rows of a buffer.
 
     Args:
         spec: JSON with the layer, the buffer and the shapes of the inputs.
     """
-
-    def compute() -> Buffer:
-        arrays = [
-            argument_checks.check_type("an input", part, bytes)
-            for part in argument_checks.require("inputs", inputs)
-        ]
-        link = segment_functions.get_trainer(gd)
-        values = argument_checks.parse_object("spec", spec)
-        return segment_functions.compute_features(link, values, arrays)
-
-    return raise_to_sql(plpy, compute)
+    arrays = [
+        argument_checks.check_type("an input", part, bytes)
+        for part in argument_checks.require("inputs", inputs)
+    ]
+    link = segment_functions.get_trainer(gd)
+    values = argument_checks.parse_object("spec", spec)
+    return segment_functions.compute_features(link, values, arrays)
 
 
+@report_errors
 def predict_begin(plpy: Any, gd: Globals, spec: str) -> None:
     """Begin to collect rows for predictions."""
-    raise_to_sql(
-        plpy, lambda: prediction_rows.begin_prediction(gd, segment_functions.get_trainer(gd), spec)
-    )
+    prediction_rows.begin_prediction(gd, segment_functions.get_trainer(gd), spec)
 
 
+@report_errors
 def predict_add(
     plpy: Any, gd: Globals, id: str | None, inputs: list[bytes | None] | None
 ) -> PredictedBlock | None:
     """Add a row; return the predictions of a block if one is complete, else None."""
-    return raise_to_sql(plpy, lambda: prediction_rows.current_prediction(gd).add(id, inputs))
+    return prediction_rows.current_prediction(gd).add(id, inputs)
 
 
+@report_errors
 def predict_rest(plpy: Any, gd: Globals) -> PredictedBlock | None:
     """Send the last rows; return the predictions of the previous block."""
-    return raise_to_sql(plpy, lambda: prediction_rows.current_prediction(gd).flush())
+    return prediction_rows.current_prediction(gd).flush()
 
 
+@report_errors
 def pack_block(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | None) -> str | None:
     """Send a block of rows to be packed.
 
@@ -349,36 +314,32 @@ def pack_block(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | Non
     def start() -> None:
         _start_trainer(plpy, gd, TrainerOptions(framework="none"))
 
-    def pack() -> str | None:
-        db = get_database(plpy)
-        has_trainer = segment_functions.has_trainer(gd)
-        buffer = None
-        if db.platform.ensure_packer(has_trainer, spec is not None, start):
-            link = segment_functions.get_trainer(gd)
-            buffer = packed_rows.send_block(gd, link, spec, data)
-        if progress.KEY in gd:
-            rows = packed_rows.count_block_rows(gd)
-            progress.current_progress(gd).add(db, "packed", rows)
-        return buffer
-
-    return raise_to_sql(plpy, pack)
+    db = get_database(plpy)
+    has_trainer = segment_functions.has_trainer(gd)
+    buffer = None
+    if db.platform.ensure_packer(has_trainer, spec is not None, start):
+        link = segment_functions.get_trainer(gd)
+        buffer = packed_rows.send_block(gd, link, spec, data)
+    if progress.KEY in gd:
+        rows = packed_rows.count_block_rows(gd)
+        progress.current_progress(gd).add(db, "packed", rows)
+    return buffer
 
 
+@report_errors
 def packed_array(plpy: Any, gd: Globals, place: int | None) -> bytes:
     """Return an array of the buffer that `pack_block` has described."""
-
-    def fetch() -> bytes:
-        link = segment_functions.get_trainer(gd)
-        return packed_rows.fetch_array(gd, link, argument_checks.check_integer("place", place))
-
-    return raise_to_sql(plpy, fetch)
+    link = segment_functions.get_trainer(gd)
+    return packed_rows.fetch_array(gd, link, argument_checks.check_integer("place", place))
 
 
+@report_errors
 def trainer_stop(plpy: Any, gd: Globals) -> None:
     """End the trainer of this session, if there is one."""
-    raise_to_sql(plpy, lambda: segment_functions.stop_trainer(gd))
+    segment_functions.stop_trainer(gd)
 
 
+@report_errors
 def gpu_count(plpy: Any, gd: Globals) -> int:
     """Return the number of GPUs of this machine that trainers may use."""
-    return raise_to_sql(plpy, lambda: len(settings.usable_gpus(settings.read(get_database(plpy)))))
+    return len(settings.usable_gpus(settings.read(get_database(plpy))))

@@ -24,6 +24,7 @@ import sources
 from sources import nodes, sql_files, tree
 
 from cerebro_plpy import limits
+from cerebro_plpy.api.entry import COUNTS_ARE_CHECKED
 from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
 from cerebro_plpy.operations.fit.fit_arguments import make_single_model_arguments
@@ -526,7 +527,9 @@ def test_counts_of_calls_are_checked_before_anything_else() -> None:
                 and "arguments" not in taken
                 and call[2] != "plan_fit"
             ):
-                assert argument in taken and hasattr(function, "__wrapped__"), f"{name}: {argument}"
+                assert argument in taken and hasattr(function, COUNTS_ARE_CHECKED), (
+                    f"{name}: {argument}"
+                )
                 bounded.add(name)
     assert len(bounded) > 8, "this test finds nothing any more"
 

@@ -1,10 +1,13 @@
-"""The plan of a run before its rows are packed and its networks are made: by what earlier runs over
-the table have measured of the same templates, and else by what the size of networks lets one
-expect."""
+"""Estimate of a run's plan before its rows are packed and its networks are built.
+
+Earlier runs over the table may have measured the same templates; otherwise, the sizes of the
+networks decide.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from cerebro_plpy.configs.run_spec import list_metric_epochs
 from cerebro_plpy.configs.templates.budget import (
@@ -50,106 +53,129 @@ from cerebro_plpy.scheduling.schedule.scheduling_policies import FOREMOST
 from cerebro_plpy.trainer_client import settings
 from cerebro_plpy.trainer_client.process import host_resources
 
-STATE_BYTES = 12  # of a weight: itself, and two numbers of the optimizer
+STATE_BYTES = 12
+"""Bytes of a state for each weight: the weight, and two numbers of the optimizer."""
 
 
-def estimate_plan(
-    db: Database,
-    aim: TrainRequest,
-    table: RawTable,
-    planned: tuple[Workload, Effort],
-    tried: Sequence[Proposal],
-) -> RunPlan:
-    """The plan of a call of train; those that are first all see the rows of all groups."""
-    load, effort = planned
-    keys = dict(enumerate(tried, 1))
+class PlannedTraining(NamedTuple):
+    """The training that a call of train would request."""
+
+    request: TrainRequest
+    table: RawTable
+    load: Workload
+    effort: Effort
+    proposals: Sequence[Proposal]  # including those of groups
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes of a packed row."""
+        return (self.table.recipe.table.elements + self.table.target.head.units) * FLOAT_BYTES
+
+    def count_weights(self, template: Template) -> int:
+        """Return about how many weights the networks of a template have."""
+        inputs = self.table.recipe.table
+        units = self.table.target.head.units
+        if template is LINEAR:
+            columns = inputs.columns + sum(inputs.cardinalities)
+            return units * columns + sum(
+                encoders.count_linear_weights(wide, units) for wide in inputs.wide
+            )
+        return self.load.weights + sum(
+            encoders.estimate_weights(wide) - encoders.estimate_work(wide) for wide in inputs.wide
+        )
+
+
+def estimate_plan(db: Database, planned: PlannedTraining) -> RunPlan:
+    """Estimate the plan of a run, as if each configuration trained on the rows of all groups."""
+    load = planned.load
+    effort = planned.effort
+    proposals = dict(enumerate(planned.proposals, 1))
     work = Work(
         epochs=effort.epochs,
         evaluate_epochs=list_metric_epochs(effort.epochs, choose_frequency(effort.epochs)),
         segments=tuple(range(load.segments)),
-        rows=dict.fromkeys(keys, -(-load.training_rows // load.segments)),
+        rows=dict.fromkeys(proposals, -(-load.training_rows // load.segments)),
         evaluated_rows=load.validation_rows / load.segments,
         schedule=FOREMOST,
         may_end_early=True,
     )
-    row = (table.recipe.table.elements + table.target.head.units) * FLOAT_BYTES
     rows = load.training_rows + load.validation_rows
-    room = settings.cache_bytes(settings.read(db), load.workers)
-    data = Data(load.training_rows, rows, rows * row, room, ())
-    stays = data.bytes <= room and bool(db.platform.trainer_threads(1))
-    workers = min(load.workers, len(keys)) if stays else load.workers
-    way = (
-        MOP if not stays else WIDE if workers == 1 < host_resources.threads_per_trainer(1) else TASK
+    data = Data(
+        training_rows=load.training_rows,
+        rows=rows,
+        bytes=rows * planned.row_bytes,
+        capacity_bytes=settings.cache_bytes(settings.read(db), load.workers),
     )
-    usual = Strategy(way, workers, host_resources.threads_per_trainer(workers))
-    kinds = {get_kind(each) for each in tried}
-    goal = TrainingTask(aim.source.quoted, table.target.column.name)
-    known = read_template_costs(LocalSession(db, **SETTINGS), goal, usual.threads, kinds)
-    programs = tuple(_programs(aim, table, load, keys, known))
-    chosen = run_plan.estimate_strategy(PlanInputs(work), programs, usual)
+    usual = _choose_strategy(db, load, data, len(proposals))
+    costs = read_template_costs(
+        LocalSession(db, **SETTINGS),
+        TrainingTask(planned.request.source.quoted, planned.table.target.column.name),
+        usual.threads,
+        {_get_batch(proposal) for proposal in planned.proposals},
+    )
+    programs = tuple(_estimate_programs(planned, proposals, costs))
     return RunPlan(
-        work,
-        programs,
-        chosen,
-        (),
-        data,
-        startup_seconds=known.startup_seconds,
-        extra_seconds=known.extra_seconds,
+        work=work,
+        programs=programs,
+        strategy=run_plan.estimate_strategy(PlanInputs(work), programs, usual),
+        alternatives=(),
+        data=data,
+        startup_seconds=costs.startup_seconds,
+        extra_seconds=costs.extra_seconds,
     )
 
 
-def get_kind(proposal: Proposal) -> TemplateBatch:
-    """What a configuration is planned with."""
+def _choose_strategy(db: Database, load: Workload, data: Data, configs: int) -> Strategy:
+    """Return the usual strategy: configurations hop unless all rows fit in each trainer."""
+    name = MOP
+    workers = load.workers
+    if data.bytes <= data.capacity_bytes and db.platform.trainer_threads(1):
+        name = TASK
+        workers = min(workers, configs)
+        if workers == 1 < host_resources.threads_per_trainer(1):
+            name = WIDE
+    return Strategy(name, workers, host_resources.threads_per_trainer(workers))
+
+
+def _get_batch(proposal: Proposal) -> TemplateBatch:
     return TemplateBatch(proposal.template.name, int(proposal.params.get("batch_size") or 0))
 
 
-def count_weights(template: Template, load: Workload, table: RawTable) -> int:
-    """About how many weights the networks of a template have."""
-    inputs, units = table.recipe.table, table.target.head.units
-    if template is LINEAR:
-        columns = inputs.columns + sum(inputs.cardinalities)
-        return units * columns + sum(
-            encoders.count_linear_weights(wide, units) for wide in inputs.wide
-        )
-    return load.weights + sum(
-        encoders.estimate_weights(wide) - encoders.estimate_work(wide) for wide in inputs.wide
-    )
-
-
-def _programs(
-    aim: TrainRequest,
-    table: RawTable,
-    load: Workload,
-    keys: Mapping[int, Proposal],
-    known: TemplateCosts,
+def _estimate_programs(
+    planned: PlannedTraining, proposals: Mapping[int, Proposal], costs: TemplateCosts
 ) -> Iterator[Program]:
-    """One for each kind of configurations. Its compilation is that of the networks which a worker
-    has of it.
+    """Yield one program for each template and batch size.
+
+    Its compilation is that of all networks that a worker has of it.
     """
-    groups: dict[TemplateBatch, list[int]] = {}
-    templates = {each.template.name: each.template for each in keys.values()}
-    for key, each in keys.items():
-        groups.setdefault(get_kind(each), []).append(key)
+    load = planned.load
+    backend = planned.request.arguments.backend
+    keys: dict[TemplateBatch, list[int]] = {}
+    templates = {proposal.template.name: proposal.template for proposal in proposals.values()}
+    for key, proposal in proposals.items():
+        keys.setdefault(_get_batch(proposal), []).append(key)
     hop = VISIT_SECONDS / load.share / 2
-    for kind, configs in groups.items():
-        name = f"{kind.template}/{kind.batch_size}"
-        networks = max(1.0, len(configs) * known.networks.get(kind, 1.0) / load.workers)
-        like = known.programs.get(kind)
-        if like is not None and aim.arguments.backend in (None, like.backend):
-            yield replace(like, name=name, configs=tuple(configs), compile=like.compile * networks)
+    for batch, configs in keys.items():
+        name = f"{batch.template}/{batch.batch_size}"
+        networks = max(1.0, len(configs) * costs.networks.get(batch, 1.0) / load.workers)
+        measured = costs.programs.get(batch)
+        if measured is not None and backend in (None, measured.backend):
+            yield replace(
+                measured, name=name, configs=tuple(configs), compile=measured.compile * networks
+            )
             continue
-        count = count_weights(templates[kind.template], load, table)
-        row = min(load.weights, count) * FLOPS_PER_WEIGHT / FLOPS / load.share
+        weights = planned.count_weights(templates[batch.template])
+        row_seconds = min(load.weights, weights) * FLOPS_PER_WEIGHT / FLOPS / load.share
         yield Program(
             name=name,
             configs=tuple(configs),
-            backend=aim.arguments.backend or "fastest",
-            batch_size=kind.batch_size,
+            backend=backend or "fastest",
+            batch_size=batch.batch_size,
             source=GUESSED,
-            row_seconds=row,
-            evaluation_row_seconds=row * EVALUATION_SHARE,
+            row_seconds=row_seconds,
+            evaluation_row_seconds=row_seconds * EVALUATION_SHARE,
             compile=START_SECONDS * networks / load.share,
             hop=hop,
             store=hop,
-            state_bytes=count * STATE_BYTES,
+            state_bytes=weights * STATE_BYTES,
         )

@@ -1,18 +1,16 @@
-"""What a call of train would do: the dry run.
+"""Dry run of `cerebro.train`: an explanation of what a call with these arguments would do.
 
-It looks at the table as the caller's transaction sees it, and writes nothing.
+The table is read as the caller's transaction sees it, and nothing is written.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
 
-from cerebro_plpy.configs.templates.budget import Effort, Workload
 from cerebro_plpy.configs.templates.candidates import Proposal
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.catalog import Catalog
@@ -22,7 +20,7 @@ from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import caller_rows
 from cerebro_plpy.limits import poll_between
 from cerebro_plpy.operations.fit.cost_limits import read_prices
-from cerebro_plpy.operations.train.estimated_plan import STATE_BYTES, count_weights, estimate_plan
+from cerebro_plpy.operations.train.estimated_plan import STATE_BYTES, PlannedTraining, estimate_plan
 from cerebro_plpy.operations.train.group_configs import plan_configs
 from cerebro_plpy.operations.train.train_request import (
     TrainRequest,
@@ -39,210 +37,183 @@ from cerebro_plpy.operations.train_arguments import TrainArguments, read_argumen
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.preprocessing.learning.data_checks import why_unused
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable, read_table
-from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
-from cerebro_plpy.preprocessing.recipe.recipe import FLOAT_BYTES
+from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, Target
 from cerebro_plpy.run.planning import explain_output
 from cerebro_plpy.scheduling.planning.run_plan import RunPlan
 from cerebro_plpy.scheduling.quota.cost_limits import Prices
 from cerebro_plpy.trainer_client import settings
 
 MODULE = "plan"
-MOST_SHOWN = 10  # of the values of a category, or of classes
+MAX_CLASSES_SHOWN = 10
 
 
 def explain_train(db: Database, arguments: TrainArguments) -> list[Row]:
-    """Rows of what train would do, section by section."""
+    """Return the plan of a call of `cerebro.train`, section by section."""
     catalog = Catalog(db, MODULE)
-    wanted = read_arguments(db, MODULE, arguments)
+    parsed = read_arguments(db, MODULE, arguments)
     source = catalog.resolve_input(arguments.source)
-    session = BudgetedSession(db, MODULE, wanted.budget, **SETTINGS)
-    wait_for_source(db, session, source, read_wait_limit(db, wanted.budget))
-    aim = make_train_request(catalog, session, arguments, source, wanted)
-    budgeted = partial(BudgetedSession, module=MODULE, seconds=wanted.budget)
-    with caller_rows(db, db.reading, SETTINGS, budgeted) as sources:
-        seen = read_table(sources, MODULE, source, aim.table_options, sources.writes)
-        table = sample_to_budget(aim, db, sources.session, seen, wanted.budget)
+    session = BudgetedSession(db, MODULE, parsed.budget, **SETTINGS)
+    wait_for_source(db, session, source, read_wait_limit(db, parsed.budget))
+    request = make_train_request(catalog, session, arguments, source, parsed)
+    open_session = partial(BudgetedSession, module=MODULE, seconds=parsed.budget)
+    with caller_rows(db, db.reading, SETTINGS, open_session) as rows:
+        table = read_table(rows, MODULE, source, request.table_options, rows.writes)
+        table = sample_to_budget(request, db, rows.session, table, parsed.budget)
     metric = resolve_metric(MODULE, table.target.task, arguments.metric)
-    load = make_workload(aim, db.platform, table, count_segments(db, table))
-    effort = plan_effort(aim, table, load, wanted.budget)
-    known = find_prior_configs(aim, session, table)
-    tried = list(islice(generate_proposals(aim, known, table, db.check_interrupts), effort.configs))
-    made = plan_configs(tried, table.groups, table.rows)
-    planned = estimate_plan(db, aim, table, (load, effort), [entry.proposal for entry in made])
-    rows = (
-        *_data(aim, table, metric),
-        *_groups(table),
-        *_columns(table),
-        *_configurations(choose_templates(aim, table), tried),
-        *_effort(effort, load, _disk([entry.proposal for entry in made], load, table)),
-        *_execution(planned, read_prices(settings.read(db))),
+    load = make_workload(request, db.platform, table, count_segments(db, table))
+    effort = plan_effort(request, table, load, parsed.budget)
+    prior_configs = find_prior_configs(request, session, table)
+    proposals = generate_proposals(request, prior_configs, table, db.check_interrupts)
+    tried = list(islice(proposals, effort.configs))
+    configs = plan_configs(tried, table.groups, table.rows)
+    planned = PlannedTraining(request, table, load, effort, [config.proposal for config in configs])
+    plan = estimate_plan(db, planned)
+    plan_rows = (
+        *_explain_data(request, table, metric),
+        *_explain_groups(table),
+        *_explain_columns(table),
+        *_explain_configs(choose_templates(request, table), tried),
+        *_explain_effort(planned),
+        *_explain_execution(plan, read_prices(settings.read(db))),
     )
     return [
-        {**row, "data": json.dumps(row["data"])} for row in poll_between(rows, db.check_interrupts)
+        {**row, "data": json.dumps(row["data"])}
+        for row in poll_between(plan_rows, db.check_interrupts)
     ]
 
 
-def _row(
+def _make_row(
     section: str,
     name: str,
-    what: str,
-    why: str | None = None,
+    text: str,
+    reason: str | None = None,
     data: Mapping[str, Any] | None = None,
 ) -> Row:
-    return {"section": section, "name": name, "what": what, "why": why, "data": dict(data or {})}
+    return {"section": section, "name": name, "what": text, "why": reason, "data": dict(data or {})}
 
 
-def _data(aim: TrainRequest, table: RawTable, metric: str) -> Iterator[Row]:
-    target, split = table.target, table.split
-    classes = {"classes": len(target.values), "some": list(target.values[:MOST_SHOWN])}
-    said = f"{len(target.values)} classes" if target.task == CLASSIFICATION else "a number"
-    yield _row("model", aim.model, f"predicts {target.column.name} of {aim.source.spelling}")
-    why = "as task says" if aim.arguments.task else "by its type and its different values"
-    data = classes if target.task == CLASSIFICATION else {}
-    yield _row(
-        "target",
-        target.column.name,
-        f"{target.task}: {said}",
-        why,
-        {**data, "type": target.column.type},
-    )
+def _explain_data(request: TrainRequest, table: RawTable, metric: str) -> Iterator[Row]:
+    target = table.target
+    title = f"predicts {target.column.name} of {request.source.spelling}"
+    yield _make_row("model", request.model, title)
+    yield _explain_target(request, target)
     if table.missing:
-        yield _row(
-            "rows",
-            "left out",
-            f"{table.missing} rows",
-            "their target is NULL",
-            {"rows": table.missing},
-        )
+        text = f"{table.missing} rows"
+        yield _make_row("rows", "left out", text, "their target is NULL", {"rows": table.missing})
     if table.unused:
+        reason = why_unused(table.split, target.task)
         data = {"rows": table.unused}
-        yield _row(
-            "rows",
-            "left out, too",
-            f"{table.unused} rows",
-            why_unused(table.split, target.task),
-            data,
-        )
-    why = (
-        "as versions before"
-        if aim.table_options.settled
-        else "as split says"
-        if aim.arguments.split
-        else "by the number of rows"
-    )
-    yield _row("rows", "training", f"{table.rows} rows", f"{split}, {why}", {"rows": table.rows})
+        yield _make_row("rows", "left out, too", f"{table.unused} rows", reason, data)
+    reason = "by the number of rows"
+    if request.table_options.settled:
+        reason = "as versions before"
+    elif request.arguments.split:
+        reason = "as split says"
+    text = f"{table.rows} rows"
+    yield _make_row("rows", "training", text, f"{table.split}, {reason}", {"rows": table.rows})
     if table.weight is not None:
-        yield _row(
-            "rows", "weight", f"{aim.arguments.weight}", "as weight says; metrics know no weights"
-        )
+        weight = f"{request.arguments.weight}"
+        yield _make_row("rows", "weight", weight, "as weight says; metrics know no weights")
     if table.share < 1:
-        said, why = (
-            f"{table.share:.2g} of the training rows",
-            "in the time of budget no epoch would go over all of them",
-        )
-        yield _row("rows", "sample", said, why, {"share": table.share})
-    held = {"rows": table.validation_rows}
-    yield _row(
-        "rows", "validation", f"{table.validation_rows} rows", "models are compared by these", held
-    )
-    yield _row(
-        "metric",
-        metric,
-        "decides which model is the best",
-        "as metric says" if aim.arguments.metric else "usual",
-    )
+        text = f"{table.share:.2g} of the training rows"
+        reason = "in the time of budget no epoch would go over all of them"
+        yield _make_row("rows", "sample", text, reason, {"share": table.share})
+    data = {"rows": table.validation_rows}
+    text = f"{table.validation_rows} rows"
+    yield _make_row("rows", "validation", text, "models are compared by these", data)
+    reason = "as metric says" if request.arguments.metric else "usual"
+    yield _make_row("metric", metric, "decides which model is the best", reason)
 
 
-def _groups(table: RawTable) -> Iterator[Row]:
+def _explain_target(request: TrainRequest, target: Target) -> Row:
+    text = f"{target.task}: a number"
+    data: dict[str, Any] = {"type": target.column.type}
+    if target.task == CLASSIFICATION:
+        count = len(target.values)
+        text = f"{target.task}: {count} classes"
+        data = {"classes": count, "some": list(target.values[:MAX_CLASSES_SHOWN]), **data}
+    reason = "by its type and its different values"
+    if request.arguments.task:
+        reason = "as task says"
+    return _make_row("target", target.column.name, text, reason, data)
+
+
+def _explain_groups(table: RawTable) -> Iterator[Row]:
     groups = table.groups
     if groups is None:
         return
-    for each in groups.rows_by_group:
-        rows = {"rows": [each.training, each.validation]}
-        said = f"{each.training} rows to train on, {each.validation} held back"
-        yield _row(
-            "group",
-            each.value,
-            said,
-            "it has models of its own, tried as those of all rows are",
-            rows,
-        )
-    trained, held = groups.ungrouped_rows
-    what = f"{trained} rows to train on, {held} held back"
-    few = f"{groups.small_values} values of {groups.column} with fewer than {groups.least} rows"
-    why = f"NULL, and {few}: the model of all rows predicts them"
-    yield _row(
-        "group",
-        "others",
-        what,
-        why,
-        {"rows": list(groups.ungrouped_rows), "small": groups.small_values},
+    for group in groups.rows_by_group:
+        text = f"{group.training} rows to train on, {group.validation} held back"
+        reason = "it has models of its own, tried as those of all rows are"
+        rows = [group.training, group.validation]
+        yield _make_row("group", group.value, text, reason, {"rows": rows})
+    training_rows, validation_rows = groups.ungrouped_rows
+    text = f"{training_rows} rows to train on, {validation_rows} held back"
+    reason = (
+        f"NULL, and {groups.small_values} values of {groups.column} with fewer than "
+        f"{groups.least} rows: the model of all rows predicts them"
     )
+    data: dict[str, Any] = {
+        "rows": list(groups.ungrouped_rows),
+        "small": groups.small_values,
+    }
+    yield _make_row("group", "others", text, reason, data)
 
 
-def _columns(table: RawTable) -> Iterator[Row]:
+def _explain_columns(table: RawTable) -> Iterator[Row]:
     types = {column.name: column.type for column in table.columns}
     for feature in table.recipe.features:
-        reasons = [feature.explanation] if feature.explanation else []
-        reasons += [str(each) for each in table.leaks if each.column == feature.column]
-        constants = feature.shown_constants
-        data = {"type": types[feature.column], "kind": feature.kind, **constants}
-        why = "; ".join(reasons) or None
-        yield _row("column", feature.column, feature.description, why, data)
+        reasons = [str(leak) for leak in table.leaks if leak.column == feature.column]
+        if feature.explanation:
+            reasons.insert(0, feature.explanation)
+        reason = "; ".join(reasons) or None
+        data = {"type": types[feature.column], "kind": feature.kind, **feature.shown_constants}
+        yield _make_row("column", feature.column, feature.description, reason, data)
 
 
-def _configurations(templates: Sequence[Template], tried: Sequence[Proposal]) -> Iterator[Row]:
-    counts = Counter(proposal.template.name for proposal in tried)
+def _explain_configs(templates: Sequence[Template], proposals: Sequence[Proposal]) -> Iterator[Row]:
     for template in templates:
-        first = next((dict(each.params) for each in tried if each.template is template), {})
-        configs = counts[template.name]
-        said = f"{configs} configurations" if configs != 1 else "1 configuration"
-        yield _row(
-            "template", template.name, said, template.meaning, {"configs": configs, "first": first}
-        )
-    for key, proposal in enumerate(tried, 1):
-        yield _row(
+        params = [dict(proposal.params) for proposal in proposals if proposal.template is template]
+        text = f"{len(params)} configurations" if len(params) != 1 else "1 configuration"
+        data = {"configs": len(params), "first": params[0] if params else {}}
+        yield _make_row("template", template.name, text, template.meaning, data)
+    for key, proposal in enumerate(proposals, 1):
+        yield _make_row(
             "configuration",
             str(key),
             proposal.template.name,
             proposal.reason,
-            dict(proposal.params),
+            proposal.params,
         )
 
 
-def _effort(effort: Effort, load: Workload, disk: int) -> Iterator[Row]:
-    apart = f", for all rows and for each of {load.groups} groups," if load.groups else ""
-    said = f"{effort.configs}{apart} of at most {effort.epochs} epochs each"
-    why = "by the rows and the budget, as far as configs and epochs leave it open"
-    yield _row(
-        "effort", "configurations", said, why, {"configs": effort.configs, "epochs": effort.epochs}
-    )
-    where = f"{load.workers} workers over {load.segments} segments"
-    yield _row(
-        "effort",
-        "time",
-        f"about {effort.seconds:.0f} s of training",
-        where,
-        {"seconds": effort.seconds},
-    )
-    said = f"about {disk / 1e6:.0f} MB"
-    yield _row(
-        "effort", "disk", said, "packed rows, and states of all configurations", {"bytes": disk}
-    )
+def _explain_effort(planned: PlannedTraining) -> Iterator[Row]:
+    effort = planned.effort
+    load = planned.load
+    groups = f", for all rows and for each of {load.groups} groups," if load.groups else ""
+    text = f"{effort.configs}{groups} of at most {effort.epochs} epochs each"
+    reason = "by the rows and the budget, as far as configs and epochs leave it open"
+    data: dict[str, Any] = {"configs": effort.configs, "epochs": effort.epochs}
+    yield _make_row("effort", "configurations", text, reason, data)
+    text = f"about {effort.seconds:.0f} s of training"
+    reason = f"{load.workers} workers over {load.segments} segments"
+    yield _make_row("effort", "time", text, reason, {"seconds": effort.seconds})
+    disk = _estimate_disk(planned)
+    text = f"about {disk / 1e6:.0f} MB"
+    reason = "packed rows, and states of all configurations"
+    yield _make_row("effort", "disk", text, reason, {"bytes": disk})
 
 
-def _execution(plan: RunPlan, prices: Prices | None) -> Iterator[Row]:
-    """The plan of the run, one line a row, the whole of it with the first."""
+def _estimate_disk(planned: PlannedTraining) -> int:
+    rows = planned.table.rows + planned.table.validation_rows
+    weights = sum(planned.count_weights(proposal.template) for proposal in planned.proposals)
+    return rows * planned.row_bytes + (HOPPING + 1) * weights * STATE_BYTES
+
+
+def _explain_execution(plan: RunPlan, prices: Prices | None) -> Iterator[Row]:
+    """Yield a row for each line of the run's plan; the first row has the plan as JSON."""
     tree = explain_output.build_tree(plan, explain_output.PlanContext(prices=prices))
-    (whole,) = explain_output.format_tree(tree, explain_output.JSON)
+    (plan_json,) = explain_output.format_tree(tree, explain_output.JSON)
+    data = json.loads(plan_json)[0]
     for number, line in enumerate(explain_output.format_tree(tree, explain_output.TEXT), 1):
-        yield _row(
-            "execution", str(number), line, data=json.loads(whole)[0] if number == 1 else None
-        )
-
-
-def _disk(tried: Sequence[Proposal], load: Workload, table: RawTable) -> int:
-    inputs, units = table.recipe.table, table.target.head.units
-    row = (inputs.elements + units) * FLOAT_BYTES
-    count = sum(count_weights(each.template, load, table) for each in tried)
-    return (table.rows + table.validation_rows) * row + (HOPPING + 1) * count * STATE_BYTES
+        yield _make_row("execution", str(number), line, data=data if number == 1 else None)
