@@ -53,8 +53,8 @@ LANGUAGE plpython3u AS $$
     def read(db):
         catalog = Catalog(db, "train")
         relation, wanted = catalog.resolve_input(source), TableOptions(**json.loads(wishes))
-        if wanted.held:
-            wanted = wanted._replace(held=catalog.resolve_input(wanted.held))
+        if wanted.holdout:
+            wanted = wanted._replace(holdout=catalog.resolve_input(wanted.holdout))
         custom = read_settings_for_reader(db, [relation])
         reading = db.reading if formats is None else replace(db.reading,
             formats=json.loads(formats))

@@ -1,3 +1,1 @@
-"""Raw columns as inputs of a network: what is learned of them from training rows, and how it is
-applied to any rows.
-"""
+"""Raw columns as inputs of a network: recipes, learned from training rows, and their use."""

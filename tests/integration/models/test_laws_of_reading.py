@@ -300,7 +300,7 @@ def test_each_row_of_a_reading_is_on_one_side(
         "target": target,
         "split_seed": seed,
         "split": f"table {held}" if held else split,
-        "held": held,
+        "holdout": held,
     }
     found = training_sides(bench, source, wishes)
     training, validation = found.sides

@@ -20,7 +20,7 @@ from workbench import Row, Workbench
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.source_rows import SourceRows
-from cerebro_plpy.preprocessing.learning.raw_table import known_table
+from cerebro_plpy.preprocessing.learning.raw_table import read_with_recipe
 
 PASSENGERS = """
     CREATE TABLE passengers AS
@@ -596,7 +596,9 @@ def _held(bench: Workbench, run_id: int) -> set[int]:
     session = Session(bench)
     oid = bench.value("SELECT %s::regclass::oid::integer", spec.relation)
     rows = SourceRows(session, session.run)
-    held = known_table(rows, "train", Relation("", "", "", oid, spec.relation), spec, None).parts[1]
+    held = read_with_recipe(
+        rows, "train", Relation("", "", "", oid, spec.relation), spec, None
+    ).parts[1]
     return {
         number
         for (number,) in session.run(

@@ -12,7 +12,7 @@ from workbench import Workbench
 
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.source_rows import SourceRows
-from cerebro_plpy.preprocessing.learning.raw_table import RawTable, drawn, read_table
+from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table, take_share
 from cerebro_plpy.preprocessing.rows import source as row_source
 from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
 from cerebro_plpy.preprocessing.scoring import drift_profile
@@ -59,11 +59,11 @@ def test_a_share_of_the_training_rows_is_drawn_and_rare_classes_stay(
     session: Session, table: RawTable
 ) -> None:
     everyone = rows_of(session, table)
-    few, more = (drawn(session, table, share) for share in (0.01, 0.4))
+    few, more = (take_share(session, table, share) for share in (0.01, 0.4))
     found = rows_of(session, more)
     assert found.items() <= everyone.items() and more.rows == len(found) and more.share == 0.4
     assert 0.35 < len(found) / len(everyone) < 0.45
-    assert rows_of(session, drawn(session, table, 0.4)) == found
+    assert rows_of(session, take_share(session, table, 0.4)) == found
     assert set(rows_of(session, few).values()) == {"a", "b", "rare"} and few.rows < 100
     rare = {number for number, kind in everyone.items() if kind == "rare"}
     assert rare <= rows_of(session, few).keys() or rare & rows_of(session, few).keys()

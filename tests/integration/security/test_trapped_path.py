@@ -29,9 +29,9 @@ from cerebro_plpy.preprocessing.learning.labels import usable_label_expression
 from cerebro_plpy.preprocessing.learning.raw_table import (
     Newer,
     RawTable,
-    drawn,
-    known_table,
     read_table,
+    read_with_recipe,
+    take_share,
 )
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
@@ -211,7 +211,7 @@ def look(recorder: Any, table: Named) -> RawTable:
         recorder, table, "kind", "random 0.2", weight="weight", columns=columns, types=KINDS
     )
     keep_sample(SourceRows(recorder, recorder.run), whole.source, whole.columns[:9])
-    drawn(recorder, whole, 0.3)
+    take_share(recorder, whole, 0.3)
     for column in ("short", "sized", "day"):
         read_groups(recorder, "train", whole.parts, GroupRequest(column, 1, whole.target.values))
     return whole
@@ -232,7 +232,7 @@ def again(recorder: Any, table: Named, whole: RawTable) -> None:
         Newer("labelled", "L1"),
         Newer("zoned", "2020-03-01 00:00:00+00"),
     ):
-        known_table(SourceRows(recorder, recorder.run), "refresh", table, spec, None, newer)
+        read_with_recipe(SourceRows(recorder, recorder.run), "refresh", table, spec, None, newer)
 
 
 def predict(recorder: Any, table: Named, whole: RawTable) -> None:

@@ -19,8 +19,8 @@ from cerebro_plpy.configs.templates.layers.model_io import FARTHEST, Classes
 from cerebro_plpy.configs.templates.registry import TEMPLATES
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.errors import CerebroError, DataCorrupted, InvalidParameter
-from cerebro_plpy.preprocessing.kinds.array import ABSENT
 from cerebro_plpy.preprocessing.kinds.category import Category
+from cerebro_plpy.preprocessing.kinds.optional_input import ABSENT
 from cerebro_plpy.preprocessing.recipe.encoding import encode
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.values.scale import Scale

@@ -58,7 +58,12 @@ from cerebro_plpy.operations.train.register_version import register_version
 from cerebro_plpy.operations.train.train import SCHEDULE
 from cerebro_plpy.operations.train.train_request import compute_deadline
 from cerebro_plpy.platform.call_context import CallContext, open_context
-from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, Newer, RawTable, known_table
+from cerebro_plpy.preprocessing.learning.raw_table import (
+    SETTINGS,
+    Newer,
+    RawTable,
+    read_with_recipe,
+)
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.rows.weight_column import find_column, read_column_name
 from cerebro_plpy.preprocessing.values.columns import read_columns
@@ -200,7 +205,7 @@ class RefreshSource:
 
     def _read_table(self, newer: Newer | None, rows: SourceRows) -> RawTable:
         """Return the table in the snapshot in which it is packed."""
-        return known_table(
+        return read_with_recipe(
             rows, MODULE, self._source, self._lineage.train_spec, self._holdout, newer
         )
 

@@ -62,7 +62,7 @@ from cerebro_plpy.operations.train.train_ensemble import Candidate, join_states
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table_name, version_table
-from cerebro_plpy.preprocessing.learning.raw_table import RawTable, known_table
+from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_with_recipe
 from cerebro_plpy.preprocessing.rows.groups import GroupRequest, read_groups
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.lifecycle import RunListeners, reserve_run_id, train
@@ -194,7 +194,7 @@ class Reproduction:
             wait_for_source(db, self.context.control, table, limit)
 
         def read_table(rows: SourceRows) -> RawTable:
-            table = known_table(rows, MODULE, source, spec, holdout)
+            table = read_with_recipe(rows, MODULE, source, spec, holdout)
             if not spec.groups:
                 return table
             return _add_groups(rows.session, spec, table)

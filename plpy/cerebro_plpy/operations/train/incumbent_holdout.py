@@ -17,7 +17,7 @@ from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.errors import CerebroError, DataCorrupted, ObjectNotReady, UndefinedColumn
 from cerebro_plpy.platform.state_tables import COMPARED, packed_table_name
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
-from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe, take_alike
+from cerebro_plpy.preprocessing.learning.schema_matching import have_same_inputs, match_recipe
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, Target
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.split_encoding import constants_by_input
@@ -39,7 +39,7 @@ def find_version_to_compare(catalog: Catalog, model: str, table: RawTable) -> Ve
     version = _find_usable_version(catalog, model)
     if version is None or version.task != table.target.task:
         return None
-    if version.target != table.target.column.name or take_alike(version.recipe, table.recipe):
+    if version.target != table.target.column.name or have_same_inputs(version.recipe, table.recipe):
         return None
     return version
 

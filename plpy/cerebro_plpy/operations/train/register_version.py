@@ -38,7 +38,7 @@ from cerebro_plpy.operations.train.version_importance import NewVersion, add_imp
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import COMPARED, StoredState
-from cerebro_plpy.preprocessing.learning.schema_matching import take_alike
+from cerebro_plpy.preprocessing.learning.schema_matching import have_same_inputs
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import is_better
@@ -188,7 +188,7 @@ def _compare(
         old = model_versions.get_deployed(db, MODULE, train.model)
         if (old.task, old.target) != (train.task, train.target):
             return Comparison(False, "it has another target or task")
-        if not take_alike(old.recipe, Recipe.from_json(train.recipe)):
+        if not have_same_inputs(old.recipe, Recipe.from_json(train.recipe)):
             if train.compared is None or train.compared.version != old.version:
                 return Comparison(False, f"it was deployed while run {run.run_id} was under way")
             if not train.compared.usable:

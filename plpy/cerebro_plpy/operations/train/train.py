@@ -130,7 +130,7 @@ def train(
         request = make_train_request(catalog, context.control, arguments, source, parsed)
         call = TrainCall(catalog, context, request, version, start)
         limit = read_wait_limit(db, parsed.budget - call.spent)
-        for table in filter(None, (source, request.table_options.held)):
+        for table in filter(None, (source, request.table_options.holdout)):
             wait_for_source(db, context.control, table, limit)
         run_id = reserve_run_id(db, context)
 

@@ -48,7 +48,7 @@ from cerebro_plpy.operations.train_arguments import (
     TrainArguments,
     resolve_metric,
 )
-from cerebro_plpy.preprocessing.learning.raw_table import RawTable, drawn
+from cerebro_plpy.preprocessing.learning.raw_table import RawTable, take_share
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.rows.groups import (
     LEAST_ROWS,
@@ -139,7 +139,7 @@ def make_train_request(
         weight=arguments.weight,
         split_seed=seed,
         settled=False,
-        held=holdout,
+        holdout=holdout,
         group_by=arguments.group_by,
     )
     if entry is not None:
@@ -148,7 +148,7 @@ def make_train_request(
             settled=True,
             bound=entry.bound,
             identity=entry.identity,
-            others=read_incumbent_columns(catalog, model),
+            optional=read_incumbent_columns(catalog, model),
         )
     if arguments.group_by is not None:
         for table in filter(None, (source, holdout)):
@@ -281,7 +281,7 @@ def sample_to_budget(
     load = make_workload(request, db.platform, table, count_segments(db, table))
     share = choose_sample_share(load, compute_visit_seconds(request, table, seconds))
     if share != 1:
-        table = drawn(reader, table, share)
+        table = take_share(reader, table, share)
     return _add_groups(request, reader, table)
 
 

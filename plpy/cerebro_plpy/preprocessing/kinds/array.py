@@ -1,4 +1,4 @@
-"""Columns of arrays that are an input of their own: what long vectors, series and images share."""
+"""Columns of arrays that are an input of their own: the base of long vectors, series and images."""
 
 from __future__ import annotations
 
@@ -7,15 +7,9 @@ from math import prod
 from typing import Any, ClassVar, TypeVar
 
 from cerebro_plpy.configs.templates.layers.model_io import Wide
-from cerebro_plpy.preprocessing.kinds.feature import (
-    ARRAY_PARTS,
-    LENGTH,
-    MISSING_NOTES,
-    Feature,
-    NetworkInput,
-    WideFeature,
-    array_drift_value,
-)
+from cerebro_plpy.preprocessing.kinds.feature import LENGTH, MISSING_NOTES, Feature, NetworkInput
+from cerebro_plpy.preprocessing.kinds.number_array import ARRAY_PARTS, NumberArray
+from cerebro_plpy.preprocessing.kinds.optional_input import OptionalInput
 from cerebro_plpy.preprocessing.values import array_layout
 from cerebro_plpy.preprocessing.values.checks import (
     check_choice,
@@ -26,18 +20,10 @@ from cerebro_plpy.preprocessing.values.checks import (
     wrong,
 )
 from cerebro_plpy.preprocessing.values.column_values import elements, number_of
-from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression
-from cerebro_plpy.preprocessing.values.families import (
-    ARRAYS,
-    WHOLE,
-    array_type,
-    family_of_array,
-)
+from cerebro_plpy.preprocessing.values.families import ARRAYS, WHOLE
 from cerebro_plpy.preprocessing.values.scale import (
-    UNKNOWN,
     Scale,
-    ScaleConstants,
     read_scales,
     scale_constants,
     unknown_scales,
@@ -45,21 +31,17 @@ from cerebro_plpy.preprocessing.values.scale import (
 from cerebro_plpy.records import dataclass, replace
 
 MOST_ELEMENTS = 1 << 16
-ABSENT = "absent"
-"""A number that is 1 if an array has no element that is a number, or a file no bytes; else 0."""
 NOT_A_NUMBER = f"'NaN'::{DOUBLE}"
 ArrayType = TypeVar("ArrayType", bound="Array")
 
 
 @dataclass(frozen=True)
-class Array(WideFeature):
+class Array(NumberArray, OptionalInput):
     """A column of arrays of one shape: each is cut, or filled with zeros, in each dimension.
 
-    There is one scale for all elements, or one for each channel, which is the last dimension. If
-    arrays may be missing, a number says so.
+    There is one scale for all elements, or one for each channel, which is the last dimension.
     """
 
-    family: str
     shape: tuple[int, ...]
     scales: tuple[Scale, ...]
     missing: bool
@@ -80,8 +62,10 @@ class Array(WideFeature):
         if prod(sizes) > MOST_ELEMENTS:
             raise wrong("shape", shape, f"one of at most {MOST_ELEMENTS} elements")
         scales = read_scales(entry["scales"], MOST_ELEMENTS)
-        if len(scales) != (sizes[-1] if cls.has_channels else 1):
-            raise wrong("scales", scales, "one for each channel" if cls.has_channels else "one")
+        if cls.has_channels and len(scales) != sizes[-1]:
+            raise wrong("scales", scales, "one for each channel")
+        if not cls.has_channels and len(scales) != 1:
+            raise wrong("scales", scales, "one")
         missing = check_flag(entry["missing"])
         return cls(check_column(entry["column"]), family, sizes, scales, missing)
 
@@ -89,30 +73,24 @@ class Array(WideFeature):
     def shape_of_input(self) -> Wide:
         return Wide(self.kind, self.shape)
 
-    @property
-    def number_parts(self) -> Sequence[str]:
-        return (ABSENT,) * self.missing
-
-    def numbers(self, row: str) -> list[Expression]:
-        if not self.missing:
-            return []
-        value = number_of("e.x", ARRAYS[self.family])
-        numbers = (
-            f"SELECT FROM pg_catalog.unnest({elements(self.column, self.family, row)}) AS e (x)"
-            f" WHERE {value.text} IS NOT NULL"
-        )
-        text = f"CASE WHEN EXISTS ({numbers}) THEN '0'::real ELSE '1'::real END"
-        return [Expression(text, value.values)]
+    def presence(self, row: str) -> Expression:
+        value = number_of("e.x", self.element_family)
+        array = elements(self.column, self.family, row)
+        numbers = f"SELECT FROM pg_catalog.unnest({array}) AS e (x) WHERE {value.text} IS NOT NULL"
+        return Expression(f"EXISTS ({numbers})", value.values)
 
     def value(self, row: str) -> Expression:
-        value = number_of(array_layout.ELEMENT, ARRAYS[self.family])
+        value = number_of(array_layout.ELEMENT, self.element_family)
         has_channels = len(self.scales) > 1
-        center, low, high, width, padding = (
-            list(column) if has_channels else column[0] for column in zip(*self._constants)
-        )
+        columns: list[Any] = [list(column) for column in zip(*self._constants)]
+        if not has_channels:
+            columns = [column[0] for column in columns]
+        center, low, high, width, padding = columns
 
         def scaled(channel: str) -> str:
-            constant = f"(%s::{DOUBLE}[])[{channel}]" if has_channels else f"%s::{DOUBLE}"
+            constant = f"%s::{DOUBLE}"
+            if has_channels:
+                constant = f"(%s::{DOUBLE}[])[{channel}]"
             bounded = f"least(greatest(coalesce({value.text}, {constant}), {constant}), {constant})"
             return f"(({bounded} - {constant} + {constant} - {constant}) / {constant})::real"
 
@@ -137,15 +115,8 @@ class Array(WideFeature):
     def outline(self) -> Feature:
         return replace(self, scales=unknown_scales(self.scales))
 
-    def raw_numbers(self, row: str) -> list[Expression]:
-        return self.numbers(row)
-
-    @property
-    def scale_constants(self) -> list[ScaleConstants]:
-        return [ScaleConstants(UNKNOWN, 0.0)] * self.missing
-
     def raw_network_input(self, name: str, row: str) -> NetworkInput:
-        value = number_of(array_layout.ELEMENT, ARRAYS[self.family])
+        value = number_of(array_layout.ELEMENT, self.element_family)
         number = f"coalesce({value.text}, {NOT_A_NUMBER})"
         layout = self._lay_out(lambda channel: number, NOT_A_NUMBER, row)
         return NetworkInput(
@@ -166,22 +137,9 @@ class Array(WideFeature):
     def drift_value(self, part: str) -> Expression:
         if part == LENGTH:
             return self.extent("t")
-        return array_drift_value(self.column, self.family, part)
-
-    def over_column(self, column: RawColumn) -> Feature | None:
-        return replace(self, family=column.family) if column.family in ARRAYS else None
-
-    @property
-    def expected_values(self) -> str:
-        return "an array of numbers"
-
-    def record_type(self, source_type: str | None) -> str:
-        return array_type(self.family, source_type)
-
-    def over_record(self, record_type: str) -> Feature:
-        return replace(self, family=family_of_array(record_type, self.family))
+        return super().drift_value(part)
 
     @property
     def description(self) -> str:
-        shape = " x ".join(map(str, self.shape))
+        shape = array_layout.describe_shape(self.shape)
         return f"{self.kind} of {shape}{MISSING_NOTES[self.missing]}"

@@ -17,15 +17,15 @@ from cerebro_plpy.preprocessing.values.checks import (
 )
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn
-from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.expression import Expression, combined_values
 from cerebro_plpy.preprocessing.values.families import BYTES, JSON, MOMENTS, NUMBERS, TEXT
 from cerebro_plpy.records import dataclass, replace
 
 MOST_CATEGORIES = 10_000
 OUTLINE_VALUES = ("",)
-"""Take the place of all values where they must not be known."""
+"""Stand for all values if these must not be known."""
 HASH_SEEDS = range(2)
-"""Two hashes of 64 bits tell the values of a category apart."""
+"""Two hashes of 64 bits distinguish the values of a category."""
 MOST_SINGLE_BINS = 50
 """The most frequent values have a bin of their own in a drift profile; others share one."""
 CODE = "code"
@@ -65,10 +65,12 @@ class Category(Feature):
         texts = tuple(check_text(text, "a category") for text in values)
         if len(set(texts)) < len(texts):
             raise wrong("values", values, "no text twice")
-        if is_old:
-            family = "timestamptz" if check_flag(entry["zoned"], "zoned") else TEXT
-        else:
+        if not is_old:
             family = check_choice(entry["family"], "family", (TEXT, *NUMBERS, JSON, *MOMENTS))
+        elif check_flag(entry["zoned"], "zoned"):
+            family = "timestamptz"
+        else:
+            family = TEXT
         return cls(check_column(entry["column"]), texts, family)
 
     @property
@@ -85,8 +87,8 @@ class Category(Feature):
         numbers = [str(number) for number in range(1, self.cardinality)]
         value = distinct_text(self.column, self.family, row)
         text = (
-            f"coalesce(pg_catalog.jsonb_object_field_text((SELECT {codes}), {value.text})::integer,"
-            " 0)"
+            f"coalesce(pg_catalog.jsonb_object_field_text((SELECT {codes}), {value.text})"
+            "::integer, 0)"
         )
         return Expression(text, (list(self.values), numbers, *value.values))
 
@@ -105,7 +107,7 @@ class Category(Feature):
         value = distinct_text(self.column, self.family)
         code = self.code("t")
         text = f"CASE WHEN {value.text} IS NOT NULL THEN least({code.text}, {MOST_SINGLE_BINS}) END"
-        return Expression(text, (*value.values, *code.values))
+        return Expression(text, combined_values((value, code)))
 
     def count_bins(self, edges: Sequence[float]) -> int:
         return min(len(self.values), MOST_SINGLE_BINS) + 1

@@ -1,7 +1,7 @@
-"""The interface of a kind of column: everything that the backend asks of a feature.
+"""The interface of a kind of column: everything that the backend needs to know about a feature.
 
-A kind is a subclass in a module of this package, which the registry finds by itself. What a kind
-does not override, it does not have: by default a column has no part in any input.
+A kind is a subclass in a module of this package, which the registry finds by itself. By default, a
+column has no part in any input; a kind overrides the methods of its parts.
 
 `row` is the alias of the row in a statement. Methods that return several expressions return them in
 the order in which the network, the trainer and the exported recipe expect them.
@@ -13,20 +13,15 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from cerebro_plpy.configs.templates.layers.model_io import Wide
-from cerebro_plpy.database.queries import sql
 from cerebro_plpy.preprocessing.values import thumbnails
-from cerebro_plpy.preprocessing.values.column_values import elements, number_of
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression
-from cerebro_plpy.preprocessing.values.families import ARRAYS
 from cerebro_plpy.preprocessing.values.scale import ScaleConstants
 from cerebro_plpy.records import asdict, dataclass
 
 VALUE = "value"
 """The part of a column that is one number."""
 LENGTH = "length"
-ARRAY_PARTS = ("mean", "range")
-"""Parts of an array in a drift profile: of its elements together, for one of many says little."""
 AS_IT_IS: tuple[float, ...] = ()
 """The pieces of a number of which no edges are known."""
 MISSING_NOTES = {True: "; where it is missing is an input of its own", False: ""}
@@ -50,9 +45,10 @@ class NetworkInput(NamedTuple):
     @property
     def sent(self) -> Expression:
         """The bytes that a trainer takes."""
-        is_file = self.kind == thumbnails.KIND
-        call = "pg_catalog.array_send(ARRAY[{}])" if is_file else "cerebro.array_bytes({})"
-        return Expression(call.format(self.value.text), self.value.values)
+        text = f"cerebro.array_bytes({self.value.text})"
+        if self.kind == thumbnails.KIND:
+            text = f"pg_catalog.array_send(ARRAY[{self.value.text}])"
+        return Expression(text, self.value.values)
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,7 @@ class Feature:
 
     @property
     def number_parts(self) -> Sequence[str]:
-        """The numbers of the column, by what they are of its value."""
+        """The names of the numbers of the column, which are parts of its value."""
         return ()
 
     @property
@@ -105,7 +101,7 @@ class Feature:
 
     @property
     def has_missing_flag(self) -> bool:
-        """True if a number behind all others says that the value is missing."""
+        """True if a number behind all others shows that the value is missing."""
         return False
 
     @property
@@ -172,7 +168,7 @@ class Feature:
 
     @property
     def deciding_numbers(self) -> int:
-        """How many of `raw_numbers` are NaN if the value is missing."""
+        """The number of `raw_numbers` that are NaN if the value is missing."""
         return 1
 
     # Drift
@@ -223,12 +219,12 @@ class Feature:
 
     @property
     def description(self) -> str:
-        """What becomes of the column, for `cerebro.plan`."""
+        """The inputs that are made of the column, for `cerebro.plan`."""
         raise NotImplementedError
 
     @property
     def explanation(self) -> str | None:
-        """Why this becomes of the column, for `cerebro.plan`."""
+        """The reason for these inputs or their constants, for `cerebro.plan`."""
         return ROBUST_SCALE
 
     @property
@@ -281,10 +277,3 @@ class WideFeature(Feature):
 
     def drift_value(self, part: str) -> Expression:
         return self.extent("t")
-
-
-def array_drift_value(column: str, family: str, part: str) -> Expression:
-    """Return the mean or the range of the elements of an array."""
-    value = number_of("e.x", ARRAYS[family])
-    text = sql(f"drift.{part}", number=value.text, array=elements(column, family))
-    return Expression(f"({text})", value.values)

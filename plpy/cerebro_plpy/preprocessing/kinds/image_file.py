@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from cerebro_plpy.configs.templates.layers.model_io import IMAGE, Wide
-from cerebro_plpy.preprocessing.kinds.array import ABSENT
-from cerebro_plpy.preprocessing.kinds.feature import (
-    MISSING_NOTES,
-    Feature,
-    NetworkInput,
-    WideFeature,
-)
+from cerebro_plpy.preprocessing.kinds.feature import MISSING_NOTES, Feature, NetworkInput
+from cerebro_plpy.preprocessing.kinds.optional_input import OptionalInput
 from cerebro_plpy.preprocessing.values import thumbnails
+from cerebro_plpy.preprocessing.values.array_layout import describe_shape
 from cerebro_plpy.preprocessing.values.checks import (
     check_column,
     check_flag,
@@ -25,7 +20,6 @@ from cerebro_plpy.preprocessing.values.checks import (
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression
 from cerebro_plpy.preprocessing.values.families import BYTES
-from cerebro_plpy.preprocessing.values.scale import UNKNOWN, ScaleConstants
 from cerebro_plpy.records import dataclass
 
 SIDES = (8, 16, 24, 32, 48, 64)
@@ -36,11 +30,8 @@ MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
-class ImageFile(WideFeature):
-    """A column of PNG or JPEG files, of which a trainer makes thumbnails of one shape.
-
-    If files may be missing, a number says so.
-    """
+class ImageFile(OptionalInput):
+    """A column of PNG or JPEG files, of which a trainer makes thumbnails of one shape."""
 
     kind: ClassVar[str] = IMAGE
 
@@ -71,17 +62,11 @@ class ImageFile(WideFeature):
         return Wide(self.kind, self.shape)
 
     @property
-    def number_parts(self) -> Sequence[str]:
-        return (ABSENT,) * self.missing
-
-    @property
     def file_bytes(self) -> int:
         return self.bytes
 
-    def numbers(self, row: str) -> list[Expression]:
-        size = thumbnails.file_size(self.column, row)
-        text = f"CASE WHEN {size} > 0 THEN '0'::real ELSE '1'::real END"
-        return [Expression(text)] * self.missing
+    def presence(self, row: str) -> Expression:
+        return Expression(f"{thumbnails.file_size(self.column, row)} > 0")
 
     def value(self, row: str) -> Expression:
         header = thumbnails.header(self.column, self.shape)
@@ -92,13 +77,6 @@ class ImageFile(WideFeature):
 
     def extent(self, row: str) -> Expression:
         return Expression(f"nullif({thumbnails.file_size(self.column, row)}, 0)::{DOUBLE}")
-
-    def raw_numbers(self, row: str) -> list[Expression]:
-        return self.numbers(row)
-
-    @property
-    def scale_constants(self) -> list[ScaleConstants]:
-        return [ScaleConstants(UNKNOWN, 0.0)] * self.missing
 
     def over_column(self, column: RawColumn) -> Feature | None:
         return self if column.family == BYTES else None
@@ -112,7 +90,7 @@ class ImageFile(WideFeature):
 
     @property
     def description(self) -> str:
-        shape = " x ".join(map(str, self.shape))
+        shape = describe_shape(self.shape)
         return f"image of {shape}, made of each file{MISSING_NOTES[self.missing]}"
 
     @property

@@ -68,11 +68,13 @@ class Moment(Feature):
         return self.missing
 
     def numbers(self, row: str) -> list[Expression]:
-        return [
-            scaled_within(value, scale) if _is_within(part, scale) else scaled(value, scale, False)
-            for part, scale in self.parts.items()
-            for value in (date_part(self.column, self.family, part, row),)
-        ]
+        return [self._scaled(part, scale, row) for part, scale in self.parts.items()]
+
+    def _scaled(self, part: str, scale: Scale, row: str) -> Expression:
+        value = date_part(self.column, self.family, part, row)
+        if _is_within(part, scale):
+            return scaled_within(value, scale)
+        return scaled(value, scale, False)
 
     def any_value(self, row: str) -> Expression:
         return date_part(self.column, self.family, SECONDS, row)
@@ -86,10 +88,7 @@ class Moment(Feature):
     @property
     def scale_constants(self) -> list[ScaleConstants]:
         return [
-            ScaleConstants(scale, 0.0)
-            if _is_within(part, scale)
-            else scale_constants(scale, whole=False)
-            for part, scale in self.parts.items()
+            scale_constants(scale, _is_within(part, scale)) for part, scale in self.parts.items()
         ]
 
     @property
@@ -103,7 +102,9 @@ class Moment(Feature):
         Seconds have 53 bits, which a point in time in the far future does not fit into; so families
         with hours send microseconds of the minute, too.
         """
-        return (SECONDS, MICROSECONDS) if "hour" in MOMENTS[self.family] else (SECONDS,)
+        if "hour" in MOMENTS[self.family]:
+            return (SECONDS, MICROSECONDS)
+        return (SECONDS,)
 
     @property
     def drift_parts(self) -> Sequence[str]:

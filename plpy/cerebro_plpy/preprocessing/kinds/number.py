@@ -105,7 +105,9 @@ class Number(Feature):
         return RECORD_TYPES.get(self.family, "numeric")
 
     def over_record(self, record_type: str) -> Feature:
-        return replace(self, family=record_type) if record_type in ("numeric", MONEY) else self
+        if record_type in ("numeric", MONEY):
+            return replace(self, family=record_type)
+        return self
 
     @property
     def description(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from cerebro_plpy.configs.templates.layers.model_io import Wide
 from cerebro_plpy.preprocessing.kinds.feature import Feature, NetworkInput, WideFeature
+from cerebro_plpy.preprocessing.values.array_layout import describe_shape
 from cerebro_plpy.preprocessing.values.checks import (
     check_column,
     check_flag,
@@ -77,13 +78,15 @@ class PlainArray(WideFeature):
         return Expression(f"pg_catalog.cardinality({self.value(row).text})::{DOUBLE}")
 
     def over_column(self, column: RawColumn) -> Feature | None:
-        single = column.family in NUMBERS
-        fits = prod(self.shape) == 1 if single else bool(ARRAY_TYPES.fullmatch(column.type))
-        return replace(self, single=single) if fits else None
+        if column.family in NUMBERS and prod(self.shape) == 1:
+            return replace(self, single=True)
+        if ARRAY_TYPES.fullmatch(column.type):
+            return replace(self, single=False)
+        return None
 
     @property
     def expected_values(self) -> str:
-        return f"an array of {' x '.join(map(str, self.shape))} numbers"
+        return f"an array of {describe_shape(self.shape)} numbers"
 
     def record_type(self, source_type: str | None) -> str:
         return "real" if self.single else "real[]"

@@ -14,13 +14,11 @@ from cerebro_plpy.preprocessing.values.checks import wrong
 def read_feature(value: object) -> Feature:
     """Read a stored feature; raises DataCorrupted if the value is not one."""
     kinds = feature_classes()
-    kind = value.get("kind") if isinstance(value, dict) else None
-    if not isinstance(value, dict) or not isinstance(kind, str) or kind not in kinds:
-        raise wrong("feature", value, f"an object whose kind is one of {', '.join(kinds)}")
-    for feature_class in kinds[kind]:
-        if feature_class.is_stored_as(value):
-            return feature_class.from_json(value)
-    raise AssertionError(f"no class reads features of kind {kind}")
+    if isinstance(value, dict) and isinstance(value.get("kind"), str):
+        for feature_class in kinds.get(value["kind"], ()):
+            if feature_class.is_stored_as(value):
+                return feature_class.from_json(value)
+    raise wrong("feature", value, f"an object whose kind is one of {', '.join(kinds)}")
 
 
 @cache
@@ -31,7 +29,8 @@ def feature_classes() -> dict[str, list[type[Feature]]]:
         if name.endswith(".py") and name != "__init__.py":
             import_module(f"{__package__}.{name[:-3]}")
     classes: dict[str, list[type[Feature]]] = {}
-    for feature_class in _subclasses(Feature):
+    # A class with several bases is a subclass of each.
+    for feature_class in dict.fromkeys(_subclasses(Feature)):
         if "kind" in vars(feature_class):
             classes.setdefault(feature_class.kind, []).append(feature_class)
     return classes

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from cerebro_plpy.preprocessing.kinds.feature import (
-    ARRAY_PARTS,
-    MISSING_NOTES,
-    Feature,
-    array_drift_value,
-)
+from cerebro_plpy.preprocessing.kinds.feature import MISSING_NOTES
+from cerebro_plpy.preprocessing.kinds.number_array import NumberArray
 from cerebro_plpy.preprocessing.values.checks import (
     check_choice,
     check_column,
@@ -18,14 +14,8 @@ from cerebro_plpy.preprocessing.values.checks import (
     check_record,
 )
 from cerebro_plpy.preprocessing.values.column_values import element
-from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression, combined_values
-from cerebro_plpy.preprocessing.values.families import (
-    ARRAYS,
-    WHOLE,
-    array_type,
-    family_of_array,
-)
+from cerebro_plpy.preprocessing.values.families import ARRAYS, WHOLE
 from cerebro_plpy.preprocessing.values.scale import (
     Scale,
     ScaleConstants,
@@ -40,7 +30,7 @@ MOST_NUMBERS = 64
 
 
 @dataclass(frozen=True)
-class Vector(Feature):
+class Vector(NumberArray):
     """A column of short one-dimensional arrays: a scaled number for each place.
 
     Places begin at 1, whatever the lower bound of an array is. Further elements are not used.
@@ -48,7 +38,6 @@ class Vector(Feature):
 
     kind: ClassVar[str] = "vector"
 
-    family: str
     scales: tuple[Scale, ...]
     missing: bool
 
@@ -103,26 +92,6 @@ class Vector(Feature):
     @property
     def deciding_numbers(self) -> int:
         return len(self.scales)
-
-    @property
-    def drift_parts(self) -> Sequence[str]:
-        return ARRAY_PARTS
-
-    def drift_value(self, part: str) -> Expression:
-        return array_drift_value(self.column, self.family, part)
-
-    def over_column(self, column: RawColumn) -> Feature | None:
-        return replace(self, family=column.family) if column.family in ARRAYS else None
-
-    @property
-    def expected_values(self) -> str:
-        return "an array of numbers"
-
-    def record_type(self, source_type: str | None) -> str:
-        return array_type(self.family, source_type)
-
-    def over_record(self, record_type: str) -> Feature:
-        return replace(self, family=family_of_array(record_type, self.family))
 
     @property
     def description(self) -> str:

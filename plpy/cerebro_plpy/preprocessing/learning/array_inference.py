@@ -25,6 +25,7 @@ from cerebro_plpy.preprocessing.rows.column_batches import split_batches
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.rows.statistics import SHARES, Range, SampledNumbers
 from cerebro_plpy.preprocessing.values import column_values
+from cerebro_plpy.preprocessing.values.array_layout import describe_shape
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.families import ARRAYS
 from cerebro_plpy.preprocessing.values.scale import Scale
@@ -124,17 +125,17 @@ class ArraySample(NamedTuple):
 
     def query(self, name: str, size: int, **texts: str) -> list[tuple[Any, ...]]:
         """Run a query of arrays.sql on about `size` rows."""
-        chosen = self.source.choose_rows(self.rows, size)
+        sample = self.source.choose_rows(self.rows, size)
         number = column_values.number_of("e.x", ARRAYS[self.family])
         statement = sql(
             f"arrays.{name}",
             array=column_values.elements(self.column.name, self.family),
             number=number.text,
-            source=chosen.table,
-            side=chosen.side.text,
+            source=sample.table,
+            side=sample.side.text,
             **texts,
         )
-        return self.reader.run(statement, (*number.values, *chosen.side.values))
+        return self.reader.run(statement, (*number.values, *sample.side.values))
 
 
 def infer_arrays(
@@ -192,7 +193,7 @@ def _infer_array(sample: ArraySample, missing: bool, kind: str | None) -> Featur
         array_class = Image
         shape = _image_shape(shapes.sizes)
     if shape is None:
-        sizes = " x ".join(map(str, shapes.sizes))
+        sizes = describe_shape(shapes.sizes)
         return LeftOut(column.name, f"no {kind} is made of arrays of {sizes} elements")
     return _make_wide(sample, array_class, shape, missing)
 

@@ -69,17 +69,17 @@ def _infer_image(reader: Reader, source: Source, column: RawColumn, is_named: bo
     ((rows, present),) = reader.run(statement, source.side.values)
     if not present:
         return LeftOut(column.name, "it is NULL or empty in all rows")
-    chosen = source._replace(sample=None).choose_rows(rows, SAMPLED_FILES)
+    sample = source._replace(sample=None).choose_rows(rows, SAMPLED_FILES)
     statement = sql(
         "images.files",
         file=thumbnails.file(column.name, "t"),
-        source=chosen.table,
-        side=chosen.side.text,
+        source=sample.table,
+        side=sample.side.text,
         most=str(HEADER_BYTES),
         segments=str(MOST_SEGMENTS),
         declaring=SIZE_SEGMENT,
     )
-    files = [FileCounts(*cells) for cells in reader.run(statement, chosen.side.values)]
+    files = [FileCounts(*cells) for cells in reader.run(statement, sample.side.values)]
     images = [counts for counts in files if counts.is_image]
     if not is_named and (not files or _count(images) < MIN_IMAGE_SHARE * _count(files)):
         return LeftOut(column.name, "its values are no PNG or JPEG images")

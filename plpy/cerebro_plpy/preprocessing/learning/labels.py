@@ -28,7 +28,7 @@ def usable_label_expression(
         UndefinedColumn: the table does not have the target.
         DatatypeMismatch: numbers are predicted, and the column does not have numbers.
     """
-    column = next((each for each in columns if each.name == name), None)
+    column = next((column for column in columns if column.name == name), None)
     if column is None:
         raise UndefinedColumn(
             f"{module} error: there is no column {name!r}, which the model predicts.",

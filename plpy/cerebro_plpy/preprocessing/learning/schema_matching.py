@@ -6,6 +6,7 @@ Columns are found by name, and must be of a type that the kind of the column acc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
 from cerebro_plpy.preprocessing.kinds.feature import Feature
@@ -22,23 +23,31 @@ def match_recipe(
         UndefinedColumn: columns are missing.
         DatatypeMismatch: the type of a column does not fit.
     """
-    known = {column.name: column for column in columns}
-    missing = [each.column for each in recipe.inputs if each.column not in known]
+    columns_by_name = {column.name: column for column in columns}
+    missing = [
+        repr(feature.column) for feature in recipe.inputs if feature.column not in columns_by_name
+    ]
     if missing:
         raise UndefinedColumn(
-            f"{module} error: {spelling} has no column {_listed(missing)}, which the model needs.",
+            f"{module} error: {spelling} has no column {', '.join(missing)}, which the model "
+            "needs.",
             detail=f"The model expects {', '.join(map(describe_column, recipe.inputs))}.",
             hint="Predict from a view that has all of these: SELECT t.*, NULL::type AS name FROM "
             f"{spelling} t; a column of which nothing is known may be NULL.",
         )
-    return Recipe(tuple(_over_table(module, each, known, spelling) for each in recipe.features))
+    features = (
+        _over_table(module, feature, columns_by_name, spelling) for feature in recipe.features
+    )
+    return Recipe(tuple(features))
 
 
-def take_alike(one: Recipe, other: Recipe) -> bool:
+def have_same_inputs(first: Recipe, second: Recipe) -> bool:
     """Return whether two recipes compute the same inputs, whatever the types of the columns are."""
-    return [each.without_type() for each in one.inputs] == [
-        each.without_type() for each in other.inputs
-    ]
+    return _inputs_without_types(first) == _inputs_without_types(second)
+
+
+def _inputs_without_types(recipe: Recipe) -> list[tuple[str, dict[str, Any]]]:
+    return [feature.without_type() for feature in recipe.inputs]
 
 
 def _over_table(
@@ -61,7 +70,3 @@ def _over_table(
 def describe_column(feature: Feature) -> str:
     """Return a column that a model takes, for messages."""
     return f"{feature.column!r} ({feature.expected_values})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names))

@@ -42,14 +42,14 @@ class Summary(NamedTuple):
     """Statistics of the finite numbers of a target."""
 
     finite: int  # how many there are
-    whole: bool  # all are whole
+    is_whole: bool  # all numbers are whole
     mean: float | None
     deviation: float
     low: float | None
     high: float | None
 
 
-def infer_task(family: str, rows: int, distinct: int, whole: bool) -> str:
+def infer_task(family: str, rows: int, distinct: int, is_whole: bool) -> str:
     """Return the task of a column with a number of rows and of distinct values.
 
     >>> [infer_task("integer", 900, n, True) for n in (2, 90, 91)]
@@ -60,8 +60,9 @@ def infer_task(family: str, rows: int, distinct: int, whole: bool) -> str:
     if distinct == 2 or family == TEXT:
         return CLASSIFICATION
     share = MAX_SHARE if rows > MANY_ROWS else MAX_SHARE_OF_FEW
-    is_few = distinct <= FEW_CLASSES and distinct <= share * rows
-    return CLASSIFICATION if whole and is_few else REGRESSION
+    if is_whole and distinct <= FEW_CLASSES and distinct <= share * rows:
+        return CLASSIFICATION
+    return REGRESSION
 
 
 def read_target(
@@ -69,7 +70,7 @@ def read_target(
     module: str,
     source: Source,
     column: RawColumn,
-    known: ClassCounts,
+    counts: ClassCounts,
     task: str | None,
 ) -> Target:
     """Return the target as training rows have it.
@@ -92,19 +93,20 @@ def read_target(
             hint=f"Leave task out, or cast the column to a number in a view; {CLASSIFICATION!r} "
             "takes any type.",
         )
-    values, present = known.classes, known.training
+    values = counts.classes
+    present = counts.training
     if len(values) == 1:
         raise InvalidParameter(
             f"{module} error: target {column.name!r} has one value only, in {present} rows: there "
             "is nothing to learn.",
             hint="Look at the table and the split.",
         )
-    if _task(reader, source, column, known, task) == REGRESSION:
+    if _task(reader, source, column, counts, task) == REGRESSION:
         summary = _summary(reader, source, column)
         head = Floats((_measure(module, column, summary),))
         return Target(column, REGRESSION, head, (), summary.finite)
-    if known.many or len(values) == present > 2:
-        many = f"more than {MOST_CLASSES}" if known.many else len(values)
+    if counts.many or len(values) == present > 2:
+        many = f"more than {MOST_CLASSES}" if counts.many else len(values)
         raise InvalidParameter(
             f"{module} error: target {column.name!r} has {many} different values in {present} "
             "rows: as classes they teach nothing.",
@@ -124,18 +126,19 @@ def check_target(module: str, column: RawColumn) -> None:
 
 
 def _task(
-    reader: Reader, source: Source, column: RawColumn, known: ClassCounts, task: str | None
+    reader: Reader, source: Source, column: RawColumn, counts: ClassCounts, task: str | None
 ) -> str:
     if task is not None:
         return task
     family = column.family or ""
-    distinct = MOST_CLASSES + 1 if known.many else len(known.classes)
-    task_of_fractions = infer_task(family, known.training, distinct, whole=False)
-    task_of_whole = infer_task(family, known.training, distinct, whole=True)
+    distinct = MOST_CLASSES + 1 if counts.many else len(counts.classes)
+    task_of_fractions = infer_task(family, counts.training, distinct, is_whole=False)
+    task_of_whole = infer_task(family, counts.training, distinct, is_whole=True)
     if task_of_fractions == task_of_whole:
         return task_of_whole
-    is_whole = family == "integer" or _summary(reader, source, column).whole
-    return task_of_whole if is_whole else task_of_fractions
+    if family == "integer" or _summary(reader, source, column).is_whole:
+        return task_of_whole
+    return task_of_fractions
 
 
 def _measure(module: str, column: RawColumn, summary: Summary) -> Measure:

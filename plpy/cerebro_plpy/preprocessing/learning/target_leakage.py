@@ -76,7 +76,7 @@ def find_leaks(
         return ()
     size = min(MOST_ROWS, max(FEWEST_ROWS, MOST_VALUES // len(inputs)))
     numbers, codes = encoding.encode(recipe)
-    chosen = source.choose_rows(rows, size)
+    sample = source.choose_rows(rows, size)
     label_type = "classes"
     correlation = "NULL::double precision"
     if not classes:
@@ -90,11 +90,11 @@ def find_leaks(
         numbers=numbers.text,
         codes=codes.text,
         label=label.text,
-        order=chosen.hash.text,
-        source=chosen.table,
-        side=chosen.side.text,
+        order=sample.hash.text,
+        source=sample.table,
+        side=sample.side.text,
     )
-    values = combined_values((numbers, codes, label, chosen.hash, chosen.side))
+    values = combined_values((numbers, codes, label, sample.hash, sample.side))
     categories = [column_input.is_category for column_input in inputs]
     flags = [column_input.missing_flag for column_input in inputs]
     shares: dict[str, float] = {}

@@ -61,18 +61,18 @@ def read_word_statistics(
 ) -> WordStatistics:
     """Return the statistics of a sample of the texts of a number of rows."""
     text = column_values.distinct_text(column.name).text
-    chosen = source.choose_rows(rows, SAMPLED_TEXTS)
+    sample = source.choose_rows(rows, SAMPLED_TEXTS)
     statement = sql(
         "features.wording",
         words=text_hashing.words_as_rows(text, text_hashing.MOST_WORDS),
         number=text_hashing.number(MOST_BUCKETS),
-        source=chosen.table,
-        side=chosen.side.text,
+        source=sample.table,
+        side=sample.side.text,
         text=text,
         most=str(text_hashing.MOST_WORDS),
     )
     ((length, texts, repeated, numbers, frequencies),) = reader.run(
-        statement, (*chosen.side.values, UNCUT_SHARE)
+        statement, (*sample.side.values, UNCUT_SHARE)
     )
     return WordStatistics(
         length or 0, repeated, texts, tuple(zip(numbers or (), frequencies or ()))

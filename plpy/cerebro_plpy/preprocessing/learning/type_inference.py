@@ -56,14 +56,14 @@ class InferredColumns(NamedTuple):
 
 
 def infer_features(
-    columns: Sequence[RawColumn], known: Statistics, types: Mapping[str, str]
+    columns: Sequence[RawColumn], statistics: Statistics, types: Mapping[str, str]
 ) -> InferredColumns:
     """Infer the features of columns; `types` are the kinds that a call names."""
     features: dict[str, Feature] = {}
     unfinished: dict[str, list[RawColumn]] = {Category.kind: [], Text.kind: []}
-    known = known.coarser(count_pieces(len(columns)))
+    statistics = statistics.coarser(count_pieces(len(columns)))
     for column in columns:
-        result = _infer_column(column, known, types.get(column.name))
+        result = _infer_column(column, statistics, types.get(column.name))
         if isinstance(result, str):
             unfinished[result].append(column)
         else:
@@ -131,31 +131,33 @@ def _possible_kinds(family: str | None) -> tuple[str, ...]:
         return (Vector.kind, Series.kind, Image.kind)
     if family == BYTES:
         return (Image.kind,)
-    return () if family is None else (Number.kind, Category.kind)
+    if family is None:
+        return ()
+    return (Number.kind, Category.kind)
 
 
-def _infer_column(column: RawColumn, known: Statistics, wanted: str | None) -> Feature | str:
+def _infer_column(column: RawColumn, statistics: Statistics, kind: str | None) -> Feature | str:
     """Return the feature of a column, or only its kind if that needs more than statistics."""
     if column.family is None:
         return LeftOut(column.name, f"no input can be made of type {column.type}")
-    if column.key and wanted is None:
+    if column.key and kind is None:
         return LeftOut(column.name, "it is of the primary key, and names a row")
     if column.family == TEXT:
-        return _infer_text(column, known.texts[column.name], known.rows, wanted)
-    if wanted == Category.kind:
-        return wanted
+        return _infer_text(column, statistics.texts[column.name], statistics.rows, kind)
+    if kind == Category.kind:
+        return kind
     if column.family in MOMENTS:
-        return _infer_moment(column, known)
-    return _infer_number(column, known, wanted)
+        return _infer_moment(column, statistics)
+    return _infer_number(column, statistics, kind)
 
 
 def _infer_text(
-    column: RawColumn, texts: TextStatistics, rows: int, wanted: str | None
+    column: RawColumn, texts: TextStatistics, rows: int, kind: str | None
 ) -> Feature | str:
     if texts.rows == 0:
         return LeftOut(column.name, "it is NULL in all rows")
-    if wanted is not None:
-        return wanted
+    if kind is not None:
+        return kind
     if (
         texts.words >= FREE_WORDS
         and texts.distinct > FREE_SHARE * texts.sampled
@@ -167,13 +169,13 @@ def _infer_text(
     return Category.kind
 
 
-def _infer_number(column: RawColumn, known: Statistics, wanted: str | None) -> Feature:
-    spread = known.spreads[column.name, ""]
+def _infer_number(column: RawColumn, statistics: Statistics, kind: str | None) -> Feature:
+    spread = statistics.spreads[column.name, ""]
     assert column.family in (*NUMBERS, JSON)
-    missing = spread.rows < known.rows
+    missing = spread.rows < statistics.rows
     if spread.rows == 0:
         return LeftOut(column.name, "it is NULL in all rows")
-    if wanted is None and _names_rows(column, spread):
+    if kind is None and _names_rows(column, spread):
         return LeftOut(
             column.name, "all of its values differ, and it is called an id: it names a row"
         )
@@ -195,9 +197,9 @@ def _names_rows(column: RawColumn, spread: NumberStatistics) -> bool:
     )
 
 
-def _infer_moment(column: RawColumn, known: Statistics) -> Feature:
+def _infer_moment(column: RawColumn, statistics: Statistics) -> Feature:
     assert column.family is not None
-    spreads = {part: known.spreads[column.name, part] for part in MOMENTS[column.family]}
+    spreads = {part: statistics.spreads[column.name, part] for part in MOMENTS[column.family]}
     present = spreads["epoch"].rows
     if present == 0:
         return LeftOut(column.name, "it is NULL in all rows")
@@ -206,7 +208,7 @@ def _infer_moment(column: RawColumn, known: Statistics) -> Feature:
         for part, spread in spreads.items()
         if (scale := robust_scale(spread)) is not None
     }
-    missing = present < known.rows
+    missing = present < statistics.rows
     if not scales and not missing:
         return LeftOut(column.name, "it has one value only")
     return Moment(column.name, column.family, scales or {"epoch": Scale(0.0, 1.0)}, missing)
@@ -224,9 +226,12 @@ def robust_scale(spread: NumberStatistics) -> Scale | None:
     Scale(center=4.0, width=4.0, edges=(0.0, 4.0, 8.0))
     """
     if spread.low is None or spread.high is None or spread.low == spread.high:
+        if spread.distinct <= 1:
+            return None
         # Infinities of both signs, or next to one finite number, still differ.
-        return Scale(_bounded(spread.low or 0.0), 1.0) if spread.distinct > 1 else None
-    low, high = _bounded(spread.low), _bounded(spread.high)
+        return Scale(_bounded(spread.low or 0.0), 1.0)
+    low = _bounded(spread.low)
+    high = _bounded(spread.high)
     first, middle, last = map(_bounded, spread.quartiles or (low, low / 2 + high / 2, high))
     width = last - first or high / 2 - low / 2
     edges = sorted({low, high, *map(_bounded, spread.quantiles or ())})

@@ -1,7 +1,7 @@
-"""A recipe: what was learned of raw columns from training rows, as data of a closed grammar.
+"""A recipe: everything learned about raw columns from training rows, as data of a closed grammar.
 
-Recipes are stored as JSON, which the owner of a model could have changed. So a recipe is checked as
-a whole whenever it is read; everything that is built from it relies on that.
+Recipes are stored as JSON, which the owner of a model could have changed. So a recipe is checked
+completely whenever it is read; everything that is built from it relies on that.
 """
 
 from __future__ import annotations
@@ -46,35 +46,37 @@ class Recipe:
     @property
     def numbers(self) -> tuple[tuple[str, str], ...]:
         """The column and the part of each input that is a number, in order."""
-        parts = [(each.column, part) for each in self.inputs for part in each.number_parts]
-        flags = [(each.column, MISSING) for each in self.inputs if each.has_missing_flag]
+        parts = [(feature.column, part) for feature in self.inputs for part in feature.number_parts]
+        flags = [(feature.column, MISSING) for feature in self.inputs if feature.has_missing_flag]
         return (*parts, *flags)
 
     @property
     def category_columns(self) -> tuple[str, ...]:
         """The columns that have codes, in order."""
-        return tuple(each.column for each in self.inputs if each.cardinality is not None)
+        return tuple(feature.column for feature in self.inputs if feature.cardinality is not None)
 
     @property
     def cardinalities(self) -> tuple[int, ...]:
-        """How many codes each category has, 0 included."""
-        counts = (each.cardinality for each in self.inputs)
+        """The number of codes of each category, 0 included."""
+        counts = (feature.cardinality for feature in self.inputs)
         return tuple(count for count in counts if count is not None)
 
     @property
     def category_values(self) -> tuple[list[str], ...]:
         """The values of each category, in the order of their codes."""
-        return tuple(list(each.code_values) for each in self.inputs if each.cardinality is not None)
+        return tuple(
+            list(feature.code_values) for feature in self.inputs if feature.cardinality is not None
+        )
 
     @property
     def wide(self) -> tuple[WideFeature, ...]:
         """The columns that are an input of their own, in order."""
-        features = (each.wide for each in self.inputs)
+        features = (feature.wide for feature in self.inputs)
         return tuple(feature for feature in features if feature is not None)
 
     @property
     def room(self) -> int:
-        """About how many numbers of four bytes a row has on its way to a trainer, or in one."""
+        """The approximate size of a row in a trainer or on its way, in numbers of four bytes."""
         files = sum(feature.file_bytes // FLOAT_BYTES for feature in self.inputs)
         return max(self.table.elements, files)
 
@@ -88,7 +90,7 @@ class Recipe:
         for place, feature in enumerate(self.wide, 1):
             elements = feature.shape_of_input.elements
             columns[wide_name(place)] = [feature.column] * elements
-        positions: dict[str, dict[str, list[int]]] = {each.column: {} for each in self.inputs}
+        positions: dict[str, dict[str, list[int]]] = {feature.column: {} for feature in self.inputs}
         for name, names in columns.items():
             for position, column in enumerate(names):
                 positions[column].setdefault(name, []).append(position)
@@ -103,14 +105,14 @@ class Recipe:
 
         Raises InvalidParameter if the recipe has no input.
         """
-        flags = sum(part == MISSING for column, part in self.numbers)
+        flags = sum(part == MISSING for _, part in self.numbers)
         wide = tuple(feature.shape_of_input for feature in self.wide)
-        pieces = tuple(piece for each in self.inputs for piece in each.number_pieces)
+        pieces = tuple(piece for feature in self.inputs for piece in feature.number_pieces)
         return Table(len(self.numbers) - flags, flags, self.cardinalities, wide, pieces)
 
     def to_json(self) -> dict[str, Any]:
         """Return the recipe as `from_json` reads it."""
-        return {"version": VERSION, "features": [each.to_json() for each in self.features]}
+        return {"version": VERSION, "features": [feature.to_json() for feature in self.features]}
 
     @classmethod
     def from_json(cls, value: object) -> Recipe:

@@ -89,8 +89,9 @@ def packed_inputs(recipe: Recipe) -> tuple[NetworkInput, ...]:
     raw = raw_inputs(recipe)
     if not _has_many_values(recipe):
         return raw
-    codes = {each.name: each for each in network_inputs(recipe) if each.name == CODES_INPUT}
-    return tuple(codes.get(each.name, each) for each in raw)
+    codes = [entry for entry in network_inputs(recipe) if entry.name == CODES_INPUT]
+    replacements = {entry.name: entry for entry in codes}
+    return tuple(replacements.get(entry.name, entry) for entry in raw)
 
 
 def _has_many_values(recipe: Recipe) -> bool:
@@ -100,15 +101,15 @@ def _has_many_values(recipe: Recipe) -> bool:
 def constants_by_input(reader: Reader, recipe: Recipe) -> dict[str, str]:
     """Return the constants of each of `packed_inputs` as JSON; an input without any is left out."""
     marks = [] if _has_many_values(recipe) else _read_marks(reader, recipe)
-    whole = constants(recipe, marks)
-    nothing: dict[str, Any] = {name: [] for name in whole}
-    numbers = {name: whole[name] for name in ("scales", "parts", "missing")}
+    all_constants = constants(recipe, marks)
+    empty: dict[str, Any] = {name: [] for name in all_constants}
+    numbers = {name: all_constants[name] for name in ("scales", "parts", "missing")}
     by_input = {
-        NUMBERS_INPUT: {**nothing, **numbers},
-        CODES_INPUT: {**nothing, "categories": whole["categories"]},
+        NUMBERS_INPUT: {**empty, **numbers},
+        CODES_INPUT: {**empty, "categories": all_constants["categories"]},
     }
-    for place, entry in enumerate(whole["wide"], 1):
-        by_input[wide_name(place)] = {**nothing, "wide": [entry]}
+    for place, entry in enumerate(all_constants["wide"], 1):
+        by_input[wide_name(place)] = {**empty, "wide": [entry]}
     return {name: json.dumps(entry) for name, entry in by_input.items() if _has_constants(entry)}
 
 

@@ -1,4 +1,4 @@
-"""Counts of the rows of a raw table: how many have a target, and how many of each class per side.
+"""Counts of the rows of a raw table: rows with a target, and rows of each class and side.
 
 Each function reads the table once. Classes and numbers of rows follow from these counts, so that
 nothing is counted twice.
@@ -17,7 +17,7 @@ from cerebro_plpy.preprocessing.rows.value_comparison import comparable
 from cerebro_plpy.preprocessing.values.canonical_text import comparable_text
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn
-from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.expression import Expression, combined_values
 from cerebro_plpy.preprocessing.values.families import TEXT
 
 MOST_CLASSES = 10_000
@@ -43,6 +43,11 @@ class SideCounts(NamedTuple):
     training: int
     validation: int
 
+    @property
+    def rows(self) -> int:
+        """The number of rows of both sides."""
+        return self.training + self.validation
+
 
 class ClassCounts(NamedTuple):
     """The rows of each side that have a target, by its values."""
@@ -52,27 +57,28 @@ class ClassCounts(NamedTuple):
     @property
     def many(self) -> bool:
         """True if there are more than MOST_CLASSES values."""
-        return len(self.counts) > MOST_CLASSES or any(each.value is None for each in self.counts)
+        return len(self.counts) > MOST_CLASSES or any(count.value is None for count in self.counts)
 
     @property
     def training(self) -> int:
         """The number of training rows."""
-        return sum(each.training for each in self.counts)
+        return sum(count.training for count in self.counts)
 
     @property
     def rows(self) -> int:
         """The number of rows of both sides."""
-        return sum(each.training + each.validation for each in self.counts)
+        return sum(count.rows for count in self.counts)
 
     @property
     def classes(self) -> tuple[str, ...]:
         """The values of training rows, in the order that packing gives to classes."""
-        return tuple(each.value for each in self.counts if each.training and each.value is not None)
+        values = (count.value for count in self.counts if count.training)
+        return tuple(value for value in values if value is not None)
 
     @property
     def comparable_rows(self) -> int:
         """The number of validation rows whose class is trained on."""
-        return sum(each.validation for each in self.counts if each.training)
+        return sum(count.validation for count in self.counts if count.training)
 
     def without_values(self) -> ClassCounts:
         """Return the counts of the same rows as if all had one value."""
@@ -88,11 +94,10 @@ class ClassCounts(NamedTuple):
         >>> ClassCounts((SideCounts("a", 0, 2), SideCounts("b", 8, 0))).unevenness(0.2) > 1
         True
         """
-        classes = self.counts if len(self.counts) <= FEW_CLASSES else ()
-        untrained = sum(1 for each in classes if not each.training and each.validation > 1)
-        distances = (
-            abs(each.validation - share * (each.training + each.validation)) for each in self.counts
-        )
+        untrained = 0
+        if len(self.counts) <= FEW_CLASSES:
+            untrained = sum(not count.training and count.validation > 1 for count in self.counts)
+        distances = (abs(count.validation - share * count.rows) for count in self.counts)
         distance = sum(distances) / (self.rows or 1)
         is_one_sided = self.training in (0, self.rows)
         return untrained + is_one_sided + distance / (1 + distance)
@@ -104,13 +109,13 @@ class SideTables(NamedTuple):
     training: str
     validation: str
 
-    def parts(self, both: Sides) -> Iterator[tuple[str, Sides]]:
+    def with_sides(self, sides: Sides) -> Iterator[tuple[str, Sides]]:
         """Yield each table with the sides that its rows can be on."""
         if self.training == self.validation:
-            yield self.training, both
+            yield self.training, sides
         else:
-            yield self.training, Sides(both.training, NO_ROWS)
-            yield self.validation, Sides(NO_ROWS, both.validation)
+            yield self.training, Sides(sides.training, NO_ROWS)
+            yield self.validation, Sides(NO_ROWS, sides.validation)
 
 
 def count_targets(
@@ -135,41 +140,39 @@ def has_many_values(reader: Reader, table: str, target: RawColumn) -> bool:
 
 
 def count_classes(
-    reader: Reader, places: SideTables, both: Sides, target: RawColumn, many: bool
+    reader: Reader, tables: SideTables, sides: Sides, target: RawColumn, many: bool
 ) -> ClassCounts:
     """Count the rows of both sides by the values of the target, or all together if `many`."""
     counts: dict[str | None, SideCounts] = {}
     value = "NULL::text" if many else distinct_text(target.name, target.family).text
-    for table, sides in places.parts(both):
-        for name, training, validation in _run_count(reader, table, sides, _name(target), value):
-            before = counts.get(name, SideCounts(name, 0, 0))
+    for table, possible in tables.with_sides(sides):
+        for name, training, validation in _run_count(reader, table, possible, target, value):
+            count = counts.get(name, SideCounts(name, 0, 0))
             counts[name] = SideCounts(
-                name, before.training + training, before.validation + validation
+                name, count.training + training, count.validation + validation
             )
-    return ClassCounts(tuple(counts[name] for name in sorted(counts, key=_code_points)))
+    # By code points, as packing sorts classes.
+    return ClassCounts(tuple(counts[name] for name in sorted(counts, key=lambda name: name or "")))
 
 
 def _run_count(
-    reader: Reader, table: str, both: Sides, target: str, value: str
+    reader: Reader, table: str, sides: Sides, target: RawColumn, value: str
 ) -> Sequence[tuple[str, int, int]]:
-    training = f"pg_catalog.count(*) FILTER (WHERE {both.training.text})"
-    validation = f"pg_catalog.count(*) FILTER (WHERE {both.validation.text})"
-    if both.all:
+    training = f"pg_catalog.count(*) FILTER (WHERE {sides.training.text})"
+    validation = f"pg_catalog.count(*) FILTER (WHERE {sides.validation.text})"
+    if sides.all:
         # PostgreSQL computes an aggregate that stands twice once.
         validation = f"pg_catalog.count(*) - {training}"
     statement = sql(
         "features.sides",
         value=value,
-        target=target,
+        target=_name(target),
         training=training,
         validation=validation,
         source=table,
     )
-    return reader.run(statement, (*both.training.values, *both.validation.values, MOST_CLASSES + 1))
-
-
-def _code_points(text: str | None) -> str:
-    return text or ""
+    values = combined_values(sides)
+    return reader.run(statement, (*values, MOST_CLASSES + 1))
 
 
 def _name(column: RawColumn) -> str:

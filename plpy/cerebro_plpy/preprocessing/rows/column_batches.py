@@ -41,7 +41,7 @@ def group_by_each(expressions: Sequence[Expression]) -> GroupingSets:
     names = [f"c{number}" for number in range(len(expressions))]
     clauses = {
         "names": ", ".join(names),
-        "columns": ", ".join(f"{each.text} AS {name}" for name, each in zip(names, expressions)),
+        "columns": ", ".join(f"{value.text} AS {name}" for name, value in zip(names, expressions)),
         "sets": ", ".join(f"({name})" for name in names),
     }
     # GROUPING sets the bits of the columns that a row is not grouped by; the first is the highest.

@@ -35,11 +35,15 @@ def compute_digest(reader: Reader, part: RowSubset, table: str, has_classes: boo
         table: the table of raw rows made from the side.
     """
     arrays = ", ".join(
-        f"t.{each.name}" if each.kind == thumbnails.KIND else f"cerebro.array_bytes(t.{each.name})"
-        for each in packed_inputs(part.recipe)
+        f"t.{entry.name}"
+        if entry.kind == thumbnails.KIND
+        else f"cerebro.array_bytes(t.{entry.name})"
+        for entry in packed_inputs(part.recipe)
     )
     hashes = [f"pg_catalog.hash_array_extended(ARRAY[{arrays}], 0)"]
+    label = "NULL::text"
     if has_classes:
+        label = LABEL_TEXT
         hashes.append(f"pg_catalog.hashtextextended({LABEL_TEXT}, 0)")
     else:
         hashes.append("pg_catalog.hashfloat8extended(t.label, 0)")
@@ -47,7 +51,6 @@ def compute_digest(reader: Reader, part: RowSubset, table: str, has_classes: boo
         hashes.append("pg_catalog.hashfloat8extended(t.weight, 0)")
     # A hash of the hashes: equal parts of two rows must not cancel out in the sum.
     row_hash = f"pg_catalog.hash_array_extended(ARRAY[{', '.join(hashes)}], 0)"
-    label = LABEL_TEXT if has_classes else "NULL::text"
     counts = reader.run(sql("features.digest", label=label, hash=row_hash, table=table))
     return Digest(
         counts={name: rows for name, rows, _ in counts},

@@ -1,10 +1,8 @@
-"""The sources of a call that learns: opened once, for the columns that it learns from or names, and
-no others.
-"""
+"""The sources of a call that learns, opened once for the columns that it needs and no others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Table
@@ -16,7 +14,7 @@ from cerebro_plpy.preprocessing.values.columns import RawColumn
 
 
 class TableOptions(NamedTuple):
-    """What the caller says of a table; None where nothing is said."""
+    """The arguments of a call that concern its table; None if an argument is missing."""
 
     target: str
     task: str | None
@@ -25,86 +23,86 @@ class TableOptions(NamedTuple):
     split: str | None
     weight: str | None
     split_seed: int
-    settled: bool  # whether rows were divided by this seed before
-    bound: str | None = None  # that the split had then
-    held: Table | None = None  # whose rows are held back, if the split names a table
+    settled: bool  # earlier versions were trained with this split and seed
+    bound: str | None = None  # of that split
+    holdout: Table | None = None  # has the validation rows, if the split names a table
     group_by: str | None = None
-    identity: tuple[str, ...] = ()  # the columns that named a row then
-    others: tuple[str, ...] = ()  # columns that are read, too, if they are there
-    growing: tuple[
-        str, ...
-    ] = ()  # columns whose largest values are kept, beside those of `columns.growing`
+    identity: tuple[str, ...] = ()  # the columns that named a row for earlier versions
+    optional: tuple[str, ...] = ()  # columns that are also read if the table has them
+    growing: tuple[str, ...] = ()  # more columns whose largest values are recorded
 
 
 class OpenedSource(NamedTuple):
     """A source whose rows can be read."""
 
-    table: str  # what stands in FROM
-    columns: tuple[RawColumn, ...]  # that may be read of it
-    learned: tuple[RawColumn, ...]  # those of them that are learned from
+    table: str  # an item of FROM
+    columns: tuple[RawColumn, ...]  # that can be read from it
+    learned: tuple[RawColumn, ...]  # of these, the columns to learn from
     identity: tuple[str, ...]  # the columns whose values name a row
-    growing: tuple[RawColumn, ...] = ()  # those whose largest values are kept
+    growing: tuple[RawColumn, ...] = ()  # the columns whose largest values are recorded
 
 
 def open_source(
-    rows: SourceRows, module: str, of: tuple[Table, Sequence[RawColumn]], wishes: TableOptions
+    rows: SourceRows,
+    module: str,
+    relation: Table,
+    columns: Sequence[RawColumn],
+    options: TableOptions,
 ) -> OpenedSource:
-    """Open a source, which has these columns, for those that a call learns from or names, that grow
-    or name a row.
+    """Open a source for the columns that a call names or learns from.
+
+    Columns that name a row, or whose values grow, are read as well.
     """
-    relation, columns = of
-    column = None if wishes.split is None else read_split(module, wishes.split).column
-    if column is not None:
-        find_column(module, columns, column, "split")
-    learned = raw.select_columns(
-        module, columns, wishes.columns, {n for n in (wishes.target, column, wishes.weight) if n}
-    )
-    needed = {
-        wishes.target,
-        column,
-        wishes.weight,
-        wishes.group_by,
-        *raw.growing_columns(columns),
-        *wishes.growing,
-    }
-    needed |= {each.name for each in learned} | {each.name for each in columns if each.key}
-    # Rows that were divided before the columns were recorded were divided by all of them.
-    before = wishes.identity or (identity_of(columns) if wishes.settled else ())
-    needed |= {
-        each.name for each in columns if each.name in (*before, *wishes.others) and each.readable
-    }
-    read = tuple(each for each in columns if each.name in needed)
-    identity = tuple(each.name for each in read if each.name in before) or identity_of(read)
-    growing = tuple(
-        each for each in read if each.name in (*raw.growing_columns(columns), *wishes.growing)
-    )
+    split_column = None
+    if options.split is not None:
+        split_column = read_split(module, options.split).column
+    if split_column is not None:
+        find_column(module, columns, split_column, "split")
+    excluded = {options.target, split_column, options.weight}
+    learned = raw.select_columns(module, columns, options.columns, excluded)
+    identity = options.identity
+    if options.settled and not identity:
+        # Rows that were divided before the columns were recorded were divided by all of them.
+        identity = identity_of(columns)
+    growing = {*raw.growing_columns(columns), *options.growing}
+    required = {*excluded, options.group_by, *growing, *(column.name for column in learned)}
+    readable = _readable_columns(columns, required, (*identity, *options.optional))
+    recorded = tuple(column.name for column in readable if column.name in identity)
     return OpenedSource(
-        rows.open(relation, [each.name for each in read]), read, learned, identity, growing
+        table=rows.open(relation, [column.name for column in readable]),
+        columns=readable,
+        learned=learned,
+        identity=recorded or identity_of(readable),
+        growing=tuple(column for column in readable if column.name in growing),
     )
 
 
 def open_holdout(
-    rows: SourceRows, module: str, wishes: TableOptions, learned: Sequence[str]
+    rows: SourceRows, module: str, options: TableOptions, learned: Sequence[str]
 ) -> OpenedSource | None:
-    """Open the table that the split names, if it names one; columns are found in it by name, the
-    target among them.
-    """
-    if wishes.held is None:
+    """Open the table of the validation rows, if the split names one; columns are found by name."""
+    table = options.holdout
+    if table is None:
         return None
-    columns = raw.read_columns(rows.session, wishes.held.oid)
-    find_column(
-        module,
-        columns,
-        wishes.target,
-        "target",
-        f" in {wishes.held.spelling}, whose rows are held back",
-    )
-    needed = {wishes.target, wishes.group_by, *learned}
-    needed |= {
-        each.name for each in columns if each.key or (each.name in wishes.others and each.readable)
-    }
-    read = tuple(each for each in columns if each.name in needed)
-    table = rows.open(wishes.held, [each.name for each in read])
+    columns = raw.read_columns(rows.session, table.oid)
+    place = f" in {table.spelling}, whose rows are held back"
+    find_column(module, columns, options.target, "target", place)
+    required = {options.target, options.group_by, *learned}
+    readable = _readable_columns(columns, required, options.optional)
     return OpenedSource(
-        table, read, tuple(each for each in read if each.name in learned), identity_of(read)
+        table=rows.open(table, [column.name for column in readable]),
+        columns=readable,
+        learned=tuple(column for column in readable if column.name in learned),
+        identity=identity_of(readable),
+    )
+
+
+def _readable_columns(
+    columns: Sequence[RawColumn], required: Collection[str | None], optional: Collection[str]
+) -> tuple[RawColumn, ...]:
+    """Return the columns to read: those of a key, required ones, and optional ones if allowed."""
+    return tuple(
+        column
+        for column in columns
+        if column.key or column.name in required or (column.readable and column.name in optional)
     )

@@ -1,6 +1,4 @@
-"""The rows of one side of a raw table: how many they are, their classes, the table packed from
-them.
-"""
+"""The rows of one side of a raw table: their number, classes, and the table to pack from them."""
 
 from __future__ import annotations
 
@@ -41,9 +39,9 @@ def read_labels(reader: Reader, part: RowSubset) -> set[str]:
     return {row[0] for row in reader.run(statement, (*part.label.values, *part.side.values))}
 
 
-def both_hold(one: Expression, other: Expression) -> Expression:
+def both_hold(first: Expression, second: Expression) -> Expression:
     """Return the conjunction of two conditions."""
-    return Expression(f"({one.text}) AND ({other.text})", (*one.values, *other.values))
+    return Expression(f"({first.text}) AND ({second.text})", (*first.values, *second.values))
 
 
 def raw_rows_statement(
@@ -57,11 +55,13 @@ def raw_rows_statement(
         output: the quoted name of the table.
         group: orders rows by their group first.
     """
-    columns = {each.name: each.value for each in packed_inputs(part.recipe)}
+    columns = {entry.name: entry.value for entry in packed_inputs(part.recipe)}
     columns["label"] = part.label
     if part.weight is not None:
         columns["weight"] = part.weight
-    order = [part.order] if group is None else [group, part.order]
+    order = [part.order]
+    if group is not None:
+        order.insert(0, group)
     clauses = {
         "columns": ", ".join(f"{value.text} AS {name}" for name, value in columns.items()),
         "source": part.table,

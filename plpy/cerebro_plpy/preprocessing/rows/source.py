@@ -54,8 +54,8 @@ class Source(NamedTuple):
         table, side, hash_ = self[:3]
         if self.sample is not None and rows == self.rows and size <= CATEGORIES_SAMPLE:
             table, side, hash_ = self.sample
-        chosen = f"(({hash_.text}) >> 32 & 2147483647::bigint) % {max(1, rows)}::bigint < {size}"
-        condition = Expression(f"{chosen} AND {side.text}", (*hash_.values, *side.values))
+        is_chosen = f"(({hash_.text}) >> 32 & 2147483647::bigint) % {max(1, rows)}::bigint < {size}"
+        condition = Expression(f"{is_chosen} AND {side.text}", (*hash_.values, *side.values))
         return Source(table, condition, hash_)
 
     def choose_for_categories(self, rows: int) -> Source:
@@ -77,16 +77,16 @@ def keep_sample(rows: SourceRows, source: Source, columns: Sequence[RawColumn]) 
     if len(columns) >= MOST_COLUMNS:  # the table also has the hash
         return source
     names = [column.name for column in columns]
-    chosen = source.choose_for_categories(source.rows)
+    sample = source.choose_for_categories(source.rows)
     hash_name = next(name for n in count() if (name := HASH + "_" * n) not in names)
     table = rows.name_table("sample")
     statement = sql(
         "features.keep_sample",
         output=table,
-        columns=f"{chosen.hash.text} AS {hash_name}, {copied_columns(names)}",
-        source=chosen.table,
-        side=chosen.side.text,
+        columns=f"{sample.hash.text} AS {hash_name}, {copied_columns(names)}",
+        source=sample.table,
+        side=sample.side.text,
     )
-    rows.session.run(statement, (*chosen.hash.values, *chosen.side.values))
+    rows.session.run(statement, (*sample.hash.values, *sample.side.values))
     item = copy_item(table, [hash_name, *names])
     return source._replace(sample=Sample(item, Expression("true"), Expression(f"t.{hash_name}")))

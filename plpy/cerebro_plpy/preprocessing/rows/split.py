@@ -29,13 +29,13 @@ HELP = "'random 0.2', 'last 0.2 by column', 'column name', 'group column', 'tabl
 TRAINING = ("training", "train", "false", "f")
 VALIDATION = ("validation", "valid", "val", "true", "t")
 COPY = "copy"
-"""Name of a column that tells equal rows apart, unless another column has it."""
+"""Name of a column that distinguishes equal rows, unless another column has it."""
 SAMPLED_ROWS = 100_000
 """About how many rows are checked for copies."""
 MIN_DISTINCT_SHARE = 0.9
 """A table has many copies if a smaller share of its rows is distinct."""
 ENOUGH_ROWS = (5000, 500, 0.1), (math.inf, 2500, 0.01)
-"""Limit of rows, validation rows that tell models apart, and the least share of them.
+"""Limit of rows, validation rows that suffice to compare models, and the least share of them.
 
 Validation rows are not learned from, so no more than needed are held back. The figures are those of
 AutoGluon's presets (autogluon.core.utils).
@@ -59,7 +59,7 @@ class Split(NamedTuple):
     share: float  # of validation rows
     column: str | None
     table: str | None = None  # the name of the other table as it was written
-    copies: bool = False  # whether equal rows without a key are divided one by one
+    copies: bool = False  # equal rows without a key are divided one by one
 
     def __str__(self) -> str:
         """Return the text of the split in a call."""
@@ -68,7 +68,9 @@ class Split(NamedTuple):
         if self.column is None:
             return f"random {self.share:g}{' of copies' * self.copies}"
         name = quote_identifier(self.column)
-        return f"last {self.share:g} by {name}" if self.kind == "last" else f"{self.kind} {name}"
+        if self.kind == "last":
+            return f"last {self.share:g} by {name}"
+        return f"{self.kind} {name}"
 
 
 UNDIVIDED = Split("random", 0.0, None)
@@ -166,8 +168,8 @@ def naming_columns(
 ) -> tuple[str, ...]:
     """Return the columns that name a row, in the hash of a split.
 
-    They are the column of groups, else the one that tells copies apart, else the identity, which by
-    default is `identity_of` the columns.
+    They are the column of groups, else the one that distinguishes copies, else the identity, which
+    by default is `identity_of` the columns.
     """
     if split.kind == "group" and split.column is not None:
         return (split.column,)
@@ -177,25 +179,25 @@ def naming_columns(
 
 
 def identity_of(columns: Sequence[RawColumn]) -> tuple[str, ...]:
-    """Return the columns that tell the rows of a table apart: the primary key, else all."""
+    """Return the columns that distinguish the rows of a table: the primary key, else all."""
     return tuple(c.name for c in columns if c.key) or tuple(c.name for c in columns)
 
 
 def table_with_copies(
     table: str, columns: Sequence[RawColumn], split: Split, identity: Sequence[str] = ()
 ) -> str:
-    """Return a table with a column that tells copies apart, if the split divides these.
+    """Return a table with a column that distinguishes copies, if the split divides these.
 
     Copies are rows with equal values in the columns of the identity, by default in all. Their
-    numbers may change, since nothing else tells them apart.
+    numbers may change, since nothing else distinguishes them.
 
     Args:
         table: a quoted name.
     """
     if not split.copies:
         return table
-    names = ", ".join(f"t.{quote_identifier(each.name)}" for each in columns)
-    values = row_hash(tuple(identity) or [each.name for each in columns], 0).inlined()
+    names = ", ".join(f"t.{quote_identifier(column.name)}" for column in columns)
+    values = row_hash(tuple(identity) or [column.name for column in columns], 0).inlined()
     number = f"(pg_catalog.row_number() OVER (PARTITION BY {values}))"
     copy = f"{values}::text || ',' || {number}::text AS {quote_identifier(_copy(columns))}"
     return f"(SELECT {names}, {copy} FROM {table} t)"
@@ -242,8 +244,8 @@ def side_conditions(
             Expression(condition, (list(TRAINING),)), Expression(condition, (list(VALIDATION),))
         )
     if split.kind == "last":
-        before = compare(_dividing_column(split, columns), "<", bound, row)
-        training = Expression(f"({before.text}) IS NOT FALSE", before.values)
+        is_before = compare(_dividing_column(split, columns), "<", bound, row)
+        training = Expression(f"({is_before.text}) IS NOT FALSE", is_before.values)
     else:
         hashed = row_hash(naming_columns(columns, split, identity), seed, row)
         held_back = round(split.share * PARTS)

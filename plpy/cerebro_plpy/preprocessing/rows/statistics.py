@@ -210,7 +210,7 @@ def _read_extremes(
                 high = _number(f"h{number}", column, part)
                 ends[column.name, part] = (rows, low, high)
     expressions = [expression for triple in ends.values() for expression in triple]
-    results = [f"{each.text} AS x{number}" for number, each in enumerate(expressions)]
+    results = [f"{end.text} AS x{number}" for number, end in enumerate(expressions)]
     statement = sql(
         "features.extremes",
         aggregates="".join(aggregates),
@@ -247,11 +247,11 @@ def _read_missing_ranges(
         if value.is_text or ranges.get(part, UNREAD).is_finite:
             continue
         column_range = ranges[value.column.name, _parts(value.column)[0]]
-        sample: SampledNumbers = sampled[part]
+        numbers: SampledNumbers = sampled[part]
         if not column_range.rows:
             result[part] = column_range
-        elif part not in ranges and column_range.is_finite and sample.distinct > 1:
-            result[part] = Range(column_range.rows, sample.low, sample.high)
+        elif part not in ranges and column_range.is_finite and numbers.distinct > 1:
+            result[part] = Range(column_range.rows, numbers.low, numbers.high)
         else:
             unknown.append(value)
     for batch in split_batches(unknown):
@@ -273,8 +273,10 @@ def _read_all_ranges(
         source=source.table,
         side=source.side.text,
     )
-    repeated = [each for value in values for each in value.expression.values * VALUES_IN_RANGE]
-    (cells,) = reader.run(statement, (*repeated, *source.side.values))
+    constants = [
+        constant for value in values for constant in value.expression.values * VALUES_IN_RANGE
+    ]
+    (cells,) = reader.run(statement, (*constants, *source.side.values))
     return dict(zip((value.part for value in values), _read_ranges(cells)))
 
 
@@ -282,17 +284,17 @@ def _read_sample(
     reader: Reader, source: Source, values: Sequence[_Value], rows: int
 ) -> dict[ColumnPart, tuple[Any, ...]]:
     """Read the statistics of the sample."""
-    chosen = source.choose_for_quantiles(rows)
+    sample = source.choose_for_quantiles(rows)
     columns = [f"{value.expression.text} AS c{number}" for number, value in enumerate(values)]
     statement = sql(
         "features.sample",
         columns=", ".join(columns),
         aggregates=", ".join(_aggregates(value, f"c{n}") for n, value in enumerate(values)),
-        source=chosen.table,
-        side=chosen.side.text,
+        source=sample.table,
+        side=sample.side.text,
     )
     constants = combined_values(value.expression for value in values)
-    (cells,) = reader.run(statement, (*constants, *chosen.side.values))
+    (cells,) = reader.run(statement, (*constants, *sample.side.values))
     remaining = iter(cells)
     return {value.part: _read_sampled(value, remaining) for value in values}
 
@@ -319,15 +321,15 @@ def read_categories(
 ) -> dict[str, tuple[str, ...]]:
     """Return the values that a sample has more than once by column, the most frequent first."""
     values: dict[str, list[str]] = {column.name: [] for column in columns}
-    chosen = source.choose_for_categories(rows)
+    sample = source.choose_for_categories(rows)
     for batch in split_batches(columns, MOST_SETS):
         sets = group_by_each(
             [column_values.distinct_text(column.name, column.family) for column in batch]
         )
         statement = sql(
-            "features.categories", **sets.clauses, source=chosen.table, side=chosen.side.text
+            "features.categories", **sets.clauses, source=sample.table, side=sample.side.text
         )
         column_by_number = {number: column.name for number, column in zip(sets.numbers, batch)}
-        for number, value, _ in reader.run(statement, (*chosen.side.values, MOST_CATEGORIES)):
+        for number, value, _ in reader.run(statement, (*sample.side.values, MOST_CATEGORIES)):
             values[column_by_number[number]].append(value)
     return {name: tuple(texts) for name, texts in values.items()}

@@ -175,15 +175,15 @@ def _copy_sample(reader: Reader, source: Source, table: str, rows: int, recipe: 
     """Create a table of a sample of a source; return its item of FROM."""
     names = [feature.column for feature in recipe.inputs]
     size = max(FEWEST_ROWS, min(SAMPLED_ROWS, MOST_NUMBERS // recipe.room))
-    chosen = source.choose_rows(rows, size)
+    sample = source.choose_rows(rows, size)
     statement = sql(
         "drift.sample",
         output=table,
         columns=copied_columns(names),
-        source=chosen.table,
-        side=chosen.side.text,
+        source=sample.table,
+        side=sample.side.text,
     )
-    reader.run(statement, chosen.side.values)
+    reader.run(statement, sample.side.values)
     return copy_item(table, names)
 
 
@@ -223,8 +223,10 @@ def make_edges(quantiles: Sequence[float]) -> tuple[float, ...]:
     ((0.0, 1.0), (), ())
     """
     within = sorted({number for number in quantiles if abs(number) < LARGEST})
+    if not within:
+        return ()
     # The last bin includes the largest number.
-    return (*within, math.nextafter(within[-1], math.inf)) if within else ()
+    return (*within, math.nextafter(within[-1], math.inf))
 
 
 def _make_profile(

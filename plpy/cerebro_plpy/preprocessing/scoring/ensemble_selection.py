@@ -80,8 +80,13 @@ def average_rows(parts: Sequence[tuple[Sequence[ScoredRow], int]]) -> list[Score
 
 def find_best(scores: Sequence[float], larger: bool) -> int | None:
     """Return the position of the best score, the first of equals; None if all are NaN."""
-    known = [place for place, score in enumerate(scores) if not math.isnan(score)]
-    return min(known, key=lambda place: -scores[place] if larger else scores[place], default=None)
+    best: int | None = None
+    best_score = math.nan
+    for place, score in enumerate(scores):
+        if not math.isnan(score) and is_better(score, best_score, larger):
+            best = place
+            best_score = score
+    return best
 
 
 def is_better(new: float, old: float, larger: bool) -> bool:

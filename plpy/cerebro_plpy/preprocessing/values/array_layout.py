@@ -46,6 +46,15 @@ def lay_out(
     return Layout(text, 2)
 
 
+def describe_shape(shape: tuple[int, ...]) -> str:
+    """Return a shape as a text, for messages.
+
+    >>> describe_shape((28, 20, 1))
+    '28 x 20 x 1'
+    """
+    return " x ".join(map(str, shape))
+
+
 def _flat(count: int, element: str, filling: str) -> str:
     elements = (
         f"ARRAY(SELECT {element} FROM pg_catalog.unnest({ARRAY}) WITH ORDINALITY AS e (x, n) LIMIT "
@@ -92,11 +101,12 @@ def _placed(shape: tuple[int, ...], element: str, filling: str) -> str:
         inside.append(f"g.p / {stride} % {size} < {_size(dimension)}")
         stride *= size
     within = " AND ".join(f"({index}) < {size}" for index, size in zip(indices, shape))
-    few = f"pg_catalog.array_ndims({ARRAY}) <= {len(shape)}"
+    fits_dimensions = f"pg_catalog.array_ndims({ARRAY}) <= {len(shape)}"
     return (
         f"ARRAY(SELECT u.x FROM (SELECT {place} AS p, {element} AS x FROM "
-        f"pg_catalog.unnest({ARRAY}) WITH ORDINALITY AS e (x, n) WHERE {few} AND {within} UNION "
+        f"pg_catalog.unnest({ARRAY}) WITH ORDINALITY AS e (x, n) WHERE {fits_dimensions} AND "
+        f"{within} UNION "
         f"ALL SELECT g.p, {filling} FROM pg_catalog.generate_series(0, {math.prod(shape) - 1}) "
         "AS g (p) "
-        f"WHERE NOT ({few} AND {' AND '.join(inside)})) u ORDER BY u.p)"
+        f"WHERE NOT ({fits_dimensions} AND {' AND '.join(inside)})) u ORDER BY u.p)"
     )

@@ -14,29 +14,30 @@ STYLED = ("date", "timestamp", "timestamptz", "interval", MONEY)
 
 
 def distinct_text(name: str, family: str | None) -> str:
-    """Return the text by which a value is told from others; with a time zone, that of UTC."""
+    """Return the text that distinguishes a value from others; with a time zone, that of UTC."""
     if family == "date":
         return f"(pg_catalog.to_jsonb({name}) #>> '{{}}'::text[])"
     if family == "timestamp":
         return f"pg_catalog.replace(pg_catalog.to_jsonb({name}) #>> '{{}}'::text[], 'T', ' ')"
     if family == "timestamptz":
         return distinct_text(f"({name} AT TIME ZONE 'UTC')", "timestamp")
-    return f"cerebro.canonical_text({name})" if family in STYLED else f"{name}::text"
+    if family in STYLED:
+        return f"cerebro.canonical_text({name})"
+    return f"{name}::text"
 
 
 def comparable_text(name: str, family: str | None) -> str:
     """Return the text of a value that `value_comparison.compare` reads under all settings."""
-    return (
-        f"cerebro.canonical_text({name})"
-        if family in STYLED and family != MONEY
-        else f"{name}::text"
-    )
+    if family in STYLED and family != MONEY:
+        return f"cerebro.canonical_text({name})"
+    return f"{name}::text"
 
 
 def as_json(name: str, family: str | None) -> str:
     """Return the value as JSON is built from it; an unknown type may contain points in time."""
-    plain = family is not None and family not in ("timestamptz", "interval", MONEY)
-    return name if plain else f"cerebro.canonical_json({name})"
+    if family in (None, "timestamptz", "interval", MONEY):
+        return f"cerebro.canonical_json({name})"
+    return name
 
 
 def amount(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Checks of stored JSON: whoever owns a model could have changed it."""
+"""Checks of stored JSON, which the owner of a model could have changed."""
 
 from __future__ import annotations
 

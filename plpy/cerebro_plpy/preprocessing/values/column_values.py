@@ -60,11 +60,12 @@ def element(column: str, family: str, place: int, row: str = "t") -> Expression:
 def date_part(column: str, family: str, part: str, row: str = "t") -> Expression:
     """Return a part of a point or span of time as double precision, in UTC."""
     name = column_name(column, row)
-    in_utc = f"({name} AT TIME ZONE 'UTC')" if family == "timestamptz" else name
-    return Expression(f"pg_catalog.date_part('{part}', {in_utc})")
+    if family == "timestamptz":
+        name = f"({name} AT TIME ZONE 'UTC')"
+    return Expression(f"pg_catalog.date_part('{part}', {name})")
 
 
 def distinct_text(column: str, family: str | None = "text", row: str = "t") -> Expression:
-    """Return the text of a column by whose bytes its values are told apart."""
+    """Return the text of a column whose bytes distinguish its values."""
     text = canonical_text.distinct_text(column_name(column, row), family)
     return Expression(f'({text} COLLATE pg_catalog."C")')

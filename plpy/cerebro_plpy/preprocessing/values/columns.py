@@ -1,4 +1,4 @@
-"""The raw columns of a table: which are taken, and of which family each is, by its type alone."""
+"""The raw columns of a table, with the family of their types, and the columns of a call."""
 
 from __future__ import annotations
 
@@ -10,26 +10,24 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import split_columns
 from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
 from cerebro_plpy.preprocessing.values.canonical_text import MONEY
-from cerebro_plpy.preprocessing.values.families import BYTES, CAST, JSON
+from cerebro_plpy.preprocessing.values.families import BYTES, CAST, JSON, POINTS
 
 ALL = "*"
 EXCEPT = "* except "
 TEXT = "text"
-ZONED = "timestamptz"
 FAMILIES = {
-    "int2": "integer", "int4": "integer", "int8": "integer", "float4": "real", "float8": "real",
+    "int2": "integer", "int4": "integer", "int8": "integer",
+    "float4": "real", "float8": "real",
     "numeric": "numeric", "money": MONEY,
-    "date": "date", "timestamp": "timestamp", "timestamptz": "timestamptz", "time": "time",
-    "timetz": "time",
-    "interval": "interval",
-    "_int2": "integer[]", "_int4": "integer[]", "_int8": "integer[]", "_float4": "real[]",
-    "_float8": "real[]",
-    "_numeric": "numeric[]", BYTES: BYTES,
-    "json": JSON, "jsonb": JSON, "bool": TEXT, "uuid": TEXT, "inet": TEXT, "cidr": TEXT,
-    "macaddr": TEXT,
+    "date": "date", "timestamp": "timestamp", "timestamptz": "timestamptz",
+    "time": "time", "timetz": "time", "interval": "interval",
+    "_int2": "integer[]", "_int4": "integer[]", "_int8": "integer[]",
+    "_float4": "real[]", "_float8": "real[]", "_numeric": "numeric[]",
+    BYTES: BYTES,
+    "json": JSON, "jsonb": JSON,
+    "bool": TEXT, "uuid": TEXT, "inet": TEXT, "cidr": TEXT, "macaddr": TEXT,
 }  # fmt: skip
-"""By the name of the type that a domain stands for. Those of TEXT are told apart by their texts."""
-TIMES = ("date", "timestamp", "timestamptz")
+"""Families by the name of the type that a domain is based on; texts tell values of TEXT apart."""
 
 
 class RawColumn(NamedTuple):
@@ -38,69 +36,71 @@ class RawColumn(NamedTuple):
     name: str
     type: str  # as PostgreSQL writes it
     family: str | None  # None if no input can be made of it
-    key: bool  # whether it is of a primary key whose columns may all be read
-    compared: str = (
-        "text"  # the type that its values are compared as, which means the same on any path
-    )
-    readable: bool = True  # whether the current user may read it
+    key: bool  # it is of a primary key whose columns can all be read
+    compared: str = "text"  # the type that values are compared as, the same on any path
+    readable: bool = True  # the current user may read it
 
 
 def read_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
     """Return all columns of the table or view that has this oid, in their order."""
     rows = reader.run(sql("features.columns"), (oid,))
     has_readable_key = all(readable for *_, key, readable in rows if key)
-    return tuple(
-        RawColumn(
-            name,
-            type_,
-            _family(base, kind, category, castable),
-            key and has_readable_key,
-            compared,
-            readable,
-        )
-        for name, type_, base, kind, category, castable, key, compared, readable in rows
-    )
+    columns: list[RawColumn] = []
+    for name, type_, base, kind, category, castable, key, compared, readable in rows:
+        family = _find_family(base, kind, category, castable)
+        columns.append(RawColumn(name, type_, family, key and has_readable_key, compared, readable))
+    return tuple(columns)
 
 
-def _family(base: str, kind: str, category: str, castable: bool) -> str | None:
+def _find_family(base: str, kind: str, category: str, castable: bool) -> str | None:
     if kind == "e" or category == "S":  # an enum, or a type of character strings
         return TEXT
     return FAMILIES.get(base) or (CAST if castable else None)
 
 
 def growing_columns(columns: Sequence[RawColumn]) -> tuple[str, ...]:
-    """Return the columns that rise from one row to the next in many tables: numbers of a key, and
-    points of time.
-    """
+    """Return the columns that grow with new rows in many tables: whole keys and points in time."""
     return tuple(
-        c.name
-        for c in columns
-        if c.readable and (c.family in TIMES or (c.key and c.family == "integer"))
+        column.name
+        for column in columns
+        if column.readable
+        and (column.family in POINTS or (column.key and column.family == "integer"))
     )
 
 
 def select_columns(
-    module: str, columns: Sequence[RawColumn], wanted: str | None, others: Collection[str]
+    module: str,
+    columns: Sequence[RawColumn],
+    selection: str | None,
+    excluded: Collection[str | None],
 ) -> tuple[RawColumn, ...]:
-    """The columns that a call asks for: '*', '* except a, b', or a list; none of those of another
-    role.
+    """Return the columns that a call selects.
+
+    Args:
+        selection: '*', '* except a, b', or a list.
+        excluded: columns that are never selected.
     """
-    text = (wanted or ALL).strip()
-    without = text.lower().startswith(EXCEPT)
-    named = () if text == ALL else split_columns(text[len(EXCEPT) :] if without else text)
-    known = {column.name for column in columns}
-    for name in named:
-        if name not in known:
+    text = (selection or ALL).strip()
+    is_exception = text == ALL or text.lower().startswith(EXCEPT)
+    listed: Sequence[str] = ()
+    if text != ALL:
+        listed = split_columns(text[len(EXCEPT) :] if is_exception else text)
+    names = {column.name for column in columns}
+    for name in listed:
+        if name not in names:
             raise UndefinedColumn(
                 f"{module} error: there is no column {name!r}, which columns names.",
-                hint=f"The table has: {', '.join(sorted(known))}.",
+                hint=f"The table has: {', '.join(sorted(names))}.",
             )
-    chosen = [
-        c for c in columns if c.name not in others and (text == ALL or (c.name in named) != without)
-    ]
-    if not chosen:
+    selected = tuple(
+        column
+        for column in columns
+        if column.name not in excluded and (column.name in listed) != is_exception
+    )
+    if not selected:
+        possible = ", ".join(sorted(names.difference(excluded))) or "no others"
         raise InvalidParameter(
-            f"{module} error: columns is {wanted!r}, which leaves no column to learn from.",
-            hint=f"There are: {', '.join(sorted(known - set(others))) or 'no others'}.",
+            f"{module} error: columns is {selection!r}, which leaves no column to learn from.",
+            hint=f"There are: {possible}.",
         )
-    return tuple(chosen)
+    return selected

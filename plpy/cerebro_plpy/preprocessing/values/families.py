@@ -47,11 +47,12 @@ def array_type(family: str, source_type: str | None) -> str:
         return str(source_type)
     if family == CAST and source_type:
         return source_type
-    return "double precision[]" if family in ("real[]", CAST) else "numeric[]"
+    if family in ("real[]", CAST):
+        return "double precision[]"
+    return "numeric[]"
 
 
 def family_of_array(type_: str, default: str) -> str:
     """Return the family of arrays that were read as a type; `default` if the type has none."""
-    if type_ == "numeric[]":
-        return type_
-    return "real[]" if type_ in ("double precision[]", "real[]") else default
+    families = {"numeric[]": "numeric[]", "double precision[]": "real[]", "real[]": "real[]"}
+    return families.get(type_, default)

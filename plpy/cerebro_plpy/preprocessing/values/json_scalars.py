@@ -26,5 +26,5 @@ def number(value: str) -> str:
 
 
 def has_other(value: str) -> str:
-    """Return an aggregate: whether some values are neither numbers nor null."""
+    """Return an aggregate that is true if some values are neither numbers nor null."""
     return f"pg_catalog.bool_or(pg_catalog.json_typeof(({value})::json) NOT IN ('number', 'null'))"

@@ -1,4 +1,4 @@
-"""The scale of a number: how it becomes a number near 0, in Python and in SQL."""
+"""The scale of a number, which maps it to a number near 0, in Python and in SQL."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Scale:
 
     @property
     def pieces(self) -> tuple[float, ...]:
-        """The scaled edges that a network can tell apart.
+        """The scaled edges that a network can distinguish.
 
         >>> Scale(10.0, 2.0, (8.0, 10.0, 10.0 + 1e-9, 1e9)).pieces
         (-1.0, 0.0, 1000000.0)
@@ -103,14 +103,16 @@ class ScaleConstants(NamedTuple):
         return [*self.scale.bounds, self.scale.center, self.scale.width, self.padding]
 
 
-def scale_constants(scale: Scale, whole: bool) -> ScaleConstants:
-    """Return the constants of a scale; `whole` numbers near the center need no padding."""
-    return ScaleConstants(scale, 0.0 if whole and scale.is_coarse else 4 * scale.width)
+def scale_constants(scale: Scale, is_whole: bool) -> ScaleConstants:
+    """Return the constants of a scale; whole numbers near the center need no padding."""
+    if is_whole and scale.is_coarse:
+        return ScaleConstants(scale, 0.0)
+    return ScaleConstants(scale, 4 * scale.width)
 
 
-def scaled(value: Expression, scale: Scale, whole: bool) -> Expression:
+def scaled(value: Expression, scale: Scale, is_whole: bool) -> Expression:
     """Return `Scale.apply` of a value as SQL; NULL becomes 0."""
-    constants = scale_constants(scale, whole)
+    constants = scale_constants(scale, is_whole)
     low, high = scale.bounds
     bounded = f"least(greatest(coalesce({value.text}, %s::{DOUBLE}), %s::{DOUBLE}), %s::{DOUBLE})"
     values = (*value.values, scale.center, low, high, scale.center)
