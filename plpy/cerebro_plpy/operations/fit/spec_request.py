@@ -58,7 +58,7 @@ def make_request(
         search=make_search(module, spec, models, repeat),
         patience=repeat.patience or _make_early_stopping(module, spec),
         strategy=arguments.strategy if arguments.strategy != AUTO else None,
-        cost_limits=make_run_limits(module, context.settings, spec, _read_rule(module, spec)),
+        cost_limits=make_run_limits(module, context.settings, spec, read_rule(module, spec)),
     )
     if spec.train:
         groups = spec.train.groups
@@ -95,7 +95,7 @@ def make_search(
     Args:
         failed: mst_key and group of configurations that have failed.
     """
-    search_rule = _read_rule(module, spec)
+    search_rule = read_rule(module, spec)
     configs = [(config.mst_key, config.group) for config in models.configs]
     keys = dict(sorted([*failed, *configs]))
     context = RuleContext(
@@ -117,11 +117,12 @@ def make_search(
 
 def _make_early_stopping(module: str, spec: RunSpec) -> EarlyStopping | None:
     """Return the early stopping of a search by patience."""
-    rule = _read_rule(module, spec)
+    rule = read_rule(module, spec)
     return rule.make_early_stopping(spec.ranking) if rule else None
 
 
-def _read_rule(module: str, spec: RunSpec) -> SearchRule | None:
+def read_rule(module: str, spec: RunSpec) -> SearchRule | None:
+    """Return the search rule in the spec of a run."""
     arguments = spec.arguments
     return read_search_rule(
         module,

@@ -42,7 +42,7 @@ from cerebro_plpy.operations.fit.input_tables import (
     find_packed_inputs,
 )
 from cerebro_plpy.operations.fit.spec_request import make_repeat, make_request
-from cerebro_plpy.operations.live.resume import UnfinishedRun, check_unchanged, load_logged_models
+from cerebro_plpy.operations.live.logged_models import check_unchanged, load_logged_models
 from cerebro_plpy.operations.models.deployment import find_own_model, resolve_version
 from cerebro_plpy.operations.predict.prediction_source import make_reading
 from cerebro_plpy.operations.train.holdout_predictions import Network
@@ -307,9 +307,8 @@ class Reproduction:
 
     def _load_models(self, spec: RunSpec, rows: PackedRows) -> ModelInputs:
         """Load the configurations from the log, without callbacks, which would need metrics."""
-        logged = UnfinishedRun({"run_id": self.lineage.version.run_id}, spec, rows.inputs, None)
         log = list(self.lineage.all_configs.values())
-        models = load_logged_models(self.catalog, self.context, logged, log, rows.data.source)
+        models = load_logged_models(self.catalog, self.context, spec, None, log, rows.data.source)
         configs = tuple(
             replace(config, fit=replace(config.fit, callbacks=NO_CALLBACKS))
             for config in models.configs
