@@ -27,20 +27,21 @@ from cerebro_plpy.records import replace
 from cerebro_plpy.run.activation_cache.builder import build_activations
 from cerebro_plpy.run.activation_cache.selection import BuildContext
 from cerebro_plpy.run.activation_cache.store import store_activations
-from cerebro_plpy.run.log.run_log import DecisionRow, RunLog
+from cerebro_plpy.run.log.run_log import RunLog
+from cerebro_plpy.run.log.step_log import DecisionRow
 from cerebro_plpy.run.loop import messages
-from cerebro_plpy.run.loop.automl_messages import AutomlWords
-from cerebro_plpy.run.loop.epoch_loop import Orchestrator
+from cerebro_plpy.run.loop.automl_messages import AutomlMessages
+from cerebro_plpy.run.loop.epoch_loop import EpochLoop
 from cerebro_plpy.run.planning import parallelism, run_estimate
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.request.state_routing import count_state_tables
 from cerebro_plpy.run.state import interrupted_run
-from cerebro_plpy.run.state.config_state import Past
+from cerebro_plpy.run.state.config_state import ConfigHistory
 from cerebro_plpy.run.workers import warm_start_check
 from cerebro_plpy.run.workers.admission import check_quotas, hold_slots, make_slot_request
 from cerebro_plpy.run.workers.cost_accounting import CostMeter
+from cerebro_plpy.run.workers.run_context import NoSideWork, RunContext, SideWork
 from cerebro_plpy.run.workers.sampler import Sampler, Suggest, suggest_nothing
-from cerebro_plpy.run.workers.tasks import Beside, Nothing, Surroundings
 from cerebro_plpy.run.workers.workers import WorkerSet, choose_frameworks, start_workers
 from cerebro_plpy.trainer_client import settings
 
@@ -55,14 +56,14 @@ class RunListeners(NamedTuple):
     """Who hears of a run: that it is `logged`, and what becomes of it `beside` the workers."""
 
     on_logged: OnLogged = ignore_run_id
-    concurrent_work: Beside = Nothing()
+    side_work: SideWork = NoSideWork()
 
 
 class InterruptedRun(NamedTuple):
     """A run that ended early, and what its configurations did so far; the caller holds its lock."""
 
     run_id: int
-    histories: Mapping[int, Past]
+    histories: Mapping[int, ConfigHistory]
 
 
 def train(
@@ -95,32 +96,31 @@ def train(
                 request, deadline=request.deadline.shift_earlier(time.monotonic() - began)
             )
         with suggestions(workplace, request) as suggest:
-            around = surroundings(db, workplace, request)
-            around = replace(
-                around,
-                beside=audience.concurrent_work,
+            context = replace(
+                make_run_context(db, workplace, request),
+                side_work=audience.side_work,
                 suggest=suggest,
-                places=places,
-                spent=spending.measure_usage,
+                slots=places,
+                read_usage=spending.measure_usage,
+                count_usage=spending.charge_quota_periodically,
             )
-            around = replace(around, count=spending.charge_quota_periodically)
-            orchestrator = Orchestrator(crew.visits, request, crew.workers, log, around, past)
-            orchestrator.run()
+            loop = EpochLoop(crew.visits, request, crew.workers, log, context, past)
+            loop.run()
         store_activations(workplace.control, workplace.settings, request)
         spending.collect_reports(crew.visits)
-        log.log_cost(spending.take_unlogged_cost())
+        log.write_cost(spending.take_unlogged_cost())
         spending.charge_quota()
     # Else it is completed with its output tables, or with the version that is made of it.
     if workplace.segment_lost or not (db.in_procedure or request.spec.train):
         log.end()
     refuse_lost(workplace, log, request)
-    if orchestrator.stopped and not request.is_quiet:
-        db.info(messages.stopped_line(orchestrator.stopped, orchestrator.evaluations, request))
+    if loop.stopped and not request.is_quiet:
+        db.info(messages.describe_stopped(loop.stopped, loop.evaluations, request))
     # Of its own session the caller's transaction holds them still. And while its tables or its
     # version are still to be made a run is not completed, and may have to go on from any of them.
     if not (workplace.is_local or db.in_procedure or request.spec.train):
         log.drop_states(
-            keep=[table for stored in orchestrator.states.values() for table in stored.tables]
+            keep=[table for stored in loop.model_states.values() for table in stored.tables]
         )
     return log.run_id
 
@@ -150,7 +150,7 @@ def staffed(
     )
     if note := parallelism.unfollowed(request, trainers):
         workplace.db.notice(note)
-    log.log_software({"cerebro_db": request.spec.version, **software}, request.plan)
+    log.write_software({"cerebro_db": request.spec.version, **software}, request.plan)
     return request, crew
 
 
@@ -195,7 +195,9 @@ def logged_run(
             f"FROM cerebro.progress WHERE run_id = {log.run_id};"
         )
         logged(log.run_id)
-        unvisited = [c.mst_key for c in request.configs if not past.get(c.mst_key, Past()).visits]
+        unvisited = [
+            c.mst_key for c in request.configs if not past.get(c.mst_key, ConfigHistory()).visits
+        ]
         count = count_state_tables(request)
         usable = (
             interrupted_run.read_usable_tables(workplace.control, log.run_id, past, count)
@@ -273,13 +275,13 @@ def refuse_lost(workplace: CallContext, log: RunLog, request: FitRequest) -> Non
             f"run {log.run_id} is completed, but {server} lost a segment meanwhile, and this "
             "transaction with it"
         )
-        log.log_missing_outputs(lost)
+        log.write_missing_outputs(lost)
         name = request.spec.arguments.model_output_table
         raise SegmentLost(lost, hint=f"SELECT cerebro.write_outputs({log.run_id}, '{name}');")
 
 
 def reserve_run_id(db: Database, workplace: CallContext) -> int:
-    """The id of a new run, of which this transaction is the orchestrator."""
+    """The id of a new run, of which this transaction is the owner."""
     while True:  # numbers of which somebody took the lock or a table's name before are passed over
         run_id, taken = workplace.control.run(sql("run.reserve"))[0]
         if not taken and db.lock("mark_alive", run_id):
@@ -313,31 +315,30 @@ def _cancels(error: BaseException) -> bool:
     )
 
 
-def surroundings(db: Database, workplace: CallContext, request: FitRequest) -> Surroundings:
-    """What the orchestrator needs of this call."""
-    silent = request.spec.train is not None or request.is_quiet
-    told = quiet if silent else partial(announce, db, request)
+def make_run_context(db: Database, workplace: CallContext, request: FitRequest) -> RunContext:
+    """Return the callbacks of a run that belongs to a call."""
 
-    def decided(rows: Sequence[DecisionRow], _: object) -> None:
-        db.info(messages.decision_lines(rows))
+    def report_decisions(rows: Sequence[DecisionRow], _: object) -> None:
+        db.info(messages.describe_decisions(rows))
 
-    failed = partial(announce_failure, db)
-    return Surroundings(
-        workplace.check,
-        told,
-        failed,
-        db.notice,
-        workplace.reopen,
-        decided=quiet
-        if silent
-        else AutomlWords(db.info, request).decided
-        if request.spec.is_automl
-        else decided,
+    context = RunContext(
+        check=workplace.check,
+        report_epoch=partial(announce, db, request),
+        report_failure=partial(announce_failure, db),
+        notify=db.notice,
+        reopen=workplace.reopen,
+        report_decisions=report_decisions,
     )
+    if request.spec.train is not None or request.is_quiet:
+        return replace(context, report_epoch=ignore, report_decisions=ignore)
+    if request.spec.is_automl:
+        automl = AutomlMessages(db.info, request)
+        return replace(context, report_decisions=automl.report_decisions)
+    return context
 
 
-def quiet(*_: object) -> None:
-    """Of a run with hundreds of epochs nobody reads each; see the view cerebro.progress."""
+def ignore(*_: object) -> None:
+    """Report nothing: nobody reads hundreds of epochs, which `cerebro.progress` shows."""
 
 
 def announce(
@@ -349,7 +350,7 @@ def announce(
     losses: Mapping[int, float],
 ) -> None:
     """Tell the caller about an epoch."""
-    db.info(messages.epoch_lines(epoch, seconds, evaluations, losses, request))
+    db.info(messages.describe_epoch(epoch, seconds, evaluations, losses, request))
 
 
 def announce_failure(db: Database, mst_key: int, reason: str) -> None:

@@ -32,9 +32,9 @@ from cerebro_plpy.platform.postgres.adapter import Postgres
 from cerebro_plpy.platform.postgres.visits import PostgresVisits
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.run.log.run_log import RunLog
-from cerebro_plpy.run.loop.epoch_loop import Orchestrator
+from cerebro_plpy.run.loop.epoch_loop import EpochLoop
 from cerebro_plpy.run.request.run_request import Deadline, FitRequest
-from cerebro_plpy.run.workers.tasks import Surroundings
+from cerebro_plpy.run.workers.run_context import RunContext
 from cerebro_plpy.tables.architectures import StoredModel
 from cerebro_plpy.trainer_client.settings import TrainerOptions
 
@@ -78,7 +78,7 @@ class Scene:
         if self.moments and self.moments[0][0](self.run_id):
             self.now = self.moments.pop(0)[1]
 
-    def train(self, fits: list[str]) -> Orchestrator:
+    def train(self, fits: list[str]) -> EpochLoop:
         """Train configurations with these fit parameters."""
         request = requested(self.bench, fits)
         control, *sessions = self.sessions
@@ -86,17 +86,17 @@ class Scene:
         log = RunLog(control, self.run_id)
         log.begin(request, self.bench.pid())
         log.make_state_tables(request, [config.mst_key for config in request.configs])
-        around = Surroundings(self.check, lambda *_: None, lambda *_: None, print, lambda _: False)
+        around = RunContext(self.check, lambda *_: None, lambda *_: None, print, lambda _: False)
         workers = [Worker(number, session) for number, session in enumerate(sessions)]
         visits = PostgresVisits([TrainerOptions(trainers=2)] * len(workers), 1 << 30, print)
-        orchestrator = Orchestrator(visits, request, workers, log, around, {})
+        orchestrator = EpochLoop(visits, request, workers, log, around, {})
         orchestrator.run()
         log.end()
         return orchestrator
 
-    def state(self, orchestrator: Orchestrator, mst_key: int) -> bytes:
+    def state(self, orchestrator: EpochLoop, mst_key: int) -> bytes:
         """The state of a configuration."""
-        table = orchestrator.states[mst_key].table
+        table = orchestrator.model_states[mst_key].table
         return b"".join(
             bytes(chunk) for (chunk,) in self.bench.rows(f"SELECT chunk FROM {table} ORDER BY part")
         )
@@ -121,7 +121,7 @@ def scene(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         bench, [WorkerSession(who, "cerebro_db worker", lambda: None) for _ in range(1 + SEGMENTS)]
     )
     clock = SimpleNamespace(monotonic=lambda: made.now)
-    for module in ("run.loop.budget", "database.sessions.async_dispatcher"):
+    for module in ("run.state.limits", "database.sessions.async_dispatcher"):
         monkeypatch.setattr(f"cerebro_plpy.{module}.time", clock)
     yield made
     for session in made.sessions:
@@ -210,7 +210,7 @@ def test_what_is_under_way_is_cancelled_and_sessions_stay(bench: Workbench, scen
         (1, "stopped", over, None),
         (2, "stopped", over, None),
     ]
-    assert orchestrator.states.keys() == {1} and orchestrator.failed == {}
+    assert orchestrator.model_states.keys() == {1} and orchestrator.failed == {}
     first, second = scene.sessions[1:]
     assert [session.run("SELECT 1") for session in (first, second)] == [[(1,)], [(1,)]]
     eventually(lambda: trainers({first.pid}) and not trainers({second.pid}))

@@ -17,7 +17,7 @@ from cerebro_plpy.configs.params.output_losses import (
     order_metrics,
 )
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.run.loop.messages import ranking_of
+from cerebro_plpy.run.request.ranking import choose_ranking
 
 NAMES = ("a", "b", "c")
 COLUMNS = ("x", "y", "z")
@@ -110,7 +110,7 @@ def test_runs_are_ranked_by_the_metric_whatever_the_column_is_called(
 ) -> None:
     params = parse_compile_params(compiled(metrics=[metric]))
     found = name_metrics(params.metrics, NAMES[:2], ["error_rate", "loss"])
-    told = ranking_of(
+    told = choose_ranking(
         [Config(1, 1, "", "", params, parse_fit_params(""), found)], has_validation=False
     )
     assert told.metric == f"error_rate_{KERAS[metric]}"

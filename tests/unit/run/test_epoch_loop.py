@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import chain, cycle, pairwise, product, repeat
 from itertools import count as naturals
 from typing import Any, TypeAlias
@@ -53,9 +54,10 @@ from cerebro_plpy.platform.visit_protocol import (
 )
 from cerebro_plpy.records import dataclass, field, replace
 from cerebro_plpy.run.log import program_costs
-from cerebro_plpy.run.log.run_log import Command, DecisionRow, LogStatements, Origin, RunLog
-from cerebro_plpy.run.loop.added_configs import Recruits
-from cerebro_plpy.run.loop.epoch_loop import Orchestrator
+from cerebro_plpy.run.log.run_log import Origin, RunLog
+from cerebro_plpy.run.log.step_log import Command, DecisionRow
+from cerebro_plpy.run.loop.added_configs import AddedConfigs, ConfigSource
+from cerebro_plpy.run.loop.epoch_loop import EpochLoop
 from cerebro_plpy.run.request.replay import Orders, compute_endings
 from cerebro_plpy.run.request.run_request import (
     BUDGET_OVER,
@@ -69,9 +71,10 @@ from cerebro_plpy.run.request.run_request import (
     WarmState,
 )
 from cerebro_plpy.run.state import config_state
-from cerebro_plpy.run.state.config_state import Kept, Past
+from cerebro_plpy.run.state.config_state import ConfigHistory, RetainedState
 from cerebro_plpy.run.workers.admission import RunSlots
-from cerebro_plpy.run.workers.tasks import PASSING, Step, Surroundings
+from cerebro_plpy.run.workers.run_context import RunContext
+from cerebro_plpy.run.workers.tasks import RETRYABLE_ERRORS, AttemptKey
 from cerebro_plpy.scheduling.planning import replanning
 from cerebro_plpy.scheduling.planning.replanning import Replan, StrategyChange
 from cerebro_plpy.scheduling.planning.run_plan import (
@@ -200,7 +203,7 @@ class Unreliable(PostgresVisits):
     losses: Mapping[tuple[int, int], float] = field(
         default_factory=dict
     )  # of a segment, by config and epoch
-    best: dict[int, Kept] = field(default_factory=dict)
+    best: dict[int, RetainedState] = field(default_factory=dict)
     made: dict[tuple[int, int], int] = field(
         default_factory=dict
     )  # visits before an evaluation, by config and epoch
@@ -423,12 +426,12 @@ class Unreliable(PostgresVisits):
                 self.made[key, visit.epoch] = made
                 assert visit.is_candidate or trained.best is None
         for visit, result in trained.evaluations:
-            self.logged[key, visit.epoch] = config_state.evaluations(
+            self.logged[key, visit.epoch] = config_state.make_evaluations(
                 key, visit.epoch, result["metrics"], 0.0
             )
         if best := trained.best:
             assert best.epoch in [visit.epoch for visit, _ in trained.evaluations]
-            self.best[key] = Kept(best.epoch, best.stored)
+            self.best[key] = RetainedState(best.epoch, best.stored)
 
     def _fail(self, worker: Worker, charged: Sequence[BatchVisit], fault: Fault) -> None:
         """Raise a fault in such a tour; what the trainer had beside it is gone, and costs nobody an
@@ -436,7 +439,7 @@ class Unreliable(PostgresVisits):
         """
         if fault is None:
             return
-        if fault in PASSING:
+        if fault in RETRYABLE_ERRORS:
             unstored = self.unstored.pop(worker.number, None)
             tours = [
                 charged,
@@ -483,7 +486,7 @@ class Unreliable(PostgresVisits):
             (v.mst_key, v.epoch, v.segment_id) for visits in self.done.values() for v, _ in visits
         ]
 
-    def interrupt(self, evaluations: Sequence[Evaluation]) -> dict[int, Past]:
+    def interrupt(self, evaluations: Sequence[Evaluation]) -> dict[int, ConfigHistory]:
         """What a log would know now, also of what was stored and no loop has heard of; nobody works
         any more.
         """
@@ -499,13 +502,15 @@ class Unreliable(PostgresVisits):
         )
         self.unstored, self.begun = {}, {}
         self.interruptions += 1
-        attempts: dict[int, dict[Step, int]] = {}
+        attempts: dict[int, dict[AttemptKey, int]] = {}
         for (kind, key, *where), count in self.attempts.items():
-            step: Step = where[0] if kind == "train" else Visit(where[0], key, where[1], "evaluate")
+            step: AttemptKey = (
+                where[0] if kind == "train" else Visit(where[0], key, where[1], "evaluate")
+            )
             attempts.setdefault(key, {})[step] = count
         keys = self.done.keys() | attempts.keys()
         return {
-            key: Past(
+            key: ConfigHistory(
                 self.done.get(key, []),
                 [e for e in evaluations if e.mst_key == key],
                 attempts.get(key, {}),
@@ -601,7 +606,7 @@ class Unreliable(PostgresVisits):
         )
         with self._alone("configs", best.mst_key), self._alone("workers", worker.number):
             yield from self._work([("keep",)], 1)
-        self.best[best.mst_key] = Kept(best.epoch, best.stored)
+        self.best[best.mst_key] = RetainedState(best.epoch, best.stored)
         return best.stored
 
     def evaluated_epoch(self, mst_key: int) -> int:
@@ -650,17 +655,17 @@ class Heard:
         self.finished_keys: set[int] = set()
         self.before: int | None = None  # visits of all, when the first was heard of
 
-    def trained(self, run_id: int, mst_key: int) -> None:
+    def report_trained(self, run_id: int, mst_key: int) -> None:
         assert run_id == RUN_ID and mst_key not in self.trained_by
         self.trained_by[mst_key] = self._platform.visits[mst_key]
         self.before = self.before or sum(self._platform.visits.values())
 
-    def finished(self, mst_key: int) -> None:
+    def report_finished(self, mst_key: int) -> None:
         assert mst_key in self.trained_by and mst_key not in self.finished_keys
         assert mst_key not in self._platform.places["configs"], "its best state is kept"
         self.finished_keys.add(mst_key)
 
-    def piece(self) -> bool:
+    def do_piece(self) -> bool:
         return False
 
 
@@ -744,6 +749,13 @@ REVIVED: Mapping[str, Sequence[str]] = {
 }
 
 
+@dataclass(frozen=True)
+class Noted(Statement):
+    """A statement of which the log takes note when it is written."""
+
+    note: Callable[[], None] = lambda: None
+
+
 class Log(RunLog):
     """A log that knows which configurations it was told to be completed, and which to be stopped,
     and why.
@@ -761,8 +773,14 @@ class Log(RunLog):
     def read_costs(self, plan: RunPlan) -> program_costs.LoggedCosts:
         return program_costs.LoggedCosts({}, {}, {})
 
-    def log_replan(self, row: Replan) -> None:
-        self.replans.append(row)
+    def write(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            if isinstance(statement, Noted):
+                statement.note()
+        super().write(statements)
+
+    def log_replan(self, row: Replan) -> Statement:
+        return Noted("replan", note=partial(self.replans.append, row))
 
     def read_next_key(self) -> int:
         return DRAWN + self.drawn
@@ -774,23 +792,24 @@ class Log(RunLog):
 
     def build_config_statements(
         self, request: FitRequest, configs: Sequence[Config], origin: Origin
-    ) -> LogStatements:
-        return LogStatements([], [])
+    ) -> list[Statement]:
+        return []
 
-    def execute(self, joined: LogStatements) -> None: ...
+    def log_config_completed(self, mst_key: int) -> Statement:
+        return Noted("completed", note=partial(self.note_completed, mst_key))
 
-    def log_config_completed(self, mst_key: int) -> None:
+    def note_completed(self, mst_key: int) -> None:
         self.completed.add(mst_key)
         self.status[mst_key] = "completed"
 
-    def log_decisions(
-        self, rule: str, rows: Sequence[DecisionRow], joined: LogStatements | None = None
-    ) -> None:
+    def log_decisions(self, rule: str, rows: Sequence[DecisionRow]) -> list[Statement]:
         if rule == MAX_CPU:
-            for row in rows:
-                self.log_config_stopped(row.mst_key, MAX_CPU)
-            return
-        assert self.decisions is not None and rule == "rule"
+            return [self.log_config_stopped(row.mst_key, MAX_CPU) for row in rows]
+        assert rule == "rule"
+        return [Noted("decide", note=partial(self.note_decisions, rows))] if rows else []
+
+    def note_decisions(self, rows: Sequence[DecisionRow]) -> None:
+        assert self.decisions is not None
         self.decisions += rows
         self.configs_decided(rows)
 
@@ -805,10 +824,16 @@ class Log(RunLog):
             elif status in REVIVED.get(row.action, ()):
                 self.status[key] = "running"
 
-    def log_search_end(self) -> None:
+    def log_search_end(self) -> Statement:
+        return Noted("search over", note=self.note_search_end)
+
+    def note_search_end(self) -> None:
         self.status |= {key: "stopped" for key, status in self.status.items() if status == "paused"}
 
-    def log_config_stopped(self, mst_key: int, reason: str) -> None:
+    def log_config_stopped(self, mst_key: int, reason: str) -> Statement:
+        return Noted("stopped", note=partial(self.note_stopped, mst_key, reason))
+
+    def note_stopped(self, mst_key: int, reason: str) -> None:
         assert mst_key not in self.stopped
         self.stopped[mst_key] = reason
         self.status[mst_key] = "stopped"
@@ -820,7 +845,7 @@ class Trial:
 
     request: FitRequest
     platform: Unreliable
-    orchestrator: Orchestrator
+    orchestrator: EpochLoop
     told: list[Told]
     log: Log
     heard: Heard
@@ -843,7 +868,7 @@ def continued(
     workers: int,
     platform: Unreliable,
     looks: Sequence[int],
-    past: Mapping[int, Past],
+    past: Mapping[int, ConfigHistory],
     reopened: Iterator[bool] | None = None,
     places: RunSlots | None = None,
 ) -> Trial:
@@ -877,25 +902,25 @@ def continued(
         return True
 
     heard = Heard(platform)
-    around = Surroundings(
+    around = RunContext(
         lambda: None,
         announce,
         failed.__setitem__,
         notes.append,
         reopen,
         heard,
-        spent=platform.spent,
-        places=places,
+        read_usage=platform.spent,
+        slots=places,
     )
     log = Log(looks, platform.decided)
     most = replace(request, workers=4 if places else workers)
-    orchestrator = Orchestrator(platform, most, crew, log, around, past)
+    orchestrator = EpochLoop(platform, most, crew, log, around, past)
     trial = Trial(request, platform, orchestrator, told, log, heard)
     try:
         orchestrator.run()
     except ConfigFailure as error:
         limited = request.deadline or request.cost_limits
-        assert not trial.alive or (limited and error.hint and not orchestrator.states)
+        assert not trial.alive or (limited and error.hint and not orchestrator.model_states)
     except CerebroError as error:
         raise Ended(str(error), orchestrator.evaluations) from error
     assert failed == orchestrator.failed
@@ -915,9 +940,11 @@ REQUESTS = st.builds(
 )
 SOME = WORKERS = st.integers(1, 4)
 LOOKS = st.lists(st.integers(1, 5), min_size=1, max_size=10)
-MANY = st.lists(st.sampled_from((None, ConfigFailure, *PASSING)), max_size=30)
+MANY = st.lists(st.sampled_from((None, ConfigFailure, *RETRYABLE_ERRORS)), max_size=30)
 PAUSES = st.lists(st.integers(0, 12), max_size=4)
-FEW = st.dictionaries(st.integers(0, 60), st.sampled_from(PASSING), max_size=MAX_ATTEMPTS - 1)
+FEW = st.dictionaries(
+    st.integers(0, 60), st.sampled_from(RETRYABLE_ERRORS), max_size=MAX_ATTEMPTS - 1
+)
 
 
 @given(REQUESTS, WORKERS, MANY, LOOKS, st.booleans())
@@ -941,7 +968,7 @@ def test_every_config_is_trained_whole_or_given_up_whatever_fails(
     assert all((e.loss, e.metrics) == (sum(range(count)), (2.0 * count,)) for e in found), (
         "sums over all segments"
     )
-    assert trial.orchestrator.states.keys() == alive
+    assert trial.orchestrator.model_states.keys() == alive
 
 
 SIDE_BY_SIDE = {"f": TIMING, "fused_8": {"seconds_per_row": 0.1, "compile_seconds": 1.0}}
@@ -975,7 +1002,7 @@ def test_configs_that_are_trained_together_are_each_trained_whole_or_given_up(
     assert len(trained) == len(set(trained)), "nothing twice"
     places = product(alive, range(1, request.spec.epochs + 1), request.source.segments)
     assert {v for v in trained if v[0] in alive} == set(places)
-    assert trial.orchestrator.states.keys() == alive
+    assert trial.orchestrator.model_states.keys() == alive
     assert platform.fusions or faults or streams or workers > 1
 
 
@@ -1201,13 +1228,13 @@ def test_who_comes_after_the_foremost_is_not_begun_while_a_slow_worker_is_waited
 ) -> None:
     platform = Unreliable(repeat(None))
     request = replace(requested(8, 2, 2, evaluated, "foremost"), workers=2)
-    around = Surroundings(
+    around = RunContext(
         lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
     )
     crew = [
         Worker(number, Session([40 if number == slow else 1], platform.clock)) for number in (0, 1)
     ]
-    Orchestrator(platform, request, crew, Log([1]), around, {}).run()
+    EpochLoop(platform, request, crew, Log([1]), around, {}).run()
     done = dict.fromkeys(range(8), 0)
     for key, *_ in platform.trained:
         done[key] += 1
@@ -1240,11 +1267,11 @@ def test_no_more_workers_are_at_work_than_the_request_has(
 
     platform = Counting(repeat(None), streams=streams)
     request = replace(requested(configs, segments, 2, {2}, "longest"), workers=workers)
-    around = Surroundings(
+    around = RunContext(
         lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
     )
     crew = [Worker(number, Session(looks, platform.clock)) for number in range(segments)]
-    Orchestrator(platform, request, crew, Log([1]), around, {}).run()
+    EpochLoop(platform, request, crew, Log([1]), around, {}).run()
     assert 0 < platform.most <= workers
 
 
@@ -1341,7 +1368,7 @@ def test_a_fault_of_nobody_s_ends_the_run() -> None:
         tried(request, 1, iter([None, CerebroError]), [1])
 
 
-@given(REQUESTS, WORKERS, PAUSES, st.sets(st.sampled_from(PASSING), max_size=2), LOOKS)
+@given(REQUESTS, WORKERS, PAUSES, st.sets(st.sampled_from(RETRYABLE_ERRORS), max_size=2), LOOKS)
 @trials(100)
 def test_a_run_that_is_interrupted_anywhere_goes_on_where_it_was(
     request: FitRequest, workers: int, pauses: list[int], passing: set[Fault], looks: list[int]
@@ -1353,7 +1380,7 @@ def test_a_run_that_is_interrupted_anywhere_goes_on_where_it_was(
         chain.from_iterable([None] * pause + [CerebroError] for pause in pauses)
     )
     platform = Unreliable(chain(interruptions, passing, repeat(None)))
-    past: dict[int, Past] = {}
+    past: dict[int, ConfigHistory] = {}
     found: list[Evaluation] = []
     while True:
         try:
@@ -1369,7 +1396,9 @@ def test_a_run_that_is_interrupted_anywhere_goes_on_where_it_was(
     evaluations = [(e.mst_key, e.epoch) for e in trial.orchestrator.evaluations]
     assert sorted(evaluations) == sorted(product(configs, request.spec.evaluate_epochs))
     assert [tell.epoch for tell in trial.told] == sorted(tell.epoch for tell in trial.told)
-    assert trial.orchestrator.states.keys() == set(configs) and trial.orchestrator.failed == {}
+    assert (
+        trial.orchestrator.model_states.keys() == set(configs) and trial.orchestrator.failed == {}
+    )
     assert trial.log.completed == set(configs), (
         "also what nobody was left to say of the last visits before"
     )
@@ -1440,7 +1469,7 @@ def test_a_search_trains_each_config_as_far_as_it_decides(
     )
     of_segments = by_epoch(losses)
     platform = Unreliable(chain(interruptions, faults, repeat(None)), losses=of_segments)
-    past: dict[int, Past] = {}
+    past: dict[int, ConfigHistory] = {}
     while True:
         known = replace(request, search=search, logged_decisions=known_decisions(platform.decided))
         try:
@@ -1464,7 +1493,7 @@ def test_a_search_trains_each_config_as_far_as_it_decides(
         if row.cause == row.mst_key and row.action != "stop"
     ]
     assert len(causes) == len(set(causes)), "no result is decided about twice"
-    assert trial.orchestrator.states.keys() == trial.alive
+    assert trial.orchestrator.model_states.keys() == trial.alive
     assert (
         not trial.alive
         or kind == "halving"
@@ -1504,12 +1533,10 @@ def test_a_search_trains_all_that_it_draws(
     """Also where all others are done when there is room for one; and none before."""
     request = requested(configs, segments, epochs, {1, epochs}, schedule)
 
-    def draw(
-        self: Recruits, count: int, trials: object, group: object
-    ) -> tuple[Sequence[Config], LogStatements]:
+    def sample(self: ConfigSource, count: int, trials: object, group: object) -> AddedConfigs:
         first = self._log.read_next_key()
         known = [replace(request.configs[0], mst_key=first + n) for n in range(count)]
-        return self._join(BuiltConfigs(tuple(known), {}), Origin("search"), None)
+        return self._prepare(BuiltConfigs(tuple(known), {}), Origin("search"), None)
 
     space = ParameterSpace(Space(({},), {}, Choices((1,))))
     rule: Rule = Asha(epochs) if kind == "asha" else Stepwise((epochs,))
@@ -1522,7 +1549,7 @@ def test_a_search_trains_all_that_it_draws(
     }
     platform = Unreliable((faults.get(n) for n in naturals()), losses=of_segments)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Recruits, "draw", draw)
+        patch.setattr(ConfigSource, "sample", sample)
         trial = continued(replace(request, search=search), workers, platform, looks, {})
     assert trial.log.drawn == draws and trial.orchestrator.failed == {}
     limits = {row.mst_key: row.last_epoch for row in platform.decided}
@@ -1531,26 +1558,26 @@ def test_a_search_trains_all_that_it_draws(
     assert set(platform.trained) == wanted
 
 
-def could_begin(run: Orchestrator) -> list[tuple[int, int | None]]:
+def could_begin(run: EpochLoop) -> list[tuple[int, int | None]]:
     """Workers that have nothing to do, each with a config that it could train or evaluate now, or
     with None where the rule would let one begin or go on if it were asked.
 
     A config is not free while its state is stored, or kept.
     """
-    course, own = run._search._course, run._plan.workers
+    course, own = run._run.search, run._run.state.plan.workers
     idle = {
         worker
-        for worker in run._assignments.idle
-        if run._positions.residence or worker in own.values()
+        for worker in run._run.pool.idle
+        if run._run.state.residence or worker in own.values()
     }
-    held = {*run._keeping, *(task.mst_key for task in run._assignments.unstored)}
-    free = [each for each in run._progress.values() if each.mst_key not in held]
+    held = {*run._run.state.saving_best, *(task.mst_key for task in run._run.pool.unstored)}
+    free = [each for each in run._run.state.progress.values() if each.mst_key not in held]
     found: list[tuple[int, int | None]] = []
     for worker in idle:
         served = {
             segment
-            for segment in run._plan.segments
-            if run._positions.residence or own[segment] == worker
+            for segment in run._run.state.plan.segments
+            if run._run.state.residence or own[segment] == worker
         }
         found += [(worker, each.mst_key) for each in free if each.startable_segments & served]
     if course and idle and not course.rule.is_finished(course.trials):
@@ -1588,15 +1615,15 @@ def test_nobody_is_idle_while_a_config_of_a_search_could_run(
     search = SearchRequest("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
     of_segments = by_epoch(losses)
     platform = Unreliable(chain(faults, repeat(None)), losses=of_segments)
-    start, looked = Orchestrator._start_visits, list[int]()
+    start, looked = EpochLoop._start_tasks, list[int]()
 
-    def started(run: Orchestrator) -> None:
+    def started(run: EpochLoop) -> None:
         start(run)
-        looked.append(len(run._assignments.idle))
+        looked.append(len(run._run.pool.idle))
         assert could_begin(run) == []
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Orchestrator, "_start_visits", started)
+        patch.setattr(EpochLoop, "_start_tasks", started)
         continued(replace(request, search=search), workers, platform, looks, {})
     assert looked and max(looked) <= workers
 
@@ -1633,20 +1660,17 @@ class Steered(Log):
         ]
 
     def log_command_done(
-        self,
-        act: Command,
-        visits: int | None,
-        rows: Sequence[DecisionRow] = (),
-        joined: LogStatements | None = None,
-    ) -> None:
-        self.answered.append(act.command_id)
-        self.by_act.update({row.decision_no: act.action for row in rows})
-        assert self.decisions is not None
-        self.decisions += rows
-        self.configs_decided(rows)
+        self, command: Command, visits: int | None, rows: Sequence[DecisionRow] = ()
+    ) -> list[Statement]:
+        return [Noted("done", note=partial(self.note_done, command, rows))]
 
-    def log_command_refused(self, act: Command, reason: str) -> None:
-        self.answered.append(act.command_id)
+    def note_done(self, command: Command, rows: Sequence[DecisionRow]) -> None:
+        self.answered.append(command.command_id)
+        self.by_act.update({row.decision_no: command.action for row in rows})
+        self.note_decisions(rows)
+
+    def log_command_refused(self, command: Command, reason: str) -> Statement:
+        return Noted("refused", note=partial(self.answered.append, command.command_id))
 
 
 ASKED = st.tuples(
@@ -1763,14 +1787,12 @@ def test_an_act_holds_from_the_next_visit_on(
     crew = [Worker(number, Session(looks, platform.clock)) for number in range(workers)]
     for worker in crew:
         worker.memory.cache_bytes = ROOM
-    around = Surroundings(
-        log.turn, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
-    )
+    around = RunContext(log.turn, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
     known = replace(request, search=search, workers=workers)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cerebro_plpy.run.loop.epoch_loop.time.monotonic", lambda: platform.clock.now)
+        patch.setattr("time.monotonic", lambda: platform.clock.now)
         patch.setattr("cerebro_plpy.run.workers.worker_pool.time.sleep", platform.clock.pass_by)
-        orchestrator = Orchestrator(platform, known, crew, log, around, {})
+        orchestrator = EpochLoop(platform, known, crew, log, around, {})
         orchestrator.run()
     assert len(log.answered) == len(set(log.answered)), "each once"
     assert orchestrator.failed == {} and platform.trained
@@ -1784,7 +1806,7 @@ def test_an_act_holds_from_the_next_visit_on(
         if log.by_act.get(decision.decision_no) == "set_epochs":
             most[decision.mst_key] = decision.last_epoch
         assert decision.last_epoch <= most.get(decision.mst_key, epochs)
-    if searched and (known_course := orchestrator._search._course):
+    if searched and (known_course := orchestrator._run.search):
         recalled = search_state.SearchState(known_course.rule, range(configs), 1, fixed=False)
         recalled.restore(known_decisions(platform.decided, log.by_act), known_course._curves)
         assert recalled.trials == known_course.trials
@@ -1861,7 +1883,7 @@ def test_a_warm_clone_is_repeated_from_the_state_that_it_began_from(
         chain.from_iterable([None] * pause + [CerebroError] for pause in pauses)
     )
     platform = Copying(chain(interruptions, faults, repeat(None)), starts=starts)
-    past: dict[int, Past] = {}
+    past: dict[int, ConfigHistory] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Log, "copy_state", lambda *given: platform.copy(*given))
         while True:
@@ -1930,7 +1952,7 @@ def test_a_run_whose_time_is_over_ends_in_good_order(
     clock = naturals()
     limited = replace(request, max_runtime=float(ticks))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cerebro_plpy.run.loop.epoch_loop.time.monotonic", lambda: float(next(clock)))
+        patch.setattr("time.monotonic", lambda: float(next(clock)))
         trial = tried(limited, workers, chain(faults, repeat(None)), looks)
     trained, stopped = trial.platform.trained, trial.orchestrator.stopped & trial.alive
     assert len(trained) == len(set(trained))
@@ -1942,7 +1964,7 @@ def test_a_run_whose_time_is_over_ends_in_good_order(
         assert len(epochs) == len(set(epochs)), "no state is evaluated twice"
         if request.spec.evaluate_epochs and visits and key in stopped:
             assert max(epochs) == max(v[1] for v in visits), "the newest state is evaluated"
-    assert trial.orchestrator.states.keys() == {key for key, _, _ in trained} & trial.alive
+    assert trial.orchestrator.model_states.keys() == {key for key, _, _ in trained} & trial.alive
 
 
 @given(
@@ -1978,7 +2000,7 @@ def test_who_gets_no_better_goes_no_further_and_has_its_best_state(
     )
     of_segments = by_epoch(losses)
     platform = Unreliable(chain(interruptions, repeat(None)), losses=of_segments)
-    past: dict[int, Past] = {}
+    past: dict[int, ConfigHistory] = {}
     while True:
         try:
             trial = continued(request, workers, platform, looks, past)
@@ -2003,7 +2025,7 @@ def test_who_gets_no_better_goes_no_further_and_has_its_best_state(
     kept = {
         key: best_table(RUN_ID, key, verdict.best_epoch or 0) for key, verdict in verdicts.items()
     }
-    found = {key: state.table for key, state in trial.orchestrator.states.items()}
+    found = {key: state.table for key, state in trial.orchestrator.model_states.items()}
     assert found == (
         kept if restored else {key: platform.done[key][-1][1].state_table for key in last}
     )
@@ -2042,13 +2064,17 @@ LOSSES = st.dictionaries(
 
 
 def in_time(
-    request: FitRequest, workers: int, platform: Unreliable, looks: list[int], past: dict[int, Past]
+    request: FitRequest,
+    workers: int,
+    platform: Unreliable,
+    looks: list[int],
+    past: dict[int, ConfigHistory],
 ) -> Trial:
     """Work through a request by the platform's clock."""
     platform.last_visit = request.deadline.last_visit if request.deadline else math.inf
     platform.allowed = request.cost_limits.max_cpu or math.inf if request.cost_limits else math.inf
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cerebro_plpy.run.loop.epoch_loop.time.monotonic", lambda: platform.clock.now)
+        patch.setattr("time.monotonic", lambda: platform.clock.now)
         return continued(request, workers, platform, looks, past)
 
 
@@ -2057,10 +2083,10 @@ def check_ends(trial: Trial) -> None:
     model.
     """
     request, run, deadline = trial.request, trial.orchestrator, trial.request.deadline
-    assert not any(trial.platform.places.values()) and run._assignments.over, (
+    assert not any(trial.platform.places.values()) and run._run.pool.is_finished, (
         "nobody is left at work"
     )
-    assert run.states.keys() == {key for key, _, _ in trial.platform.trained} & trial.alive
+    assert run.model_states.keys() == {key for key, _, _ in trial.platform.trained} & trial.alive
     found = Counter((e.mst_key, e.epoch) for e in run.evaluations)
     assert all(times == 1 for times in found.values()), "no state is evaluated twice"
     assert run.stopped == {
@@ -2103,7 +2129,7 @@ def check_ends(trial: Trial) -> None:
             or deadline is None
             or deadline.cancel < math.inf
         )
-        state = run.states.get(key)
+        state = run.model_states.get(key)
         assert state is None or kept is None or state == kept.stored
         if kept and not trial.platform.losses:
             assert kept.epoch in evaluated
@@ -2231,7 +2257,7 @@ def test_a_run_with_a_budget_goes_on_from_what_is_logged(
         chain.from_iterable([None] * pause + [CerebroError] for pause in pauses)
     )
     platform = Unreliable(chain(interruptions, repeat(None)), losses=losses)
-    past: dict[int, Past] = {}
+    past: dict[int, ConfigHistory] = {}
     left = chain(deadlines, repeat(deadlines[-1]))
     while True:
         limited = replace(request, deadline=next(left), cost_limits=allowance)
@@ -2312,11 +2338,11 @@ def test_a_replay_ends_where_the_budget_did(
     assert evaluated(second) == evaluated(first)
 
 
-def ends(trial: Trial) -> dict[int, Kept | int | None]:
+def ends(trial: Trial) -> dict[int, RetainedState | int | None]:
     """The state that each config has come to: the one that is kept of it, or where its last visit
     was.
     """
-    states = trial.orchestrator.states
+    states = trial.orchestrator.model_states
     return {key: trial.platform.best.get(key, state.segment_id) for key, state in states.items()}
 
 
@@ -2331,7 +2357,7 @@ def test_a_free_worker_evaluates_while_a_last_visit_of_another_goes_on() -> None
     request = replace(
         requested(2, 2, 2, {1, 2}, "foremost"), deadline=Deadline(20.0, 90.0, 90.0), workers=2
     )
-    around = Surroundings(
+    around = RunContext(
         lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
     )
     crew = [
@@ -2339,11 +2365,14 @@ def test_a_free_worker_evaluates_while_a_last_visit_of_another_goes_on() -> None
     ]
     log = Log([1])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cerebro_plpy.run.loop.epoch_loop.time.monotonic", lambda: platform.clock.now)
-        orchestrator = Orchestrator(platform, request, crew, log, around, {})
+        patch.setattr("time.monotonic", lambda: platform.clock.now)
+        orchestrator = EpochLoop(platform, request, crew, log, around, {})
         orchestrator.run()
     assert platform.trained == [(0, 1, 0)] and platform.evaluated == [(0, 1, 0)]
-    assert orchestrator.states.keys() == {0} and log.stopped == {0: BUDGET_OVER, 1: BUDGET_OVER}
+    assert orchestrator.model_states.keys() == {0} and log.stopped == {
+        0: BUDGET_OVER,
+        1: BUDGET_OVER,
+    }
     assert platform.clock.now < 100
 
 
@@ -2354,16 +2383,16 @@ def test_a_run_without_a_model_goes_on_until_its_budget_is_over() -> None:
     )
     platform = Unreliable(repeat(None))
     log = Log([9])
-    around = Surroundings(
+    around = RunContext(
         lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cerebro_plpy.run.loop.epoch_loop.time.monotonic", lambda: platform.clock.now)
-        orchestrator = Orchestrator(
+        patch.setattr("time.monotonic", lambda: platform.clock.now)
+        orchestrator = EpochLoop(
             platform, request, [Worker(0, Session([9], platform.clock))], log, around, {}
         )
         orchestrator.run()
-    assert platform.trained == [(0, 1, 0)] and orchestrator.states.keys() == {0}
+    assert platform.trained == [(0, 1, 0)] and orchestrator.model_states.keys() == {0}
     assert log.stopped == {0: BUDGET_OVER, 1: BUDGET_OVER} and 5 < platform.clock.now < 30
 
 
@@ -2373,13 +2402,13 @@ def test_a_budget_in_which_nobody_was_trained_says_so() -> None:
     )
     platform = Unreliable(repeat(None))
     log = Log([9])
-    around = Surroundings(
+    around = RunContext(
         lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cerebro_plpy.run.loop.epoch_loop.time.monotonic", lambda: platform.clock.now)
+        patch.setattr("time.monotonic", lambda: platform.clock.now)
         crew = [Worker(0, Session([9], platform.clock))]
-        orchestrator = Orchestrator(platform, request, crew, log, around, {})
+        orchestrator = EpochLoop(platform, request, crew, log, around, {})
         with pytest.raises(
             ConfigFailure, match="before any configuration was trained on one of 2 segments"
         ) as error:

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.platform.visit_protocol import BatchResult, EvaluateVisit, TrainVisit
 from cerebro_plpy.run.log.form_timings import Timings
-from cerebro_plpy.run.state.runtime_stats import HELD_BYTES, Measurements
-from cerebro_plpy.run.workers.tasks import Storing, Visiting
-from cerebro_plpy.scheduling.schedule.schedule import Visit
+from cerebro_plpy.run.state.runtime_stats import CANDIDATE_BYTES, RuntimeStats
 from cerebro_plpy.scheduling.schedule.visit_batches import BATCH_HOPS, MAX_BATCH_SECONDS, BatchLimit
 
 STATE_BYTES = 1 << 20
@@ -35,11 +33,10 @@ def trained_by(compilation: str) -> Any:
 
 def measured(
     jobs: Sequence[tuple[float, Sequence[float]]], commit_seconds: int = 0
-) -> Measurements:
+) -> RuntimeStats:
     """After jobs of configs with one program, each with what it took its worker beside training,
     and the times of its visits."""
-    log: Any = SimpleNamespace(read_timings=lambda programs: Timings())
-    found = Measurements(log, lambda text: None, (), commit_seconds)
+    found = RuntimeStats(Timings(), commit_seconds)
     training = trained_by("one")
     worker: Any = SimpleNamespace(number=0)
     for around, visits in jobs:
@@ -54,18 +51,17 @@ def measured(
             }
             for seconds in visits
         ]
-        tour = tuple(Visit(1, 1, segment, "train") for segment in range(len(visits)))
         trained = BatchResult([object.__new__(TrainVisit) for _ in visits], results)
-        found.take(worker, training, trained)
-        # Beside other visits: how long their worker had to do with them is known beforehand.
-        task = Storing(tour, trained, worker, around + sum(visits), beside=Visiting(tour, 0.0))
-        found.take_hop(task)
+        found.add(worker, training, trained)
+        found.add_hop(around)
     return found
 
 
 @given(st.integers(0, 10))
 def test_the_first_visit_of_a_program_is_made_alone(commit_seconds: int) -> None:
-    assert measured([(1.0, [0.1])], commit_seconds).together(trained_by("another")) == BatchLimit(1)
+    assert measured([(1.0, [0.1])], commit_seconds).batch_limit(
+        trained_by("another")
+    ) == BatchLimit(1)
 
 
 @given(
@@ -79,7 +75,7 @@ def test_visits_train_together_no_longer_than_a_few_hops(
         min(second for _, visits in jobs for second in visits),
         min(around for around, _ in jobs),
     )
-    together = measured(jobs).together(trained_by("one"))
+    together = measured(jobs).batch_limit(trained_by("one"))
     assert together.visits >= 1 >= together.evaluations
     most = min(BATCH_HOPS * hop, max(hop, MAX_BATCH_SECONDS)) + 1e-6  # sums of floats
     assert together == BatchLimit(1) or together.visits * shortest <= most
@@ -87,7 +83,9 @@ def test_visits_train_together_no_longer_than_a_few_hops(
 
 def test_short_visits_train_as_long_as_a_few_hops() -> None:
     """What was shortest counts, for others waited or compiled."""
-    reach = measured([(3.0, [9.0]), (0.1, [0.01]), (2.0, [0.2, 0.3])]).together(trained_by("one"))
+    reach = measured([(3.0, [9.0]), (0.1, [0.01]), (2.0, [0.2, 0.3])]).batch_limit(
+        trained_by("one")
+    )
     assert abs(reach.visits - BATCH_HOPS * 0.1 / 0.01) <= 1
     assert reach.evaluations == 1, "how long one takes is not known yet"
 
@@ -96,12 +94,12 @@ def test_evaluations_take_their_time_too() -> None:
     found = measured([(0.1, [0.01])])
     visits: list[Any] = [object.__new__(TrainVisit), object.__new__(EvaluateVisit)]
     trained = {**RESULT, "seconds": 0.01}
-    found.take(
+    found.add(
         cast(Any, SimpleNamespace(number=0)),
         trained_by("one"),
         BatchResult(visits, [trained, {"seconds": 0.03}]),
     )
-    reach = found.together(trained_by("one"))
+    reach = found.batch_limit(trained_by("one"))
     assert abs(reach.visits - BATCH_HOPS * 0.1 / 0.04) <= 1 and reach.evaluations == reach.visits
 
 
@@ -111,18 +109,20 @@ def test_evaluations_take_their_time_too() -> None:
 def test_long_visits_wait_for_their_commit_no_longer_than_they_may(
     commit_seconds: int, together: int
 ) -> None:
-    assert measured([(1.0, [5.0])], commit_seconds).together(trained_by("one")).visits == together
+    assert (
+        measured([(1.0, [5.0])], commit_seconds).batch_limit(trained_by("one")).visits == together
+    )
 
 
 @pytest.mark.parametrize(("states", "together"), [(1, 80), (2, 80), (4, 50), (8, 25)])
 def test_visits_of_several_states_share_their_hops_and_the_longest_time(
     states: int, together: int
 ) -> None:
-    reach = measured([(0.1, [0.01])]).together(trained_by("one"), states)
+    reach = measured([(0.1, [0.01])]).batch_limit(trained_by("one"), states)
     assert abs(reach.visits - together) <= 1
 
 
 def test_states_that_may_be_the_best_are_held_as_far_as_there_is_room() -> None:
     found = measured([(1.0, [0.1])])
-    assert found.held(trained_by("one")) == HELD_BYTES // STATE_BYTES
-    assert found.held(trained_by("another")) == 0, "how large they are is not known yet"
+    assert found.max_candidates(trained_by("one")) == CANDIDATE_BYTES // STATE_BYTES
+    assert found.max_candidates(trained_by("another")) == 0, "how large they are is not known yet"

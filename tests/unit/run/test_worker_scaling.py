@@ -8,13 +8,15 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
+from bare_states import bare_state
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cerebro_plpy.errors import ConnectionFailure
 from cerebro_plpy.platform.visit_protocol import Worker
-from cerebro_plpy.run.loop.worker_scaling import Rota
-from cerebro_plpy.run.state.progress_tracker import Positions
+from cerebro_plpy.run.loop.step import Step
+from cerebro_plpy.run.loop.worker_scaling import WorkerScaling
+from cerebro_plpy.run.state.run_state import RunState
 from cerebro_plpy.scheduling.schedule.schedule import Plan
 
 LOOK = 5.0
@@ -29,11 +31,10 @@ def test_a_run_that_keeps_its_places_never_looks_for_others(
     limited: bool, steady: bool, expected: float
 ) -> None:
     """Its last look is long ago: to wait until the next one would be not to wait at all."""
-    around: Any = SimpleNamespace(
-        places=SimpleNamespace(is_limited=limited, is_static=steady, next_check=LOOK)
-    )
+    slots = SimpleNamespace(is_limited=limited, is_static=steady, next_check=LOOK)
+    context: Any = SimpleNamespace(slots=slots)
     nothing: Any = None
-    assert Rota(nothing, nothing, around, []).next_look == expected
+    assert WorkerScaling(nothing, nothing, context, []).next_check == expected
 
 
 class Moment(NamedTuple):
@@ -80,10 +81,10 @@ class Server:
         return self.numbers - self.busy
 
     @property
-    def over(self) -> bool:
+    def is_finished(self) -> bool:
         return not self.busy
 
-    def counted(self, number: int) -> bool:
+    def is_busy(self, number: int) -> bool:
         return number in self.busy
 
     def refresh(self) -> None:
@@ -117,10 +118,10 @@ class Server:
             self.open.add(worker.number)
         return worker.number in self.open
 
-    def admit(self, hired: Sequence[Worker]) -> None:
+    def add_workers(self, hired: Sequence[Worker]) -> None:
         """Nothing."""
 
-    def settle(self, worker: Worker) -> None:
+    def report_cost(self, worker: Worker) -> None:
         """Nothing."""
 
     def close_workers(self, workers: Sequence[Worker]) -> None:
@@ -128,18 +129,22 @@ class Server:
         self.open -= {worker.number for worker in workers}
 
 
-def at_work() -> Positions:
-    """Where a run stands of which each worker has one segment."""
-    return Positions(
-        Plan(1, tuple(range(SEGMENTS)), {segment: segment for segment in range(SEGMENTS)}), {}
-    )
+def at_work() -> RunState:
+    """The state of a run in which each worker has one segment."""
+    segments = range(SEGMENTS)
+    return bare_state(Plan(1, tuple(segments), {segment: segment for segment in segments}), {})
 
 
-def rota_of(server: Server, positions: Positions) -> Rota:
-    roster: Any = SimpleNamespace(positions=positions)
-    assignments: Any = server
-    around: Any = SimpleNamespace(places=server, note=server.notes.append)
-    return Rota(roster, assignments, around, [server.worker(number) for number in range(SEGMENTS)])
+def scaling_of(server: Server, state: RunState) -> WorkerScaling:
+    pool: Any = server
+    context: Any = SimpleNamespace(slots=server, notify=server.notes.append)
+    return WorkerScaling(state, pool, context, [server.worker(n) for n in range(SEGMENTS)])
+
+
+def apply(step: Step) -> None:
+    """Apply a step as the loop does."""
+    for effect in (*step.changes, *step.tasks, *step.notes):
+        effect()
 
 
 NOBODY = frozenset[int]()
@@ -160,31 +165,30 @@ def test_each_place_is_that_of_a_worker_that_has_a_session(moments: list[Moment]
     """Also where a run pauses, rests, and is to go on while it is paused; nobody is stopped who
     does something.
     """
-    server, positions = Server(), at_work()
-    rota = rota_of(server, positions)
+    server, state = Server(), at_work()
+    scaling = scaling_of(server, state)
     for server.moment in moments:
-        rota.keep(paused=server.moment.paused)
+        state.paused_at = 0.0 if server.moment.paused else None
+        for step in scaling.adjust():
+            apply(step)
         assert server.numbers <= server.open and server.count == len(server.open)
         assert not server.ended
-        assert len(server.numbers) <= max(server.moment.wanted or SEGMENTS, 1) or rota.resting
+        fewest = max(server.moment.wanted or SEGMENTS, 1)
+        assert len(server.numbers) <= fewest or scaling.is_waiting
         if server.numbers:
-            assert set(positions.plan.workers.values()) <= server.numbers
+            assert set(state.plan.workers.values()) <= server.numbers
 
 
 def test_a_run_goes_on_without_a_worker_that_is_lost_as_long_as_there_is_another() -> None:
     """A worker is there once for each framework, and so may be lost twice."""
-    server, positions, error = Server(), at_work(), ConnectionFailure("too many connections")
-    rota = rota_of(server, positions)
+    server, state, error = Server(), at_work(), ConnectionFailure("too many connections")
+    scaling = scaling_of(server, state)
     for lost in range(1, SEGMENTS):
         for _ in range(2 if lost < SEGMENTS - 1 else 1):
-            rota.lose(server.worker(lost), error)
-        assert (
-            set(positions.plan.workers.values())
-            == server.numbers
-            == {0, *range(lost + 1, SEGMENTS)}
-        )
+            apply(scaling.remove_lost(server.worker(lost), error))
+        assert set(state.plan.workers.values()) == server.numbers == {0, *range(lost + 1, SEGMENTS)}
     assert [note.split(":")[0] for note in server.notes][::2] == [
         f"going on with {n} workers" for n in (3, 2, 1)
     ]
     with pytest.raises(ConnectionFailure):
-        rota.lose(server.worker(0), error)
+        scaling.remove_lost(server.worker(0), error)

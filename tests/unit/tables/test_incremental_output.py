@@ -143,13 +143,13 @@ def test_each_configuration_is_written_once_and_an_error_waits_for_the_end(
 ) -> None:
     tables = Tables(failing)
     with patched_output(tables) as output:
-        assert not output.piece(), "no configuration was added"
+        assert not output.do_piece(), "no configuration was added"
         for key in range(configs):
-            output.trained(Run.run_id, key)
+            output.report_trained(Run.run_id, key)
             for _ in range(pieces[key] if key < len(pieces) else 0):
-                output.piece()
+                output.do_piece()
             if key % 2:
-                output.finished(key)
+                output.report_finished(key)
         statements = 1 + 2 * configs + configs // 2
         try:
             partial = output.complete()
@@ -169,12 +169,12 @@ def test_each_configuration_is_written_once_and_an_error_waits_for_the_end(
 def test_a_piece_is_short_and_a_cancel_is_raised_at_once() -> None:
     tables = Tables(4, QueryCanceled)
     with patched_output(tables) as output:
-        output.trained(Run.run_id, 1)
-        output.trained(Run.run_id, 2)
+        output.report_trained(Run.run_id, 1)
+        output.report_trained(Run.run_id, 2)
         for statements in (1, 2, 3):
-            assert output.piece() and tables.now == statements, "a long statement is a piece"
+            assert output.do_piece() and tables.now == statements, "a long statement is a piece"
         with pytest.raises(QueryCanceled):
-            output.piece()
+            output.do_piece()
 
 
 @given(

@@ -40,8 +40,8 @@ from cerebro_plpy.operations.fit.worker_count import (
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.loop import messages
 from cerebro_plpy.run.request.early_stopping import check_monitor
+from cerebro_plpy.run.request.ranking import choose_ranking
 from cerebro_plpy.run.request.replay import (
     check_clone_starts,
     check_functions,
@@ -115,7 +115,7 @@ def build_request(catalog: Catalog, context: CallContext, call: FitCall) -> FitR
         segments=data.source.segments,
         source=data.source.spec(),
         validation=data.validation.spec() if data.validation else None,
-        ranking=messages.ranking_of(configs, data.validation is not None, loss=bool(call.search)),
+        ranking=choose_ranking(configs, data.validation is not None, by_loss=bool(call.search)),
         version=call.version,
         functions=_collect_functions(configs),
         tables=tables,
@@ -150,9 +150,9 @@ def _resolve_call(
     if options.rule is None or options.rule.sampling is None:
         return resolved
     rank = partial(
-        messages.ranking_of,
+        choose_ranking,
         has_validation=call.inputs.packed.validation is not None,
-        loss=bool(call.search),
+        by_loss=bool(call.search),
     )
     sampling = make_sampling_request(options.rule.sampling, models, functions, seed, rank)
     models, probes = sample_configs(catalog, context, models, source, sampling)

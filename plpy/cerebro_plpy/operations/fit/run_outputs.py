@@ -15,7 +15,7 @@ from cerebro_plpy.operations.fit.warm_start import ExistingOutput, find_existing
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request.run_request import FitRequest
-from cerebro_plpy.run.workers.tasks import Beside, Nothing
+from cerebro_plpy.run.workers.run_context import NoSideWork, SideWork
 from cerebro_plpy.tables.outputs import automl_output, fit_output, logged_run, single_output
 from cerebro_plpy.tables.outputs.incremental_output import IncrementalOutput
 
@@ -28,9 +28,9 @@ class RunOutputs(NamedTuple):
     incremental: IncrementalOutput | None = None  # writes new tables during the run
 
     @property
-    def observer(self) -> Beside:
+    def observer(self) -> SideWork:
         """Return the observer of the run that writes tables, or one that does nothing."""
-        return self.incremental or Nothing()
+        return self.incremental or NoSideWork()
 
     def list_existing(self) -> list[Relation]:
         """Return the tables that exist before the run."""

@@ -95,7 +95,7 @@ def resume(
     run = UnfinishedRun(row, spec, packed, read_functions(catalog, spec))
     with open_context(db, gd, _list_tables(catalog, run, outputs), arguments.workers) as context:
         request = _rebuild_request(catalog, context, run)
-        history = interrupted_run.read(context.control, run_id, request.configs)
+        history = interrupted_run.read_histories(context.control, run_id, request.configs)
         if spec.train:
             ((spent_seconds,),) = context.control.run(sql("run.worked"), (run_id,))
             start_states = make_warm_states(context.platform, spec.train)
@@ -182,8 +182,8 @@ def _rebuild_request(catalog: Catalog, context: CallContext, run: UnfinishedRun)
         (config["mst_key"], config["group_value"]) for config in log if config["status"] == "failed"
     ]
     search = make_search(module, spec, models, replay, failed)
-    decisions = interrupted_run.decisions(control, run_id)
-    replans, strategy = interrupted_run.replans(control, run_id)
+    decisions = interrupted_run.read_decisions(control, run_id)
+    replans, strategy = interrupted_run.read_replans(control, run_id)
     request = replace(
         request,
         extended_epochs=max(row["epochs"], spec.epochs),

@@ -35,8 +35,8 @@ from cerebro_plpy.run.activation_cache.selection import (
 from cerebro_plpy.run.activation_cache.store import ActivationCache
 from cerebro_plpy.run.request import visit_jobs
 from cerebro_plpy.run.request.run_request import Activations, CacheKey, FitRequest
-from cerebro_plpy.run.state.config_state import Past
-from cerebro_plpy.run.workers.tasks import PASSING
+from cerebro_plpy.run.state.config_state import ConfigHistory
+from cerebro_plpy.run.workers.tasks import RETRYABLE_ERRORS
 from cerebro_plpy.scheduling.planning.activation_cuts import Cut
 
 DISK_FULL = "53100"
@@ -45,7 +45,7 @@ OTHERS = 1_000_000
 
 
 def build_activations(
-    site: BuildContext, request: FitRequest, past: Mapping[int, Past]
+    site: BuildContext, request: FitRequest, past: Mapping[int, ConfigHistory]
 ) -> FitRequest:
     """The request where configurations train on features, which are stored by now."""
     repeats, memory = request.replay.cut_layers is not None, ActivationCache(site, request)
@@ -86,7 +86,7 @@ def plan_activations(site: BuildContext, request: FitRequest) -> FitRequest:
 
 def _bearable(error: CerebroError) -> bool:
     """Whether a run can go on without features."""
-    return isinstance(error, (*PASSING, ConfigFailure)) or error.sqlstate == DISK_FULL
+    return isinstance(error, (*RETRYABLE_ERRORS, ConfigFailure)) or error.sqlstate == DISK_FULL
 
 
 def _give_up(site: BuildContext, error: CerebroError) -> None:
@@ -125,7 +125,7 @@ def _stored(
     for one in anew:
         site.context.control.run(sql("pack.index", output=one.filled.relation.quoted))
     changed = {one.filled.relation.oid for one in anew if not memory.unchanged(*one)}
-    site.log.log_cuts({key: cut.layer for key, cut in selection.chosen.items()})
+    site.log.write_cuts({key: cut.layer for key, cut in selection.chosen.items()})
     # Layers of different networks may give the same under different names.
     own = {
         key: made[cut.digest]._replace(cut=cut, cache_keys=_valid(made[cut.digest], changed))

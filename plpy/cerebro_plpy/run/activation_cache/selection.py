@@ -19,7 +19,7 @@ from cerebro_plpy.run.log.form_timings import hash_program
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request import visit_jobs
 from cerebro_plpy.run.request.run_request import FitRequest
-from cerebro_plpy.run.state.config_state import ConfigTraining, Past
+from cerebro_plpy.run.state.config_state import ConfigHistory, ConfigState
 from cerebro_plpy.run.workers.workers import WorkerSet
 from cerebro_plpy.scheduling.planning.activation_cuts import ConfigCuts, Cut, Storage, choose_cuts
 
@@ -61,7 +61,7 @@ Has = Callable[[Candidate, Cut], bool]
 
 
 def select(
-    site: BuildContext, request: FitRequest, past: Mapping[int, Past], has: Has
+    site: BuildContext, request: FitRequest, past: Mapping[int, ConfigHistory], has: Has
 ) -> Selection:
     """Where the networks of a run are cut: as its log says, or by the estimate."""
     repeated = request.replay.cut_layers
@@ -102,7 +102,7 @@ def _reason(found: Sequence[Candidate]) -> str:
 
 
 def _candidates(
-    site: BuildContext, request: FitRequest, past: Mapping[int, Past]
+    site: BuildContext, request: FitRequest, past: Mapping[int, ConfigHistory]
 ) -> Iterator[Candidate]:
     """The configurations that have frozen layers, and something left to do; TensorBoard is shown
     whole networks.
@@ -115,11 +115,10 @@ def _candidates(
             or config.mst_key in request.replay.clone_starts
         ):
             continue
-        training = ConfigTraining.after(
-            past.get(config.mst_key, Past()), request, config, site.log.run_id
-        )
-        if not (training.released or training.completed()):
-            yield Candidate(config, training.state)
+        history = past.get(config.mst_key, ConfigHistory())
+        state = ConfigState.restore(history, request, config, site.log.run_id)
+        if not (state.released or state.is_completed):
+            yield Candidate(config, state.state)
 
 
 def _cut(site: BuildContext, request: FitRequest, wanted: Sequence[Candidate]) -> list[Candidate]:

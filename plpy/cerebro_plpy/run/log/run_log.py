@@ -9,12 +9,12 @@ import json
 import os
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.search_space.sampler_space import Point
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.async_dispatcher import Session
+from cerebro_plpy.database.sessions.async_dispatcher import Session, Statement
 from cerebro_plpy.errors import (
     LOCK_NOT_AVAILABLE,
     CerebroError,
@@ -22,31 +22,15 @@ from cerebro_plpy.errors import (
     QueryCanceled,
     ServerGone,
 )
-from cerebro_plpy.platform import state_tables, statements
+from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.resource_usage import Cost
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.run.log import program_costs
-from cerebro_plpy.run.log.form_timings import TimingKey, Timings
-from cerebro_plpy.run.request.run_request import Evaluation, FitRequest, WarmState
+from cerebro_plpy.run.log.form_timings import Timings
+from cerebro_plpy.run.log.step_log import Command, StepLog
+from cerebro_plpy.run.request.run_request import FitRequest, WarmState
 from cerebro_plpy.run.request.state_routing import count_state_tables
-from cerebro_plpy.scheduling.planning.replanning import Replan
 from cerebro_plpy.scheduling.planning.run_plan import RunPlan
-from cerebro_plpy.scheduling.schedule.schedule import Visit
-from cerebro_plpy.scheduling.search.promotion_rules import Action
-
-
-class DecisionRow(NamedTuple):
-    """A decision as it is logged: which one of the run it is, what the configuration had done by
-    then, until which epoch it may train, whose result led to it, and why."""
-
-    decision_no: int
-    mst_key: int
-    action: Action
-    epoch: int
-    visits: int
-    last_epoch: int
-    cause: int | None
-    reason: str
 
 
 class Origin(NamedTuple):
@@ -60,38 +44,22 @@ class Origin(NamedTuple):
     points: Mapping[int, Point | None] = {}
 
 
-class LogStatements(NamedTuple):
-    """What logs configurations that join, or epochs, in the transaction of the act that lets
-    them.
-    """
-
-    texts: Sequence[str]
-    values: Sequence[object]
-
-
-class Command(NamedTuple):
-    """What somebody asks of the run, of a configuration of it if there is one."""
-
-    command_id: int
-    actor: str
-    action: str
-    mst_key: int | None
-    change: Mapping[str, Any]
-
-
 TABLES_AT_ONCE = 32  # of a large grid, whose tables are more than one transaction may lock
 
 
-class RunLog:
-    """The log of one run."""
+class RunLog(StepLog):
+    """The log of one run: it writes, and builds the statements of steps."""
 
     def __init__(self, control: Session, run_id: int) -> None:
-        self._control, self.run_id = control, run_id
-        self.ticket = os.urandom(16).hex()  # nobody else's: see sql/83-queue.sql
-        self.has_trained, self.last_decision = (
-            False,
-            0,
-        )  # whether a visit of it was begun; the newest decision's number
+        super().__init__(run_id)
+        self._control = control
+        self.ticket = os.urandom(16).hex()  # a secret of this run: see sql/83-queue.sql
+
+    def write(self, statements: Sequence[Statement]) -> None:
+        """Execute statements in one transaction."""
+        if statements:
+            values = chain.from_iterable(statement.values for statement in statements)
+            self._control.run("; ".join(statement.sql for statement in statements), [*values])
 
     def begin(self, request: FitRequest, pid: int) -> None:
         """Log the run and its configurations."""
@@ -180,51 +148,18 @@ class RunLog:
         own = None if config.group is None else list(request.segments_of(config.group))
         return (*key, config.model_id, *texts, config.template, params, config.group, own)
 
-    def log_backends(self, chosen: Mapping[int, str]) -> None:
+    def write_backends(self, chosen: Mapping[int, str]) -> None:
         """Frameworks were chosen, by mst_key."""
         self._control.run(sql("run.backends"), (json.dumps(chosen), self.run_id))
 
-    def log_cuts(self, chosen: Mapping[int, str]) -> None:
+    def write_cuts(self, chosen: Mapping[int, str]) -> None:
         """On what layers give configurations are trained, by mst_key."""
         self._control.run(sql("run.cuts"), (json.dumps(chosen), self.run_id))
 
-    def log_software(self, versions: Mapping[str, str], plan: RunPlan | None) -> None:
+    def write_software(self, versions: Mapping[str, str], plan: RunPlan | None) -> None:
         """With these versions it is trained from now on, and so it is expected to go."""
         planned = json.dumps(plan.to_json()) if plan else None
         self._control.run(sql("run.software"), (json.dumps(versions), planned, self.run_id))
-
-    def log_config_running(self, mst_key: int) -> None:
-        """A configuration makes its first visit."""
-        self.has_trained = True
-        self._control.run(sql("run.config_running"), (self.run_id, mst_key))
-
-    def log_config_completed(self, mst_key: int) -> None:
-        """A configuration completed its last epoch."""
-        self._control.run(sql("run.config_completed"), (self.run_id, mst_key))
-
-    def log_config_failed(self, mst_key: int, reason: str) -> None:
-        """A configuration cannot go on."""
-        self._control.run(sql("run.config_failed"), (reason, self.run_id, mst_key))
-
-    def log_config_stopped(self, mst_key: int, reason: str) -> None:
-        """A configuration is not trained to its last epoch."""
-        self._control.run(sql("run.config_stopped"), (reason, self.run_id, mst_key))
-
-    def log_decisions(
-        self, rule: str, rows: Sequence[DecisionRow], joined: LogStatements | None = None
-    ) -> None:
-        """What a rule has decided at once, who has joined by that, and what it makes of the
-        configurations.
-        """
-        if rows:
-            told = json.dumps([row._asdict() for row in rows])
-            before = joined or LogStatements([], [])
-            text = "; ".join([*before.texts, sql("run.decide"), sql("run.configs_decided")])
-            self._control.run(text, (*before.values, self.run_id, rule, told, told, self.run_id))
-
-    def log_replan(self, row: Replan) -> None:
-        """The run goes on by another strategy."""
-        self._control.run(sql("run.replan"), (self.run_id, *row))
 
     def read_next_key(self) -> int:
         """The mst_key of the next configuration to join."""
@@ -247,28 +182,17 @@ class RunLog:
 
     def build_config_statements(
         self, request: FitRequest, configs: Sequence[Config], origin: Origin
-    ) -> LogStatements:
-        """What logs configurations that join a run, for the transaction of the act that lets
-        them.
-        """
-        texts = [sql("run.config") for _ in configs]
-        values = [*chain.from_iterable(self._described(config, request) for config in configs)]
+    ) -> list[Statement]:
+        """Return the statements that log added configurations."""
         keys = [config.mst_key for config in configs]
-        return LogStatements([*texts, sql("run.origin")], [*values, *self._origin(origin, keys)])
+        return [
+            *(Statement(sql("run.config"), self._described(config, request)) for config in configs),
+            Statement(sql("run.origin"), self._origin(origin, keys)),
+        ]
 
     def _origin(self, origin: Origin, mst_keys: Sequence[int]) -> Sequence[object]:
         *named, points = origin
         return (*named, json.dumps(points), self.run_id, list(mst_keys))
-
-    def build_epoch_statements(self, epochs: int) -> LogStatements:
-        """What logs that the run has more epochs, for the transaction of the act that gives it
-        them.
-        """
-        return LogStatements([sql("run.more_epochs")], [epochs, self.run_id])
-
-    def execute(self, joined: LogStatements) -> None:
-        """Configurations have joined that a search has drawn."""
-        self._control.run("; ".join(joined.texts), joined.values)
 
     def read_commands(self) -> list[Command]:
         """What was asked, and neither done nor refused yet."""
@@ -278,52 +202,9 @@ class RunLog:
             for act_id, actor, action, key, change in rows
         ]
 
-    def log_command_done(
-        self,
-        act: Command,
-        visits: int | None,
-        rows: Sequence[DecisionRow] = (),
-        joined: LogStatements | None = None,
-    ) -> None:
-        """An act holds, after so many visits of its configuration, by these decisions; others may
-        have joined.
-        """
-        told = json.dumps([row._asdict() for row in rows])
-        texts = [sql(f"run.{name}") for name in ("decide_by_act", "configs_decided", "act_done")]
-        decided = (self.run_id, act.action, act.command_id, told, told, self.run_id)
-        before = joined or LogStatements([], [])
-        values = (*before.values, *decided, visits, self.run_id, act.command_id)
-        self._control.run("; ".join([*before.texts, *texts]), values)
-
-    def log_command_refused(self, act: Command, reason: str) -> None:
-        """An act cannot be done."""
-        self._control.run(sql("run.act_refused"), (reason, self.run_id, act.command_id))
-
-    def log_paused(self, paused: bool) -> None:
-        """Whether the run waits for somebody."""
-        self._control.run(sql("run.paused"), ("paused" if paused else "running", self.run_id))
-
-    def log_queued(self, queued: bool) -> None:
+    def write_queued(self, queued: bool) -> None:
         """Whether the run waits for a place; one that is paused waits for somebody."""
         self._control.run(sql("queue.queued"), ("queued" if queued else "running", self.run_id))
-
-    def log_configs_resting(self, mst_keys: Sequence[int]) -> None:
-        """These configurations rest, as they did before the run was interrupted."""
-        if mst_keys:
-            self._control.run(
-                sql("run.configs_resting"), (self.run_id, self.run_id, list(mst_keys))
-            )
-
-    def log_search_end(self) -> None:
-        """Whoever rests goes on no more."""
-        self._control.run(sql("run.search_over"), (self.run_id,))
-
-    def log_metrics(self, evaluations: Sequence[Evaluation], names: Sequence[str]) -> None:
-        """Metrics of one configuration after one epoch, at most one evaluation per data set."""
-        found = {each.dataset: {"loss": each.loss, "metrics": each.metrics} for each in evaluations}
-        first = evaluations[0]
-        logged = statements.log_metrics((self.run_id, first.mst_key, first.epoch), found, names)
-        self._control.run(logged.sql, logged.values)
 
     def read_costs(self, plan: RunPlan) -> program_costs.LoggedCosts:
         """What visits so far have taken, by the programs of a plan."""
@@ -332,16 +213,6 @@ class RunLog:
     def read_timings(self, programs: Sequence[str]) -> Timings:
         """What earlier runs of this user measured of these programs."""
         return Timings(self._control.run(sql("run.known_timings"), (list(programs),)))
-
-    def log_best_epoch(self, mst_key: int, epoch: int | None) -> None:
-        """Of which epoch the state of a configuration is kept, after all."""
-        self._control.run(sql("run.best_epoch"), (epoch, self.run_id, mst_key))
-
-    def log_timings(self, situation: TimingKey, found: Mapping[str, Any]) -> None:
-        """Keep what a trainer measured, for later runs."""
-        for form, timing in found.items():
-            values = (form, timing["seconds_per_row"], timing["compile_seconds"])
-            self._control.run(sql("run.add_timing"), (*situation, *values))
 
     def drop_states(self, keep: Sequence[str]) -> int:
         """Remove the state tables but those to keep, as far as nobody, such as a backup, reads
@@ -368,14 +239,14 @@ class RunLog:
                 return
             yield sum(size for _, size in group)
 
-    def release_states(self, mst_keys: Collection[int]) -> None:
-        """The states of these configurations are of no use any more: their tables go now, or with
-        the last ones of the run where somebody, such as a backup, reads them."""
-        self._control.run(sql("run.released"), (self.run_id, list(mst_keys)))
+    def drop_released(self, mst_keys: Collection[int]) -> None:
+        """Drop the state tables of released configurations.
+
+        A table that somebody reads, such as a backup, goes with the last ones of the run.
+        """
         for key in mst_keys:
-            rows = self._control.run(
-                sql("run.states_of"), (self.run_id, state_tables.prefix(self.run_id, key))
-            )
+            prefix = state_tables.prefix(self.run_id, key)
+            rows = self._control.run(sql("run.states_of"), (self.run_id, prefix))
             if rows:
                 self._drop([name for (name,) in rows])
 
@@ -390,27 +261,6 @@ class RunLog:
             return False
         return True
 
-    def log_lost_attempts(self, attempts: Iterable[tuple[Visit, int, int]], reason: str) -> None:
-        """The session that made these visits, by their numbers and those of the attempts, is gone:
-        whatever it committed does not count. All at once, because a later one without those before
-        it would be no past."""
-        texts, values = [], list[object]()
-        for visit, visit_no, attempt in attempts:
-            if visit.kind == "evaluate":
-                texts.append(sql("run.evaluation_lost"))
-                values += (
-                    reason,
-                    self.run_id,
-                    visit.epoch,
-                    visit.mst_key,
-                    visit.segment_id,
-                    attempt,
-                )
-            else:
-                texts.append(sql("run.visit_lost"))
-                values += (reason, self.run_id, visit.mst_key, visit_no, attempt)
-        self._control.run("; ".join(texts), values)
-
     def is_owned(self) -> bool:
         """Whether the log still has the run as one of this role's; a server that is gone says
         nothing else.
@@ -422,7 +272,7 @@ class RunLog:
         except CerebroError:
             return False
 
-    def log_cost(self, cost: Cost) -> None:
+    def write_cost(self, cost: Cost) -> None:
         """That was spent since the last time on what belongs to no visit and no evaluation."""
         self._control.run(sql("run.spent"), (*cost, self.run_id))
 
@@ -430,7 +280,7 @@ class RunLog:
         """The run is completed."""
         self._control.run(sql("run.end"), ("completed", None, self.run_id))
 
-    def log_missing_outputs(self, reason: str) -> None:
+    def write_missing_outputs(self, reason: str) -> None:
         """The run is completed, but its output tables could not be made."""
         self._control.run(sql("run.outputs_missing"), (reason, self.run_id))
 

@@ -1,19 +1,19 @@
-"""Configurations that join a run while it goes on: checked as those of its call were, logged, and
-trained like them.
+"""Configurations that are added to a run while it trains: by commands, samplers and rules.
 
-Acts add them, or a search that draws them of a space. One may be the clone of another with other
-parameters. A warm clone begins from a copy of the state that the other one had stored by then; that
-table stays as long as the states of the run do, for whoever resumes it. In a replay clones are
-there from the beginning, and wait for that state.
+They are checked like those of the call, logged, and trained like them. A clone has the parameters
+of another configuration, or parameters near those. A warm clone begins from a copy of the state
+that its parent has stored by then. The copy stays as long as the states of the run, for a resume.
+In a replay, clones are there from the beginning and wait for that state.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
@@ -23,272 +23,206 @@ from cerebro_plpy.configs.params.frameworks import BACKENDS
 from cerebro_plpy.configs.params.output_losses import LOSS
 from cerebro_plpy.configs.search_space.sampler_space import Point, describe_config
 from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.sessions.async_dispatcher import Statement
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, InvalidText
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.log.run_log import Command, LogStatements, Origin
+from cerebro_plpy.run.log.run_log import Origin, RunLog
+from cerebro_plpy.run.log.step_log import Command
+from cerebro_plpy.run.loop.step import Effect, Step
 from cerebro_plpy.run.request.early_stopping import check_monitor
-from cerebro_plpy.run.request.run_request import CloneStart, WarmState
-from cerebro_plpy.run.request.visit_jobs import make_initial_state
-from cerebro_plpy.run.state.config_state import ConfigTraining, Past
-from cerebro_plpy.run.state.run_state import Roster
+from cerebro_plpy.run.request.run_request import WarmState
+from cerebro_plpy.run.state.config_state import ConfigState
+from cerebro_plpy.run.state.run_state import RunState
+from cerebro_plpy.run.workers.run_context import RunContext
 from cerebro_plpy.run.workers.sampler import add_prior_trials, describe_trial
-from cerebro_plpy.run.workers.tasks import Surroundings
 from cerebro_plpy.run.workers.warm_start_check import choose_clone_source
-from cerebro_plpy.scheduling.schedule import schedule
 from cerebro_plpy.scheduling.search.promotion_rules import Decision, Trial
-from cerebro_plpy.tables.architectures import BuiltConfigs, StoredModel
+from cerebro_plpy.tables.architectures import BuiltConfigs
 from cerebro_plpy.tables.compatibility import check_configs
 
-MOST_TRIES = 10
-"""So often other parameters are drawn for a clone, where those before do not fit; then it has those
-of its parent.
-"""
+MAX_PERTURBATIONS = 10
+"""How often parameters of a clone are drawn until they are valid; then it has its parent's."""
 
 
-class Recruits:
-    """Those of one run. Its request has mappings that can grow: frameworks, and states to begin
-    from.
+class AddedConfigs(NamedTuple):
+    """Configurations that are ready to be added."""
+
+    configs: Sequence[Config]
+    log: Sequence[Statement]  # that log them
+    changes: Sequence[Effect]  # that add them to the state
+    notes: Sequence[Effect] = ()
+
+
+class ConfigSource:
+    """Prepares configurations for one run: parses, samples, copies states, makes state tables.
+
+    All of that happens before the step that adds them. Repeating it does no harm.
     """
 
-    def __init__(self, roster: Roster, around: Surroundings) -> None:
-        self._roster, self._around = roster, around
-        self._request, self._log, self._training = roster.request, roster.log, roster.training
-        self._backends: dict[int, str] = dict(roster.request.backends)
-        self._warm: dict[int, WarmState] = dict(roster.request.warm_states)
-        self._drawing = drawing = roster.request.search.sampling if roster.request.search else None
-        points = {**drawing.existing_points, **drawing.points} if drawing else {}
-        self._points: dict[int, Point] = {
-            key: point for key, point in points.items() if point is not None
-        }
-        self._refused: dict[str | None, list[Point]] = defaultdict(
-            list
-        )  # by the group for which it was suggested
-        starts = roster.request.replay.clone_starts.items()
-        self._awaited = {
-            key: each for key, each in starts if key in self._training and key not in self._warm
-        }
-        for key in self._awaited:
-            roster.positions.hold(key)
+    def __init__(self, state: RunState, log: RunLog, context: RunContext) -> None:
+        self._state = state
+        self._request = state.request
+        self._log = log
+        self._context = context
+        search = state.request.search
+        self._sampling = search.sampling if search else None
+        self._points: dict[int, Point] = {}  # of the search space, by mst_key
+        if self._sampling:
+            points = {**self._sampling.existing_points, **self._sampling.points}
+            self._points = {key: point for key, point in points.items() if point is not None}
+        self._refused_points: dict[str | None, list[Point]] = defaultdict(list)  # by group
 
-    def awaits(self, mst_key: int) -> bool:
-        """Whether a configuration waits for the state that it is to begin from."""
-        return mst_key in self._awaited
+    def clone(self, command: Command) -> AddedConfigs:
+        """Return the clone of a configuration that a command adds.
 
-    @property
-    def arriving(self) -> bool:
-        """Whether a state that somebody waits for is still to be stored, though who left it has
-        failed since.
+        Raises:
+            InvalidParameter: there is no such configuration, or no state for a warm clone.
         """
-        alive = self._roster.positions.progress
-        return any(start.parent not in alive for start in self._awaited.values())
-
-    def begin_clones(self, parent: ConfigTraining) -> None:
-        """Let those begin that wait for the state which a configuration has just stored."""
-        for key in [
-            key
-            for key, start in self._awaited.items()
-            if start == (parent.config.mst_key, parent.visits)
-        ]:
-            assert parent.stored is not None
-            del self._awaited[key]
-            clone = self._training[key]
-            self._warm[key] = self._copy(clone.config, parent, anew=True)
-            request = self._request.with_configs(BuiltConfigs((), {}), self._backends, self._warm)
-            clone.state = make_initial_state(request, clone.config, self._log.run_id)
-            self._roster.positions.let_go(key)
-
-    def orphan(self) -> tuple[int, str] | None:
-        """One that waited for a state which does not come any more, and why; it waits no more."""
-        alive = self._roster.positions.progress
-        gone = next((key for key, start in self._awaited.items() if not self._comes(start)), None)
-        if gone is None:
-            return None
-        parent = self._awaited.pop(gone).parent
-        reason = (
-            f"mst_key={parent}, from whose state it was to begin, failed before it came to that"
-        )
-        return (gone, reason) if gone in alive else self.orphan()
-
-    def _comes(self, start: CloneStart) -> bool:
-        parent = self._training.get(start.parent)
-        stored = parent is not None and parent.visits + parent.unstored >= start.visits
-        return stored or start.parent in self._roster.positions.progress
-
-    def clone(self, act: Command) -> tuple[Sequence[Config], LogStatements]:
-        """Let the clone of a configuration join, with what is said to be other of it."""
-        parent = None if act.mst_key is None else self._training.get(act.mst_key)
+        parent = None if command.mst_key is None else self._state.configs.get(command.mst_key)
         if parent is None:
             raise InvalidParameter(
-                f"the run has no configuration {act.mst_key} that could be cloned"
+                f"the run has no configuration {command.mst_key} that could be cloned"
             )
-        warm = bool(act.change.get("warm"))
-        if warm and parent.stored is None:
+        is_warm = bool(command.change.get("warm"))
+        if is_warm and parent.stored is None:
             raise InvalidParameter(
-                f"mst_key {act.mst_key} has no state yet that a clone could begin from; see warm"
+                f"mst_key {command.mst_key} has no state yet that a clone could begin from; see "
+                "warm"
             )
-        origin = Origin("clone", act.mst_key, *((act.mst_key, parent.visits) if warm else ()))
-        row = {**act.change, "model_id": parent.config.model_id}
-        joined = self._join(self._asked([row], act.mst_key), origin, parent if warm else None)
-        if (
-            not warm
-        ):  # else it owes what it comes to, to its parent's parameters as well: no value of a point
-            self._locate(joined[0])
-        return joined
+        built = self._build([{**command.change, "model_id": parent.config.model_id}], parent)
+        if is_warm:
+            origin = Origin("clone", command.mst_key, command.mst_key, parent.visits)
+            return self._prepare(built, origin, parent)
+        # A warm clone's result depends on its parent's parameters too, so only a cold one has a
+        # point of the search space.
+        self._locate(built.configs)
+        return self._prepare(built, Origin("clone", command.mst_key), None)
 
-    def add(self, act: Command) -> tuple[Sequence[Config], LogStatements]:
-        """Let configurations join that somebody has read from a model selection table, or drawn of
-        a space, perhaps of one around another configuration."""
-        joined = self._join(
-            self._asked(act.change["configs"], act.mst_key), Origin("act", act.mst_key), None
+    def add(self, command: Command) -> AddedConfigs:
+        """Return configurations of a model selection table or a space that a command adds."""
+        like = None if command.mst_key is None else self._state.configs.get(command.mst_key)
+        built = self._build(command.change["configs"], like)
+        self._locate(built.configs)
+        return self._prepare(built, Origin("act", command.mst_key), None)
+
+    def sample(self, count: int, trials: Mapping[int, Trial], group: str | None) -> AddedConfigs:
+        """Return configurations that the sampler suggests; fewer if it has no more.
+
+        Args:
+            trials: the trials so far; those of a group if one is given.
+        """
+        sampling = self._sampling
+        assert sampling is not None
+        points = self._suggest(count, trials, group)
+        notes: list[Effect] = []
+        if len(points) < count:
+            of_group = "" if group is None else f" for group {group}"
+            text = (
+                f"{len(trials) + len(points)} configurations are tried{of_group}: no others are "
+                "suggested"
+            )
+            notes.append(partial(self._context.notify, text))
+        configs: list[Config] = []
+        architectures = {}
+        first_key = self._log.read_next_key()
+        for point in points:
+            row = {**sampling.space.make_row(point), "group": group}
+            try:
+                built = self._build_rows({first_key + len(configs): row})
+            except (InvalidParameter, DatatypeMismatch):
+                self._refused_points[group].append(point)
+                continue
+            configs += built.configs
+            architectures.update(built.architectures)
+            self._points[configs[-1].mst_key] = point
+        origin = Origin(
+            "search", points={config.mst_key: self._points[config.mst_key] for config in configs}
         )
-        self._locate(joined[0])
-        return joined
+        added = self._prepare(BuiltConfigs(tuple(configs), architectures), origin, None)
+        return added._replace(notes=notes)
 
-    def _locate(self, configs: Sequence[Config]) -> None:
-        """The sampler is told of those that lie in its space, too."""
-        if self._drawing:
-            found = {
-                config.mst_key: self._drawing.space.find_point(describe_config(config))
-                for config in configs
-            }
-            self._points.update((key, point) for key, point in found.items() if point is not None)
-
-    def draw(
-        self, count: int, trials: Mapping[int, Trial], group: str | None = None
-    ) -> tuple[Sequence[Config], LogStatements]:
-        """Let so many configurations join that a sampler suggests, or fewer where it has no more:
-        of a group, where these are the trials of one."""
-        drawing, epochs = self._drawing, self._request.spec.epochs
-        assert drawing is not None
-        known = [
+    def _suggest(
+        self, count: int, trials: Mapping[int, Trial], group: str | None
+    ) -> Sequence[Point]:
+        """Return points that the sampler suggests; refused ones count as failed trials."""
+        assert self._sampling is not None
+        epochs = self._request.spec.epochs
+        own_trials = [
             describe_trial(point, trials[key], epochs)
             for key, point in sorted(self._points.items())
             if key in trials
         ]
-        failed = [
-            describe_trial(point, Trial(failed=True), epochs) for point in self._refused[group]
+        own_trials += [
+            describe_trial(point, Trial(failed=True), epochs)
+            for point in self._refused_points[group]
         ]
-        points = self._around.suggest(
-            add_prior_trials(drawing.prior_trials, [*known, *failed]), count
-        )
-        if len(points) < count:
-            apart = "" if group is None else f" for group {group}"
-            self._around.note(
-                f"{len(trials) + len(points)} configurations are tried{apart}: no others are "
-                "suggested"
-            )
-        first, configs, architectures = (
-            self._log.read_next_key(),
-            list[Config](),
-            dict[int, StoredModel](),
-        )
-        for point in points:
-            try:
-                made = self._made(
-                    {first + len(configs): {**drawing.space.make_row(point), "group": group}}
-                )
-            except (InvalidParameter, DatatypeMismatch):
-                self._refused[group].append(point)
-            else:
-                configs += made.configs
-                architectures |= made.architectures
-                self._points[configs[-1].mst_key] = point
-        drawn = {config.mst_key: self._points[config.mst_key] for config in configs}
-        return self._join(
-            BuiltConfigs(tuple(configs), architectures), Origin("search", points=drawn), None
-        )
+        all_trials = add_prior_trials(self._sampling.prior_trials, own_trials)
+        return self._context.suggest(all_trials, count)
 
-    def descend(self, decisions: Sequence[Decision]) -> tuple[Sequence[Config], LogStatements]:
-        """Let clones join that a rule has named, with parameters near those of their parents."""
-        configs, texts, values = list[Config](), list[str](), list[object]()
-        for each in decisions:
-            assert each.parent is not None
-            parent = self._training[each.parent]
-            origin = Origin("clone", each.parent, each.parent, parent.visits)
-            found, joined = self._join(
-                self._explored(each.mst_key, parent.config), origin, parent, anew=False
-            )
-            configs += found
-            texts += joined.texts
-            values += joined.values
-        return configs, LogStatements(texts, values)
+    def derive(self, decision: Decision) -> AddedConfigs:
+        """Return the warm clone that a rule has decided on, with parameters near its parent's."""
+        assert decision.parent is not None
+        parent = self._state.configs[decision.parent]
+        origin = Origin("clone", decision.parent, decision.parent, parent.visits)
+        built = self._perturb(decision.mst_key, parent.config)
+        return self._prepare(built, origin, parent, anew=False)
 
-    def _explored(self, mst_key: int, parent: Config) -> BuiltConfigs:
-        assert self._drawing is not None
+    def start_clones(self, parent: ConfigState) -> Iterator[Step]:
+        """Start the clones of a replay that wait for the state that a configuration has stored."""
+        for key, start in list(self._state.waiting.items()):
+            if start == (parent.mst_key, parent.visits):
+                warm_state = self._copy(self._state.configs[key].config, parent, anew=True)
+                yield Step(changes=[partial(self._state.start_clone, key, warm_state)])
+
+    def _locate(self, configs: Sequence[Config]) -> None:
+        """Let the sampler know the configurations that lie in its space."""
+        if self._sampling is None:
+            return
+        for config in configs:
+            point = self._sampling.space.find_point(describe_config(config))
+            if point is not None:
+                self._points[config.mst_key] = point
+
+    def _perturb(self, mst_key: int, parent: Config) -> BuiltConfigs:
+        assert self._sampling is not None
         random = Random(f"{self._request.spec.seed}/{mst_key}")
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_PERTURBATIONS):
             with suppress(InvalidParameter, InvalidText, DatatypeMismatch):
-                return self._made({mst_key: self._drawing.space.perturb(parent, random)})
+                row = self._sampling.space.perturb(parent, random)
+                return self._build_rows({mst_key: row})
         return BuiltConfigs((replace(parent, mst_key=mst_key),), {})
 
-    def _asked(self, rows: Sequence[Mapping[str, Any]], mst_key: int | None = None) -> BuiltConfigs:
-        """What these rows of an act come to; of the group of a configuration that they are like, if
-        it is of one.
-        """
-        like = None if mst_key is None else self._training.get(mst_key)
+    def _build(self, rows: Sequence[Mapping[str, Any]], like: ConfigState | None) -> BuiltConfigs:
+        """Return the configurations of a command's rows, in the group of `like`."""
         group = like.config.group if like else None
-        keyed = enumerate(rows, self._log.read_next_key())
-        made = self._made({key: {**row, "group": group} for key, row in keyed})
-        if self._around.places:
-            self._around.places.reserve_configs(len(made.configs))
-        return made
+        keyed_rows = enumerate(rows, self._log.read_next_key())
+        built = self._build_rows({key: {**row, "group": group} for key, row in keyed_rows})
+        if self._context.slots:
+            self._context.slots.reserve_configs(len(built.configs))
+        return built
 
-    def _made(self, rows: Mapping[int, Mapping[str, Any]]) -> BuiltConfigs:
+    def _build_rows(self, rows: Mapping[int, Mapping[str, Any]]) -> BuiltConfigs:
         if self._request.build_configs:
             return self._request.build_configs(rows)
-        return BuiltConfigs(
-            self._checked([self._config(key, row) for key, row in rows.items()]), {}
-        )
+        configs = [self._parse(key, row) for key, row in rows.items()]
+        return BuiltConfigs(self._check(configs), {})
 
-    def _join(
-        self,
-        joined: BuiltConfigs,
-        origin: Origin,
-        parent: ConfigTraining | None,
-        *,
-        anew: bool = True,
-    ) -> tuple[Sequence[Config], LogStatements]:
-        configs, positions, residence = (
-            joined.configs,
-            self._roster.positions,
-            self._roster.positions.residence,
-        )
-        for config in configs:
-            self._backends[config.mst_key] = self._framework(config)
-            if parent:
-                self._warm[config.mst_key] = self._copy(config, parent, anew=anew)
-        request = self._request.with_configs(joined, self._backends, self._warm)
-        positions.plan = replace(
-            positions.plan,
-            segment_subsets={**positions.plan.segment_subsets, **request.segment_subsets},
-        )
-        self._log.make_state_tables(request, [config.mst_key for config in configs])
-        for config in configs:
-            training = ConfigTraining.after(Past(), request, config, self._log.run_id)
-            self._training[config.mst_key] = training
-            positions.progress[config.mst_key] = schedule.start(positions.plan, config.mst_key)
-            if residence:
-                residence.add_config(config.mst_key, training.compilation)
-        return configs, self._log.build_config_statements(request, configs, origin)
-
-    def _framework(self, config: Config) -> str:
-        """What others of its model are trained with, or of its template."""
-        known = {
-            (each.config.template or each.config.model_id): each.framework
-            for each in self._training.values()
-        }
-        return known.get(config.template or config.model_id) or next(
-            iter(known.values()), BACKENDS[0]
-        )
-
-    def _config(self, mst_key: int, row: Mapping[str, Any]) -> Config:
+    def _parse(self, mst_key: int, row: Mapping[str, Any]) -> Config:
         spec = self._request.spec
         functions = read_logged_functions(spec.object_table, dict(spec.functions))
-        texts = str(row["compile_params"]), str(row["fit_params"])
-        parsed = parse_compile_params(texts[0], functions), parse_fit_params(texts[1])
-        return Config(mst_key, int(row["model_id"]), *texts, *parsed)
+        compile_text = str(row["compile_params"])
+        fit_text = str(row["fit_params"])
+        return Config(
+            mst_key,
+            int(row["model_id"]),
+            compile_text,
+            fit_text,
+            parse_compile_params(compile_text, functions),
+            parse_fit_params(fit_text),
+        )
 
-    def _checked(self, configs: Sequence[Config]) -> tuple[Config, ...]:
+    def _check(self, configs: Sequence[Config]) -> tuple[Config, ...]:
+        """Check configurations as those of a call are; return them with their metrics."""
         request = self._request
         unknown = sorted({config.model_id for config in configs} - request.architectures.keys())
         if unknown:
@@ -296,26 +230,60 @@ class Recruits:
         if any(config.fit.callbacks.tensorboard for config in configs):
             raise InvalidParameter("TensorBoard cannot be begun in the midst of a run")
         models = {config.model_id: request.architectures[config.model_id] for config in configs}
-        source, table = request.source, request.architecture_table
-        table = table or Relation("", "", "", 0, "")
-        checked = check_configs(configs, models, source, table, self._around.check)
-        sides = {"training": request.spec.training_metrics, "validation": request.validation}
-        datasets = [name for name, there in sides.items() if there]
+        table = request.architecture_table or Relation("", "", "", 0, "")
+        checked = check_configs(configs, models, request.source, table, self._context.check)
+        datasets = ["training"] if request.spec.training_metrics else []
+        if request.validation:
+            datasets.append("validation")
         for config in checked:
             check_monitor(config, datasets, request.patience)
-            measured = [each.logged_name for each in (*config.metrics, LOSS)]
-            if request.spec.ranking.metric not in measured:
+            metrics = [metric.logged_name for metric in (*config.metrics, LOSS)]
+            if request.spec.ranking.metric not in metrics:
                 raise InvalidParameter(
                     f"{config.compile_text:.120} has no metric {request.spec.ranking.metric}, by "
                     "which the run compares"
                 )
         return checked
 
-    def _copy(self, config: Config, parent: ConfigTraining, *, anew: bool) -> WarmState:
+    def _prepare(
+        self, built: BuiltConfigs, origin: Origin, parent: ConfigState | None, *, anew: bool = True
+    ) -> AddedConfigs:
+        """Return built configurations, ready to be added.
+
+        Args:
+            parent: the configuration whose state they begin from.
+            anew: their optimizers begin anew, if the run belongs to `cerebro.train`.
+        """
+        backends = dict(self._state.backends)
+        warm_states: dict[int, WarmState] = {}
+        for config in built.configs:
+            backends[config.mst_key] = self._choose_framework(config)
+            if parent:
+                warm_states[config.mst_key] = self._copy(config, parent, anew=anew)
+        request = self._request.with_configs(
+            built, backends, {**self._state.warm_states, **warm_states}
+        )
+        self._log.make_state_tables(request, [config.mst_key for config in built.configs])
+        statements = self._log.build_config_statements(request, built.configs, origin)
+        change = partial(self._state.add_configs, request, built.configs, warm_states)
+        return AddedConfigs(built.configs, statements, [change])
+
+    def _choose_framework(self, config: Config) -> str:
+        """Return the framework of others with the same model or template."""
+        frameworks = {
+            other.config.template or other.config.model_id: other.framework
+            for other in self._state.configs.values()
+        }
+        framework = frameworks.get(config.template or config.model_id)
+        return framework or next(iter(frameworks.values()), BACKENDS[0])
+
+    def _copy(self, config: Config, parent: ConfigState, *, anew: bool) -> WarmState:
+        """Copy the state of a parent for a configuration that begins from it."""
         assert parent.stored is not None
         table = self._log.copy_state(parent.stored, config.mst_key, parent.visits)
-        optimizers = parent.config.compile.optimizer, config.compile.optimizer
-        return self._log.make_warm_state(
-            table,
-            choose_clone_source(*optimizers, anew=anew and self._request.spec.train is not None),
+        source = choose_clone_source(
+            parent.config.compile.optimizer,
+            config.compile.optimizer,
+            anew=anew and self._request.spec.train is not None,
         )
+        return self._log.make_warm_state(table, source)

@@ -1,61 +1,67 @@
-"""What a call of AutoML tells while it searches, in MADlib's words."""
+"""The messages of AutoML during a search, in MADlib's words."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from cerebro_plpy.run.log.run_log import DecisionRow
+from cerebro_plpy.run.log.step_log import DecisionRow
 from cerebro_plpy.run.loop import messages
 from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
 from cerebro_plpy.scheduling.search.hyperband import Diagonals, Hyperband
 
 
-class AutomlWords:
-    """Tells by `info` what begins, and of each data set the lowest loss whenever that is another
-    one.
-    """
+class AutomlMessages:
+    """Messages about starts, and about each data set's lowest loss whenever it changes."""
 
     def __init__(self, info: Callable[[str], None], request: FitRequest) -> None:
+        self._info = info
         rule = request.search.rule if request.search else None
-        self._info, self._method = info, rule.hyperband if isinstance(rule, Diagonals) else None
+        self._hyperband = rule.hyperband if isinstance(rule, Diagonals) else None
         self._leaders: dict[str, Evaluation] = {}
 
-    def decided(self, rows: Sequence[DecisionRow], evaluations: Iterable[Evaluation]) -> None:
-        """What a rule has decided at once, and all that is known by then."""
-        leaders: dict[str, Evaluation] = {}
-        for each in sorted(evaluations, key=lambda each: (each.mst_key, each.epoch)):
-            if each.loss == each.loss and (
-                each.dataset not in leaders or each.loss < leaders[each.dataset].loss
-            ):
-                leaders[each.dataset] = each
+    def report_decisions(
+        self, rows: Sequence[DecisionRow], evaluations: Iterable[Evaluation]
+    ) -> None:
+        """Report decisions that were made at once, and all evaluations so far."""
+        leaders = find_leaders(evaluations)
         if leaders != self._leaders:
             self._leaders = leaders
-            self._info("\n" + "".join(best_line(each) for _, each in sorted(leaders.items())))
-        begun = [row for row in rows if row.action in ("start", "promote")]
-        if begun:
-            self._info(diagonal(self._method, begun) if self._method else suggested(len(begun)))
+            lines = [describe_leader(best) for _, best in sorted(leaders.items())]
+            self._info("\n" + "".join(lines))
+        starts = [row for row in rows if row.action in ("start", "promote")]
+        if starts and self._hyperband:
+            self._info(describe_diagonal(self._hyperband, starts))
+        elif starts:
+            self._info(f"***Evaluating {len(starts)} newly suggested model configurations***")
 
 
-def best_line(best: Evaluation) -> str:
-    """Who has the lowest loss over a data set."""
+def find_leaders(evaluations: Iterable[Evaluation]) -> dict[str, Evaluation]:
+    """Return the evaluation with the lowest loss of each data set; NaN never leads."""
+    leaders: dict[str, Evaluation] = {}
+    for evaluation in sorted(evaluations, key=lambda each: (each.mst_key, each.epoch)):
+        leader = leaders.get(evaluation.dataset)
+        if evaluation.loss == evaluation.loss and (not leader or evaluation.loss < leader.loss):
+            leaders[evaluation.dataset] = evaluation
+    return leaders
+
+
+def describe_leader(best: Evaluation) -> str:
+    """Return the message about the lowest loss over a data set."""
     return (
         f"Best {best.dataset} loss so far:\nmst_key={best.mst_key}: "
-        f"metric={messages.metric_text(best)}, loss={best.loss}\n"
+        f"metric={messages.format_metric(best)}, loss={best.loss}\n"
     )
 
 
-def suggested(count: int) -> str:
-    """So many configurations begin that were suggested."""
-    return f"***Evaluating {count} newly suggested model configurations***"
-
-
-def diagonal(method: Hyperband, rows: Sequence[DecisionRow]) -> str:
-    """The rounds that begin together."""
-    counts = Counter(method.locate(row.mst_key, row.last_epoch) for row in rows)
-    (iterations,) = {each.iterations for each in method.schedule() if (each.s, each.i) in counts}
-    told = ", ".join(
+def describe_diagonal(hyperband: Hyperband, rows: Sequence[DecisionRow]) -> str:
+    """Return the message about rounds of brackets that begin together."""
+    counts = Counter(hyperband.locate(row.mst_key, row.last_epoch) for row in rows)
+    (iterations,) = {
+        round_.iterations for round_ in hyperband.schedule() if (round_.s, round_.i) in counts
+    }
+    rounds = ", ".join(
         f"{count} configs under bracket={s} & round={i}"
         for (s, i), count in sorted(counts.items(), reverse=True)
     )
-    return f"*** Diagonally evaluating {told} with {iterations} iterations ***"
+    return f"*** Diagonally evaluating {rounds} with {iterations} iterations ***"

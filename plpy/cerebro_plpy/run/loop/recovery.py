@@ -1,77 +1,198 @@
-"""What a run does when a trainer or a session is gone: what is made again, at whose cost, and by
-whom.
-"""
+"""Recovery: which visits are made again when a trainer or a session is lost, and who is charged."""
 
 from __future__ import annotations
 
-from typing import Union
+from collections.abc import Iterator
+from functools import partial
 
-from cerebro_plpy.errors import CerebroError, ConnectionFailure
+from cerebro_plpy.database.sessions.async_dispatcher import Statement
+from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.state.run_state import Roster
-from cerebro_plpy.run.workers.tasks import Further, Keeping, Storing, Task, Visiting
-from cerebro_plpy.run.workers.worker_pool import Assignments
-from cerebro_plpy.scheduling.schedule.schedule import Visit
+from cerebro_plpy.run.loop.run_objects import Run
+from cerebro_plpy.run.loop.search import report_end
+from cerebro_plpy.run.loop.step import Effect, Step
+from cerebro_plpy.run.loop.stopping import BudgetOver
+from cerebro_plpy.run.state.config_state import LostVisit
+from cerebro_plpy.run.state.run_state import RunState
+from cerebro_plpy.run.workers.events import FusionFailed, TaskFailed
+from cerebro_plpy.run.workers.tasks import (
+    RETRYABLE_ERRORS,
+    BestStateTask,
+    ConfigTask,
+    FollowUp,
+    FusedTask,
+    StoreTask,
+    VisitTask,
+)
+from cerebro_plpy.run.workers.worker_pool import LostTasks
 
-Charged = Union[Visiting, Further]
+
+def on_task_failed(run: Run, event: TaskFailed) -> Iterator[Step]:
+    """Retry the task of a configuration, or fail the configuration.
+
+    Raises:
+        CerebroError: the error is not about a configuration.
+    """
+    worker, task, error = event
+    if isinstance(error, RETRYABLE_ERRORS):
+        yield from recover(run, event)
+        return
+    if isinstance(error, BudgetOver):
+        worker.memory.forget()
+    elif not isinstance(error, ConfigFailure):
+        raise error
+    if is_awaited(run.state, task):
+        yield fail_config(run, task.mst_key, error.message)
 
 
-class Losses:
-    """Those of one run."""
+def recover(run: Run, event: TaskFailed) -> Iterator[Step]:
+    """Make the visits of a lost trainer again, as long as the charged ones have attempts left."""
+    worker, task, error = event
+    state = run.state
+    worker.memory.forget()
+    lost = run.pool.drop_tasks(worker, task)
+    charged = lost.charged
+    is_taken_back = lost.unstored is not None and state.is_ahead(charged.mst_key)
+    yield lose_tasks(run, event, lost)
+    if isinstance(error, ConnectionFailure) and not run.context.reopen(worker):
+        yield run.scaling.remove_lost(worker, error)
+    if not is_taken_back and not is_awaited(state, charged):
+        return
+    if has_attempts_left(run, charged):
+        yield retry(run, worker, charged)
+    else:
+        yield fail_config(run, charged.mst_key, error.message)
 
-    def __init__(self, roster: Roster, assignments: Assignments) -> None:
-        self._roster, self._assignments = roster, assignments
 
-    def awaited(self, task: Task) -> bool:
-        """Whether anything follows a task: not where its configuration failed meanwhile, or ended
-        without the visit.
-        """
-        positions = self._roster.positions
-        return (
-            task.mst_key in positions.progress
-            if isinstance(task, Keeping)
-            else positions.running(task.tour)
-        )
+def lose_tasks(run: Run, event: TaskFailed, lost: LostTasks) -> Step:
+    """Return the step that logs lost visits, and returns configurations to stored states.
 
-    def lose(self, worker: Worker, task: Task, error: CerebroError) -> tuple[Charged, bool]:
-        """The trainer is gone: log what of its visits nobody may have logged, and let those that
-        are not to blame be made again; the task that is, and whether it had begun from a state that
-        is gone as well."""
-        training, positions = self._roster.training, self._roster.positions
-        charged, unstored = self._assignments.lose(worker, task)
-        for key in {charged.mst_key, unstored.mst_key if unstored else charged.mst_key}:
-            training[key].unstored = 0
-        gone = unstored is not None and positions.take_back(charged.mst_key)
-        # Only who does not hear of the session any more does not know what it has logged beyond the
-        # first.
-        known = None if isinstance(error, ConnectionFailure) else 1
-        lost: list[tuple[Visit, int, int]] = []
-        if isinstance(charged, Visiting) and (unstored or known is None):
-            lost += training[charged.mst_key].lost(charged.tour[:known], charged.step, charged=True)
-        if unstored:
-            first = unstored.trained.training[0][0].visit_no
-            lost += training[unstored.mst_key].lost(unstored.tour[:known], first, charged=False)
-            if self.awaited(unstored):
-                positions.abandon(unstored.tour)
-        if lost:
-            self._roster.log.log_lost_attempts(lost, error.message)
-        if isinstance(task, Storing) and task.trained.best:
-            kept = training[task.mst_key].best
-            self._roster.log.log_best_epoch(task.mst_key, kept.epoch if kept else None)
-        return charged, gone
+    After a connection failure nobody knows which visits were logged. Otherwise the log has the
+    failure of the first one, and no others.
+    """
+    _, task, error = event
+    state = run.state
+    charged, unstored = lost
+    is_unknown = isinstance(error, ConnectionFailure)
+    visits: list[LostVisit] = []
+    changes: list[Effect] = [partial(state.drop_unstored, charged.mst_key)]
+    if unstored:
+        changes += [
+            partial(state.drop_unstored, unstored.mst_key),
+            partial(state.take_back, charged.mst_key),
+        ]
+    if isinstance(charged, VisitTask) and (unstored or is_unknown):
+        batch = charged.batch if is_unknown else charged.batch[:1]
+        visits += state.configs[charged.mst_key].list_lost(batch, charged.attempt_key)
+        changes.append(partial(state.lose_visits, batch, charged.attempt_key, charged=True))
+    if unstored:
+        batch = unstored.batch if is_unknown else unstored.batch[:1]
+        first = unstored.result.training[0][0].visit_no
+        visits += state.configs[unstored.mst_key].list_lost(batch, first)
+        changes += [
+            partial(state.lose_visits, batch, first, charged=False),
+            partial(state.abandon_if_running, unstored.batch),
+        ]
+    log = run.log.log_lost_attempts(visits, error.message)
+    if isinstance(task, StoreTask) and task.result.best:
+        best = state.configs[task.mst_key].best
+        log.append(run.log.log_best_epoch(task.mst_key, best.epoch if best else None))
+    return Step(log=log, changes=changes)
 
-    def again(self, worker: Worker, task: Charged) -> bool:
-        """Let a task be tried again; False when it has been tried often enough."""
-        training = self._roster.training[task.mst_key]
-        attempts = training.tried(task.step) if isinstance(task, Visiting) else task.attempt
-        if attempts >= self._roster.request.spec.max_attempts:
-            return False
-        if isinstance(task, Visiting):
-            if self.awaited(task):
-                self._roster.positions.abandon(task.tour)
-        elif worker.number in self._assignments.numbers:
-            self._assignments.follow(worker, replace(task, attempt=attempts + 1))
-        else:
-            self._assignments.postpone(replace(task, attempt=attempts + 1))
-        return True
+
+def has_attempts_left(run: Run, task: VisitTask | FollowUp) -> bool:
+    """Return True if a task may be tried again."""
+    attempts = count_attempts(run.state, task)
+    return attempts < run.request.spec.max_attempts
+
+
+def count_attempts(state: RunState, task: VisitTask | FollowUp) -> int:
+    """Return how many attempts at a task count so far."""
+    if isinstance(task, VisitTask):
+        return state.configs[task.mst_key].count_new_attempts(task.attempt_key)
+    return task.attempt
+
+
+def retry(run: Run, worker: Worker, task: VisitTask | FollowUp) -> Step:
+    """Return the step that tries a task again: visits wait, other tasks begin at once."""
+    if isinstance(task, VisitTask):
+        return Step(changes=[partial(run.state.abandon_if_running, task.batch)])
+    task = replace(task, attempt=task.attempt + 1)
+    if worker.number in run.pool.numbers:
+        return Step(tasks=[partial(run.pool.start_follow_up, worker, task)])
+    return Step(tasks=[partial(run.pool.queue_follow_up, task)])
+
+
+def is_awaited(state: RunState, task: ConfigTask) -> bool:
+    """Return True if a configuration still waits for a task: it has not failed or ended."""
+    if isinstance(task, BestStateTask):
+        return task.mst_key in state.progress
+    return state.is_running(task.batch)
+
+
+def on_fusion_failed(run: Run, event: FusionFailed) -> Iterator[Step]:
+    """Let configurations that could not train together train alone.
+
+    Raises:
+        CerebroError: the error is not about configurations.
+    """
+    worker, fused, error = event
+    if isinstance(error, BudgetOver):
+        for task in fused.tasks:
+            yield from on_task_failed(run, TaskFailed(worker, task, error))
+        return
+    if not isinstance(error, (*RETRYABLE_ERRORS, ConfigFailure)):
+        raise error
+    yield abandon_fused(run, worker, fused, error)
+    if isinstance(error, ConnectionFailure) and not run.context.reopen(worker):
+        yield run.scaling.remove_lost(worker, error)
+
+
+def abandon_fused(run: Run, worker: Worker, fused: FusedTask, error: CerebroError | None) -> Step:
+    """Return the step that abandons fused visits: nobody is charged, and each trains alone."""
+    state = run.state
+    is_unknown = isinstance(error, ConnectionFailure)
+    visits: list[LostVisit] = []
+    changes: list[Effect] = [partial(run.fusion.note_unfit, worker, fused.tasks[0].mst_key)]
+    if isinstance(error, RETRYABLE_ERRORS):
+        changes.append(worker.memory.forget)
+    for task in fused.tasks:
+        batch = task.batch if is_unknown else task.batch[:1]
+        visits += state.configs[task.mst_key].list_lost(batch, task.attempt_key)
+        changes += [
+            partial(state.lose_visits, batch, task.attempt_key, charged=False),
+            partial(state.abandon_if_running, task.batch),
+        ]
+    log: list[Statement] = []
+    if error is not None and is_unknown:
+        log = run.log.log_lost_attempts(visits, error.message)
+    return Step(log=log, changes=changes)
+
+
+def fail_config(run: Run, mst_key: int, reason: str) -> Step:
+    """Return the step that gives a configuration up."""
+    return Step(
+        log=[run.log.log_config_failed(mst_key, reason)],
+        changes=[
+            partial(run.state.fail, mst_key, reason),
+            *report_end(run, mst_key, f"it failed: {reason}", failed=True),
+        ],
+        notes=[partial(run.context.report_failure, mst_key, reason)],
+    )
+
+
+def fail_orphans(run: Run) -> Iterator[Step]:
+    """Fail the clones of a replay that wait for the state of a failed parent."""
+    state = run.state
+    while True:
+        key = state.find_orphan()
+        if key is None:
+            return
+        parent = state.waiting[key].parent
+        yield Step(changes=[partial(state.forget_waiting, key)])
+        if key in state.progress:
+            reason = (
+                f"mst_key={parent}, from whose state it was to begin, failed before it came to that"
+            )
+            yield fail_config(run, key, reason)

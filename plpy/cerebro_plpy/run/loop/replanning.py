@@ -1,20 +1,23 @@
-"""Whether a run goes on by the strategy that it has: asked when all configurations have completed
-an epoch.
+"""Replanning: may a run continue with another strategy? Checked when all configurations complete an
+epoch.
 
-Its plan is compared with what the log has of the visits so far. A change is logged before anything
-follows from it; it changes who trains what where, and nothing of what is learned.
+The plan is compared with the logged times of the visits so far. A change of strategy is logged
+before it takes effect. It decides which worker trains what, and has no influence on the models.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log import program_costs
-from cerebro_plpy.run.state.run_state import Roster
-from cerebro_plpy.run.state.runtime_stats import Measurements
+from cerebro_plpy.run.log.run_log import RunLog
+from cerebro_plpy.run.loop.step import Step
+from cerebro_plpy.run.state.run_state import RunState
+from cerebro_plpy.run.state.runtime_stats import RuntimeStats
 from cerebro_plpy.run.workers.workers import can_stay, list_compilations
 from cerebro_plpy.scheduling.planning import replanning
 from cerebro_plpy.scheduling.planning.replanning import Replan, StrategyChange
@@ -22,111 +25,130 @@ from cerebro_plpy.scheduling.planning.run_plan import MOP, STRATEGY_TEXTS, TASK,
 from cerebro_plpy.scheduling.schedule.scheduling_policies import LONGEST, count_remaining_visits
 from cerebro_plpy.scheduling.schedule.worker_affinity import make_affinity
 
-AGAIN = 1.2
-"""The run is looked at again when it has gone on for so many times as long as by the last time: a
-long one of short epochs is not kept from them by looks."""
-Tell = Callable[[str], None]
+CHECK_FACTOR = 1.2
+"""A run is checked again when it has lasted longer by this factor: checks must not delay a long run
+of short epochs."""
 
 
-class Introspection:
-    """That of one run, whose `workers` are those that it began with."""
+class Replanner:
+    """The strategy of one run.
+
+    Args:
+        workers: the workers with which the run begins.
+        epochs: the epochs that all configurations have completed before.
+    """
 
     def __init__(
         self,
-        roster: Roster,
-        measurements: Measurements,
+        state: RunState,
+        stats: RuntimeStats,
+        log: RunLog,
         workers: Sequence[Worker],
-        begun: int,
-        tell: Tell,
+        epochs: int,
+        notify: Callable[[str], None],
     ) -> None:
-        """By then all configurations have `begun` epochs behind them."""
-        self._roster, self._measurements, self._tell = roster, measurements, tell
-        self._compiled, self._completed = list_compilations(workers), begun
-        self._begun, self._began, self._next = begun, time.monotonic(), 0.0
-        self._plan = roster.request.plan if self._open(workers) else None
+        self._state = state
+        self._stats = stats
+        self._log = log
+        self._notify = notify
+        self._compilations = list_compilations(workers)
+        self._first_epochs = epochs
+        self._epochs = epochs
+        self._began = time.monotonic()
+        self._next_check = 0.0  # seconds since the run began
+        self._plan = state.request.plan if self._may_replan(workers) else None
 
-    def _open(self, workers: Sequence[Worker]) -> bool:
-        """Whether configurations may hop or stay, as measured times say; what a search comes to, or
-        a run with a budget, nobody knows beforehand, and whoever fixes an order, or names a
-        strategy, is heard."""
-        request = self._roster.request
-        limited = request.search or request.spec.train or request.deadline or request.cost_limits
-        asked = request.strategy and not request.replans
-        return (
-            not (limited or asked)
-            and request.spec.schedule == LONGEST
-            and can_stay(request, workers)
-        )
+    def _may_replan(self, workers: Sequence[Worker]) -> bool:
+        """Return True if measured times may decide whether configurations hop or stay.
 
-    def look(self, workers: int) -> None:
-        """Hear that visits were stored; so many workers are there."""
-        plan, committed = self._plan, self._roster.positions.committed
+        Nobody knows the remaining work of a search, or of a run with a budget. A user who sets an
+        order or a strategy decides.
+        """
+        request = self._state.request
+        if request.search or request.spec.train or request.deadline or request.cost_limits:
+            return False
+        if request.strategy and not request.replans:
+            return False
+        return request.spec.schedule == LONGEST and can_stay(request, workers)
+
+    def check(self, workers: int) -> Step:
+        """Compare the plan with the log if all configurations have completed one more epoch.
+
+        Args:
+            workers: number of workers now.
+        """
+        plan = self._plan
+        committed = self._state.committed
         if plan is None or not committed or plan.strategy.name not in (MOP, TASK):
-            return
-        completed = min(
-            each.epoch - 1 if not each.finished else self._last for each in committed.values()
+            return Step()
+        last = self._state.plan.epochs
+        epochs = min(
+            last if progress.finished else progress.epoch - 1 for progress in committed.values()
         )
-        if completed <= self._completed:
-            return
-        self._completed, took = completed, time.monotonic() - self._began
-        if took < self._next:
-            return
-        self._next = AGAIN * took
-        left = {
-            key: count_remaining_visits(self._roster.positions.plan, each).train
-            for key, each in committed.items()
+        if epochs <= self._epochs:
+            return Step()
+        self._epochs = epochs
+        seconds = time.monotonic() - self._began
+        if seconds < self._next_check:
+            return Step()
+        self._next_check = CHECK_FACTOR * seconds
+        remaining = {
+            key: count_remaining_visits(self._state.plan, progress).train
+            for key, progress in committed.items()
         }
-        alive = {key: visits for key, visits in left.items() if visits}
-        if completed < self._last and alive and alive.keys() <= plan.work.rows.keys():
-            self._compare(plan, alive, workers, took / (completed - self._begun))
+        visits = {key: count for key, count in remaining.items() if count}
+        if epochs >= last or not visits or not visits.keys() <= plan.work.rows.keys():
+            return Step()
+        return self._compare(plan, visits, workers, seconds / (epochs - self._first_epochs))
 
-    @property
-    def _last(self) -> int:
-        return self._roster.positions.plan.epochs
-
-    def _compare(self, plan: RunPlan, visits: Mapping[int, int], workers: int, pace: float) -> None:
-        log = self._roster.log.read_costs(plan)
+    def _compare(
+        self, plan: RunPlan, visits: Mapping[int, int], workers: int, epoch_seconds: float
+    ) -> Step:
+        log = self._log.read_costs(plan)
         programs = [program_costs.apply_costs(program, log) for program in plan.programs]
         if not replanning.is_surprising(plan, programs):
-            return
+            return Step()
         work = replanning.remaining_work(
-            replace(plan.work, epochs=self._last), self._completed, visits
+            replace(plan.work, epochs=self._state.plan.epochs), self._epochs, visits
         )
-        now = Strategy(plan.strategy.name, workers, plan.strategy.threads)
-        change = replanning.propose_change(work, programs, self._known(), now, pace)
+        current = Strategy(plan.strategy.name, workers, plan.strategy.threads)
+        change = replanning.propose_change(
+            work, programs, self._list_compiled(), current, epoch_seconds
+        )
         self._plan = replace(
-            plan, programs=tuple(programs), strategy=change.proposed if change else now
+            plan,
+            programs=tuple(programs),
+            strategy=change.proposed if change else current,
+            error=max((program.spread or 0.0 for program in programs), default=0.0),
         )
-        self._plan = replace(
-            self._plan, error=max((each.spread or 0.0 for each in programs), default=0.0)
-        )
-        if change:
-            self._follow(change)
+        return self._follow(change) if change else Step()
 
-    def _known(self) -> Mapping[int, frozenset[str]]:
-        """What workers have compiled, before this run and in it."""
-        here = self._measurements.compiled
+    def _list_compiled(self) -> Mapping[int, frozenset[str]]:
+        """Return what each worker has compiled, before this run and in it."""
+        compiled = self._stats.compiled
         return {
-            worker: self._compiled.get(worker, frozenset()) | here.get(worker, set())
-            for worker in self._compiled.keys() | here.keys()
+            worker: self._compilations.get(worker, frozenset()) | compiled.get(worker, set())
+            for worker in self._compilations.keys() | compiled.keys()
         }
 
-    def _follow(self, change: StrategyChange) -> None:
-        request, log, positions, training = self._roster[:4]
-        log.last_decision += 1
-        visits = sum(each.visits for each in training.values())
-        why = (
+    def _follow(self, change: StrategyChange) -> Step:
+        state = self._state
+        number = state.decisions + 1
+        visits = sum(config.visits for config in state.configs.values())
+        strategy = change.proposed.name
+        reason = (
             f"the rest is expected to take {change.proposed.seconds:.3g} s instead of "
-            f"{change.current.seconds:.3g} s, by what visits have taken in {self._completed} "
+            f"{change.current.seconds:.3g} s, by what visits have taken in {self._epochs} "
             "iterations"
         )
-        after = change.proposed.name
-        log.log_replan(Replan(log.last_decision, after, self._completed, visits, self._last, why))
-        programs = {key: each.compilation for key, each in training.items()}
-        stays = (
-            make_affinity(request.spec.schedule, programs, self._known())
-            if change.proposed.is_stationary
-            else None
+        residence = None
+        if change.proposed.is_stationary:
+            programs = {key: config.compilation for key, config in state.configs.items()}
+            schedule = state.request.spec.schedule
+            residence = make_affinity(schedule, programs, self._list_compiled())
+        replan = Replan(number, strategy, self._epochs, visits, state.plan.epochs, reason)
+        return Step(
+            log=[self._log.log_replan(replan)],
+            changes=[partial(state.count_decisions, 1), partial(state.set_residence, residence)],
+            notes=[partial(self._notify, f"from now on {STRATEGY_TEXTS[strategy]}: {reason}")],
         )
-        positions.residence = stays
-        self._tell(f"from now on {STRATEGY_TEXTS[after]}: {why}")

@@ -1,146 +1,172 @@
-"""What the caller hears while a run goes on: each epoch, once every configuration has completed it.
+"""Reports to the caller during a run: each epoch that all configurations have completed.
 
-And towards the end, what can be written of it already: each configuration, once it is finished.
+Towards the end, each configuration is reported that trains no further: its outputs can be written.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import partial
 
+from cerebro_plpy.run.loop.step import Step
 from cerebro_plpy.run.request.early_stopping import restores_best
-from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
-from cerebro_plpy.run.state.config_state import ConfigTraining
-from cerebro_plpy.run.workers.tasks import Nothing, Surroundings
+from cerebro_plpy.run.request.run_request import FitRequest
+from cerebro_plpy.run.state.config_state import ConfigState
+from cerebro_plpy.run.state.run_state import RunState
+from cerebro_plpy.run.workers.run_context import NoSideWork, RunContext
 from cerebro_plpy.scheduling.schedule import schedule
 from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan
 from cerebro_plpy.scheduling.schedule.scheduling_policies import count_remaining_visits
 
-# What is written before the end belongs to the caller's transaction, which has an id from then on:
-# in a busy database one that is open for hours, with many subtransactions that wrote, makes the
-# snapshots of all others dear.
 LAST_SECONDS = 60.0
+"""Outputs are written at most this long before the end of a run. From then on the caller's
+transaction has an id. In a busy database, a transaction with many subtransactions that is open for
+hours slows down the snapshots of all others."""
 
 
-class Announcer:
-    """Tells of the epochs of a request in order, after those that were `announced` before the run
-    was interrupted.
+class Reporter:
+    """Reports to the caller of one run.
+
+    Args:
+        last_epoch: the last epoch that was reported before the run was interrupted.
     """
 
     def __init__(
-        self, run_id: int, request: FitRequest, around: Surroundings, announced: int
+        self, run_id: int, request: FitRequest, context: RunContext, last_epoch: int
     ) -> None:
-        self._run_id, self._request, self._around = run_id, request, around
-        self._announced = announced
-        self.trained: set[int] = set()
-        """The configurations that it has told to be trained, which must not be trained on."""
-        self._finished: set[int] = set()
+        self._run_id = run_id
+        self._request = request
+        self._context = context
+        self._last_epoch = last_epoch
         self._epoch_began = time.monotonic()
+        self.trained: set[int] = set()  # reported configurations, which must not train on
+        self._finished: set[int] = set()
 
-    def tell(
-        self,
-        progress: Mapping[int, ConfigProgress],
-        training: Mapping[int, ConfigTraining],
-        evaluations: Sequence[Evaluation],
-        last: Mapping[int, int],
-    ) -> None:
-        """Tell about each epoch that every configuration has completed, results included; some have
-        a `last` one.
+    def report_epochs(self, state: RunState) -> Iterator[Step]:
+        """Report each epoch that all configurations have completed, with its results.
 
-        In a search there are none: its decisions are told of.
+        A search reports its decisions instead.
         """
-        while not self._request.search and self._announced < self._request.spec.epochs:
-            epoch = self._announced + 1
-            trained = [key for key in progress if last.get(key, epoch) >= epoch]
-            trained = [
-                key
-                for key in trained
-                if epoch in training[key].losses or not progress[key].finished
-            ]
-            if not trained or not schedule.is_epoch_complete(progress, epoch):
-                return
-            done = {e.mst_key for e in evaluations if e.epoch == epoch}
-            if epoch in self._request.spec.evaluate_epochs and not done.issuperset(trained):
+        while not self._request.search and self._last_epoch < self._request.spec.epochs:
+            epoch = self._last_epoch + 1
+            keys = self._find_reportable(state, epoch)
+            if not keys:
                 return
             now = time.monotonic()
-            losses = {key: training[key].mean_loss(epoch) for key in trained}
-            alive = [e for e in evaluations if e.mst_key in progress]
-            self._around.epoch(epoch, now - self._epoch_began, alive, losses)
-            self._epoch_began, self._announced = now, epoch
+            losses = {key: state.configs[key].mean_loss(epoch) for key in keys}
+            evaluations = [each for each in state.evaluations if each.mst_key in state.progress]
+            seconds = now - self._epoch_began
+            yield Step(
+                changes=[
+                    partial(state.forget_losses, epoch, keys),
+                    partial(self._note_epoch, epoch, now),
+                ],
+                notes=[partial(self._context.report_epoch, epoch, seconds, evaluations, losses)],
+            )
 
-    def tell_trained(
-        self,
-        plan: Plan,
-        progress: Mapping[int, ConfigProgress],
-        training: Mapping[int, ConfigTraining],
-        keeping: Collection[int],
-    ) -> None:
-        """Tell about each configuration that is trained no further, and again when it is finished,
-        in the last seconds.
-
-        Never where a budget cancels visits, of which any may be stored all the same, nor where
-        nobody waits for it: so they may be trained on. Nor of one whose state may be dropped for
-        `live_states`, which nobody may read then.
-        """
-        if (
-            self._request.deadline
-            or self._request.cost_limits
-            or isinstance(self._around.beside, Nothing)
-        ):
-            return
-        known = {
-            key: each
-            for key, each in progress.items()
-            if training[key].outcome and key not in keeping
-        }
-        search = self._request.search
-        stay = search is None or search.live_states is None
-        finished = {
+    def _find_reportable(self, state: RunState, epoch: int) -> list[int]:
+        """Return the configurations that have trained in an epoch; none until all are done."""
+        committed = state.committed
+        keys = [
             key
-            for key, each in known.items()
-            if each.finished and (stay or training[key].completed())
-        }
-        trained = set(finished)
-        if not search:  # which may let anyone go on
-            trained |= {key for key, each in known.items() if settled(plan, each, training[key])}
+            for key, progress in committed.items()
+            if state.stopped_early.get(key, epoch) >= epoch
+            and (epoch in state.configs[key].losses or not progress.finished)
+        ]
+        if not schedule.is_epoch_complete(committed, epoch):
+            return []
+        evaluated = {each.mst_key for each in state.evaluations if each.epoch == epoch}
+        if epoch in self._request.spec.evaluate_epochs and not evaluated.issuperset(keys):
+            return []
+        return keys
+
+    def _note_epoch(self, epoch: int, now: float) -> None:
+        self._last_epoch = epoch
+        self._epoch_began = now
+
+    def report_trained(self, state: RunState) -> Step:
+        """Report configurations that train no further, and those that are finished.
+
+        With a budget nothing is reported: visits that are cancelled may be stored nevertheless.
+        """
+        request = self._request
+        if request.deadline or request.cost_limits:
+            return Step()
+        side_work = self._context.side_work
+        if isinstance(side_work, NoSideWork):
+            return Step()
+        committed = state.committed
+        trained, finished = self._find_trained(state, committed)
         if trained <= self.trained and finished <= self._finished:
-            return
-        if seconds_ahead(plan, progress, training) > LAST_SECONDS * self._request.workers:
-            return
-        for key in sorted(trained - self.trained):
-            self._around.beside.trained(self._run_id, key)
-        for key in sorted(finished - self._finished):
-            self._around.beside.finished(key)
-        self.trained |= trained
-        self._finished |= finished
+            return Step()
+        remaining = estimate_remaining_seconds(state.plan, committed, state.configs)
+        if remaining > LAST_SECONDS * request.workers:
+            return Step()
+        return Step(
+            changes=[
+                partial(self.trained.update, trained),
+                partial(self._finished.update, finished),
+            ],
+            notes=[
+                *(
+                    partial(side_work.report_trained, self._run_id, key)
+                    for key in sorted(trained - self.trained)
+                ),
+                *(
+                    partial(side_work.report_finished, key)
+                    for key in sorted(finished - self._finished)
+                ),
+            ],
+        )
+
+    def _find_trained(
+        self, state: RunState, committed: Mapping[int, ConfigProgress]
+    ) -> tuple[set[int], set[int]]:
+        """Return the configurations that train no further, and those of them that are finished."""
+        search = self._request.search
+        drops_states = search is not None and search.live_states is not None
+        trained = set[int]()
+        finished = set[int]()
+        for key, progress in committed.items():
+            config = state.configs[key]
+            if not config.model_state or key in state.saving_best:
+                continue
+            if progress.finished and (config.is_completed or not drops_states):
+                trained.add(key)
+                finished.add(key)
+            # A search may let any configuration continue.
+            elif not search and is_trained(state.plan, progress, config):
+                trained.add(key)
+        return trained, finished
 
 
-def settled(plan: Plan, progress: ConfigProgress, training: ConfigTraining) -> bool:
-    """Whether a configuration that is evaluated yet keeps the state that it has: by then it may
-    have a best one.
+def is_trained(plan: Plan, progress: ConfigProgress, config: ConfigState) -> bool:
+    """Return True if a configuration has its final state, although it is still to be evaluated.
+
+    The evaluation may decide which state is the best.
     """
-    final = (
-        progress.max_epoch is None or progress.max_epoch >= plan.epochs
-    )  # else somebody may let it go on
-    trained = not (
-        progress.paused
-        or progress.kind == "average"
-        or count_remaining_visits(plan, progress).train
-    )
-    return final and trained and not restores_best(training.config, training.request)
+    if progress.max_epoch is not None and progress.max_epoch < plan.epochs:
+        return False  # somebody may let it continue
+    if progress.paused or progress.kind == "average":
+        return False
+    if count_remaining_visits(plan, progress).train:
+        return False
+    return not restores_best(config.config, config.request)
 
 
-def seconds_ahead(
-    plan: Plan, progress: Mapping[int, ConfigProgress], training: Mapping[int, ConfigTraining]
+def estimate_remaining_seconds(
+    plan: Plan, progress: Mapping[int, ConfigProgress], configs: Mapping[int, ConfigState]
 ) -> float:
-    """What all visits are still to take that train, those under way included, by the mean of those
-    made.
+    """Return the seconds that all remaining training visits take, including running ones.
+
+    A configuration without visits is expected to take the mean of the others.
     """
-    visits = sum(each.visits for each in training.values())
-    usual = sum(each.seconds for each in training.values()) / max(1, visits)
-    left = (
-        (training[key], count_remaining_visits(plan, each).train) for key, each in progress.items()
-    )
-    return sum(
-        count * (each.seconds / each.visits if each.visits else usual) for each, count in left
-    )
+    visits = sum(config.visits for config in configs.values())
+    mean_seconds = sum(config.seconds for config in configs.values()) / max(1, visits)
+    remaining = 0.0
+    for key, each in progress.items():
+        seconds = configs[key].mean_visit_seconds
+        count = count_remaining_visits(plan, each).train
+        remaining += count * (mean_seconds if seconds is None else seconds)
+    return remaining

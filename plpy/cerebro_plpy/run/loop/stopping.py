@@ -1,137 +1,234 @@
-"""What ends configurations early whatever a search decides: EarlyStopping, max_runtime, the budget
-of the run.
+"""The ends of configurations that no rule decides: EarlyStopping, max_runtime, and the budget.
+
+The budget of a run ends it by the clock or by cost. A replay ends configurations where the log says
+that the budget ended them. A configuration whose training is cut short still has a model if it was
+trained on one segment.
 """
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
-from cerebro_plpy.run.loop.budget import Budget
-from cerebro_plpy.run.loop.search import Search
+from cerebro_plpy.errors import ConfigFailure, QueryCanceled
+from cerebro_plpy.run.loop.run_objects import Run
+from cerebro_plpy.run.loop.search import close_search, end_by_cost, report_end
+from cerebro_plpy.run.loop.step import Step
 from cerebro_plpy.run.request.early_stopping import compute_stopping_status, describe_stop
 from cerebro_plpy.run.request.run_request import BUDGET_OVER
-from cerebro_plpy.run.state.config_state import ConfigTraining
-from cerebro_plpy.run.state.run_state import Roster
+from cerebro_plpy.run.state.config_state import ConfigState
+from cerebro_plpy.run.state.limits import TIME_OVER
+from cerebro_plpy.run.state.run_state import RunState
 from cerebro_plpy.scheduling.schedule import schedule
 from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress
 from cerebro_plpy.scheduling.schedule.scheduling_policies import count_remaining_visits
 
-TIME_OVER = "max_runtime was over"
+
+class BudgetOver(QueryCanceled):
+    """A visit was still running when the budget of its run was over."""
 
 
-class Endings:
-    """Those of one run, whose time begins now.
+def stop_early(run: Run, config: ConfigState) -> Step:
+    """Return the step that stops a configuration if EarlyStopping says so."""
+    key = config.mst_key
+    status = compute_stopping_status(config.config, config.request, config.evaluations)
+    if status.stopped_epoch in (None, config.epochs) or key in run.state.stopped:
+        return Step()
+    if key in run.state.continued or config.is_at_recorded_end:
+        return Step()
+    reason = describe_stop(config.config, config.request, status)
+    return Step(
+        log=[run.log.log_config_stopped(key, reason)],
+        changes=[
+            partial(run.state.stop_early, key, status.stopped_epoch),
+            *report_end(run, key, reason),
+        ],
+    )
 
-    `stopped` are the configurations that max_runtime or the budget kept from their last epoch;
-    `last` has the epochs at which EarlyStopping ended others.
+
+def stop_in_time(run: Run) -> Iterator[Step]:
+    """When max_runtime has passed, let the running visits be the last ones."""
+    limits = run.state.limits
+    if limits.is_time_over:
+        yield stop_lost(run)
+        return
+    if time.monotonic() < limits.max_runtime:
+        return
+    yield Step(changes=[partial(limits.note_time_over)])
+    yield close_search(run)
+    plan = run.state.plan
+    stopped = {key: schedule.stop(plan, progress) for key, progress in run.state.progress.items()}
+    shortened = [
+        key
+        for key, progress in stopped.items()
+        if count_remaining_visits(plan, progress).train
+        < count_remaining_visits(plan, run.state.progress[key]).train
+    ]
+    yield Step(
+        log=[run.log.log_config_stopped(key, TIME_OVER) for key in shortened],
+        changes=[
+            *(partial(run.state.set_progress, key, each) for key, each in stopped.items()),
+            partial(run.state.limit, shortened),
+        ],
+    )
+
+
+def stop_lost(run: Run) -> Step:
+    """Return the step that logs configurations whose last visits were lost with their trainers.
+
+    A visit that was running when max_runtime passed is not made again if its state is lost too.
     """
+    state = run.state
+    lost = [
+        key
+        for key, progress in state.progress.items()
+        if progress.finished
+        and progress.max_epoch is None
+        and not state.configs[key].is_completed
+        and key not in state.stopped
+        and key not in state.stopped_early
+    ]
+    if not lost:
+        return Step()
+    return Step(
+        log=[run.log.log_config_stopped(key, TIME_OVER) for key in lost],
+        changes=[partial(state.limit, lost)],
+    )
 
-    def __init__(self, roster: Roster, budget: Budget, search: Search) -> None:
-        self._log, self._positions, self._training = roster.log, roster.positions, roster.training
-        self._budget, self._search = budget, search
-        request = roster.request
-        self._deadline = time.monotonic() + (
-            math.inf if request.max_runtime is None else request.max_runtime
+
+def keep_to_budget(run: Run, *, has_state: bool) -> Iterator[Step]:
+    """When the budget is over, take the configurations to their ends.
+
+    A best state is retained nevertheless: the log has the metrics that make it the best.
+
+    Args:
+        has_state: a configuration has a state; until then the run has longer.
+    """
+    state = run.state
+    cost_limits = run.request.cost_limits
+    if cost_limits and not state.limits.exceeded:
+        exceeded = cost_limits.find_exceeded(run.context.read_usage())
+        if exceeded:
+            yield Step(changes=[partial(state.limits.exceed, exceeded)])
+    if state.limits.is_ending:
+        yield close_search(run)
+    if not (state.limits.has_budget or run.request.replay.endings):
+        return
+    shortened = {}
+    for key, progress in state.progress.items():
+        after = shorten(state, key, progress, has_state=has_state)
+        if after is not progress and after != progress:
+            shortened[key] = after
+    if not shortened:
+        return
+    ended = [
+        state.progress[key]
+        for key, after in shortened.items()
+        if key not in state.stopped
+        and count_remaining_visits(state.plan, after)
+        != count_remaining_visits(state.plan, state.progress[key])
+    ]
+    step = log_ends(run, ended, BUDGET_OVER)
+    progress_changes = [partial(state.set_progress, key, after) for key, after in shortened.items()]
+    yield step._replace(changes=[*step.changes, *progress_changes])
+
+
+def shorten(
+    state: RunState, mst_key: int, progress: ConfigProgress, *, has_state: bool
+) -> ConfigProgress:
+    """Return what a configuration has still to do by the budget; its progress if that is all."""
+    config = state.configs[mst_key]
+    if config.is_at_recorded_end:
+        if config.ends_unevaluated:
+            return schedule.end(progress)
+        return schedule.expire(
+            state.plan, progress, has_retained_state=False, evaluated=config.is_evaluated
         )
-        self._in_time = False  # whether what is under way is the last
-        self.stopped: set[int] = set()
-        self.last: dict[int, int] = {}
+    limits = state.limits
+    if not limits.has_budget:
+        return progress
+    if limits.is_over(has_state=has_state) or was_evaluated_mid_epoch(config, progress):
+        return schedule.end(progress)
+    if not limits.is_ending:
+        return progress
+    return schedule.expire(
+        state.plan,
+        progress,
+        has_retained_state=config.best is not None,
+        evaluated=config.is_evaluated,
+    )
 
-    def put_off(self, seconds: float) -> None:
-        """The run has waited so long for somebody."""
-        self._deadline += seconds
 
-    def stop_early(self, training: ConfigTraining) -> None:
-        """Let a configuration go no further, where its metrics say so."""
-        config, found = (
-            training.config,
-            compute_stopping_status(training.config, training.request, training.evaluations),
-        )
-        if found.stopped_epoch in (None, training.epochs) or config.mst_key in self.stopped:
-            return
-        if self._search.insists(config.mst_key) or self._budget.ended(training):
-            return
-        reason = describe_stop(config, training.request, found)
-        self.last[config.mst_key] = found.stopped_epoch
-        self._positions.stop(config.mst_key)
-        self._search.ended(config.mst_key, reason)
-        self._log.log_config_stopped(config.mst_key, reason)
+def was_evaluated_mid_epoch(config: ConfigState, progress: ConfigProgress) -> bool:
+    """Return True if the budget ended a configuration before its run was interrupted.
 
-    def stop_in_time(self) -> None:
-        """When the time of the run is over, let what is under way be the last that each
-        configuration trains.
-        """
-        if self._in_time:
-            return self._stop_what_was_lost()
-        if time.monotonic() < self._deadline:
-            return
-        self._in_time = True
-        self._search.close()
-        plan, progress = self._positions.plan, self._positions.progress
-        for mst_key, before in progress.items():
-            progress[mst_key] = after = schedule.stop(plan, before)
-            if (
-                count_remaining_visits(plan, after).train
-                < count_remaining_visits(plan, before).train
-            ):
-                self.stopped.add(mst_key)
-                self._log.log_config_stopped(mst_key, TIME_OVER)
+    Only a budget that is over evaluates the middle of an epoch.
+    """
+    is_mid_epoch = progress.kind == "train" and progress.epoch == config.epoch
+    return config.is_evaluated and is_mid_epoch
 
-    def _stop_what_was_lost(self) -> None:
-        """A visit that was under way then may be lost with its trainer, and was to begin from a
-        state that is gone too: it is not made again."""
-        for mst_key, progress in self._positions.progress.items():
-            whole = progress.max_epoch is None and not self._training[mst_key].completed()
-            if (
-                progress.finished
-                and whole
-                and mst_key not in self.stopped
-                and mst_key not in self.last
-            ):
-                self.stopped.add(mst_key)
-                self._log.log_config_stopped(mst_key, TIME_OVER)
 
-    def keep_to_budget(self, trained: bool) -> None:
-        """When the budget is over, take the configurations to their ends; it matters whether any
-        was `trained`.
+def cancel_at_end(run: Run, *, has_state: bool) -> Step:
+    """Return the step that cancels all tasks once the budget is over."""
+    limits = run.state.limits
+    if limits.is_cancelled or not limits.is_over(has_state=has_state):
+        return Step()
+    return Step(
+        changes=[partial(limits.note_cancelled)],
+        tasks=[partial(run.pool.cancel, BudgetOver(BUDGET_OVER))],
+    )
 
-        A best state is kept all the same, because the log has the metrics that make it the best.
-        """
-        self._budget.look()
-        if self._budget.ending:
-            self._search.close()
-        plan, progress = self._positions.plan, self._positions.progress
-        ended = list[ConfigProgress]()
-        for mst_key, before in progress.items():
-            progress[mst_key] = after = self._budget.rest(
-                plan, self._training[mst_key], before, trained
-            )
-            if mst_key not in self.stopped and count_remaining_visits(
-                plan, after
-            ) != count_remaining_visits(plan, before):
-                ended.append(before)
-        self._end(ended, BUDGET_OVER)
 
-    def close(self) -> None:
-        """Say why those have ended who are where a rule was to say how they go on, which nobody
-        asks any more.
-        """
-        self._search.close()
-        positions = self._positions.progress
-        undecided = sorted(
-            self._search.undecided & positions.keys() - self.stopped - self.last.keys()
-        )
-        cut = [
-            positions[mst_key] for mst_key in undecided if not self._training[mst_key].completed()
-        ]
-        self._end(cut, TIME_OVER if self._in_time else BUDGET_OVER)
+def close(run: Run) -> Iterator[Step]:
+    """Close the run: log why configurations have ended that a rule was still to decide on."""
+    yield close_search(run)
+    state = run.state
+    undecided = sorted(
+        state.undecided & state.progress.keys() - state.stopped - state.stopped_early.keys()
+    )
+    ended = [state.progress[key] for key in undecided if not state.configs[key].is_completed]
+    yield log_ends(run, ended, TIME_OVER if state.limits.is_time_over else BUDGET_OVER)
 
-    def _end(self, ended: Sequence[ConfigProgress], reason: str) -> None:
-        self.stopped.update(each.mst_key for each in ended)
-        if self._budget.excess:
-            self._search.exhausted(ended, self._budget.excess)
-        else:
-            for each in ended:
-                self._log.log_config_stopped(each.mst_key, reason)
+
+def log_ends(run: Run, ended: Sequence[ConfigProgress], reason: str) -> Step:
+    """Return the step that logs configurations that a limit ends.
+
+    If it is the cost limit, their ends are decisions, which a replay reads.
+    """
+    if not ended:
+        return Step()
+    keys = [progress.mst_key for progress in ended]
+    change = partial(run.state.limit, keys)
+    if run.state.limits.exceeded:
+        step = end_by_cost(run, ended)
+        return step._replace(changes=[*step.changes, change])
+    return Step(log=[run.log.log_config_stopped(key, reason) for key in keys], changes=[change])
+
+
+def check_trained(run: Run) -> None:
+    """Check that a run with a budget has a state to make a model of.
+
+    Raises:
+        ConfigFailure: it has none.
+    """
+    state = run.state
+    if not state.limits.has_budget or state.has_model_state:
+        return
+    over = BUDGET_OVER
+    remedy = "a longer budget"
+    exceeded = state.limits.exceeded
+    if exceeded:
+        over = f"{BUDGET_OVER} ({exceeded.limit}: {exceeded.reason})"
+        remedy = f"a larger {exceeded.limit}"
+    raise ConfigFailure(
+        f"{over} before any configuration was trained on one of {len(state.plan.segments)} "
+        "segments",
+        detail=describe_failures(state.failed) or None,
+        hint=f"Give it {remedy}, or fewer rows.",
+    )
+
+
+def describe_failures(failed: Mapping[int, str]) -> str:
+    """Return the reasons of failures in one line."""
+    return "; ".join(f"mst_key={key}: {reason}" for key, reason in sorted(failed.items()))

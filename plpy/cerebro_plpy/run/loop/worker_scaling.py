@@ -1,174 +1,178 @@
-"""Which workers of a run are at work: as many as it has places, which may become more or fewer
-while it goes on.
+"""Worker scaling: as many workers as the run has slots, which may become more or fewer.
 
-A worker that is to go is given nothing more. When what it does is stored, its session ends, and its
-trainer with it, and then alone its place is given back. Where a run is to have none it rests, and
-goes on when it is its turn again.
+A worker that is to leave gets no further task. When its state is stored, its session and its
+trainer end, and only then is its slot given back. A run without slots waits until it gets some.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.platform.call_context import OPEN_ERRORS
 from cerebro_plpy.platform.visit_protocol import Worker
-from cerebro_plpy.records import replace
-from cerebro_plpy.run.state.run_state import Roster
+from cerebro_plpy.run.loop.step import Step
+from cerebro_plpy.run.state.run_state import RunState
 from cerebro_plpy.run.workers.admission import RunSlots
-from cerebro_plpy.run.workers.tasks import Surroundings
-from cerebro_plpy.run.workers.worker_pool import Assignments
-from cerebro_plpy.scheduling.schedule.placement import assign_segments
+from cerebro_plpy.run.workers.run_context import RunContext
+from cerebro_plpy.run.workers.worker_pool import WorkerPool
 
 
-class Rota:
-    """That of one run, whose `places` are None where it shares with nobody."""
+class WorkerScaling:
+    """The workers of one run, and those that leave it."""
 
     def __init__(
-        self,
-        roster: Roster,
-        assignments: Assignments,
-        around: Surroundings,
-        workers: Sequence[Worker],
+        self, state: RunState, pool: WorkerPool, context: RunContext, workers: Sequence[Worker]
     ) -> None:
-        self._roster, self._assignments = roster, assignments
-        self._around, self._places = around, around.places
-        self._staff: dict[int, list[Worker]] = {}
+        self._state = state
+        self._pool = pool
+        self._context = context
+        self._slots = context.slots  # None if the run shares with nobody
+        self._workers: dict[int, list[Worker]] = {}  # by number
         for worker in workers:
-            self._staff.setdefault(worker.number, []).append(worker)
+            self._workers.setdefault(worker.number, []).append(worker)
         self._frameworks = sorted({worker.framework for worker in workers})
         self._leaving: set[int] = set()
-        self.resting = False
+        self._removed: list[int] = []  # since the segments were shared last
+        self.is_waiting = False  # the run has no slots
 
     @property
-    def next_look(self) -> float:
-        """When the run may hear that it is to have other places; never, if it keeps those that it
-        has.
+    def next_check(self) -> float:
+        """Return when the run may get other slots; never, if it keeps those that it has."""
+        slots = self._slots
+        if slots is None or slots.is_static or not slots.is_limited:
+            return math.inf
+        return slots.next_check
+
+    def adjust(self) -> Iterator[Step]:
+        """Have as many workers as the run has slots; without slots, wait for some."""
+        slots = self._slots
+        if slots is None:
+            return
+        slots.refresh()
+        if slots.is_static:
+            return
+        share = slots.read_share()
+        if not slots.is_limited and not self.is_waiting:
+            return
+        numbers = set(self._pool.numbers)
+        self._close_leaving(slots)
+        if share is not None:
+            self.is_waiting = share == 0
+            if share:
+                self._change(slots, share)
+        waited = 0.0
+        if self.is_waiting and self._pool.is_finished:
+            waited = self._wait(slots)
+        changes = [partial(self._state.limits.postpone, waited)] if waited else []
+        if self._removed or self._pool.numbers != numbers:
+            changes.append(self._share_segments())
+        yield Step(changes=changes)
+
+    def remove_lost(self, worker: Worker, error: CerebroError) -> Step:
+        """Continue without a worker that is lost for good.
+
+        Raises:
+            CerebroError: the worker is the last one, or cannot be replaced.
         """
-        places = self._places
-        return (
-            places.next_check if places and places.is_limited and not places.is_static else math.inf
-        )
-
-    def keep(self, *, paused: bool) -> float:
-        """Have as many workers as the run is to have places; for how many seconds it had none."""
-        places = self._places
-        if places is None:
-            return 0.0
-        places.refresh()
-        if places.is_static:
-            return 0.0
-        wanted = places.read_share()
-        if not places.is_limited and not self.resting:
-            return 0.0
-        self._part(places)
-        if wanted is not None:
-            self.resting = wanted == 0
-            if wanted:
-                self._change(places, wanted)
-        return self._rest(places, paused=paused) if self.resting and self._assignments.over else 0.0
-
-    def lose(self, worker: Worker, error: CerebroError) -> None:
-        """Go on without a worker that is lost for good, as long as there is another one."""
-        if len(self._assignments.numbers) == 1 or not worker.is_replaceable:
+        numbers = self._pool.numbers
+        if len(numbers) == 1 or not worker.is_replaceable:
             raise error
-        if worker.number in self._assignments.numbers:
+        if worker.number in numbers:
             self._remove(worker.number)
-        self._around.note(
-            f"going on with {len(self._assignments.numbers)} workers: no new session could be "
-            "opened for a lost one"
+        text = (
+            f"going on with {len(numbers)} workers: no new session could be opened for a lost one"
         )
+        return Step(changes=[self._share_segments()], notes=[partial(self._context.notify, text)])
 
-    def _change(self, places: RunSlots, wanted: int) -> None:
-        numbers = self._assignments.numbers
-        for number in sorted(numbers, key=lambda each: (each in self._assignments.idle, each))[
-            wanted:
-        ]:
+    def _share_segments(self) -> partial[None]:
+        """Return the change that shares the segments among the workers."""
+        removed = self._removed
+        self._removed = []
+        return partial(self._state.assign_segments, frozenset(self._pool.numbers), removed)
+
+    def _change(self, slots: RunSlots, share: int) -> None:
+        """Let workers leave or come back, and open new ones."""
+        numbers = self._pool.numbers
+        by_task = sorted(numbers, key=lambda number: (number in self._pool.idle, number))
+        for number in by_task[share:]:
             self._remove(number)
             self._leaving.add(number)
-        for number in sorted(self._leaving)[: wanted - len(numbers)]:
+        for number in sorted(self._leaving)[: share - len(numbers)]:
             self._leaving.remove(number)
-            self._add(number)
-        if wanted > places.count:
-            self._hire(places, places.take(wanted))
+            numbers.add(number)
+        if share > slots.count:
+            self._open_workers(slots, slots.take(share))
 
-    def _part(self, places: RunSlots) -> None:
-        """End the sessions of workers that have nothing left to do here."""
-        for number in [each for each in self._leaving if not self._assignments.counted(each)]:
+    def _close_leaving(self, slots: RunSlots) -> None:
+        """End the sessions of leaving workers that have nothing left to do."""
+        for number in [each for each in self._leaving if not self._pool.is_busy(each)]:
             self._leaving.remove(number)
-            self._dismiss(number)
-        present = len(self._assignments.numbers) + len(self._leaving)
-        if places.count > present:
-            places.take(present)
+            self._close(number)
+        if slots.count > self._present:
+            slots.take(self._present)
 
-    def _rest(self, places: RunSlots, *, paused: bool) -> float:
-        """Give all back, and go on when it is this run's turn; at the earliest when it is not
-        paused any more.
+    def _wait(self, slots: RunSlots) -> float:
+        """Give all slots back, and wait for others unless the run is paused.
+
+        Returns:
+            The seconds that the run has waited.
         """
-        for number in [*self._staff]:
-            self._dismiss(number)
-        if places.count:
-            places.take(0)
+        for number in [*self._workers]:
+            self._close(number)
+        if slots.count:
+            slots.take(0)
         self._leaving.clear()
-        self._assignments.numbers.clear()
-        if paused:
+        self._pool.numbers.clear()
+        if self._state.is_paused:
             return 0.0
-        seconds = places.wait()
-        self._hire(places, places.count)
-        self.resting = not self._assignments.numbers
+        seconds = slots.wait()
+        self._open_workers(slots, slots.count)
+        self.is_waiting = not self._pool.numbers
         return seconds
 
-    def _hire(self, places: RunSlots, count: int) -> None:
-        """Let so many be at work, as far as sessions can be opened for them."""
-        free = (
-            number for number in range(count + len(self._leaving)) if number not in self._leaving
-        )
-        for number in [each for each in free if each not in self._assignments.numbers][
-            : count - self._present
-        ]:
+    def _open_workers(self, slots: RunSlots, count: int) -> None:
+        """Have so many workers, as far as sessions can be opened for them."""
+        candidates = range(count + len(self._leaving))
+        free = [
+            number
+            for number in candidates
+            if number not in self._leaving and number not in self._pool.numbers
+        ]
+        for number in free[: count - self._present]:
             with suppress(*OPEN_ERRORS):
-                self._open(places, number)
+                self._open(slots, number)
         if self._present < count:
-            places.take(self._present)
+            slots.take(self._present)
 
     @property
     def _present(self) -> int:
-        return len(self._assignments.numbers) + len(self._leaving)
+        return len(self._pool.numbers) + len(self._leaving)
 
-    def _open(self, places: RunSlots, number: int) -> None:
-        known = self._staff.get(number)
-        if known is None:
-            self._staff[number] = hired = [
-                places.opener.add_worker(number, framework) for framework in self._frameworks
-            ]
-            self._assignments.admit(hired)
-        elif not all([places.opener.reopen(worker) for worker in known]):
-            return self._dismiss(number)
-        self._add(number)
+    def _open(self, slots: RunSlots, number: int) -> None:
+        workers = self._workers.get(number)
+        if workers is None:
+            workers = [slots.opener.add_worker(number, framework) for framework in self._frameworks]
+            self._workers[number] = workers
+            self._pool.add_workers(workers)
+        elif not all([slots.opener.reopen(worker) for worker in workers]):
+            self._close(number)
+            return
+        self._pool.numbers.add(number)
 
-    def _dismiss(self, number: int) -> None:
-        for worker in self._staff[number]:
-            if worker.memory.started:  # else there is nobody to ask
+    def _close(self, number: int) -> None:
+        for worker in self._workers[number]:
+            if worker.memory.started:
                 with suppress(CerebroError):
-                    self._assignments.settle(worker)
-        if self._places:
-            self._places.opener.close_workers(self._staff[number])
-        for worker in self._staff[number]:
+                    self._pool.report_cost(worker)
+        if self._slots:
+            self._slots.opener.close_workers(self._workers[number])
+        for worker in self._workers[number]:
             worker.memory.forget()
 
-    def _add(self, number: int) -> None:
-        self._assignments.numbers.add(number)
-        self._share()
-
     def _remove(self, number: int) -> None:
-        self._assignments.numbers.remove(number)
-        self._share()
-        if residence := self._roster.positions.residence:
-            residence.remove_worker(number)
-
-    def _share(self) -> None:
-        plan = self._roster.positions.plan
-        workers = assign_segments(plan.segments, self._assignments.numbers)
-        self._roster.positions.plan = replace(plan, workers=workers)
+        self._pool.numbers.remove(number)
+        self._removed.append(number)

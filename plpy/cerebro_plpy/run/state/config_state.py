@@ -1,5 +1,6 @@
-"""What the epoch loop knows of one configuration: its state, its attempts, and numbers that it
-still adds up.
+"""The state of one configuration: its model state, its attempts, and results still incomplete.
+
+`RunState` alone changes it. Everybody else reads.
 """
 
 from __future__ import annotations
@@ -38,367 +39,444 @@ from cerebro_plpy.run.request.visit_jobs import (
     select_evaluation_rows,
     select_training_rows,
 )
-from cerebro_plpy.run.workers.tasks import Step
+from cerebro_plpy.run.workers.tasks import AttemptKey
 from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, Visit, VisitBatch
 from cerebro_plpy.scheduling.schedule.scheduling_policies import count_remaining_visits
 
 Part = Mapping[str, Any]
 
 
-class Kept(NamedTuple):
-    """The epoch of which a state was kept as the best, and where that lies."""
+class RetainedState(NamedTuple):
+    """The state that was retained as the best of a configuration."""
 
     epoch: int
     stored: StoredState
 
 
-class Past(NamedTuple):
-    """What a configuration did before its run was interrupted; nothing, where the run only begins.
+class LostVisit(NamedTuple):
+    """A visit of which nobody knows if the log has it."""
 
-    `visits` are those completed, in order; `attempts` are all that were made, whatever became of
-    them; `best` is the state that was kept. The states of one that was `released` are gone.
-    """
+    visit: Visit
+    visit_no: int  # 0 for an evaluation
+    attempt: int
 
-    visits: Sequence[tuple[Visit, VisitResult]] = ()
+
+class ConfigHistory(NamedTuple):
+    """What a configuration did before its run was interrupted; empty for a new run."""
+
+    visits: Sequence[tuple[Visit, VisitResult]] = ()  # completed, in order
     evaluations: Sequence[Evaluation] = ()
-    attempts: Mapping[Step, int] = {}
-    best: Kept | None = None
-    released: bool = False
+    attempts: Mapping[AttemptKey, int] = {}  # successful or not
+    best: RetainedState | None = None
+    released: bool = False  # its states were dropped
 
-    def completed(self, segments: Collection[int]) -> Iterator[Visit]:
-        """All that need not be done again; what segments found for an evaluation that was not
-        completed is lost.
+    def completed_visits(self, segments: Collection[int]) -> Iterator[Visit]:
+        """Yield the visits that need not be made again.
+
+        An incomplete evaluation does not count: the parts of its segments are lost.
         """
-        yield from (visit for visit, _ in self.visits)
-        for key, epoch in {
-            (evaluation.mst_key, evaluation.epoch) for evaluation in self.evaluations
-        }:
-            yield from (Visit(epoch, key, segment, "evaluate") for segment in segments)
+        for visit, _ in self.visits:
+            yield visit
+        for mst_key, epoch in {(each.mst_key, each.epoch) for each in self.evaluations}:
+            for segment in segments:
+                yield Visit(epoch, mst_key, segment, "evaluate")
 
 
 @dataclass
-class ConfigTraining:
-    """One configuration while it trains: nobody else knows the numbers of its visits, or its
-    tables.
-
-    `program` is the digest of its program, `state` what its next visit starts from, `stored` where
-    that lies; `earlier` are the attempts that were made before the run was resumed; `best` is the
-    state that is kept, `epoch` that of the newest. So many visits are trained, but `unstored` yet.
-    It is trained for so many `epochs`, unless it is stopped: as many as the call said, or as
-    somebody has said since.
-    """
+class ConfigState:
+    """One configuration while it trains."""
 
     request: FitRequest
     config: Config
     run_id: int
-    program: str
-    state: StateSource
+    program: str  # digest of the program
+    state: StateSource  # start of the next visit
     route: Route
-    earlier: Mapping[Step, int]
-    attempts: dict[Step, int]
-    epochs: int
-    visits: int = 0
-    unstored: int = 0
-    epoch: int = 0
-    stored: StoredState | None = None
-    states: int = 0  # that were stored
+    earlier_attempts: Mapping[AttemptKey, int]  # that do not count towards max_attempts
+    attempts: dict[AttemptKey, int]
+    epochs: int  # last epoch to train, unless a decision stops the configuration
+    visits: int = 0  # stored visits that leave a state
+    unstored: int = 0  # trained visits that are not stored yet
+    epoch: int = 0  # of the newest state
+    stored: StoredState | None = None  # the newest state
+    stored_states: int = 0
+    seconds: float = 0.0  # training time of all stored visits
     losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
-    seconds: float = 0.0
-    holding: dict[str, set[int]] = field(
-        default_factory=dict
-    )  # tables of which is known whose states they have
-    parts: dict[int, dict[int, Part]] = field(default_factory=dict)  # by epoch and segment
+    """Rows and mean loss of each training visit, by epoch."""
+    table_segments: dict[str, set[int]] = field(default_factory=dict)
+    """Segments with rows in each state table; tables of unknown content are missing."""
+    parts: dict[int, dict[int, Part]] = field(default_factory=dict)
+    """Sums of incomplete evaluations, by epoch and segment."""
     evaluations: list[Evaluation] = field(default_factory=list)
-    best: Kept | None = None
-    released: bool = False
+    best: RetainedState | None = None
+    released: bool = False  # its states are dropped, or will be
 
     @classmethod
-    def after(cls, past: Past, request: FitRequest, config: Config, run_id: int) -> ConfigTraining:
-        """A configuration with that past."""
-        key, state = (
-            hash_program(describe_program(request, config)),
-            make_initial_state(request, config, run_id),
+    def restore(
+        cls, history: ConfigHistory, request: FitRequest, config: Config, run_id: int
+    ) -> ConfigState:
+        """Return the state of a configuration after its history."""
+        route = make_route(request, config)
+        recorded_epochs = request.replay.completed_epochs.get(config.mst_key, request.spec.epochs)
+        state = cls(
+            request=request,
+            config=config,
+            run_id=run_id,
+            program=hash_program(describe_program(request, config)),
+            state=make_initial_state(request, config, run_id),
+            route=route,
+            earlier_attempts=history.attempts,
+            attempts=dict(history.attempts),
+            epochs=min(request.spec.epochs, recorded_epochs),
+            evaluations=list(history.evaluations),
+            best=history.best,
         )
-        route, attempts = make_route(request, config), dict(past.attempts)
-        epochs = min(
-            request.spec.epochs,
-            request.replay.completed_epochs.get(config.mst_key, request.spec.epochs),
-        )
-        training = cls(request, config, run_id, key, state, route, past.attempts, attempts, epochs)
-        training.evaluations, training.best = list(past.evaluations), past.best
-        for visit, result in past.visits:
-            training.trained(visit, result)
-        if past.released:
-            training.release()
-        # A run that ended early may have left more in its tables than its log tells.
-        tables = (
-            []
-            if past.attempts
-            else state_tables.state_tables(run_id, config.mst_key, route.table_count)
-        )
-        training.holding = {table: set() for table in tables}
-        return training
+        for visit, result in history.visits:
+            state.add_visit(visit, result)
+        if history.released:
+            state.release()
+        state.table_segments = {}
+        # A run that ended early may have left rows that its log does not mention.
+        if not history.attempts:
+            for table in state_tables.state_tables(run_id, config.mst_key, route.table_count):
+                state.table_segments[table] = set()
+        return state
 
-    def release(self) -> None:
-        """Its states are dropped: it can be trained no further."""
-        self.released, self.stored, self.best = True, None, None
-
-    def rows_ahead(self, plan: Plan, progress: ConfigProgress) -> int:
-        """How many rows its visits will still go through."""
-        group, visits = self.config.group, count_remaining_visits(plan, progress).train
-        rows = self.request.source.rows if group is None else self.request.groups[group].rows
-        return visits * self.config.fit.passes * rows // len(plan.segments_of(self.config.mst_key))
+    @property
+    def mst_key(self) -> int:
+        return self.config.mst_key
 
     @property
     def framework(self) -> str:
-        """What it is trained with."""
-        return self.request.backends[self.config.mst_key]
+        """Return the framework that trains the configuration."""
+        return self.request.backends[self.mst_key]
 
     @property
     def compilation(self) -> str:
-        """What is compiled for it: a program, for batches of one size."""
+        """Return the key of its compiled code: a program, for batches of one size."""
         return make_compilation_key(self.program, self.config.fit.batch_size)
 
-    def situation(self, worker: Worker) -> TimingKey:
-        """What a timing of this configuration's visits on that worker is valid for."""
+    @property
+    def is_completed(self) -> bool:
+        """Return True if all visits are stored."""
+        return self.is_completed_after(self.epochs)
+
+    def is_completed_after(self, epochs: int) -> bool:
+        """Return True if all visits are stored of a configuration that trains so many epochs."""
+        return self.visits == self.route.count_visits(epochs)
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Return True if the newest epoch that was trained has metrics."""
+        return bool(self.evaluations) and self.evaluations[-1].epoch == self.epoch
+
+    @property
+    def model_state(self) -> StoredState | None:
+        """Return the stored state that is the model so far: the best one, else the newest."""
+        return self.best.stored if self.best else self.stored
+
+    @property
+    def has_tried_evaluation(self) -> bool:
+        """Return True if an evaluation that is still to be made was tried before."""
+        newest = self.evaluations[-1].epoch if self.evaluations else 0
+        return any(isinstance(key, Visit) and key.epoch > newest for key in self.attempts)
+
+    @property
+    def mean_visit_seconds(self) -> float | None:
+        """Return the mean training time of a visit; None before the first one."""
+        return self.seconds / self.visits if self.visits else None
+
+    def timing_key(self, worker: Worker) -> TimingKey:
+        """Return the key of timings that are valid for this configuration on a worker."""
         return TimingKey(
             worker.memory.machine, self.program, self.config.fit.batch_size, worker.memory.threads
         )
 
-    def tour_visits(
-        self, tour: VisitBatch, attempt: int, remaining_rows: int, known: Mapping[str, Any]
-    ) -> Iterator[BatchVisit]:
-        """This attempt at visits of which the first one leaves a state; `known` are timings of
-        forms.
-        """
-        key, turn = (
-            tour[0].mst_key,
-            self.route.state_number(tour[0], self.states + bool(self.unstored)),
-        )
-        source = (
-            make_later_state(self.run_id, key, self.visits + self.unstored, None)
-            if self.unstored
-            else self.route.state_before(tour[0], self.state)
-        )
-        numbers = count(self.number(tour[0]))
-        for kind, group in groupby(tour, lambda visit: visit.kind):
-            if kind == "evaluate":
-                evaluation = make_evaluate_visit(
-                    self.request, self.config, self.run_id, tuple(group), 1, source
-                )
-                yield make_batch_evaluation(self.request, self.config, evaluation)
-                continue
-            for visit, number in zip(group, numbers):
-                free = set() if self.unstored else self._free(visit)
-                fresh = {table for table in free if not self.holding[table]}
-                tables = self.route.table_count
-                told = Attempt(
-                    number,
-                    attempt,
-                    remaining_rows,
-                    known,
-                    turn,
-                    free,
-                    fresh,
-                    tables,
-                    self.compilation,
-                )
-                yield make_train_visit(self.request, self.config, self.run_id, visit, told, source)
-                source = make_later_state(self.run_id, key, number, None)
+    def remaining_rows(self, plan: Plan, progress: ConfigProgress) -> int:
+        """Return how many rows its visits have still to go through."""
+        group = self.config.group
+        rows = self.request.source.rows if group is None else self.request.groups[group].rows
+        visits = count_remaining_visits(plan, progress).train
+        return visits * self.config.fit.passes * rows // len(plan.segments_of(self.mst_key))
 
-    def partitions(self, tour: VisitBatch) -> Iterator[Dataset]:
-        """What a trainer must have for a tour."""
-        for visit in tour:
+    # The budget of the run that a replay repeats.
+
+    @property
+    def visits_before_recorded_end(self) -> int:
+        """Return how many visits may begin until the recorded budget has to be looked at again."""
+        ending = self.request.replay.endings.get(self.mst_key)
+        return ending.visits - self.visits - self.unstored if ending else sys.maxsize
+
+    @property
+    def ends_unevaluated(self) -> bool:
+        """Return True if the recorded run did not evaluate the last state."""
+        ending = self.request.replay.endings.get(self.mst_key)
+        return ending is not None and not ending.evaluated
+
+    @property
+    def is_at_recorded_end(self) -> bool:
+        """Return True if the budget of the recorded run ended the configuration here."""
+        ending = self.request.replay.endings.get(self.mst_key)
+        return ending is not None and self.visits >= ending.visits
+
+    @property
+    def visits_before_clone(self) -> int:
+        """Return how many visits may begin until a clone of the recorded run needs the state."""
+        made = self.visits + self.unstored
+        starts = self.request.replay.clone_starts.values()
+        ahead = (
+            start.visits - made
+            for start in starts
+            if start.parent == self.mst_key and start.visits > made
+        )
+        return min(ahead, default=sys.maxsize)
+
+    # Attempts.
+
+    def visit_no(self, visit: Visit) -> int:
+        """Return the number in the log of the next visit that leaves a state."""
+        return self.route.visit_number(visit, self.visits + self.unstored)
+
+    def attempt_key(self, batch: VisitBatch) -> AttemptKey:
+        """Return the key under which attempts at a batch count: its first visit."""
+        return batch[0] if batch[0].kind == "evaluate" else self.visit_no(batch[0])
+
+    def count_new_attempts(self, key: AttemptKey) -> int:
+        """Return how many attempts count towards max_attempts."""
+        return self.attempts[key] - self.earlier_attempts.get(key, 0)
+
+    def must_visit_singly(self, progress: ConfigProgress) -> bool:
+        """Return True if the next visits must be made one by one.
+
+        One of them was tried before, or writes files of its segment alone.
+        """
+        if progress.kind != "evaluate":
+            is_retry = self.visits + self.unstored + 1 in self.attempts
+            return progress.kind == "average" or bool(progress.copies) or is_retry
+        if self.config.fit.callbacks.tensorboard is not None:
+            return True
+        return any(
+            Visit(progress.epoch, progress.mst_key, segment, "evaluate") in self.attempts
+            for segment in progress.waiting_segments
+        )
+
+    @property
+    def visits_before_retry(self) -> int:
+        """Return how many next visits come before one that was tried from a state now lost."""
+        following = self.visits + self.unstored + 1
+        retries = (
+            key - following for key in self.attempts if isinstance(key, int) and key > following
+        )
+        return min(retries, default=sys.maxsize)
+
+    def list_lost(self, batch: VisitBatch, first: AttemptKey) -> list[LostVisit]:
+        """Return the visits of a batch of which nobody knows if the log has them.
+
+        Args:
+            batch: visits of one job whose session is lost.
+            first: the key of the first visit.
+        """
+        lost = []
+        for visit, key in zip(batch, _attempt_keys(batch, first)):
+            attempt = self.attempts[key] if visit is batch[0] else 1
+            lost.append(LostVisit(visit, key if isinstance(key, int) else 0, attempt))
+        return lost
+
+    # Jobs.
+
+    def list_datasets(self, batch: VisitBatch) -> Iterator[Dataset]:
+        """Yield the partitions that a trainer needs for a batch."""
+        for visit in batch:
             yield select_training_rows(self.request, self.config, visit.segment_id)
             if visit.kind == "evaluate":
                 yield from (
                     rows for _, rows in select_evaluation_rows(self.request, self.config, visit)
                 )
 
-    def evaluate_visit(self, tour: VisitBatch, attempt: int) -> EvaluateVisit:
-        """This attempt at an evaluation over segments."""
+    def build_visits(
+        self, batch: VisitBatch, remaining_rows: int, timings: Mapping[str, Any]
+    ) -> list[BatchVisit]:
+        """Return the visits of a batch, which has begun, as its worker needs them.
+
+        Args:
+            batch: visits of which the first one leaves a state.
+            remaining_rows: rows that the program has still to train on a worker.
+            timings: known timings of execution modes.
+        """
+        state_number = self.route.state_number(batch[0], self.stored_states + bool(self.unstored))
+        if self.unstored:
+            source = make_later_state(self.run_id, self.mst_key, self.visits + self.unstored, None)
+        else:
+            source = self.route.state_before(batch[0], self.state)
+        visits: list[BatchVisit] = []
+        numbers = count(self.visit_no(batch[0]))
+        for kind, group in groupby(batch, lambda visit: visit.kind):
+            if kind == "evaluate":
+                visit = make_evaluate_visit(
+                    self.request, self.config, self.run_id, tuple(group), 1, source
+                )
+                visits.append(make_batch_evaluation(self.request, self.config, visit))
+                continue
+            for train, number in zip(group, numbers):
+                free = set() if self.unstored else self._free_tables(train)
+                attempt = Attempt(
+                    number,
+                    self.attempts[self.attempt_key(batch)],
+                    remaining_rows,
+                    timings,
+                    state_number,
+                    free,
+                    {table for table in free if not self.table_segments[table]},
+                    self.route.table_count,
+                    self.compilation,
+                )
+                visits.append(
+                    make_train_visit(self.request, self.config, self.run_id, train, attempt, source)
+                )
+                source = make_later_state(self.run_id, self.mst_key, number, None)
+        return visits
+
+    def build_evaluation(self, batch: VisitBatch) -> EvaluateVisit:
+        """Return an evaluation over segments, which has begun, as its worker needs it."""
+        attempt = self.attempts[self.attempt_key(batch)]
         return make_evaluate_visit(
-            self.request, self.config, self.run_id, tour, attempt, self.state
+            self.request, self.config, self.run_id, batch, attempt, self.state
         )
 
-    def sums(self, epoch: int) -> Sums:
-        """What all segments found in an epoch, which is asked for once."""
-        parts = self.parts.pop(epoch)
-        # In an order that is always the same: sums depend on it, and who is stopped on them.
-        total, key = (
-            add_parts(parts[segment] for segment in sorted(parts)),
-            make_program_key(self.run_id, self.config.mst_key),
-        )
+    def add_up(self, epoch: int) -> Sums:
+        """Return the sums of a complete evaluation."""
+        parts = self.parts[epoch]
+        # Always in the same order: floating-point sums depend on it, and decisions on the sums.
+        total = add_parts(parts[segment] for segment in sorted(parts))
+        key = make_program_key(self.run_id, self.mst_key)
         return Sums(describe_program(self.request, self.config), total["sums"], total["rows"], key)
 
-    def number(self, visit: Visit) -> int:
-        """The number in the log of a visit that leaves a state, the next one to begin."""
-        return self.route.visit_number(visit, self.visits + self.unstored)
+    def mean_loss(self, epoch: int) -> float:
+        """Return the mean training loss per row in an epoch."""
+        losses = self.losses[epoch]
+        rows = sum(count for count, _ in losses)
+        return sum(count * loss for count, loss in losses) / max(1, rows)
 
-    def completed(self) -> bool:
-        """Whether all visits have left their states."""
-        return self.visits == self.route.count_visits(self.epochs)
+    # Best states.
 
-    def begin(self, tour: VisitBatch) -> int:
-        """The number of a new attempt at these visits, of which the first stands for all."""
-        step = self._step(tour[0])
-        self.attempts[step] = self.attempts.get(step, 0) + 1
-        return self.attempts[step]
+    def find_epoch_to_retain(self) -> int | None:
+        """Return the epoch whose state is to be retained now; None if there is nothing to do."""
+        best = find_best_epoch(self.config, self.request, self.evaluations)
+        if best is None or (self.best and self.best.epoch == best):
+            return None
+        return best
 
-    def alone(self, progress: ConfigProgress) -> bool:
-        """Whether its next visits are to be made one by one: one was tried before, or writes of its
-        segment alone.
-        """
-        if progress.kind == "evaluate":
-            steps = [
-                Visit(progress.epoch, progress.mst_key, segment, "evaluate")
-                for segment in progress.waiting_segments
-            ]
-            return self.config.fit.callbacks.tensorboard is not None or any(
-                step in self.attempts for step in steps
+    def newest_as_best(self, epoch: int) -> BestState:
+        """Return the newest state as the one to retain of an epoch."""
+        assert self.stored is not None
+        return self._best_state(epoch, self.state, self.stored.segment_id)
+
+    def find_best(self, result: BatchResult) -> BestState | None:
+        """Return the state of a batch that is better than all before; None if there is none."""
+        evaluations = [
+            evaluation
+            for visit, measured in result.evaluations
+            for evaluation in make_evaluations(
+                self.mst_key, visit.epoch, measured["metrics"], elapsed=0.0
             )
-        return (
-            progress.kind == "average"
-            or bool(progress.copies)
-            or self.visits + self.unstored + 1 in self.attempts
-        )
+        ]
+        best = find_best_epoch(self.config, self.request, [*self.evaluations, *evaluations])
+        states = [visit.state for visit, _ in result.evaluations if visit.epoch == best]
+        if best is None or not states:
+            return None
+        segments = [visit.dataset.segment_id for visit, _ in result.training if visit.epoch <= best]
+        return self._best_state(best, states[0], segments[-1])
 
-    def before_tried(self) -> int:
-        """How many of its next visits come before one that was tried, too: begun from a state that
-        was never stored.
+    def _best_state(self, epoch: int, state: StateSource, segment_id: int | None) -> BestState:
+        table = best_table(self.run_id, self.mst_key, epoch)
+        replaced = self.best.stored.table if self.best else None
+        return BestState(self.run_id, self.mst_key, epoch, state, segment_id, table, replaced)
+
+    # Changes.
+
+    def count_attempt(self, batch: VisitBatch) -> None:
+        """Count a new attempt at a batch."""
+        key = self.attempt_key(batch)
+        self.attempts[key] = self.attempts.get(key, 0) + 1
+
+    def mark_lost(self, batch: VisitBatch, first: AttemptKey, *, charged: bool) -> None:
+        """Count the attempts of lost visits.
+
+        Args:
+            batch: visits of one job whose session is lost.
+            first: the key of the first visit.
+            charged: the first visit may be to blame; its attempt counts towards max_attempts.
         """
-        following = self.visits + self.unstored + 1
-        tried = (
-            step - following for step in self.attempts if isinstance(step, int) and step > following
-        )
-        return min(tried, default=sys.maxsize)
+        for visit, key in zip(batch, _attempt_keys(batch, first)):
+            if visit is not batch[0]:
+                self.attempts[key] = 1
+            if visit is not batch[0] or not charged:
+                earlier = self.earlier_attempts.get(key, 0)
+                self.earlier_attempts = {**self.earlier_attempts, key: earlier + 1}
 
-    @property
-    def evaluation_tried(self) -> bool:
-        """Whether an evaluation was tried before that is still to be made."""
-        newest = self.evaluations[-1].epoch if self.evaluations else 0
-        return any(isinstance(step, Visit) and step.epoch > newest for step in self.attempts)
-
-    def lost(
-        self, tour: VisitBatch, first: Step, *, charged: bool
-    ) -> Iterator[tuple[Visit, int, int]]:
-        """Visits of which nobody heard whether they were logged, with their numbers, and those of
-        the attempts; none but the `first` is `charged` with one, and that only where it may be to
-        blame."""
-        numbers = count(0 if isinstance(first, Visit) else first)
-        for visit in tour:
-            number = 0 if visit.kind == "evaluate" else next(numbers)
-            step: Step = number or visit
-            if visit is not tour[0]:
-                self.attempts[step] = 1
-            if visit is not tour[0] or not charged:
-                self.earlier = {**self.earlier, step: self.earlier.get(step, 0) + 1}
-            yield visit, number, self.attempts[step]
-
-    def tried(self, step: Step) -> int:
-        """How often this was tried since the run began or was resumed."""
-        return self.attempts[step] - self.earlier.get(step, 0)
-
-    def trained(self, visit: Visit, result: VisitResult) -> None:
-        """A visit was made; what it left is what the next one starts from, or is to be averaged."""
+    def add_visit(self, visit: Visit, result: VisitResult) -> None:
+        """Add a stored visit, whose state the next visit starts from or averages."""
         stored = None
         if result.state_table:
             stored = StoredState(result.state_table, visit.segment_id, result.base_table)
-            others = (
-                self.holding.get(stored.table, set())
-                if stored.table in self._free(visit)
-                else set()
-            )
-            self.holding[stored.table] = {*others, visit.segment_id}
-            self.states += 1
-        left = make_later_state(
-            self.run_id, visit.mst_key, self.route.visit_number(visit, self.visits), stored
-        )
+            segments = {visit.segment_id}
+            if stored.table in self._free_tables(visit):
+                segments |= self.table_segments.get(stored.table, set())
+            self.table_segments[stored.table] = segments
+            self.stored_states += 1
+        visit_no = self.route.visit_number(visit, self.visits)
+        state = make_later_state(self.run_id, visit.mst_key, visit_no, stored)
         self.visits += 1
         self.unstored = max(0, self.unstored - 1)
         if visit.kind == "train":
             self.seconds += result.seconds
             self.losses.setdefault(visit.epoch, []).append((result.rows, result.loss))
-        if self.route.record_state(visit, left, result.rows):
-            self.state, self.stored, self.epoch = left, stored, visit.epoch
+        if self.route.record_state(visit, state, result.rows):
+            self.state = state
+            self.stored = stored
+            self.epoch = visit.epoch
 
-    @property
-    def evaluated(self) -> bool:
-        """Whether metrics were computed of the newest state, or of one of its epoch after which
-        none was trained.
-        """
-        return bool(self.evaluations) and self.evaluations[-1].epoch == self.epoch
+    def release(self) -> None:
+        """Drop the states: the configuration can train no further."""
+        self.released = True
+        self.stored = None
+        self.best = None
 
-    @property
-    def outcome(self) -> StoredState | None:
-        """Where the state lies that the configuration has come to so far."""
-        return self.best.stored if self.best else self.stored
-
-    def best_state(self, epoch: int) -> BestState:
-        """The newest state, as that to keep of an epoch."""
-        assert self.stored is not None
-        return self._best_state(epoch, self.state, self.stored.segment_id)
-
-    def best_of(self, trained: BatchResult) -> BestState | None:
-        """The state that is to be kept of those that were evaluated in a tour, if one is better
-        than all before.
-        """
-        key, told = self.config.mst_key, trained.evaluations
-        found = [
-            each
-            for visit, result in told
-            for each in evaluations(key, visit.epoch, result["metrics"], 0.0)
-        ]
-        best = find_best_epoch(self.config, self.request, [*self.evaluations, *found])
-        segments = [
-            visit.dataset.segment_id
-            for visit, _ in trained.training
-            if best and visit.epoch <= best
-        ]
-        states = [visit.state for visit, _ in trained.evaluations if visit.epoch == best]
-        return (
-            self._best_state(best, states[0], segments[-1]) if best is not None and states else None
-        )
-
-    def _best_state(self, epoch: int, state: StateSource, segment_id: int | None) -> BestState:
-        key, replaced = self.config.mst_key, self.best.stored.table if self.best else None
-        table = best_table(self.run_id, key, epoch)
-        return BestState(self.run_id, key, epoch, state, segment_id, table, replaced)
-
-    def _free(self, visit: Visit) -> set[str]:
-        """Tables that are known to have nothing of that visit's segment, nor of an attempt at it
-        that was lost.
-        """
+    def _free_tables(self, visit: Visit) -> set[str]:
+        """Return the tables without rows of a visit's segment, or of a lost attempt at it."""
         if self.attempts.get(self.route.visit_number(visit, self.visits), 0) > 1:
             return set()
         return {
-            table for table, segments in self.holding.items() if visit.segment_id not in segments
+            table
+            for table, segments in self.table_segments.items()
+            if visit.segment_id not in segments
         }
 
-    def mean_loss(self, epoch: int) -> float:
-        """Mean training loss per row of the visits of an epoch, which is asked for once."""
-        losses = self.losses.pop(epoch)
-        rows = sum(count for count, _ in losses)
-        return sum(count * loss for count, loss in losses) / max(1, rows)
 
-    def _step(self, visit: Visit) -> Step:
-        return visit if visit.kind == "evaluate" else self.number(visit)
+def _attempt_keys(batch: VisitBatch, first: AttemptKey) -> Iterator[AttemptKey]:
+    """Yield the key of each visit of a batch."""
+    numbers = count(first) if isinstance(first, int) else count(0)
+    for visit in batch:
+        yield visit if visit.kind == "evaluate" else next(numbers)
 
 
-def evaluations(
-    mst_key: int, epoch: int, found: Mapping[str, Mapping[str, Any]], elapsed: float
+def make_evaluations(
+    mst_key: int, epoch: int, metrics: Mapping[str, Mapping[str, Any]], elapsed: float
 ) -> list[Evaluation]:
-    """What was found of a configuration after an epoch, by data set, and how long after the run had
-    begun.
+    """Return the evaluations of a configuration after an epoch.
+
+    Args:
+        metrics: loss and metrics by data set.
+        elapsed: seconds since the run began.
     """
     return [
         Evaluation(mst_key, epoch, dataset, value["loss"], tuple(value["metrics"]), elapsed)
-        for dataset, value in found.items()
+        for dataset, value in metrics.items()
     ]
 
 
 def add_parts(parts: Iterable[Part]) -> dict[str, dict[str, Any]]:
-    """What the segments found, per data set: `sums` added element by element, and `rows`.
+    """Add the results of segments: `sums` element by element and `rows`, by data set.
 
     >>> add_parts([{"training": {"rows": 1, "sums": [[1.0, 2.0]]}},
     ...     {"training": {"rows": 2, "sums": [[3.0, 4.0]]}}])

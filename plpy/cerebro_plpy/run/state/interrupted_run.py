@@ -1,10 +1,9 @@
-"""What the log knows of a run that was interrupted, and the end of those who may still work for
-it.
-"""
+"""Interrupted runs: their history in the log, and the end of their last workers."""
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,8 +15,8 @@ from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.state_tables import StoredState, best_table, state_tables
 from cerebro_plpy.platform.visit_protocol import VisitResult
 from cerebro_plpy.run.request.run_request import Evaluation
-from cerebro_plpy.run.state.config_state import Kept, Past
-from cerebro_plpy.run.workers.tasks import Step
+from cerebro_plpy.run.state.config_state import ConfigHistory, RetainedState
+from cerebro_plpy.run.workers.tasks import AttemptKey
 from cerebro_plpy.scheduling.schedule.schedule import Visit
 from cerebro_plpy.scheduling.search.promotion_rules import Decision
 from cerebro_plpy.scheduling.search.search_state import DecisionBatch, group_by_result
@@ -27,12 +26,14 @@ END_SECONDS = 10.0
 PAUSE_SECONDS = 0.05
 
 
-def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, Past]:
-    """By mst_key, what these configurations did so far. ObjectNotReady where a state is gone."""
-    visits: dict[int, list[tuple[Visit, VisitResult]]] = {}
-    for mst_key, epoch, segment_id, kind, *result in control.run(sql("run.past_visits"), (run_id,)):
-        visit = Visit(epoch, mst_key, segment_id, kind)
-        visits.setdefault(mst_key, []).append((visit, VisitResult(*result)))
+def read_histories(
+    control: Session, run_id: int, configs: Iterable[Config]
+) -> dict[int, ConfigHistory]:
+    """Read what configurations did so far, by mst_key.
+
+    Raises:
+        ObjectNotReady: a state is gone.
+    """
     for (mst_key,) in control.run(sql("run.lost_states"), (run_id,)):
         raise ObjectNotReady(
             f"the state of mst_key {mst_key} of run {run_id} is gone",
@@ -40,37 +41,39 @@ def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, 
             "rolled back.",
             hint="Train again.",
         )
-    attempts: dict[int, dict[Step, int]] = {}
+    visits: dict[int, list[tuple[Visit, VisitResult]]] = defaultdict(list)
+    for mst_key, epoch, segment_id, kind, *result in control.run(sql("run.past_visits"), (run_id,)):
+        visit = Visit(epoch, mst_key, segment_id, kind)
+        visits[mst_key].append((visit, VisitResult(*result)))
+    attempts: dict[int, dict[AttemptKey, int]] = defaultdict(dict)
     for mst_key, visit_no, count in control.run(sql("run.past_attempts"), (run_id,)):
-        attempts.setdefault(mst_key, {})[visit_no] = count
+        attempts[mst_key][visit_no] = count
     for mst_key, epoch, segment_id, count in control.run(sql("run.past_evaluations"), (run_id,)):
-        attempts.setdefault(mst_key, {})[Visit(epoch, mst_key, segment_id, "evaluate")] = count
-    metrics: dict[int, list[tuple[Any, ...]]] = {}
+        attempts[mst_key][Visit(epoch, mst_key, segment_id, "evaluate")] = count
+    metrics: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for mst_key, *logged in control.run(sql("run.past_metrics"), (run_id,)):
-        metrics.setdefault(mst_key, []).append(tuple(logged))
-    best = {
-        mst_key: Kept(epoch, StoredState(best_table(run_id, mst_key, epoch), segment_id, base))
-        for mst_key, epoch, segment_id, base in control.run(sql("run.past_best"), (run_id,))
-    }
+        metrics[mst_key].append(tuple(logged))
+    best = {}
+    for mst_key, epoch, segment_id, base in control.run(sql("run.past_best"), (run_id,)):
+        stored = StoredState(best_table(run_id, mst_key, epoch), segment_id, base)
+        best[mst_key] = RetainedState(epoch, stored)
     released = {mst_key for (mst_key,) in control.run(sql("run.past_released"), (run_id,))}
-    return {
-        c.mst_key: Past(
-            visits.get(c.mst_key, []),
-            _evaluations(
-                c,
-                metrics.get(c.mst_key, ()),
-                max((v.epoch for v, _ in visits.get(c.mst_key, [])), default=0),
-            ),
-            attempts.get(c.mst_key, {}),
-            best.get(c.mst_key),
-            c.mst_key in released,
+    histories = {}
+    for config in configs:
+        key = config.mst_key
+        newest_epoch = max((visit.epoch for visit, _ in visits[key]), default=0)
+        histories[key] = ConfigHistory(
+            visits=visits[key],
+            evaluations=_parse_evaluations(config, metrics[key], newest_epoch),
+            attempts=attempts[key],
+            best=best.get(key),
+            released=key in released,
         )
-        for c in configs
-    }
+    return histories
 
 
 def read_usable_tables(
-    control: Session, run_id: int, past: Mapping[int, Past], count: int
+    control: Session, run_id: int, past: Mapping[int, ConfigHistory], count: int
 ) -> set[str]:
     """Return the state tables, `count` of each configuration, that an earlier attempt of a run has
     made for it.
@@ -88,49 +91,59 @@ def read_usable_tables(
     }
 
 
-def _evaluations(
-    config: Config, logged: Iterable[tuple[Any, ...]], newest: int
+def _parse_evaluations(
+    config: Config, rows: Iterable[tuple[Any, ...]], newest_epoch: int
 ) -> list[Evaluation]:
-    """Those of epochs up to the newest one: of tours that a lost session may have committed,
-    nothing counts.
+    """Return the logged evaluations of a configuration.
+
+    Args:
+        newest_epoch: epoch of the newest state. Later evaluations belong to visits of a lost
+            session, which do not count.
     """
-    found = []
-    for epoch, dataset, names, values, elapsed in logged:
-        if epoch > newest:
+    evaluations = []
+    for epoch, dataset, names, values, elapsed in rows:
+        if epoch > newest_epoch:
             continue
         by_name = dict(zip(names, values))
         metrics = tuple(by_name[name] for name, _ in config.metrics)
-        found.append(Evaluation(config.mst_key, epoch, dataset, by_name["loss"], metrics, elapsed))
-    return found
+        evaluations.append(
+            Evaluation(config.mst_key, epoch, dataset, by_name["loss"], metrics, elapsed)
+        )
+    return evaluations
 
 
-def decisions(control: Session, run_id: int) -> tuple[DecisionBatch, ...]:
-    """What a search has decided so far, result by result."""
+def read_decisions(control: Session, run_id: int) -> tuple[DecisionBatch, ...]:
+    """Read the decisions of a run so far, batch by batch."""
     rows = control.run(sql("run.past_decisions"), (run_id,))
-    return group_by_result((cause, act, Decision(*made)) for *made, cause, act in rows)
+    return group_by_result((cause, act, Decision(*decision)) for *decision, cause, act in rows)
 
 
-def replans(control: Session, run_id: int) -> tuple[int, str | None]:
-    """How often a run has changed its strategy so far, and to which at last."""
+def read_replans(control: Session, run_id: int) -> tuple[int, str | None]:
+    """Read how often a run has changed its strategy, and the newest strategy."""
     ((count, strategy),) = control.run(sql("run.past_replans"), (run_id,))
     return count, strategy
 
 
-def await_workers(workplace: CallContext, run_id: int) -> None:
-    """See the workers of the interrupted run gone, so that none of them commits beside those to
-    come.
+def await_workers(context: CallContext, run_id: int) -> None:
+    """Wait until the workers of the interrupted run have ended, so that none commits any more.
 
-    A worker whose orchestrator is gone ends by itself within a second; one that does not is ended.
+    A worker ends by itself within a second after its run's session. Others are terminated.
+
+    Raises:
+        ObjectInUse: a worker does not end.
     """
     began = time.monotonic()
-    while left := [row[0] for row in workplace.control.run(sql("run.workers_left"), (run_id,))]:
-        waited = time.monotonic() - began
-        if waited > END_SECONDS:
+    while True:
+        pids = [pid for (pid,) in context.control.run(sql("run.workers_left"), (run_id,))]
+        if not pids:
+            return
+        seconds = time.monotonic() - began
+        if seconds > END_SECONDS:
             raise ObjectInUse(
-                f"workers of run {run_id} are still there: processes {left}",
+                f"workers of run {run_id} are still there: processes {pids}",
                 hint="SELECT pg_terminate_backend(pid) ends them; then resume again.",
             )
-        if waited > PATIENCE_SECONDS:
-            workplace.control.run(sql("run.end_workers"), (left,))
-        workplace.check()
+        if seconds > PATIENCE_SECONDS:
+            context.control.run(sql("run.end_workers"), (pids,))
+        context.check()
         time.sleep(PAUSE_SECONDS)

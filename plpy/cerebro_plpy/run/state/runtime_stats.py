@@ -1,34 +1,30 @@
-"""What a run learns from its visits beside their states: how long things take, and what the caller
-should hear of.
+"""Runtime statistics of a run: how long visits, evaluations and hops take, and what is compiled.
 
-A visit costs its worker what it trains, and the transactions around it: its hop. Where a visit is
-shorter than that, those that follow on the same worker share one.
+A visit costs its worker the training time, and its hop: the transactions around it. If a visit is
+shorter than its hop, visits that follow on the same worker share one hop.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cerebro_plpy.platform.statements import format_megabytes
 from cerebro_plpy.platform.visit_protocol import BatchResult, Worker
-from cerebro_plpy.run.log.form_timings import FormTimings
-from cerebro_plpy.run.log.run_log import RunLog
-from cerebro_plpy.run.state.config_state import ConfigTraining
-from cerebro_plpy.run.workers.tasks import Storing
+from cerebro_plpy.run.log.form_timings import FormTimings, Timings
+from cerebro_plpy.run.state.config_state import ConfigState
 from cerebro_plpy.scheduling.schedule.visit_batches import BatchLimit, choose_limit
 
-HELD_BYTES = 64 << 20
-"""What the states of a tour may take that its trainer holds because one of them may be the best."""
+CANDIDATE_BYTES = 64 << 20
+"""Bytes of states that a trainer may hold because one of them may be the best."""
 
 
-def in_shards(shards: Sequence[Mapping[str, Any]]) -> str:
-    """How a program is trained that does not fit into the memory of its trainer.
+def describe_shards(shards: Sequence[Mapping[str, Any]]) -> str:
+    """Describe how a program trains that does not fit into the memory of its trainer.
 
-    >>> words = in_shards([{"state_bytes": 3_000_000}, {"state_bytes": 1_000_000}])
-    >>> print(words.replace("; ", "\\n"))
+    >>> text = describe_shards([{"state_bytes": 3_000_000}, {"state_bytes": 1_000_000}])
+    >>> print(text.replace("; ", "\\n"))
     do not fit into trainer_memory_mb: they train in 2 shards of up to 3.0 MB in turn
     all 4.0 MB lie in a file
     """
@@ -40,93 +36,88 @@ def in_shards(shards: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-class Measurements:
-    """Of one run, and of earlier ones of the same programs. Training may wait `commit_seconds` for
-    its commit.
+class RuntimeStats:
+    """The statistics of one run, by compiled code.
+
+    Args:
+        timings: timings of execution modes from earlier runs.
+        commit_seconds: how long trained visits may wait for their commit.
     """
 
-    def __init__(
-        self,
-        log: RunLog,
-        note: Callable[[str], None],
-        programs: Collection[str],
-        commit_seconds: float,
-    ) -> None:
-        self._log, self._note = log, note
-        self._timings = log.read_timings(sorted(programs))
-        self._noted: set[object] = set()
+    def __init__(self, timings: Timings, commit_seconds: float) -> None:
+        self._timings = timings
         self._commit_seconds = commit_seconds
-        self._hop = math.inf
-        self._visits: dict[object, float] = {}  # by what is compiled for them
-        self._evaluations: dict[object, float] = {}  # those within tours
-        self._state_bytes: dict[object, int] = {}
-        self.compiled: dict[int, set[str]] = {}
-        """What workers have compiled in this run, by their numbers."""
+        self._notes: set[object] = set()  # subjects of the notes so far
+        self.hop_seconds = math.inf  # shortest hop of a state; infinite if unknown
+        self._visit_seconds: dict[str, float] = {}  # shortest visit
+        self._evaluation_seconds: dict[str, float] = {}  # shortest evaluation within a batch
+        self._state_bytes: dict[str, int] = {}
+        self.compiled: dict[int, set[str]] = {}  # by worker, in this run
 
-    def forms(self, training: ConfigTraining, worker: Worker) -> FormTimings:
-        """What is known of the forms of a configuration's program on a worker."""
-        return self._timings.get(training.situation(worker))
+    def timings_of(self, config: ConfigState, worker: Worker) -> FormTimings:
+        """Return the known timings of a configuration's program on a worker."""
+        return self._timings.get(config.timing_key(worker))
 
-    def together(self, training: ConfigTraining, states: int = 1) -> BatchLimit:
-        """How many visits of a configuration are to be made in one job, as far as they can be,
-        where it makes them of so many states; those of others for which the same is compiled take
-        as long. An evaluation belongs to them where they are several."""
-        if training.compilation not in self._visits or self._hop == math.inf:
-            return BatchLimit(1)
-        evaluation = self._evaluations.get(training.compilation)
-        visits = self._visits[training.compilation] * states, evaluation and evaluation * states
-        return choose_limit(*visits, self._hop * states, self._commit_seconds)
+    def batch_limit(self, config: ConfigState, states: int = 1) -> BatchLimit:
+        """Return how many visits of a configuration should share one job.
 
-    def held(self, training: ConfigTraining) -> int:
-        """How many states of a configuration its trainer may hold beside the newest."""
-        return HELD_BYTES // self._state_bytes.get(training.compilation, HELD_BYTES + 1)
+        Evaluations belong to a batch if several fit into it.
 
-    def take(self, worker: Worker, training: ConfigTraining, trained: BatchResult) -> None:
-        """Visits were trained. What took least counts: others waited, or compiled."""
-        key = training.config.mst_key
-        self.compiled.setdefault(worker.number, set()).add(training.compilation)
-        for _, result in trained.evaluations:
-            shortest = self._evaluations.get(training.compilation, math.inf)
-            self._evaluations[training.compilation] = min(result["seconds"], shortest)
-        for _, result in trained.training:
-            shortest = self._visits.get(training.compilation, math.inf)
-            self._visits[training.compilation] = min(result["seconds"], shortest)
-            self._state_bytes[training.compilation] = result["state_bytes"]
-            if result["timings"]:
-                self._timings.add(training.situation(worker), result["timings"])
-                self._log.log_timings(training.situation(worker), result["timings"])
-            if result["fallback"]:
-                slow = (
-                    f"mst_key={key} and its like need Keras' own, slower loop: {result['fallback']}"
-                )
-                self._note_once(training.program, slow)
-            if shards := result["shards"]:
-                self._note_once(
-                    (training.program, len(shards)),
-                    f"mst_key={key} and its like {in_shards(shards)}",
-                )
-            for text in result["warnings"]:
-                self._note_once(text, f"mst_key={key}: {text}")
-
-    @property
-    def hop(self) -> float:
-        """What is around a tour beside training, in seconds; infinite where nobody knows."""
-        return self._hop
-
-    def take_hops(self, seconds: float) -> None:
-        """States that were trained together were stored, each of which took its worker so long
-        beside training.
+        Args:
+            states: number of configurations that make the visits together.
         """
-        self._hop = min(self._hop, max(0.0, seconds))
-
-    def take_hop(self, task: Storing) -> None:
-        """Visits were stored: what their worker has done for them beside training."""
-        beyond = task.worked(time.monotonic()) - sum(
-            result["seconds"] for result in task.trained.results
+        visit_seconds = self._visit_seconds.get(config.compilation)
+        if visit_seconds is None or self.hop_seconds == math.inf:
+            return BatchLimit(1)
+        evaluation_seconds = self._evaluation_seconds.get(config.compilation)
+        return choose_limit(
+            visit_seconds * states,
+            evaluation_seconds and evaluation_seconds * states,
+            self.hop_seconds * states,
+            self._commit_seconds,
         )
-        self._hop = min(self._hop, max(0.0, beyond))
 
-    def _note_once(self, subject: object, text: str) -> None:
-        if subject not in self._noted:
-            self._noted.add(subject)
-            self._note(text)
+    def max_candidates(self, config: ConfigState) -> int:
+        """Return how many states a trainer may hold besides the newest one."""
+        return CANDIDATE_BYTES // self._state_bytes.get(config.compilation, CANDIDATE_BYTES + 1)
+
+    def add(self, worker: Worker, config: ConfigState, result: BatchResult) -> None:
+        """Add the times of visits. The shortest ones count: others waited, or compiled."""
+        code = config.compilation
+        self.compiled.setdefault(worker.number, set()).add(code)
+        for _, measured in result.evaluations:
+            shortest = self._evaluation_seconds.get(code, math.inf)
+            self._evaluation_seconds[code] = min(measured["seconds"], shortest)
+        for _, measured in result.training:
+            shortest = self._visit_seconds.get(code, math.inf)
+            self._visit_seconds[code] = min(measured["seconds"], shortest)
+            self._state_bytes[code] = measured["state_bytes"]
+            if measured["timings"]:
+                self._timings.add(config.timing_key(worker), measured["timings"])
+
+    def add_hop(self, seconds: float) -> None:
+        """Add the time that storing a state took its worker."""
+        self.hop_seconds = min(self.hop_seconds, max(0.0, seconds))
+
+    def take_notes(self, config: ConfigState, result: BatchResult) -> list[str]:
+        """Return the notes about visits that the caller has not got yet."""
+        notes = []
+        for subject, text in _notes_of(config, result):
+            if subject not in self._notes:
+                self._notes.add(subject)
+                notes.append(text)
+        return notes
+
+
+def _notes_of(config: ConfigState, result: BatchResult) -> Iterator[tuple[object, str]]:
+    """Yield the notes about visits, each with a subject that it is reported once for."""
+    configs = f"mst_key={config.mst_key} and its like"
+    for _, measured in result.training:
+        if measured["fallback"]:
+            text = f"{configs} need Keras' own, slower loop: {measured['fallback']}"
+            yield config.program, text
+        shards = measured["shards"]
+        if shards:
+            yield (config.program, len(shards)), f"{configs} {describe_shards(shards)}"
+        for warning in measured["warnings"]:
+            yield warning, f"mst_key={config.mst_key}: {warning}"

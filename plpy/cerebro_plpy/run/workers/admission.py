@@ -295,7 +295,7 @@ class RunSlots:
                 self._ask(
                     0, 0
                 )  # first, so that whoever sees that the run is queued sees its position, too
-                self._log.log_queued(True)
+                self._log.write_queued(True)
                 self._tell()
             self._show_wait()
             self._workplace.disconnect_control()
@@ -303,7 +303,7 @@ class RunSlots:
                 self._workplace.check()
                 time.sleep(WAIT_SECONDS)
         if waits:
-            self._log.log_queued(False)
+            self._log.write_queued(False)
         seconds = time.monotonic() - began
         self._workplace.queued_seconds += seconds
         return seconds

@@ -1,9 +1,9 @@
-"""What the epoch loop gives its workers to do, and what it needs of the place that it runs in."""
+"""The tasks of workers: what the epoch loop lets them do, one at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, Union
+from collections.abc import Sequence
+from typing import Union
 
 from cerebro_plpy.errors import ConnectionFailure, OutOfMemory, TrainerFailure
 from cerebro_plpy.platform.job import Sums
@@ -15,110 +15,90 @@ from cerebro_plpy.platform.visit_protocol import (
     Worker,
 )
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.run.log.run_log import DecisionRow
-from cerebro_plpy.run.request.run_request import Evaluation
-from cerebro_plpy.run.workers.admission import RunSlots
-from cerebro_plpy.run.workers.sampler import Suggest, suggest_nothing
-from cerebro_plpy.scheduling.quota.cost_limits import Usage
 from cerebro_plpy.scheduling.schedule.schedule import Visit, VisitBatch
 
-# Errors after which the same task may succeed with a new trainer or session.
-PASSING = (TrainerFailure, OutOfMemory, ConnectionFailure)
+RETRYABLE_ERRORS = (TrainerFailure, OutOfMemory, ConnectionFailure)
+"""Errors after which the same task may succeed, with a new trainer or session."""
+
+AttemptKey = Union[int, Visit]
+"""What attempts count for: a visit that leaves a state, by its number; or an evaluation."""
 
 
-class Beside(Protocol):
-    """What the caller's session does beside a run, while the workers have nothing to tell it."""
+class BatchTask:
+    """A task that makes visits of one configuration, or follows them."""
 
-    def trained(self, run_id: int, mst_key: int) -> None:
-        """Hear of a configuration that is trained no further, and of which a state is stored; it
-        may still fail.
-        """
-
-    def finished(self, mst_key: int) -> None:
-        """Hear that such a configuration has nothing left to do."""
-
-    def piece(self) -> bool:
-        """Do a little, some 20 ms; False where there is nothing to do. It may raise."""
-        ...
-
-
-class Nothing:
-    """See `Beside`: it only waits."""
-
-    def trained(self, run_id: int, mst_key: int) -> None:
-        """Whatever is trained."""
-
-    def finished(self, mst_key: int) -> None:
-        """Whatever is finished."""
-
-    def piece(self) -> bool:
-        """There is none."""
-        return False
-
-
-Decided = Callable[[Sequence[DecisionRow], Iterable[Evaluation]], None]
-
-
-def unheard(rows: Sequence[DecisionRow], evaluations: Iterable[Evaluation]) -> None:
-    """Nobody has to be told."""
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What a run needs of the place it runs in.
-
-    `check` is called often and may raise; `epoch` hears of each epoch that all configurations have
-    completed (its number, its seconds, all evaluations so far, mean losses while training by
-    mst_key), `failed` of each configuration that fails, `note` what else the caller should know;
-    `reopen` gives a worker a new session after it lost its own, or says that it cannot. `beside` is
-    what is done while workers are waited for; `decided` hears of what a search decides, and of all
-    evaluations by then; which configurations to try next it is told by `suggest`, and what it has
-    cost by `spent`. `count` may count that for the quota of the role.
-    """
-
-    check: Callable[[], None]
-    epoch: Callable[[int, float, Sequence[Evaluation], Mapping[int, float]], None]
-    failed: Callable[[int, str], None]
-    note: Callable[[str], None]
-    reopen: Callable[[Worker], bool]
-    beside: Beside = Nothing()
-    decided: Decided = unheard
-    suggest: Suggest = suggest_nothing
-    spent: Callable[[], Usage] = Usage
-    count: Callable[[], object] = bool
-    places: RunSlots | None = None
-
-
-class OfTour:
-    """A task that visits of one configuration are made in, or followed by."""
-
-    tour: VisitBatch
+    batch: VisitBatch
 
     @property
     def mst_key(self) -> int:
-        return self.tour[0].mst_key
+        return self.batch[0].mst_key
 
     @property
     def epoch(self) -> int:
-        return self.tour[0].epoch
+        return self.batch[0].epoch
 
 
 @dataclass(frozen=True)
-class Results(OfTour):
-    """The task of computing final metrics after an epoch, from sums over segments; `tour` was the
-    last to add some.
+class VisitTask(BatchTask):
+    """Make visits of one configuration.
+
+    If the worker's trainer still holds the state of an earlier batch, the task only begins the
+    visits. A second task with the same visits then finishes them.
     """
 
-    tour: VisitBatch
+    batch: VisitBatch
+    started_at: float  # on the monotonic clock
+    visits: Sequence[BatchVisit] = ()
+
+    @property
+    def trains(self) -> bool:
+        return self.batch[0].kind != "evaluate"
+
+    @property
+    def attempt_key(self) -> AttemptKey:
+        """Return what attempts at the task count for."""
+        numbers = (visit.visit_no for visit in self.visits if isinstance(visit, TrainVisit))
+        return next(numbers, self.batch[0])
+
+
+@dataclass(frozen=True)
+class StoreTask(BatchTask):
+    """Store the states that visits have left."""
+
+    batch: VisitBatch
+    result: BatchResult
+    worker: Worker
+    train_seconds: float  # that the worker took for the visits
+    is_evaluated_next: bool = False  # the trainer needs the state, and can make no other visits
+    started_at: float = 0.0  # on the monotonic clock
+    next_task: VisitTask | None = None  # visits that the trainer makes meanwhile
+
+    def worker_seconds(self, now: float) -> float:
+        """Return how long the worker did nothing else, if the task has just ended."""
+        if self.next_task:
+            return self.train_seconds
+        return self.train_seconds + now - self.started_at
+
+
+@dataclass(frozen=True)
+class FusedTask:
+    """Make visits of several configurations in one job, and store the states that they leave."""
+
+    tasks: Sequence[VisitTask]
+
+
+@dataclass(frozen=True)
+class MetricsTask(BatchTask):
+    """Compute the metrics of an epoch from sums over segments."""
+
+    batch: VisitBatch  # the visits that added the last sums
     sums: Sums
     attempt: int = 1
 
 
 @dataclass(frozen=True)
-class Keeping:
-    """The task of keeping a state as that of the best epoch; meanwhile nothing else is done with
-    its configuration.
-    """
+class BestStateTask:
+    """Retain a state as the best; meanwhile nothing else happens to its configuration."""
 
     best: BestState
     attempt: int = 1
@@ -128,64 +108,7 @@ class Keeping:
         return self.best.mst_key
 
 
-Step = Union[int, Visit]
-"""A visit that leaves a state, by its number; or one that evaluates."""
-Further = Union[Results, Keeping]
-"""What follows an evaluation; any worker can do it."""
-
-
-@dataclass(frozen=True)
-class Visiting(OfTour):
-    """The task of making visits of one configuration, since that moment of the run.
-
-    Where the tour before is still to be stored, it is first their beginning, and then the rest.
-    """
-
-    tour: VisitBatch
-    since: float
-    visits: Sequence[BatchVisit] = ()
-
-    @property
-    def trains(self) -> bool:
-        return self.tour[0].kind != "evaluate"
-
-    @property
-    def step(self) -> Step:
-        """What attempts at it are counted for."""
-        return next(
-            (visit.visit_no for visit in self.visits if isinstance(visit, TrainVisit)), self.tour[0]
-        )
-
-
-@dataclass(frozen=True)
-class Storing(OfTour):
-    """The task of storing, since that moment, what a worker's visits have left, after `seconds` of
-    work for them.
-
-    Its trainer may do the visits `beside` it; but not where that state is `evaluated` next, which
-    it has then.
-    """
-
-    tour: VisitBatch
-    trained: BatchResult
-    worker: Worker
-    seconds: float
-    evaluated: bool = False
-    since: float = 0.0
-    beside: Visiting | None = None
-
-    def worked(self, now: float) -> float:
-        """How long the worker has had nothing else to do, if it has just ended."""
-        return self.seconds if self.beside else self.seconds + now - self.since
-
-
-@dataclass(frozen=True)
-class Fusing:
-    """The task of making visits of several configurations in one job, and storing what they
-    leave.
-    """
-
-    tasks: Sequence[Visiting]
-
-
-Task = Union[Visiting, Storing, Further]
+FollowUp = Union[MetricsTask, BestStateTask]
+"""A task that follows an evaluation; any worker can do it."""
+ConfigTask = Union[VisitTask, StoreTask, FollowUp]
+Task = Union[ConfigTask, FusedTask]

@@ -20,7 +20,7 @@ from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.workers import framework_choice
-from cerebro_plpy.run.workers.tasks import PASSING
+from cerebro_plpy.run.workers.tasks import RETRYABLE_ERRORS
 from cerebro_plpy.scheduling.schedule.scheduling_policies import FOREMOST, LONGEST
 from cerebro_plpy.scheduling.schedule.worker_affinity import WorkerAffinity, make_affinity
 from cerebro_plpy.trainer_client import settings
@@ -98,7 +98,7 @@ def _missing(
                 if len(missing) == len(workers):
                     raise outcome.error
             # What passes is tried again by the first visit; anything else would fail every visit.
-            elif outcome.error is not None and not isinstance(outcome.error, PASSING):
+            elif outcome.error is not None and not isinstance(outcome.error, RETRYABLE_ERRORS):
                 raise outcome.error
     return missing
 
@@ -111,7 +111,7 @@ def choose_frameworks(
         return request, crew.workers
     first = [worker for worker in crew.workers if worker.number == 0]
     found = framework_choice.choose(crew.visits, request, first, log, workplace.db.info)
-    log.log_backends(found)
+    log.write_backends(found)
     needed = [worker for worker in crew.workers if worker.framework in found.values()]
     workplace.close_workers([worker for worker in crew.workers if worker not in needed])
     return replace(request, backends=found), needed

@@ -41,16 +41,16 @@ class IncrementalOutput:
         self._stopped = False
         self._error: Exception | None = None
 
-    def trained(self, run_id: int, mst_key: int) -> None:
+    def report_trained(self, run_id: int, mst_key: int) -> None:
         """Add a configuration whose training is finished and whose state is stored."""
         self._run_id = run_id
         self._trained.append(mst_key)
 
-    def finished(self, mst_key: int) -> None:
+    def report_finished(self, mst_key: int) -> None:
         """Add such a configuration whose metrics are computed, too."""
         self._finished.append(mst_key)
 
-    def piece(self) -> bool:
+    def do_piece(self) -> bool:
         """Write for some 20 ms; return False if there is nothing to write.
 
         A cancel is raised; an error is kept for the end of the run.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bare_states import bare_state
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.run.state.progress_tracker import Positions
+from cerebro_plpy.run.loop.commands import keep_other_epochs
+from cerebro_plpy.run.state.run_state import RunState
 from cerebro_plpy.scheduling.schedule import schedule
 from cerebro_plpy.scheduling.schedule.schedule import Plan, Visit
 
@@ -17,15 +19,15 @@ SEGMENTS = st.integers(1, 3).map(lambda number: tuple(range(number)))
 EPOCHS = st.integers(1, 3)
 
 
-def make(positions: Positions, key: int, most: int | None = None) -> list[Visit]:
+def make(state: RunState, key: int, most: int | None = None) -> list[Visit]:
     """Make the visits that a configuration may begin, in the order of segments: so many at the
     most.
     """
     made: list[Visit] = []
-    while (progress := positions.progress[key]).startable_segments and len(made) != most:
+    while (progress := state.progress[key]).startable_segments and len(made) != most:
         made.append(Visit(progress.epoch, key, min(progress.startable_segments), progress.kind))
-        positions.begin((made[-1],), None)
-        positions.complete((made[-1],))
+        state.progress[key] = schedule.begin(progress, (made[-1],))
+        state.complete((made[-1],))
     return made
 
 
@@ -37,16 +39,17 @@ def test_who_is_given_more_epochs_does_what_a_longer_run_does(
     workers, last = dict.fromkeys(segments, 0), epochs + more
     longer = Plan(last, segments, workers, frozenset(range(1, last + 1) if evaluates else ()))
     short = Plan(epochs, segments, workers, longer.evaluate_epochs & {*range(epochs + 1)})
-    positions = Positions(
-        short, {key: schedule.start(short, key) for key in (LONGER, HELD, LEFT, LIMITED)}
-    )
-    positions.hold(HELD)
-    positions.limit(LIMITED, 1)
-    made = {key: make(positions, key, before) for key in positions.progress}
-    assert positions.grow(last, longer.evaluate_epochs) == {LONGER: epochs, LEFT: epochs}
-    positions.extend(LONGER, last)
-    positions.let_go(HELD)
-    whole = Positions(longer, {LONGER: schedule.start(longer, LONGER)})
-    assert made[LONGER] + make(positions, LONGER) == make(whole, LONGER)
+    keys = (LONGER, HELD, LEFT, LIMITED)
+    state = bare_state(short, {key: schedule.start(short, key) for key in keys})
+    state.pause_config(HELD)
+    state.set_max_epoch(LIMITED, 1)
+    made = {key: make(state, key, before) for key in keys}
+    decisions = keep_other_epochs(state, {LONGER: last})
+    assert [(each.mst_key, each.max_epoch) for each in decisions] == [(LEFT, epochs)]
+    state.grow_plan(last, longer.evaluate_epochs)
+    state.extend(LONGER, last)
+    state.resume_config(HELD)
+    alone = bare_state(longer, {LONGER: schedule.start(longer, LONGER)})
+    assert made[LONGER] + make(state, LONGER) == make(alone, LONGER)
     for key, end in ((HELD, epochs), (LEFT, epochs), (LIMITED, 1)):
-        assert {visit.epoch for visit in made[key] + make(positions, key)} == {*range(1, end + 1)}
+        assert {visit.epoch for visit in made[key] + make(state, key)} == {*range(1, end + 1)}

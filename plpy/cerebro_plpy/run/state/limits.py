@@ -1,0 +1,75 @@
+"""The limits of a run: its budget, by the clock and by cost, and max_runtime.
+
+The clock stands still while a run is paused or waits for workers: its moments are postponed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+from cerebro_plpy.run.request.run_request import Deadline, FitRequest
+from cerebro_plpy.scheduling.quota.cost_limits import ExceededLimit
+
+TIME_OVER = "max_runtime was over"
+NEVER = Deadline(math.inf, math.inf, math.inf)
+
+
+class Limits:
+    """The moments, on the monotonic clock, that end parts of a run; the run begins now."""
+
+    def __init__(self, request: FitRequest) -> None:
+        self.began = time.monotonic()
+        deadline = request.deadline or NEVER
+        self.last_visit = self.began + deadline.last_visit  # no visit to train begins afterwards
+        self.cancel = self.began + deadline.cancel  # tasks are cancelled
+        self.over = self.began + deadline.end  # the same, while no configuration has a state
+        self.max_runtime = math.inf
+        if request.max_runtime is not None:
+            self.max_runtime = self.began + request.max_runtime
+        self.has_budget = bool(request.deadline or request.cost_limits)
+        self.exceeded: ExceededLimit | None = None  # the cost limit; once exceeded, it stays so
+        self.is_cancelled = False
+        self.is_time_over = False  # max_runtime has passed, and the last visits are running
+
+    @property
+    def next_moment(self) -> float:
+        """Return when the budget next demands something, without any event from a worker."""
+        if self.is_cancelled:
+            return math.inf
+        now = time.monotonic()
+        moments = sorted((self.last_visit, self.cancel, self.over))
+        return next((moment for moment in moments if moment > now), now)
+
+    @property
+    def is_ending(self) -> bool:
+        """Return True if the budget allows no further visit to train."""
+        return self.exceeded is not None or time.monotonic() >= self.last_visit
+
+    def is_over(self, *, has_state: bool) -> bool:
+        """Return True if the budget allows nothing more.
+
+        Args:
+            has_state: a configuration has a state; until then the run has longer.
+        """
+        end = self.cancel if has_state else max(self.cancel, self.over)
+        return time.monotonic() >= end
+
+    def postpone(self, seconds: float) -> None:
+        """Postpone all moments: the run has waited."""
+        self.last_visit += seconds
+        self.cancel += seconds
+        self.over += seconds
+        self.max_runtime += seconds
+
+    def exceed(self, limit: ExceededLimit) -> None:
+        """Note that the run has cost as much as it may."""
+        self.exceeded = limit
+
+    def note_cancelled(self) -> None:
+        """Note that the tasks of the workers are cancelled."""
+        self.is_cancelled = True
+
+    def note_time_over(self) -> None:
+        """Note that max_runtime has passed."""
+        self.is_time_over = True
