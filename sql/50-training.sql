@@ -60,7 +60,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_fit_multiple_model(
     -- Disk space in MB for outputs of [frozen layers](#frozen-layers) during the run. NULL: at most
     -- the size of the packed rows, and only if that saves seconds. 0: none are stored.
     feature_budget integer DEFAULT NULL,
-    -- How workers divide the work: `'auto'`, `'mop'`, `'task'`, `'average'` or `'late_average'`.
+    -- The way in which workers divide the work: `'auto'`, `'mop'`, `'task'`, `'average'` or `'late_average'`.
     -- See [Strategies](#strategies).
     strategy text DEFAULT 'auto'
 ) RETURNS void

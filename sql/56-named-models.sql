@@ -19,7 +19,7 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     -- `'classification'` or `'regression'`. NULL: classification if the target has texts, two
     -- values, or few different whole numbers.
     task text DEFAULT NULL,
-    -- How rows are held out for validation, such as `'random 0.2'` or `'last 0.2 by sold_on'`: see
+    -- The rows that are held out for validation, such as `'random 0.2'` or `'last 0.2 by sold_on'`: see
     -- [Split](#split).
     split text DEFAULT NULL,
     -- Column of numbers that weigh rows in the training loss (0: ignored, 2: counted twice): its
@@ -31,7 +31,7 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     -- "log"]}` is a range, `{"width": [128, 256]}` a choice. Other fields are drawn from their
     -- usual ranges.
     space jsonb DEFAULT NULL,
-    -- How configurations are chosen, and which of them are trained to the end: see
+    -- The way in which configurations are chosen and stopped: see
     -- [Search](#search).
     search text DEFAULT 'auto',
     -- Parameters of `search`.

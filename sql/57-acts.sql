@@ -63,7 +63,7 @@ CREATE OR REPLACE FUNCTION cerebro.drill_down(
     run_id bigint,
     -- The configuration to vary.
     mst_key integer,
-    -- What to vary. Everything else is as in `mst_key`.
+    -- The fields to vary. Everything else is as in `mst_key`.
     space jsonb,
     n integer DEFAULT NULL
 ) RETURNS bigint

@@ -84,7 +84,7 @@ COMMENT ON FUNCTION madlib_keras_predict IS 'Predictions for raw rows: the class
 CREATE OR REPLACE FUNCTION cerebro.grant_predict(
     -- Name of a model, as exact text, or of a model table of MADlib's functions.
     model_table text,
-    -- The role that may predict, or might until now.
+    -- The role that gets or loses the right to predict.
     role regrole
 ) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
