@@ -7,7 +7,7 @@ from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, get_database, report_errors
 from cerebro_plpy.operations.admin import gpu_configuration
-from cerebro_plpy.trainer_client import argument_checks
+from cerebro_plpy.trainer_client.argument_checks import require
 
 
 def write(plpy: Any, gd: Globals, output_table: str | None, source: str | None) -> None:
@@ -19,5 +19,5 @@ def write(plpy: Any, gd: Globals, output_table: str | None, source: str | None) 
 def report(plpy: Any, gd: Globals, source: str | None) -> str:
     """Return the GPUs of this host as JSON."""
     db = get_database(plpy)
-    framework = argument_checks.require("source", source)
+    framework = require("source", source)
     return json.dumps(gpu_configuration.list_local_gpus(db, framework))

@@ -8,7 +8,12 @@ from cerebro_plpy.api.entry import Globals, call, check_counts, get_database, re
 from cerebro_plpy.database import progress
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.operations.fit import preprocessors
-from cerebro_plpy.trainer_client import argument_checks
+from cerebro_plpy.trainer_client.argument_checks import (
+    check_integer,
+    check_type,
+    parse_object,
+    require,
+)
 
 
 @check_counts
@@ -68,11 +73,11 @@ def pack_mixed(
     arguments = preprocessors.PackArguments(source, output, dependent, independent, None, None)
 
     def pack(db: Database) -> None:
-        class_values = tuple(argument_checks.check_type("classes", classes, list))
+        class_values = tuple(check_type("classes", classes, list))
         row_properties = preprocessors.RowProperties(
-            argument_checks.check_integer("rows", rows, 1),
+            check_integer("rows", rows, 1),
             class_values,
-            argument_checks.parse_object("recipes", recipes),
+            parse_object("recipes", recipes),
             preprocessors.parse_buffer_layout(grouped),
         )
         options = preprocessors.TrainingOptions(
@@ -130,7 +135,7 @@ def pack_beside(
             gd,
             arguments,
             training,
-            argument_checks.parse_object("recipes", recipes),
+            parse_object("recipes", recipes),
             preprocessors.parse_buffer_layout(grouped),
         )
 
@@ -140,6 +145,6 @@ def pack_beside(
 @report_errors
 def rows_seen(plpy: Any, gd: Globals, rows: int | None) -> bool:
     """Report that so many rows have been read, as the progress of the call; return True."""
-    count = argument_checks.require("rows", rows)
+    count = require("rows", rows)
     progress.current_progress(gd).report(get_database(plpy), count)
     return True

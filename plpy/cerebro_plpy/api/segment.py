@@ -20,7 +20,6 @@ from cerebro_plpy.database.sql import strict_json
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.tables.models import granted_function
 from cerebro_plpy.trainer_client import (
-    argument_checks,
     ownership,
     packed_rows,
     prediction_rows,
@@ -31,16 +30,23 @@ from cerebro_plpy.trainer_client import (
     settings,
     usage_ledger,
 )
+from cerebro_plpy.trainer_client.argument_checks import (
+    check_integer,
+    check_type,
+    parse_object,
+    require,
+)
 from cerebro_plpy.trainer_client.connection import Buffer
 from cerebro_plpy.trainer_client.prediction_rows import PredictedBlock
 from cerebro_plpy.trainer_client.process import compilation_cache
+from cerebro_plpy.trainer_client.segment_functions import get_trainer
 from cerebro_plpy.trainer_client.settings import TrainerOptions
 
 
 @report_errors
 def trainer_start(plpy: Any, gd: Globals, spec: str | None) -> str:
     """Start a trainer with the options in `spec`; return its report as JSON."""
-    options = settings.parse_options(argument_checks.parse_object("spec", spec))
+    options = settings.parse_options(parse_object("spec", spec))
     hello = _start_trainer(plpy, gd, options)
     return json.dumps({**hello, "cost": segment_functions.take_cost(gd)})
 
@@ -85,9 +91,9 @@ def trainer_rest(plpy: Any, gd: Globals) -> None:
 @report_errors
 def dataset_open(plpy: Any, gd: Globals, dataset: str, cache_bytes: int) -> None:
     """Announce a data set to the trainer."""
-    size = argument_checks.require("cache_bytes", cache_bytes)
-    link = segment_functions.get_trainer(gd)
-    name = argument_checks.require("dataset", dataset)
+    size = require("cache_bytes", cache_bytes)
+    link = get_trainer(gd)
+    name = require("dataset", dataset)
     link.send(request_schema.build_request("open", dataset=name, cache_bytes=size))
 
 
@@ -104,23 +110,21 @@ def dataset_add(
     """Send a part of a packed row to the trainer; return its length."""
     fields = {"dataset": dataset, "pass_no": pass_no, "buffer_id": buffer_id, "part": part}
     for name, value in fields.items():
-        argument_checks.require(name, value)
-    return segment_functions.add_part(
-        segment_functions.get_trainer(gd), dataset, pass_no, buffer_id, shapes, part
-    )
+        require(name, value)
+    return segment_functions.add_part(get_trainer(gd), dataset, pass_no, buffer_id, shapes, part)
 
 
 @report_errors
 def dataset_close(plpy: Any, gd: Globals, dataset: str) -> str:
     """End a data set; return JSON with buffers, rows, bytes and cached."""
-    link = segment_functions.get_trainer(gd)
+    link = get_trainer(gd)
     return json.dumps(link.call(request_schema.build_request("close", dataset=dataset)))
 
 
 @report_errors
 def state_add(plpy: Any, gd: Globals, part: int, chunk: bytes) -> int:
     """Send one chunk of a state to the trainer; return its length."""
-    segment_functions.add_state(gd, part, argument_checks.require("chunk", chunk))
+    segment_functions.add_state(gd, part, require("chunk", chunk))
     return len(chunk)
 
 
@@ -135,9 +139,9 @@ def state_chunks(
     """
 
     def begin() -> Iterator[Buffer]:
-        name = argument_checks.require("key", key)
-        variables = argument_checks.require("part", part)
-        link = segment_functions.get_trainer(gd)
+        name = require("key", key)
+        variables = require("part", part)
+        link = get_trainer(gd)
         return segment_functions.stream_state(link, chunk_bytes, name, variables)
 
     yield from _yield_chunks(plpy, raise_to_sql(plpy, begin))
@@ -148,7 +152,7 @@ def row_outputs(plpy: Any, gd: Globals, units: int, chunk_bytes: int) -> Iterato
     """Yield the outputs of a job's rows, in chunks of whole rows."""
 
     def begin() -> Iterator[Buffer]:
-        link = segment_functions.get_trainer(gd)
+        link = get_trainer(gd)
         return segment_functions.stream_outputs(link, units, chunk_bytes)
 
     yield from _yield_chunks(plpy, raise_to_sql(plpy, begin))
@@ -166,9 +170,9 @@ def _yield_chunks(plpy: Any, chunks: Iterator[Buffer]) -> Iterator[Buffer]:
 @report_errors
 def job_begin(plpy: Any, gd: Globals, spec: str) -> str:
     """Begin a job; return the trainer's response as JSON."""
-    values = argument_checks.parse_object("spec", spec)
+    values = parse_object("spec", spec)
     request = privileged_requests.add_sources(get_database(plpy), values)
-    link = segment_functions.get_trainer(gd)
+    link = get_trainer(gd)
     return json.dumps(segment_functions.begin_job(gd, link, request))
 
 
@@ -182,11 +186,11 @@ def sealed_job(
         model: oid of the model table.
     """
     db = get_database(plpy)
-    oid = argument_checks.require("model", model)
-    key = argument_checks.require("mst_key", mst_key)
-    segment_functions.get_trainer(gd)
+    oid = require("model", model)
+    key = require("mst_key", mst_key)
+    get_trainer(gd)
     with db.pinned_path():
-        return granted_function.run(db, oid, argument_checks.require("spec", spec), key)
+        return granted_function.run(db, oid, require("spec", spec), key)
 
 
 @report_errors
@@ -196,10 +200,10 @@ def sealed_begin(plpy: Any, gd: Globals, spec: str | None, architecture: str | N
     Args:
         architecture: JSON of the network, as the owner of the weights has stored it.
     """
-    trainer = segment_functions.get_trainer(gd, sealed=True)
+    trainer = get_trainer(gd, sealed=True)
     request = privileged_requests.build_sealed_request(
-        argument_checks.parse_object("spec", spec),
-        argument_checks.parse_object("architecture", architecture),
+        parse_object("spec", spec),
+        parse_object("architecture", architecture),
     )
     sealed_request = privileged_requests.add_sources(get_database(plpy), request)
     message = request_schema.build_request("begin", sealed_request, sealed=True)
@@ -209,21 +213,21 @@ def sealed_begin(plpy: Any, gd: Globals, spec: str | None, architecture: str | N
 @report_errors
 def sealed_add(plpy: Any, gd: Globals, part: int | None, chunk: bytes | None) -> int:
     """Send one chunk of secret weights to the trainer; return its length."""
-    data = argument_checks.require("chunk", chunk)
-    segment_functions.add_state(gd, argument_checks.require("part", part), data, sealed=True)
+    data = require("chunk", chunk)
+    segment_functions.add_state(gd, require("part", part), data, sealed=True)
     return len(data)
 
 
 @report_errors
 def job_start(plpy: Any, gd: Globals) -> None:
     """Start the job that was begun, without waiting for its end."""
-    segment_functions.get_trainer(gd).post(request_schema.build_request("finish"))
+    get_trainer(gd).post(request_schema.build_request("finish"))
 
 
 @report_errors
 def job_finish(plpy: Any, gd: Globals) -> str:
     """End a job; return its result, the free memory of the trainer and the cost, as JSON."""
-    result = segment_functions.finish_job(gd, segment_functions.get_trainer(gd))
+    result = segment_functions.finish_job(gd, get_trainer(gd))
     return strict_json.dumps(result)
 
 
@@ -238,14 +242,14 @@ def job_cost(plpy: Any, gd: Globals) -> str:
 def job_series(plpy: Any, gd: Globals, spec: str | None) -> str:
     """End a job and do others after it, until a loss is not finite; return all results as JSON."""
     db = get_database(plpy)
-    link = segment_functions.get_trainer(gd)
+    link = get_trainer(gd)
     results = []
     try:
-        parsed = argument_checks.parse_object("spec", spec)
-        jobs = argument_checks.check_type("jobs", parsed.get("jobs"), list)
+        parsed = parse_object("spec", spec)
+        jobs = check_type("jobs", parsed.get("jobs"), list)
         for job in (None, *jobs):  # the first one was begun before
             if job is not None:
-                values = argument_checks.check_type("a job", job, dict)
+                values = check_type("a job", job, dict)
                 request = privileged_requests.add_sources(db, values)
                 segment_functions.begin_job(gd, link, request)
             results.append(segment_functions.finish_job(gd, link))
@@ -261,9 +265,9 @@ def job_series(plpy: Any, gd: Globals, spec: str | None) -> str:
 @report_errors
 def metric_results(plpy: Any, gd: Globals, spec: str) -> str:
     """Return the final values of metrics as JSON."""
-    values = strict_json.restore(argument_checks.parse_object("spec", spec))
+    values = strict_json.restore(parse_object("spec", spec))
     request = privileged_requests.add_sources(get_database(plpy), values)
-    link = segment_functions.get_trainer(gd)
+    link = get_trainer(gd)
     return strict_json.dumps(link.call(request_schema.build_request("results", request)))
 
 
@@ -274,19 +278,16 @@ def buffer_features(plpy: Any, gd: Globals, spec: str | None, inputs: list[bytes
     Args:
         spec: JSON with the layer, the buffer and the shapes of the inputs.
     """
-    arrays = [
-        argument_checks.check_type("an input", part, bytes)
-        for part in argument_checks.require("inputs", inputs)
-    ]
-    link = segment_functions.get_trainer(gd)
-    values = argument_checks.parse_object("spec", spec)
+    arrays = [check_type("an input", part, bytes) for part in require("inputs", inputs)]
+    link = get_trainer(gd)
+    values = parse_object("spec", spec)
     return segment_functions.compute_features(link, values, arrays)
 
 
 @report_errors
 def predict_begin(plpy: Any, gd: Globals, spec: str) -> None:
     """Begin to collect rows for predictions."""
-    prediction_rows.begin_prediction(gd, segment_functions.get_trainer(gd), spec)
+    prediction_rows.begin_prediction(gd, get_trainer(gd), spec)
 
 
 @report_errors
@@ -318,7 +319,7 @@ def pack_block(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | Non
     has_trainer = segment_functions.has_trainer(gd)
     buffer = None
     if db.platform.ensure_packer(has_trainer, spec is not None, start):
-        link = segment_functions.get_trainer(gd)
+        link = get_trainer(gd)
         buffer = packed_rows.send_block(gd, link, spec, data)
     if progress.KEY in gd:
         rows = packed_rows.count_block_rows(gd)
@@ -329,8 +330,8 @@ def pack_block(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | Non
 @report_errors
 def packed_array(plpy: Any, gd: Globals, place: int | None) -> bytes:
     """Return an array of the buffer that `pack_block` has described."""
-    link = segment_functions.get_trainer(gd)
-    return packed_rows.fetch_array(gd, link, argument_checks.check_integer("place", place))
+    link = get_trainer(gd)
+    return packed_rows.fetch_array(gd, link, check_integer("place", place))
 
 
 @report_errors

@@ -64,15 +64,15 @@ def explain_train(db: Database, arguments: TrainArguments) -> list[Row]:
     effort = plan_effort(request, table, load, parsed.budget)
     prior_configs = find_prior_configs(request, session, table)
     proposals = generate_proposals(request, prior_configs, table, db.check_interrupts)
-    tried = list(islice(proposals, effort.configs))
-    configs = plan_configs(tried, table.groups, table.rows)
+    first_proposals = list(islice(proposals, effort.configs))
+    configs = plan_configs(first_proposals, table.groups, table.rows)
     planned = PlannedTraining(request, table, load, effort, [config.proposal for config in configs])
     plan = estimate_plan(db, planned)
     plan_rows = (
         *_explain_data(request, table, metric),
         *_explain_groups(table),
         *_explain_columns(table),
-        *_explain_configs(choose_templates(request, table), tried),
+        *_explain_configs(choose_templates(request, table), first_proposals),
         *_explain_effort(planned),
         *_explain_execution(plan, read_prices(settings.read(db))),
     )
@@ -98,19 +98,16 @@ def _explain_data(request: TrainRequest, table: RawTable, metric: str) -> Iterat
     yield _make_row("model", request.model, title)
     yield _explain_target(request, target)
     if table.missing:
-        text = f"{table.missing} rows"
-        yield _make_row("rows", "left out", text, "their target is NULL", {"rows": table.missing})
+        yield _explain_rows("left out", table.missing, "their target is NULL")
     if table.unused:
         reason = why_unused(table.split, target.task)
-        data = {"rows": table.unused}
-        yield _make_row("rows", "left out, too", f"{table.unused} rows", reason, data)
+        yield _explain_rows("left out, too", table.unused, reason)
     reason = "by the number of rows"
     if request.table_options.settled:
         reason = "as versions before"
     elif request.arguments.split:
         reason = "as split says"
-    text = f"{table.rows} rows"
-    yield _make_row("rows", "training", text, f"{table.split}, {reason}", {"rows": table.rows})
+    yield _explain_rows("training", table.rows, f"{table.split}, {reason}")
     if table.weight is not None:
         weight = f"{request.arguments.weight}"
         yield _make_row("rows", "weight", weight, "as weight says; metrics know no weights")
@@ -118,11 +115,15 @@ def _explain_data(request: TrainRequest, table: RawTable, metric: str) -> Iterat
         text = f"{table.share:.2g} of the training rows"
         reason = "in the time of budget no epoch would go over all of them"
         yield _make_row("rows", "sample", text, reason, {"share": table.share})
-    data = {"rows": table.validation_rows}
-    text = f"{table.validation_rows} rows"
-    yield _make_row("rows", "validation", text, "models are compared by these", data)
-    reason = "as metric says" if request.arguments.metric else "usual"
+    yield _explain_rows("validation", table.validation_rows, "models are compared by these")
+    reason = "usual"
+    if request.arguments.metric:
+        reason = "as metric says"
     yield _make_row("metric", metric, "decides which model is the best", reason)
+
+
+def _explain_rows(name: str, count: int, reason: str) -> Row:
+    return _make_row("rows", name, f"{count} rows", reason, {"rows": count})
 
 
 def _explain_target(request: TrainRequest, target: Target) -> Row:
@@ -174,8 +175,9 @@ def _explain_columns(table: RawTable) -> Iterator[Row]:
 def _explain_configs(templates: Sequence[Template], proposals: Sequence[Proposal]) -> Iterator[Row]:
     for template in templates:
         params = [dict(proposal.params) for proposal in proposals if proposal.template is template]
-        text = f"{len(params)} configurations" if len(params) != 1 else "1 configuration"
-        data = {"configs": len(params), "first": params[0] if params else {}}
+        count = len(params)
+        text = f"{count} configurations" if count != 1 else "1 configuration"
+        data = {"configs": count, "first": params[0] if params else {}}
         yield _make_row("template", template.name, text, template.meaning, data)
     for key, proposal in enumerate(proposals, 1):
         yield _make_row(
@@ -190,7 +192,9 @@ def _explain_configs(templates: Sequence[Template], proposals: Sequence[Proposal
 def _explain_effort(planned: PlannedTraining) -> Iterator[Row]:
     effort = planned.effort
     load = planned.load
-    groups = f", for all rows and for each of {load.groups} groups," if load.groups else ""
+    groups = ""
+    if load.groups:
+        groups = f", for all rows and for each of {load.groups} groups,"
     text = f"{effort.configs}{groups} of at most {effort.epochs} epochs each"
     reason = "by the rows and the budget, as far as configs and epochs leave it open"
     data: dict[str, Any] = {"configs": effort.configs, "epochs": effort.epochs}
@@ -216,4 +220,5 @@ def _explain_execution(plan: RunPlan, prices: Prices | None) -> Iterator[Row]:
     (plan_json,) = explain_output.format_tree(tree, explain_output.JSON)
     data = json.loads(plan_json)[0]
     for number, line in enumerate(explain_output.format_tree(tree, explain_output.TEXT), 1):
-        yield _make_row("execution", str(number), line, data=data if number == 1 else None)
+        yield _make_row("execution", str(number), line, data=data)
+        data = None  # the other lines have none

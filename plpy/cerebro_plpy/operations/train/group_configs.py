@@ -1,8 +1,7 @@
-"""Configurations of a run over groups: each is tried once over all rows, and once over those of
-each group.
+"""Configurations of a run with models of groups: a config over all rows, and one over each group.
 
-They come round by round, so that whenever the time is over each group has as many as the others,
-but for one.
+They are added round by round. Whenever the budget ends, all groups therefore have equally many
+configurations, except for the last round.
 """
 
 from __future__ import annotations
@@ -15,55 +14,55 @@ from cerebro_plpy.configs.templates.template import choose_batch_size
 from cerebro_plpy.configs.train_spec import GroupLayout
 from cerebro_plpy.limits import CONFIGS, check
 from cerebro_plpy.packing.grouped_buffers import GroupedLayouts
-from cerebro_plpy.preprocessing.rows.groups import GroupRows, Groups
+from cerebro_plpy.preprocessing.rows.groups import Groups
 
 
 class PlannedConfig(NamedTuple):
-    """A configuration that is to be: of which round, over the rows of which group, None for all,
-    and what is tried.
-    """
+    """A configuration that will be trained."""
 
     round: int
-    group: str | None
+    group: str | None  # value of the group whose rows it is trained on; None for all rows
     proposal: Proposal
 
 
 def plan_configs(
-    tried: Sequence[Proposal], groups: Groups | None, rows: int
+    proposals: Sequence[Proposal], groups: Groups | None, rows: int
 ) -> list[PlannedConfig]:
-    """All configurations of a run over so many rows, in the order of their keys, which count from
-    1.
+    """Return all configurations of a run in the order of their keys, which count from 1.
+
+    Args:
+        rows: number of training rows.
     """
-    count = len(tried) * (1 + len(groups.rows_by_group) if groups else 1)
+    group_rows = groups.rows_by_group if groups else ()
+    count = len(proposals) * (1 + len(group_rows))
     check("the number of configurations with those of groups", count, CONFIGS)
-    found = []
-    for number, proposal in enumerate(tried, 1):
-        found.append(PlannedConfig(number, None, proposal))
-        usual = choose_batch_size(rows) == proposal.params["batch_size"]
-        for group in groups.rows_by_group if groups else ():
-            found.append(
-                PlannedConfig(number, group.value, _over(proposal, group) if usual else proposal)
-            )
-    return found
+    configs = []
+    for number, proposal in enumerate(proposals, 1):
+        configs.append(PlannedConfig(number, None, proposal))
+        has_usual_batches = proposal.params["batch_size"] == choose_batch_size(rows)
+        for group in group_rows:
+            group_proposal = proposal
+            if has_usual_batches:
+                group_proposal = _adapt_batch_size(proposal, group.training)
+            configs.append(PlannedConfig(number, group.value, group_proposal))
+    return configs
 
 
-def _over(proposal: Proposal, group: GroupRows) -> Proposal:
-    """The same, with batches as they are usual over so many rows."""
-    return proposal._replace(
-        params={**proposal.params, "batch_size": choose_batch_size(group.training)}
-    )
+def _adapt_batch_size(proposal: Proposal, rows: int) -> Proposal:
+    """Return a proposal with the usual batch size for so many rows."""
+    return proposal._replace(params={**proposal.params, "batch_size": choose_batch_size(rows)})
 
 
 def make_group_layouts(
-    grouped: GroupedLayouts | None, groups: Groups | None, made: Sequence[PlannedConfig]
+    layouts: GroupedLayouts | None, groups: Groups | None, configs: Sequence[PlannedConfig]
 ) -> dict[str, GroupLayout]:
-    """Where the rows of each group are, and which configurations it has."""
-    if grouped is None or groups is None:
+    """Return the buffers and the configurations of each group, by its value."""
+    if layouts is None or groups is None:
         return {}
     keys: dict[str | None, tuple[int, ...]] = {}
-    for key, entry in enumerate(made, 1):
-        keys[entry.group] = (*keys.get(entry.group, ()), key)
+    for key, config in enumerate(configs, 1):
+        keys[config.group] = (*keys.get(config.group, ()), key)
     return {
-        value: place._replace(mst_keys=keys[value])
-        for value, place in grouped.find_places(groups).items()
+        value: layout._replace(mst_keys=keys[value])
+        for value, layout in layouts.find_places(groups).items()
     }

@@ -1,14 +1,12 @@
-"""The importances of the columns of a version, over the rows that its run has packed and holds
-back.
+"""Importances of the columns of a version, over the packed hold-out rows of its run.
 
-Nothing is read of the source, which may have other rows by now, or none.
+The source is not read: by now, it may have other rows.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from cerebro_plpy.database.catalog import Catalog
@@ -27,20 +25,22 @@ from cerebro_plpy.operations.explain.importance import (
 )
 from cerebro_plpy.operations.predict.model_predictor import make_predictor
 from cerebro_plpy.operations.train.holdout_predictions import has_packed_rows
-from cerebro_plpy.operations.train.model_lineage import Lineage, read_lineage
+from cerebro_plpy.operations.train.model_lineage import read_lineage
 from cerebro_plpy.packing.packed_columns import SHAPE
 from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
 from cerebro_plpy.platform.state_tables import VALIDATION, packed_table_name
+from cerebro_plpy.tables.models.model_versions import Version
 from cerebro_plpy.trainer_client import request_schema, segment_functions
 
 MODULE = "importance"
 DATASET = "held back"
-LEAST_ROWS, MOST_CELLS = 250, 20_000
-"""Of the sample: fewer rows where there are many columns, whatever the machine."""
+MIN_ROWS = 250
+MAX_CELLS = 20_000
+"""Cells of the sample. With many columns there are fewer rows, but at least `MIN_ROWS`."""
 
 
 class PackedRows(NamedTuple):
-    """Rows as a packed table has them: the shape of each array, the target last, and its bytes."""
+    """Packed rows as arrays, the target last."""
 
     shapes: Sequence[Sequence[int]]
     arrays: Sequence[bytes]
@@ -49,91 +49,99 @@ class PackedRows(NamedTuple):
 def compute_holdout_importance(
     db: Database, gd: dict[str, Any], model: str | None, version: int | None, seconds: float | None
 ) -> Row:
-    """Return the importances of the columns of a version, and their errors, in the order of its
-    features.
+    """Return the importances of the columns of a version and their standard errors.
 
-    NULLs for columns that are left out, and for those for which the time is not enough.
+    Args:
+        seconds: available time; None for no limit.
+
+    Returns:
+        Two lists in the order of the features of the recipe. Values are None for columns that are
+        left out, and for columns for which the time was not enough.
     """
-    began = time.monotonic()
+    start = time.monotonic()
     db.platform.check_process(MODULE)
-    made = read_lineage(db, MODULE, model, version)
-    rows = _sample(db, made)
-    remaining = None if seconds is None else max(0.0, seconds - (time.monotonic() - began))
-    places = made.version.recipe.places
+    lineage = read_lineage(db, MODULE, model, version)
+    recipe = lineage.version.recipe
+    rows = _sample_rows(db, lineage.version)
+    if seconds is not None:
+        seconds = max(0.0, seconds - (time.monotonic() - start))
+    losses = _measure_losses(db, gd, lineage.version, rows, seconds)
     by_column = {
-        each.column: summarize(of_column)
-        for each, of_column in zip(places, _losses(db, gd, made, rows, remaining))
+        place.column: summarize(column_losses)
+        for place, column_losses in zip(recipe.places, losses)
     }
-    features = [
-        by_column[each.column] if each.is_input else None for each in made.version.recipe.features
+    summaries = [
+        by_column[feature.column] if feature.is_input else None for feature in recipe.features
     ]
     return {
-        name: [row and row[name] for row in features] for name in ("importance", "importance_error")
+        name: [summary and summary[name] for summary in summaries]
+        for name in ("importance", "importance_error")
     }
 
 
-def _losses(
-    db: Database, gd: dict[str, Any], made: Lineage, rows: PackedRows, seconds: float | None
+def _measure_losses(
+    db: Database,
+    gd: dict[str, Any],
+    version: Version,
+    rows: PackedRows,
+    seconds: float | None,
 ) -> Sequence[tuple[float, ...]]:
-    version = made.version
     request = request_schema.build_request(
         "permute", {"dataset": DATASET, **describe_permutation(version), "seconds": seconds}
     )
+
+    def send_rows() -> None:
+        link = segment_functions.get_trainer(gd)
+        segment_functions.load_rows(link, DATASET, rows.shapes, rows.arrays)
+
     trainer = segment_functions.find_spec(gd, version.backend)
-    return measure_losses(
-        make_predictor(db, gd, version, request, trainer, partial(_bring, gd, rows)), 0, ()
-    )
+    return measure_losses(make_predictor(db, gd, version, request, trainer, send_rows), 0, ())
 
 
-def _bring(gd: dict[str, Any], rows: PackedRows) -> None:
-    segment_functions.load_rows(
-        segment_functions.get_trainer(gd), DATASET, rows.shapes, rows.arrays
-    )
+def _sample_rows(db: Database, version: Version) -> PackedRows:
+    """Read a sample of the hold-out rows of a run, from the beginning of each buffer.
 
-
-def _sample(db: Database, made: Lineage) -> PackedRows:
-    """Read a share of the rows that a run holds back, from the beginning of each of their buffers.
-
-    Rows lie in the order of their hashes, those of a group or of an addition among themselves.
+    The rows of a group, or of an addition, are in the order of their hashes.
     """
-    session, run_id = LocalSession(db), made.version.run_id
-    if not has_packed_rows(session, run_id, VALIDATION):
+    session = LocalSession(db)
+    if not has_packed_rows(session, version.run_id, VALIDATION):
         raise ObjectNotReady(
-            f"{MODULE} error: the packed rows of run {run_id}, of which version "
-            f"{made.version.version} of model {made.version.model!r} is, were removed.",
-            hint=f"SELECT * FROM cerebro.importance({quote_text(made.version.model)},"
-            f" {quote_text(made.version.source)}); takes the rows of its source.",
+            f"{MODULE} error: the packed rows of run {version.run_id}, of which version "
+            f"{version.version} of model {version.model!r} is, were removed.",
+            hint=f"SELECT * FROM cerebro.importance({quote_text(version.model)},"
+            f" {quote_text(version.source)}); takes the rows of its source.",
         )
     catalog = Catalog(db, MODULE)
-    table = read_packed(
-        catalog, session, find_packed(catalog, packed_table_name(run_id, VALIDATION))
-    )
-    recipe = made.version.recipe
-    most = min(
+    name = packed_table_name(version.run_id, VALIDATION)
+    table = read_packed(catalog, session, find_packed(catalog, name))
+    recipe = version.recipe
+    max_rows = min(
         MAX_ROWS,
-        max(LEAST_ROWS, MOST_CELLS // max(1, len(recipe.inputs))),
+        max(MIN_ROWS, MAX_CELLS // max(1, len(recipe.inputs))),
         MAX_NUMBERS // recipe.room,
     )
-    return _read(db, table, max(1, most))
+    return _read_rows(db, table, max(1, max_rows))
 
 
-def _read(db: Database, table: PackedTable, rows: int) -> PackedRows:
+def _read_rows(db: Database, table: PackedTable, rows: int) -> PackedRows:
     names = table.independent + table.dependent
-    numbers = range(1, len(names) + 1)
+    columns = [f"c{number}" for number in range(1, len(names) + 1)]
+    arrays = [f"t.{quote_identifier(name)} AS {column}" for name, column in zip(names, columns)]
+    parts = [
+        f"pg_catalog.substring(b.{column}, 1, pg_catalog.octet_length(b.{column}) / b.total * "
+        f"b.rows) AS {column}"
+        for column in columns
+    ]
     statement = sql(
         "understanding.packed_sample",
-        columns=", ".join(f"t.{quote_identifier(name)} AS c{n}" for n, name in zip(numbers, names)),
+        columns=", ".join(arrays),
         rows=quote_identifier(names[0] + SHAPE),
         table=table.relation.quoted,
-        parts=", ".join(
-            (
-                f"pg_catalog.substring(b.c{n}, 1, pg_catalog.octet_length(b.c{n}) / b.total * "
-                f"b.rows) AS c{n}"
-            )
-            for n in numbers
-        ),
+        parts=", ".join(parts),
     )
     buffers = db.rows(statement, min(1.0, rows / table.rows))
     count = sum(buffer["rows"] for buffer in buffers)
     shapes = [[count, *shape] for shape in (*table.input_shapes, *table.target_shapes)]
-    return PackedRows(shapes, [b"".join(buffer[f"c{n}"] for buffer in buffers) for n in numbers])
+    return PackedRows(
+        shapes, [b"".join(buffer[column] for buffer in buffers) for column in columns]
+    )

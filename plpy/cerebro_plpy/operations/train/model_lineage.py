@@ -175,8 +175,10 @@ def read_custom_settings(
 def find_source_tables(catalog: Catalog, lineage: Lineage) -> tuple[Relation, Relation | None]:
     """Return the table that a version was trained on, and that which its split holds back."""
     source = catalog.resolve_input(lineage.train_spec.relation)
+    holdout = None
     name = read_split(catalog.module, lineage.train_spec.split).table
-    holdout = None if name is None else catalog.resolve_input(name)
+    if name is not None:
+        holdout = catalog.resolve_input(name)
     for table in filter(None, (source, holdout)):
         refuse_private_source(catalog.db, catalog.module, table)
     return source, holdout

@@ -1,7 +1,7 @@
-"""Configurations that did well before, which train tries early: those that a call names, and those
-of like tables.
+"""Good configurations of earlier runs, which `cerebro.train` tries early.
 
-A search that learns is told of all of their runs: see `earlier_runs`.
+A call names models or runs; otherwise, models of similar tables are used. A search that learns also
+reads all trials of these runs: see `prior_runs`.
 """
 
 from __future__ import annotations
@@ -24,31 +24,33 @@ from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 def read_named_configs(
     module: str, session: Session, names: Sequence[str | None] | None
 ) -> tuple[PriorConfig, ...]:
-    """The best configurations of runs, and those of models' versions that predict.
+    """Return the best configurations of runs, and those of the deployed versions of models.
 
-    Raises UndefinedObject where there is no such run or model, or none of its configurations is of
-    a template.
+    Args:
+        names: names of models, or texts like "run:12".
+
+    Raises:
+        UndefinedObject: a run or a model does not exist, or has no configuration of a template.
     """
     check_flat(module, "start_from", names)
-    return tuple(each for name in names or () for each in _named(module, session, name))
+    return tuple(config for name in names or () for config in _read_named(module, session, name))
 
 
 def read_similar_configs(
     session: Session, arguments: TrainArguments, table: RawTable
 ) -> tuple[PriorConfig, ...]:
-    """Those of the caller's newest versions that predict such a target from columns of the same
-    names.
+    """Return configurations of the caller's models with the same target and columns.
 
-    None where a seed is to repeat what came of it before.
+    There are none if a seed shall repeat the results of an earlier call.
     """
     if arguments.search == RANDOM or arguments.seed is not None:
         return ()
     columns = sorted(feature.column for feature in table.recipe.features)
     values = (table.target.column.name, table.target.task, columns, BEST_PER_RUN)
-    return _read(session.run(sql("version.like"), values), "of {}")
+    return _parse_rows(session.run(sql("version.like"), values), "of {}")
 
 
-def _named(module: str, session: Session, name: str | None) -> tuple[PriorConfig, ...]:
+def _read_named(module: str, session: Session, name: str | None) -> tuple[PriorConfig, ...]:
     hint = (
         "SELECT * FROM cerebro.model; or SELECT run_id, name FROM cerebro.run WHERE spec ? 'train';"
     )
@@ -57,24 +59,29 @@ def _named(module: str, session: Session, name: str | None) -> tuple[PriorConfig
             f"{module} error: start_from has a NULL; expected names of models, or 'run:12'.",
             hint=hint,
         )
-    run = parse_run_name(name)
-    if run is not None:
-        rows = session.run(sql("version.best_of_run"), (run, BEST_PER_RUN))
+    run_id = parse_run_name(name)
+    if run_id is not None:
+        kind = "run of cerebro.train"
+        rows = session.run(sql("version.best_of_run"), (run_id, BEST_PER_RUN))
     else:
+        kind = "model"
         rows = session.run(sql("version.like_model"), (name,))
     if not rows:
-        known = [] if run is not None else [row[0] for row in session.run(sql("version.names"))]
-        what = "model" if run is None else "run of cerebro.train"
+        if run_id is None:
+            models = [row[0] for row in session.run(sql("version.names"))]
+            if models:
+                hint = near_matches(name, models)
         raise UndefinedObject(
-            f"{module} error: start_from names {name!r}, but there is no such {what} of yours, or "
+            f"{module} error: start_from names {name!r}, but there is no such {kind} of yours, or "
             "nothing came of it.",
-            hint=near_matches(name, known) if known else hint,
+            hint=hint,
         )
-    return _read(rows, "of {}" if run is None else "best of {}")
+    return _parse_rows(rows, "of {}" if run_id is None else "best of {}")
 
 
-def _read(rows: Sequence[tuple[object, ...]], words: str) -> tuple[PriorConfig, ...]:
+def _parse_rows(rows: Sequence[tuple[object, ...]], reason: str) -> tuple[PriorConfig, ...]:
+    """Return rows of configurations as records; `reason` has a placeholder for their origin."""
     return tuple(
-        PriorConfig(str(template), json.loads(str(params)), words.format(origin), int(str(run_id)))
+        PriorConfig(str(template), json.loads(str(params)), reason.format(origin), int(str(run_id)))
         for template, params, origin, run_id in rows
     )

@@ -1,20 +1,16 @@
-"""A run of `cerebro.train` that has come to its end: the best of its configurations becomes a
-version of its model.
-"""
+"""Registration of the best configurations of a run of `cerebro.train` as a version of its model."""
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.errors import ConfigFailure, DataCorrupted, DatatypeMismatch, ObjectNotReady
-from cerebro_plpy.operations.train.group_models import choose_group_models
 from cerebro_plpy.operations.train.holdout_predictions import (
     MODULE,
     HoldoutRows,
@@ -23,19 +19,14 @@ from cerebro_plpy.operations.train.holdout_predictions import (
     predict_holdout,
     read_holdout_rows,
 )
-from cerebro_plpy.operations.train.run_results import (
-    has_value,
-    make_network,
-    read_best_configs,
-    read_states,
-)
+from cerebro_plpy.operations.train.run_results import RunResults, has_value
 from cerebro_plpy.operations.train.train_ensemble import Candidate, build_ensemble
 from cerebro_plpy.operations.train.train_request import (
     compute_max_members,
     reserve_importance_seconds,
 )
 from cerebro_plpy.operations.train.version_importance import NewVersion, add_importance
-from cerebro_plpy.platform.call_context import CallContext, open_context
+from cerebro_plpy.platform.call_context import open_context
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import COMPARED, StoredState
 from cerebro_plpy.preprocessing.learning.schema_matching import have_same_inputs
@@ -45,191 +36,261 @@ from cerebro_plpy.preprocessing.scoring.ensemble_selection import is_better
 from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow, absolute_errors
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.tables.models import model_registry, model_versions
-from cerebro_plpy.tables.models.model_registry import AddedVersion, ModelEntry, RunResult
+from cerebro_plpy.tables.models.model_registry import (
+    AddedVersion,
+    GroupResult,
+    ModelEntry,
+    RunResult,
+)
 from cerebro_plpy.tables.models.model_versions import Version
 from cerebro_plpy.tables.outputs import logged_run
-from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
 UNUSABLE = (ObjectNotReady, DataCorrupted, DatatypeMismatch, ConfigFailure)
+"""Errors of a version that cannot predict."""
 
 
 class Comparison(NamedTuple):
-    """Whether a new version is better than the one that predicts so far; if that is not known,
-    why.
-    """
+    """The comparison of a new version with the deployed one."""
 
     better: bool
-    obstacle: str | None = None
+    obstacle: str | None = None  # reason that prevented the comparison
 
 
-def register_version(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None:
-    """Make a version of the best configuration of a run, whose budget ends then, by
-    time.monotonic().
+def register_version(db: Database, gd: dict[str, Any], run_id: int, deadline: float) -> None:
+    """Add the best configuration of a run to its model, as a version.
+
+    Args:
+        deadline: end of the budget, by time.monotonic().
     """
     run = logged_run.read_run(db, run_id)
-    with open_context(db, gd, (), run.spec.arguments.workers) as workplace:
-        workplace.show_run(run_id)
-        version, backend = _add(db, workplace, run, ends)
-        train = _train(run)
-        dropped = RunLog(workplace.control, run.run_id).drop_states_stepwise(
-            keep=[]
-        )  # the version has its own
-        if reserve_importance_seconds(train.budget):
-            latest = NewVersion(train.model, version, backend)
-            add_importance(workplace, latest, ends, lambda: next(dropped, None) is not None)
-        deque(dropped, maxlen=0)
+    with open_context(db, gd, (), run.spec.arguments.workers) as context:
+        context.show_run(run_id)
+        results = RunResults(db, context, run)
+        version = _add_version(results, deadline)
+        # The version has states of its own.
+        dropped_states = RunLog(context.control, run.run_id).drop_states_stepwise(keep=[])
+        if reserve_importance_seconds(results.train_spec.budget):
+            add_importance(
+                context, version, deadline, lambda: next(dropped_states, None) is not None
+            )
+        deque(dropped_states, maxlen=0)
 
 
-def _add(db: Database, workplace: CallContext, run: LoggedRun, ends: float) -> tuple[int, str]:
-    """Make the version; its number, and the framework that it predicts with."""
-    train, rows = _train(run), _held_rows(db, workplace, run)
-    result, network, told, _ = _best(db, workplace, run, rows)
-    before = model_registry.find_model(workplace.control, train.model)
-    alone = before is None or before.deployed is None
-    if (
-        rows
-        and not told
-        and (train.task == REGRESSION or not has_value(result, train.metric) or not alone)
-    ):
-        told = predict_holdout(workplace, rows, network)
-    if not has_value(result, train.metric):
-        result = result._replace(value=SCORES[train.metric](told) if told else None)
-    comparison = Comparison(better=True) if alone else _compare(db, workplace, run, rows, told)
-    if train.task == REGRESSION:
-        result = result._replace(margin=compute_margin(absolute_errors(told)))
-    name = ModelEntry(train.split, train.split_seed, train.bound, None, train.identity)
-    groups = choose_group_models(db, workplace, run, rows, ends)
-    added = model_registry.add(
-        workplace.control, train.model, name, result, groups, deploy=comparison.better
+def _add_version(results: RunResults, deadline: float) -> NewVersion:
+    """Add the version, and deploy it if it is better than the deployed one."""
+    train_spec = results.train_spec
+    control = results.context.control
+    is_regression = train_spec.task == REGRESSION
+    rows = _read_holdout_rows(results)
+    result, network, scored_rows, _ = _choose_candidate(results, rows)
+    is_value_known = has_value(result, train_spec.metric)
+    entry = model_registry.find_model(control, train_spec.model)
+    is_first = entry is None or entry.deployed is None
+    if rows and not scored_rows and (is_regression or not is_value_known or not is_first):
+        scored_rows = predict_holdout(results.context, rows, network)
+    if not is_value_known:
+        result = result._replace(value=None)
+        if scored_rows:
+            result = result._replace(value=SCORES[train_spec.metric](scored_rows))
+    comparison = Comparison(better=True)
+    if not is_first:
+        comparison = _compare_with_deployed(results, rows, scored_rows)
+    if is_regression:
+        result = result._replace(margin=compute_margin(absolute_errors(scored_rows)))
+    added_version = model_registry.add(
+        control,
+        train_spec.model,
+        ModelEntry(
+            train_spec.split, train_spec.split_seed, train_spec.bound, None, train_spec.identity
+        ),
+        result,
+        _choose_group_results(results, rows, deadline),
+        deploy=comparison.better,
     )
-    said = (
-        "predicts from now on"
-        if added.version == added.deployed
-        else _why_not(train.model, added, comparison)
-    )
-    keys = result.ensemble.members if result.ensemble else (result.mst_key,)
-    db.info(
-        f"model {train.model!r}: version {added.version}, which is {_listed(keys)} of run "
-        f"{run.run_id} with {train.metric} "
-        f"{'unknown' if result.value is None else f'{result.value:.4g}'}, {said}"
-    )
-    return added.version, network.backend
+    _report_version(results, result, added_version, comparison)
+    return NewVersion(train_spec.model, added_version.version, network.backend)
 
 
-def _held_rows(db: Database, workplace: CallContext, run: LoggedRun) -> HoldoutRows | None:
-    """Return the rows that a run holds back; None if its packed rows were removed, which the caller
-    is told.
-    """
-    rows = read_holdout_rows(Catalog(db, MODULE), workplace.reader, run)
+def _report_version(
+    results: RunResults, result: RunResult, added_version: AddedVersion, comparison: Comparison
+) -> None:
+    train_spec = results.train_spec
+    version = added_version.version
+    outcome = "predicts from now on"
+    if version != added_version.deployed:
+        outcome = _explain_outcome(train_spec.model, added_version, comparison)
+    keys: tuple[int, ...] = (result.mst_key,)
+    if result.ensemble:
+        keys = result.ensemble.members
+    value = "unknown" if result.value is None else f"{result.value:.4g}"
+    results.db.info(
+        f"model {train_spec.model!r}: version {version}, which is {_list_keys(keys)} of run "
+        f"{results.run.run_id} with {train_spec.metric} {value}, {outcome}"
+    )
+
+
+def _read_holdout_rows(results: RunResults) -> HoldoutRows | None:
+    """Return the packed hold-out rows of a run; give a notice if they were removed."""
+    rows = read_holdout_rows(Catalog(results.db, MODULE), results.context.reader, results.run)
     if rows is None:
-        db.notice(
-            f"the packed rows of run {run.run_id} were removed: its version is one configuration, "
-            "without a margin, importances and all else that is computed from rows that were held "
-            "back"
+        results.db.notice(
+            f"the packed rows of run {results.run.run_id} were removed: its version is one "
+            "configuration, without a margin, importances and all else that is computed from rows "
+            "that were held back"
         )
     return rows
 
 
-def _listed(mst_keys: Sequence[int]) -> str:
-    """What a version is made of, for messages.
+def _list_keys(mst_keys: Sequence[int]) -> str:
+    """Return the configurations of a version as text.
 
-    >>> _listed((3,)), _listed((1, 4))
+    >>> _list_keys((3,)), _list_keys((1, 4))
     ('mst_key 3', 'an ensemble of mst_key 1 and 4')
     """
     text = f"mst_key {' and '.join(map(str, mst_keys))}"
     return text if len(mst_keys) == 1 else f"an ensemble of {text}"
 
 
-def _best(
-    db: Database, workplace: CallContext, run: LoggedRun, rows: HoldoutRows | None
-) -> Candidate:
-    """Return the best that a run has come to: a configuration, or an ensemble of several."""
-    logged = {row["mst_key"]: row for row in db.peek(sql("run.logged_configs"), run.run_id)}
-    best = [(each, logged[each.mst_key]) for each in choose_best_configs(db, workplace, run)]
-    found = [
-        Candidate(each, make_network(run, each, row), [], row["template"]) for each, row in best
-    ]
-    if len(found) < 2 or rows is None:
-        return found[0]
-    library = [
-        each._replace(scored_rows=predict_holdout(workplace, rows, each.network)) for each in found
-    ]
-    return build_ensemble(workplace, _train(run), run.spec.ranking, library)
-
-
-def choose_best_configs(db: Database, workplace: CallContext, run: LoggedRun) -> list[RunResult]:
-    """The best configurations of a run, by the rows that were held back: as many as its model may
-    be made of.
-    """
-    train = _train(run)
-    most = compute_max_members(train.ensemble, train.budget, train.validation_rows)
-    best = read_best_configs(workplace, run, read_states(db, run), most)
-    if not best:
+def _choose_candidate(results: RunResults, rows: HoldoutRows | None) -> Candidate:
+    """Return the best configuration of a run, or an ensemble of its best ones."""
+    train_spec = results.train_spec
+    configs = results.read_configs()
+    count = compute_max_members(train_spec.ensemble, train_spec.budget, train_spec.validation_rows)
+    candidates = []
+    for result in results.read_best(results.read_states(), count):
+        config = configs[result.mst_key]
+        network = results.make_network(result, config)
+        candidates.append(Candidate(result, network, [], config["template"]))
+    if not candidates:
         raise ObjectNotReady(
-            f"run {run.run_id} has no model that could be compared with others",
-            hint=f"SELECT * FROM cerebro.leaderboard WHERE run_id = {run.run_id};",
+            f"run {results.run.run_id} has no model that could be compared with others",
+            hint=f"SELECT * FROM cerebro.leaderboard WHERE run_id = {results.run.run_id};",
         )
-    return best
+    if len(candidates) < 2 or rows is None:
+        return candidates[0]
+    library = [
+        candidate._replace(scored_rows=predict_holdout(results.context, rows, candidate.network))
+        for candidate in candidates
+    ]
+    return build_ensemble(results.context, train_spec, results.run.spec.ranking, library)
 
 
-def _compare(
-    db: Database,
-    workplace: CallContext,
-    run: LoggedRun,
-    rows: HoldoutRows | None,
-    told: Sequence[ScoredRow],
-) -> Comparison:
-    """Compare a run with the version that predicts so far, over the same rows.
+def _choose_group_results(
+    results: RunResults, rows: HoldoutRows | None, deadline: float
+) -> list[GroupResult]:
+    """Return the best configuration of each group; a notice lists the groups without one.
 
-    A version that cannot predict these rows is worse than any.
+    Args:
+        rows: hold-out rows; None if they were removed.
+        deadline: no value or margin is computed after it, by time.monotonic().
     """
-    train = _train(run)
+    layouts = results.train_spec.groups
+    if not layouts:
+        return []
+    best = results.read_best_by_group(results.read_states())
+    missing = sorted(layouts.keys() - best.keys())
+    if missing:
+        results.db.notice(
+            f"the budget was over before groups {', '.join(missing)} had a model: that of all rows "
+            "predicts them"
+        )
+    configs = results.read_configs()
+    group_results = []
+    for group, layout in layouts.items():
+        if group in best:
+            config = configs[best[group].mst_key]
+            result = _complete_group_result(results, best[group], config, rows, deadline)
+            group_results.append(GroupResult(result, layout.rows))
+    return group_results
+
+
+def _complete_group_result(
+    results: RunResults,
+    result: RunResult,
+    config: Row,
+    rows: HoldoutRows | None,
+    deadline: float,
+) -> RunResult:
+    """Compute the value that the log lacks, and the margin of a regression."""
+    metric = results.train_spec.metric
+    is_regression = results.train_spec.task == REGRESSION
+    if not has_value(result, metric):
+        result = result._replace(value=None)
+    if rows is None or time.monotonic() >= deadline:
+        return result
+    if result.value is not None and not is_regression:
+        return result
+    network = results.make_network(result, config)
+    scored_rows = predict_holdout(results.context, rows, network, config["group_value"])
+    if result.value is None:
+        result = result._replace(value=SCORES[metric](scored_rows))
+    if is_regression:
+        result = result._replace(margin=compute_margin(absolute_errors(scored_rows)))
+    return result
+
+
+def _compare_with_deployed(
+    results: RunResults, rows: HoldoutRows | None, scored_rows: Sequence[ScoredRow]
+) -> Comparison:
+    """Compare a run with the deployed version over the same rows.
+
+    A version that cannot predict these rows is worse than any other.
+
+    Args:
+        scored_rows: predictions of the new version.
+    """
+    train_spec = results.train_spec
+    run = results.run
+    score = SCORES[train_spec.metric]
     try:
-        old = model_versions.get_deployed(db, MODULE, train.model)
-        if (old.task, old.target) != (train.task, train.target):
+        deployed = model_versions.get_deployed(results.db, MODULE, train_spec.model)
+        if deployed.task != train_spec.task or deployed.target != train_spec.target:
             return Comparison(False, "it has another target or task")
-        if not have_same_inputs(old.recipe, Recipe.from_json(train.recipe)):
-            if train.compared is None or train.compared.version != old.version:
+        if not have_same_inputs(deployed.recipe, Recipe.from_json(train_spec.recipe)):
+            compared = train_spec.compared
+            if compared is None or compared.version != deployed.version:
                 return Comparison(False, f"it was deployed while run {run.run_id} was under way")
-            if not train.compared.usable:
+            if not compared.usable:
                 return Comparison(True)
-            rows = read_holdout_rows(Catalog(db, MODULE), workplace.reader, run, COMPARED)
-        if not rows or not told:
+            catalog = Catalog(results.db, MODULE)
+            rows = read_holdout_rows(catalog, results.context.reader, run, COMPARED)
+        if not rows or not scored_rows:
             return Comparison(False, "the packed rows of the run were removed")
-        score = SCORES[train.metric](predict_holdout(workplace, rows, _version_network(old)))
+        deployed_score = score(
+            predict_holdout(results.context, rows, _make_version_network(deployed))
+        )
     except UNUSABLE as error:
-        db.notice(
-            f"the version of model {train.model!r} that predicted so far cannot any more: "
+        results.db.notice(
+            f"the version of model {train_spec.model!r} that predicted so far cannot any more: "
             f"{error.message}"
         )
         return Comparison(True)
-    return Comparison(is_better(SCORES[train.metric](told), score, run.spec.ranking.descending))
+    return Comparison(is_better(score(scored_rows), deployed_score, run.spec.ranking.descending))
 
 
-def _why_not(model: str, added: AddedVersion, comparison: Comparison) -> str:
-    """Say why a version does not predict, for messages.
+def _explain_outcome(model: str, added_version: AddedVersion, comparison: Comparison) -> str:
+    """Return the reason why a version is not deployed, for a message.
 
-    >>> _why_not("m", AddedVersion(2, 1), Comparison(False))
+    >>> _explain_outcome("m", AddedVersion(2, 1), Comparison(False))
     'is not better than version 1, which goes on to predict'
     """
+    deployed = added_version.deployed
     if comparison.obstacle is None:
-        return f"is not better than version {added.deployed}, which goes on to predict"
+        return f"is not better than version {deployed}, which goes on to predict"
+    command = f"SELECT cerebro.deploy({quote_text(model)}, '{added_version.version}');"
     return (
-        f"cannot be compared with version {added.deployed}, which goes on to predict: "
-        f"{comparison.obstacle}. SELECT cerebro.deploy({quote_text(model)}, '{added.version}'); "
-        "lets the new one predict"
+        f"cannot be compared with version {deployed}, which goes on to predict: "
+        f"{comparison.obstacle}. {command} lets the new one predict"
     )
 
 
-def _version_network(version: Version) -> Network:
-    """The network of a version."""
-    state = StateSource(
-        "weights_of_chunks", version.state_table, 0, stored=StoredState(version.state_table, None)
+def _make_version_network(version: Version) -> Network:
+    stored = StoredState(version.state_table, None)
+    return Network(
+        recipe=version.recipe,
+        classes=version.classes,
+        architecture=version.architecture,
+        compile_params=version.compile_params,
+        state=StateSource("weights_of_chunks", version.state_table, 0, stored=stored),
+        backend=version.backend,
     )
-    texts = version.architecture, version.compile_params
-    return Network(version.recipe, version.classes, *texts, state, version.backend)
-
-
-def _train(run: LoggedRun) -> TrainSpec:
-    assert run.spec.train is not None
-    return run.spec.train

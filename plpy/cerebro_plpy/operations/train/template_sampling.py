@@ -1,9 +1,8 @@
-"""What a search of `cerebro.train` draws others of: the fields of the templates that the call
-tries.
+"""Sampling of configurations from the fields of the templates that a call of `cerebro.train` tries.
 
-It begins with what the templates are good to begin with; a sampler is told what came of these and
-of earlier runs, where they lie in the space, and suggests the others while the run goes on. In
-population based training others are near those that are best.
+A search begins with good defaults of the templates. Its sampler learns from their results and from
+earlier runs, and suggests further configurations during the run. Population based training varies
+the best configurations instead.
 """
 
 from __future__ import annotations
@@ -30,39 +29,53 @@ def plan_sampling(
     spec: RunSpec,
     sampling: Sampling,
     templates: Sequence[Template],
-    there: Mapping[int, Mapping[str, Any]],
+    configs: Mapping[int, Mapping[str, Any]],
     groups: Sequence[str | None],
 ) -> SamplingPlan:
-    """What is to be drawn beside the configurations that are there, of each its template and
-    `params`; those that were called for or drawn are of these groups, each of which has a selection
-    of its own, or of all rows."""
+    """Plan the configurations that are added to the existing ones.
+
+    Each group has a selection of its own, as have all rows.
+
+    Args:
+        configs: `template` and `params` of existing configurations, by mst_key.
+        groups: group of each configuration of the call or the search; None for all rows.
+    """
     train = spec.train
     assert train is not None
-    searched = make_search_goal(read_head(train), train.metric, train.training_rows, train.space)
-    space = TemplateSpace(templates, searched, Recipe.from_json(train.recipe).table)
-    known = {key: space.find_point(each) for key, each in there.items()}
-    wanted, begun = train.configs if sampling.learns else 0, Counter(groups)
-    left = {group: max(0, wanted - begun[group]) for group in (None, *train.groups)}
-    of_groups = {group: count for group, count in left.items() if group is not None}
+    goal = make_search_goal(read_head(train), train.metric, train.training_rows, train.space)
+    space = TemplateSpace(templates, goal, Recipe.from_json(train.recipe).table)
+    counts = Counter(groups)
+    count = 0
+    if sampling.learns:
+        count = train.configs
     return SamplingPlan(
-        space, sampling.sampler, left[None], {}, known, remaining_by_group=of_groups
+        space=space,
+        sampler=sampling.sampler,
+        remaining=max(0, count - counts[None]),
+        points={},
+        existing_points={key: space.find_point(config) for key, config in configs.items()},
+        remaining_by_group={group: max(0, count - counts[group]) for group in train.groups},
     )
 
 
 def resume_sampling(spec: RunSpec, sampling: Sampling, log: Sequence[Row]) -> SamplingPlan:
-    """The same of an interrupted run that has this log, in which others may have joined by acts."""
+    """Plan the sampling of an interrupted run.
+
+    Args:
+        log: its configurations, including those that commands have added.
+    """
     assert spec.train is not None
     loaded = find_loaded_templates({row["template"]: row["architecture"] for row in log})
     templates = [loaded.get(name) or find_template(name) for name in spec.train.tried]
-    there = {
+    configs = {
         row["mst_key"]: {"template": row["template"], "params": json.loads(row["params"])}
         for row in log
         if has_point(row)
     }
-    drawn = {
+    points = {
         row["mst_key"]: json.loads(row["point"] or "null")
         for row in log
         if row["source"] == "search"
     }
     groups = [row["group_value"] for row in log if row["source"] in ("call", "search")]
-    return plan_sampling(spec, sampling, templates, there, groups)._replace(points=drawn)
+    return plan_sampling(spec, sampling, templates, configs, groups)._replace(points=points)

@@ -91,8 +91,8 @@ class TrainCall(NamedTuple):
     start: float  # by time.monotonic()
 
     @property
-    def spent(self) -> float:
-        """The seconds of the budget that have passed."""
+    def elapsed_seconds(self) -> float:
+        """The time since the call began."""
         return time.monotonic() - self.start
 
 
@@ -129,14 +129,16 @@ def train(
     with open_context(db, gd, [source], arguments.workers, custom) as context:
         request = make_train_request(catalog, context.control, arguments, source, parsed)
         call = TrainCall(catalog, context, request, version, start)
-        limit = read_wait_limit(db, parsed.budget - call.spent)
+        limit = read_wait_limit(db, parsed.budget - call.elapsed_seconds)
         for table in filter(None, (source, request.table_options.holdout)):
             wait_for_source(db, context.control, table, limit)
         run_id = reserve_run_id(db, context)
 
         def read_sample(rows: SourceRows) -> RawTable:
             table = read_table(rows, MODULE, source, request.table_options, may_sample=True)
-            return sample_to_budget(request, db, rows.session, table, parsed.budget - call.spent)
+            return sample_to_budget(
+                request, db, rows.session, table, parsed.budget - call.elapsed_seconds
+            )
 
         packing = PackingRequest(source, db.reading, limit, request.model)
         with drop_after_error(context, run_id):
@@ -209,7 +211,7 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
     validation = data.data.validation
     ranking = make_ranking(request, table.target.task)
     load = make_workload(request, context.platform, table, len(source.segments))
-    effort = plan_effort(request, table, load, request.parsed.budget - call.spent)
+    effort = plan_effort(request, table, load, request.parsed.budget - call.elapsed_seconds)
     prior_configs = find_prior_configs(request, context.control, table)
     evaluated = _choose_evaluated_epochs(request, effort, ranking)
     proposals = generate_proposals(request, prior_configs, table, context.check)
@@ -246,7 +248,7 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
     return replace(
         fit_request,
         build_configs=ConfigBuilder(spec, source, templates, context.check),
-        deadline=compute_deadline(budget, call.spent, picks, table.validation_rows),
+        deadline=compute_deadline(budget, call.elapsed_seconds, picks, table.validation_rows),
     )
 
 
@@ -295,15 +297,19 @@ def _choose_evaluated_epochs(
 ) -> EvaluatedEpochs:
     """Choose the epochs to evaluate: the usual ones, and those after which a search decides."""
     usual = list_metric_epochs(effort.epochs, choose_frequency(effort.epochs))
-    keys: dict[int, str | None] = dict.fromkeys(range(1, effort.configs + 1))
+    training = choose_training_epochs(usual)
     search = request.parsed.rule
+    if search is None:
+        return EvaluatedEpochs(usual, training)
+    keys: dict[int, str | None] = dict.fromkeys(range(1, effort.configs + 1))
     rule = make_rule(search, keys, RuleContext(effort.epochs, usual), Replay())
-    decisive = rule.decision_epochs if rule else ()
+    assert rule is not None
+    decisive = rule.decision_epochs
     epochs = tuple(sorted({*usual, *decisive}))
-    stopping = search.make_early_stopping(ranking) if search else None
+    stopping = search.make_early_stopping(ranking)
     if stopping is not None and stopping.monitored.dataset == "training":
         return EvaluatedEpochs(epochs, None)
-    return EvaluatedEpochs(epochs, tuple(sorted({*choose_training_epochs(usual), *decisive})))
+    return EvaluatedEpochs(epochs, tuple(sorted({*training, *decisive})))
 
 
 def make_fit_arguments(request: TrainRequest, data: TrainingData) -> FitArguments:

@@ -1,6 +1,4 @@
-"""Several configurations of a run as one model, where they predict better together than the best of
-them alone.
-"""
+"""Ensembles: several configurations of a run as one model, if they predict better together."""
 
 from __future__ import annotations
 
@@ -25,65 +23,80 @@ from cerebro_plpy.tables.models.model_registry import Ensemble, RunResult
 
 
 class Candidate(NamedTuple):
-    """What a run has come to: a network, and what it says of the rows that are held back, as far as
-    it was asked.
-    """
+    """A network that may become a version."""
 
     result: RunResult
     network: Network
-    scored_rows: list[ScoredRow]
+    scored_rows: list[ScoredRow]  # predictions for the hold-out rows; empty if not computed
     template: str | None = None
 
 
 def build_ensemble(
-    workplace: CallContext, train: TrainSpec, ranking: Ranking, library: list[Candidate]
+    context: CallContext, train_spec: TrainSpec, ranking: Ranking, library: list[Candidate]
 ) -> Candidate:
-    """The best that can be made of these, the best first: one of them, or several together."""
-    score = SCORES[train.metric]
+    """Return the best model that some of the candidates make, alone or together.
+
+    Args:
+        library: the candidates, the best one first.
+    """
+    score = SCORES[train_spec.metric]
     counts = select_greedily(
-        [each.scored_rows for each in library],
+        [candidate.scored_rows for candidate in library],
         score,
         ranking.descending,
-        train.ensemble,
-        workplace.check,
+        train_spec.ensemble,
+        context.check,
     )
     if len(counts) < 2:
         return library[next(iter(counts), 0)]
-    members = [(library[place], count) for place, count in sorted(counts.items())]
-    best, total = members[0][0], sum(counts.values())
-    shares = [(each, count / total) for each, count in members]
-    networks = [Member(each.network.architecture, share) for each, share in shares]
-    text = ensemble.build_architecture(networks, len(train.classes) or 1)
-    network = join_states(workplace, [each for each, _ in members], text)
-    assert network.state.stored is not None
-    told = average_rows([(each.scored_rows, count) for each, count in members])
-    listed = [
-        {"mst_key": each.result.mst_key, "template": each.template, "share": share}
-        for each, share in shares
+    total = sum(counts.values())
+    members = [(library[index], count) for index, count in sorted(counts.items())]
+    shares = [(candidate, count / total) for candidate, count in members]
+    architecture = ensemble.build_architecture(
+        [Member(candidate.network.architecture, share) for candidate, share in shares],
+        len(train_spec.classes) or 1,
+    )
+    network = join_states(context, [candidate for candidate, _ in members], architecture)
+    scored_rows = average_rows([(candidate.scored_rows, count) for candidate, count in members])
+    params = [
+        {"mst_key": candidate.result.mst_key, "template": candidate.template, "share": share}
+        for candidate, share in shares
     ]
-    described = Ensemble(ensemble.NAME, {"members": listed}, text, COMPILE_PARAMS)
+    best = members[0][0].result
+    assert network.state.stored is not None
     result = RunResult(
-        best.result.run_id, best.result.mst_key, score(told), None, network.state.stored, described
+        run_id=best.run_id,
+        mst_key=best.mst_key,
+        value=score(scored_rows),
+        margin=None,
+        state=network.state.stored,
+        ensemble=Ensemble(ensemble.NAME, {"members": params}, architecture, COMPILE_PARAMS),
     )
-    return Candidate(result, network, told)
+    return Candidate(result, network, scored_rows)
 
 
-def join_states(workplace: CallContext, members: list[Candidate], text: str) -> Network:
-    """The network of that architecture, its state made of those of its members."""
-    first, of = members[0], tuple((each.network.state, 1) for each in members)
-    run_id, mst_key, place = (
-        first.result.run_id,
-        first.result.mst_key,
-        first.result.state.segment_id,
-    )
-    assert place is not None, "a state of a run's log is that of a visit"
+def join_states(context: CallContext, members: list[Candidate], architecture: str) -> Network:
+    """Return the network of an ensemble, with a state joined from those of its members."""
+    first = members[0]
+    run_id = first.result.run_id
+    mst_key = first.result.mst_key
+    segment = first.result.state.segment_id
+    assert segment is not None, "a visit has stored the state of a logged configuration"
     key = f"{run_id}/{mst_key}/joined"
-    state = StateSource("joined", key, 0, of=of)
-    crew = open_scoring_workers(workplace, first.network.backend, False, (place,))
-    job = Job(
-        "restore", describe_program(json.loads(text), COMPILE_PARAMS, first.network.classes), key
+    parts = tuple((member.network.state, 1) for member in members)
+    state = JoinedState(
+        run_id,
+        mst_key,
+        StateSource("joined", key, 0, of=parts),
+        joined_table(run_id, mst_key),
+        segment,
     )
-    state_of_all = JoinedState(run_id, mst_key, state, joined_table(run_id, mst_key), place)
-    stored = drive(crew.workers[0].session, crew.visits.join(crew.workers[0], state_of_all, job))
-    kept = StateSource("weights_of_chunks", key, 0, stored=stored)
-    return first.network._replace(architecture=text, compile_params=COMPILE_PARAMS, state=kept)
+    program = describe_program(json.loads(architecture), COMPILE_PARAMS, first.network.classes)
+    workers = open_scoring_workers(context, first.network.backend, False, (segment,))
+    worker = workers.workers[0]
+    stored = drive(worker.session, workers.visits.join(worker, state, Job("restore", program, key)))
+    return first.network._replace(
+        architecture=architecture,
+        compile_params=COMPILE_PARAMS,
+        state=StateSource("weights_of_chunks", key, 0, stored=stored),
+    )

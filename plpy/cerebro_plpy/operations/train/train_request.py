@@ -383,8 +383,9 @@ def plan_effort(request: TrainRequest, table: RawTable, load: Workload, seconds:
     pace = DEFAULT_PACE
     rule = request.parsed.rule
     if rule is not None:
-        surplus = 1 if rule.is_concurrent else CONFIG_SURPLUS
-        pace = Pace(rule.trained_share, surplus)
+        pace = Pace(rule.trained_share, CONFIG_SURPLUS)
+        if rule.is_concurrent:
+            pace = Pace(rule.trained_share, 1)
     visit_seconds = compute_visit_seconds(request, table, seconds)
     arguments = request.arguments
     return estimate_effort(load, visit_seconds, arguments.epochs, arguments.configs, pace)
@@ -413,8 +414,9 @@ def compute_visit_seconds(request: TrainRequest, table: RawTable, seconds: float
 
 def choose_picks(request: TrainRequest, table: RawTable) -> int:
     """Return the number of picks of the ensemble; 1 for a single configuration."""
-    default = DEFAULT_PICKS if table.rows <= MAX_ENSEMBLE_ROWS else 1
-    return request.arguments.ensemble or default
+    if request.arguments.ensemble:
+        return request.arguments.ensemble
+    return DEFAULT_PICKS if table.rows <= MAX_ENSEMBLE_ROWS else 1
 
 
 def compute_max_members(picks: int, budget: float, holdout_rows: int) -> int:
@@ -442,11 +444,13 @@ def reserve_importance_seconds(budget: float) -> float:
     (9.0, 0.0)
     """
     seconds = IMPORTANCE_SHARE * budget
-    return seconds if seconds >= MIN_IMPORTANCE_SECONDS else 0.0
+    if seconds < MIN_IMPORTANCE_SECONDS:
+        return 0.0
+    return seconds
 
 
 def compute_deadline(
-    budget: float, spent: float, picks: int = 1, holdout_rows: int = 0
+    budget: float, elapsed: float, picks: int = 1, holdout_rows: int = 0
 ) -> Deadline:
     """Return the deadline of a run that begins after a part of its budget was spent.
 
@@ -466,7 +470,7 @@ def compute_deadline(
     reserved = min(closing + reserve_importance_seconds(budget) + member_seconds, limit)
 
     def count_from_now(seconds: float) -> float:
-        return max(0.0, round(seconds - spent, 3))
+        return max(0.0, round(seconds - elapsed, 3))
 
     return Deadline(
         last_visit=count_from_now(budget * (1 - ENDING_SHARE) - reserved),
@@ -485,12 +489,12 @@ def generate_proposals(
     request: TrainRequest, prior_configs: PriorConfigs, table: RawTable, poll: Poll
 ) -> Iterator[Proposal]:
     """Yield the configurations to try, in their order; `poll` is called between them."""
-    sampling = request.parsed.rule.sampling if request.parsed.rule else None
+    rule = request.parsed.rule
     proposals = propose_configs(
         choose_templates(request, table),
         _make_search_goal(request, table),
         request.seed,
         prior_configs,
-        learning=bool(sampling and sampling.learns),
+        learning=bool(rule and rule.sampling and rule.sampling.learns),
     )
     return poll_between(proposals, poll)

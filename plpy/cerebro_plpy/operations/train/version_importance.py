@@ -1,8 +1,6 @@
-"""The importances of columns for a version that was just made, with what its run has left of its
-budget.
+"""Importances of the columns of a new version, computed in the remaining time of its run.
 
-A worker computes them, in the trainer that it has. The version is there already, and stays whatever
-becomes of them.
+A worker computes them in its trainer. The version exists already, whether this succeeds or not.
 """
 
 from __future__ import annotations
@@ -18,12 +16,12 @@ from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.run.workers.workers import WorkerSet, open_scoring_workers
 
-LATE_SECONDS = 1.0
-"""Who computes looks at the clock; later than that it is stopped."""
+MAX_DELAY_SECONDS = 1.0
+"""The computation ends in time by itself; after this delay it is cancelled."""
 
 
 class NewVersion(NamedTuple):
-    """The version, and the framework that it predicts with."""
+    """A version that was just added."""
 
     model: str
     version: int
@@ -31,43 +29,47 @@ class NewVersion(NamedTuple):
 
 
 def add_importance(
-    workplace: CallContext, latest: NewVersion, ends: float, piece: Callable[[], bool]
+    context: CallContext, version: NewVersion, deadline: float, extra_work: Callable[[], bool]
 ) -> None:
-    """Log the importances that can be computed until then, by time.monotonic(); `piece` is as of a
-    Dispatcher.
+    """Log the importances that can be computed until a deadline.
+
+    Args:
+        deadline: by time.monotonic().
+        extra_work: see `Dispatcher`.
     """
-    if time.monotonic() >= ends:
+    if time.monotonic() >= deadline:
         return
     try:
-        error = _computed(workplace, latest, ends, piece)
+        error = _compute(context, version, deadline, extra_work)
     except QueryCanceled:
         raise
-    except CerebroError as lost:
-        error = lost
+    except CerebroError as raised:
+        error = raised
     if error is not None:
-        workplace.db.info(
-            f"version {latest.version} has no importances of columns: {error.message}"
-        )
+        context.db.info(f"version {version.version} has no importances of columns: {error.message}")
 
 
-def _computed(
-    workplace: CallContext, latest: NewVersion, ends: float, piece: Callable[[], bool]
+def _compute(
+    context: CallContext, version: NewVersion, deadline: float, extra_work: Callable[[], bool]
 ) -> CerebroError | None:
-    crew = open_scoring_workers(workplace, latest.backend, False, (0,))
-    dispatcher: Dispatcher[None] = Dispatcher(workplace.check, piece)
-    dispatcher.begin(0, crew.workers[0].session, _steps(crew, crew.workers[0], latest, ends))
-    ended = dispatcher.wait(ends + LATE_SECONDS)
-    if not ended:
+    """Compute and log the importances in a worker; return the error of the worker, if any."""
+    workers = open_scoring_workers(context, version.backend, False, (0,))
+    worker = workers.workers[0]
+    dispatcher: Dispatcher[None] = Dispatcher(context.check, extra_work)
+    dispatcher.begin(0, worker.session, _run_steps(workers, worker, version, deadline))
+    outcomes = dispatcher.wait(deadline + MAX_DELAY_SECONDS)
+    if not outcomes:
         dispatcher.cancel((0,), QueryCanceled("the budget was over"))
-        ended = dispatcher.wait()
-    return ended[0].error
+        outcomes = dispatcher.wait()
+    return outcomes[0].error
 
 
-def _steps(crew: WorkerSet, worker: Worker, latest: NewVersion, ends: float) -> Steps[None]:
-    yield from crew.visits.start(worker)
+def _run_steps(
+    workers: WorkerSet, worker: Worker, version: NewVersion, deadline: float
+) -> Steps[None]:
+    yield from workers.visits.start(worker)
     worker.memory.forget()
-    key = latest.model, latest.version
-    found = yield Statement(
-        sql("understanding.version_importance"), (*key, ends - time.monotonic())
-    )
-    yield Statement(sql("understanding.add_importance"), (*found[0], *key))
+    key = (version.model, version.version)
+    seconds = deadline - time.monotonic()
+    rows = yield Statement(sql("understanding.version_importance"), (*key, seconds))
+    yield Statement(sql("understanding.add_importance"), (*rows[0], *key))
