@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from cerebro_plpy.database.definitions import (
@@ -20,6 +20,7 @@ from cerebro_plpy.database.definitions import (
 )
 from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.reading import SettingValues
 from cerebro_plpy.database.sessions.spi import Database, decode_sqlstate
 from cerebro_plpy.errors import (
     FeatureNotSupported,
@@ -90,7 +91,7 @@ def read_settings_for_reader(db: Database, sources: Sequence[Table]) -> CustomSe
     return read_custom_settings(db, [source.oid for source in sources])
 
 
-def _read_value(db: Database, name: str, is_default: bool) -> Mapping[str, str]:
+def _read_value(db: Database, name: str, is_default: bool) -> SettingValues:
     """Return a setting by its name; empty if it is not set, or if the caller cannot set it.
 
     A setting that only privileged roles may read can be set only by them.
@@ -107,7 +108,7 @@ def _read_value(db: Database, name: str, is_default: bool) -> Mapping[str, str]:
     return {}
 
 
-def escape_startup_options(settings: Mapping[str, str]) -> CustomSettings:
+def escape_startup_options(settings: SettingValues) -> CustomSettings:
     """Return names and values as they stand in `-c name=value`, a session's startup option.
 
     Raises:
@@ -141,7 +142,7 @@ def _escape_name(name: str) -> str:
     return _escape(name)
 
 
-def check_custom_settings(session: Reader, settings: Mapping[str, str]) -> None:
+def check_custom_settings(session: Reader, settings: SettingValues) -> None:
     """Check that the session that reads has the same values.
 
     Raises:

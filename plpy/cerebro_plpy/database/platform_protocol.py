@@ -12,13 +12,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, Union
 
-from cerebro_plpy.database.reading import Reading
+from cerebro_plpy.database.reading import Reading, SettingValues
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.records import dataclass
 
 Row = dict[str, Any]
 Globals = dict[str, Any]
 """Data of a database session, which PL/Python calls GD."""
+Check = Callable[[], None]
+"""Called while the caller waits; may raise to end the wait."""
+SqlParts = Mapping[str, str]
+"""Parts of a statement, by their placeholders."""
 ALL = "all_segments"
 GPUS = "gpu_segments"
 RULES = (ALL, GPUS)  # values of distribution_rules other than the name of a table
@@ -128,7 +132,7 @@ class Packers(Protocol):
             encoding: SQL expression that sends the image.
         """
 
-    def fill(self, parts: Mapping[str, str], seed: int | None, arrays: str) -> None:
+    def fill(self, parts: SqlParts, seed: int | None, arrays: str) -> None:
         """Pack all rows into the table.
 
         Args:
@@ -164,7 +168,7 @@ class Platform(Protocol):
         """The name that users know."""
 
     @property
-    def clauses(self) -> Mapping[str, str]:
+    def clauses(self) -> SqlParts:
         """Clauses that statements need only on this platform, by their placeholders."""
 
     @property
@@ -191,7 +195,7 @@ class Platform(Protocol):
         Otherwise the session that writes the log holds it.
         """
 
-    def session_options(self, db: Caller) -> Mapping[str, str]:
+    def session_options(self, db: Caller) -> SettingValues:
         """Return the settings of a worker session, which may train for hours."""
 
     def park(self, session: Reader, seconds: int, target: str | None) -> None:
@@ -328,7 +332,7 @@ class Platform(Protocol):
         A NOTICE reports rules that name other segments.
         """
 
-    def ordered_rows_sql(self, output: str, rows: Mapping[str, str]) -> str:
+    def ordered_rows_sql(self, output: str, rows: SqlParts) -> str:
         """Return the statement that creates a temporary table of rows ordered by a number.
 
         The table is dropped at the end of the transaction.

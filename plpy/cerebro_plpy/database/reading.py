@@ -16,6 +16,8 @@ from typing import Any
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.records import dataclass
 
+SettingValues = Mapping[str, str]
+"""Values of settings, by name."""
 FORMATS = (
     "timezone",
     "timezone_abbreviations",
@@ -67,7 +69,7 @@ SPELLINGS = {"timezone": "TimeZone", "datestyle": "DateStyle", "intervalstyle": 
 class Reading:
     """The settings of one reading of a source; all but the formats are the caller's."""
 
-    formats: Mapping[str, str]  # by names of FORMATS, any of which may be missing
+    formats: SettingValues  # by names of FORMATS, any of which may be missing
     path: str  # search_path
     row_security: str
     standard_conforming_strings: str = "on"  # affects literals in functions behind a view
@@ -89,7 +91,7 @@ class Reading:
         }
 
 
-def read_current(path: str, settings: Mapping[str, str]) -> Reading:
+def read_current(path: str, settings: SettingValues) -> Reading:
     """Return the reading of a session with this search_path; `settings` has all of CALLER."""
     return Reading(
         formats={name: settings[name] for name in FORMATS},
@@ -125,7 +127,7 @@ def read_recorded(value: object) -> dict[str, str]:
     return formats
 
 
-def granted_formats(formats: Mapping[str, str]) -> dict[str, str]:
+def granted_formats(formats: SettingValues) -> dict[str, str]:
     """Return the formats that another role may read with.
 
     A text search configuration outside pg_catalog is left out, so that no object of the owner's is
@@ -137,7 +139,7 @@ def granted_formats(formats: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in formats.items() if name != "default_text_search_config"}
 
 
-def describe_difference(formats: Mapping[str, str], settings: Mapping[str, str]) -> str:
+def describe_difference(formats: SettingValues, settings: SettingValues) -> str:
     """Return the formats that differ from the settings of a session, as text; '' if none does.
 
     >>> describe_difference({"timezone": "UTC", "lc_time": "C"},
@@ -151,12 +153,12 @@ def describe_difference(formats: Mapping[str, str], settings: Mapping[str, str])
     )
 
 
-def configuration(settings: Mapping[str, str]) -> str:
+def configuration(settings: SettingValues) -> str:
     """Return settings as JSON for the statement session.configure."""
     return json.dumps(dict(settings))
 
 
-def record(formats: Mapping[str, str], **fields: Any) -> dict[str, Any]:
+def record(formats: SettingValues, **fields: Any) -> dict[str, Any]:
     """Return the record that a version stores of its reading.
 
     It contains the formats and further fields, but never values of custom settings.

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Caller, Reader, Table
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.reading import Reading, configuration
+from cerebro_plpy.database.reading import Reading, SettingValues, configuration
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sql.identifiers import quote_identifier, quote_qualified
 from cerebro_plpy.database.sql.literals import literal
@@ -199,7 +199,7 @@ def check_readable(session: Reader, source: Table, columns: Sequence[str]) -> No
 
 @contextmanager
 def session_rows(
-    session: WorkerSession, reading: Reading, pinned: Mapping[str, str]
+    session: WorkerSession, reading: Reading, pinned: SettingValues
 ) -> Iterator[SourceRows]:
     """Yield the sources of a call, which a separate session reads within a transaction.
 
@@ -229,7 +229,7 @@ def session_rows(
 def caller_rows(
     db: Caller,
     reading: Reading,
-    pinned: Mapping[str, str],
+    pinned: SettingValues,
     open_session: Callable[..., LocalSession] = LocalSession,
 ) -> Iterator[SourceRows]:
     """Yield the sources of a call, which the caller's own session reads.

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cerebro_plpy.database.platform_protocol import Check
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sessions.worker_sessions import no_slot_error
 
@@ -40,7 +41,7 @@ class ConnectionLimit:
         db: Database,
         max_sessions: int | None,
         read_sessions: Callable[..., Sequence[Any]],
-        check: Callable[[], None],
+        check: Check,
     ) -> None:
         self._db = db
         self._max_sessions = max_sessions

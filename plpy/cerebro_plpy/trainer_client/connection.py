@@ -15,10 +15,11 @@ import select
 import socket
 import struct
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Union
 
 from cerebro_plpy import errors
+from cerebro_plpy.database.platform_protocol import Check
 from cerebro_plpy.errors import CerebroError, TrainerFailure
 from cerebro_plpy.trainer_client import responses
 from cerebro_plpy.trainer_client.channel import Channel
@@ -59,7 +60,7 @@ class TrainerConnection:
     def __init__(
         self,
         spec: TrainerSpec,
-        check: Callable[[], None],
+        check: Check,
         *,
         wait: bool = True,
         roles: str | None = None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from cerebro_plpy.database.platform_protocol import Globals
+from cerebro_plpy.database.platform_protocol import Check, Globals
 from cerebro_plpy.errors import CerebroError, ConfigFailure, DatatypeMismatch, TrainerFailure
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.trainer_client import ownership, segment_functions, trainer_lock
@@ -37,7 +37,7 @@ class Predictor:
         check: is called while waiting for the trainer; may raise.
     """
 
-    def __init__(self, gd: Globals, spec: PredictorSpec, check: Callable[[], None]) -> None:
+    def __init__(self, gd: Globals, spec: PredictorSpec, check: Check) -> None:
         self._session = gd
         self._spec = spec
         self._check = check

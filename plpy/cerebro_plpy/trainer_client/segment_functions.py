@@ -6,13 +6,13 @@ Greenplum segment must not do so; the statement around the function does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
 from cerebro_plpy import limits
 from cerebro_plpy.database import effective_role
-from cerebro_plpy.database.platform_protocol import Globals
+from cerebro_plpy.database.platform_protocol import Check, Globals
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, InvalidParameter, ObjectNotReady
 from cerebro_plpy.trainer_client import (
@@ -39,7 +39,7 @@ ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16", ("
 ROLES = {"x": "input", "y": "target", "w": "weight"}
 
 
-def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> TrainerConnection:
+def start_trainer(check: Check, gd: Globals, spec: TrainerSpec) -> TrainerConnection:
     """Return the trainer of this session, which is reused if the same role started an equal one.
 
     Args:
@@ -78,7 +78,7 @@ def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> 
     return link
 
 
-def begin_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> None:
+def begin_trainer(check: Check, gd: Globals, spec: TrainerSpec) -> None:
     """Start a trainer for this session without waiting for it: its first use waits."""
     stop_trainer(gd)
     gd[KEY] = TrainerConnection(spec, check, wait=False)

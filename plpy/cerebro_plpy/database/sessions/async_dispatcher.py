@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from contextlib import contextmanager, suppress
 from typing import Any, Generic, Protocol, TypeVar
 
-from cerebro_plpy.database.platform_protocol import Platform
+from cerebro_plpy.database.platform_protocol import Check, Platform
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.records import dataclass
@@ -97,9 +97,7 @@ class Dispatcher(Generic[T]):
             returns True if there was any. A part that takes more than 100 ms delays the next check.
     """
 
-    def __init__(
-        self, check: Callable[[], None], extra_work: Callable[[], bool] = lambda: False
-    ) -> None:
+    def __init__(self, check: Check, extra_work: Callable[[], bool] = lambda: False) -> None:
         self._check = check
         self._extra_work = extra_work
         self._tasks: dict[int, tuple[Session, Steps[T]]] = {}
@@ -197,7 +195,7 @@ class Dispatcher(Generic[T]):
         self._outcomes.append(outcome)
 
 
-def await_rows(session: Session, check: Callable[[], None]) -> Rows:
+def await_rows(session: Session, check: Check) -> Rows:
     """Wait for the rows of a statement that was started; call `check`, which may raise."""
     while (event := session.poll()) != DONE:
         if not wait_for_any([(session, event)]):

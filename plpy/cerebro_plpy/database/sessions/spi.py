@@ -17,7 +17,7 @@ from cerebro_plpy.database.platform_protocol import Globals as Globals
 from cerebro_plpy.database.platform_protocol import Platform
 from cerebro_plpy.database.platform_protocol import Row as Row
 from cerebro_plpy.database.queries import split_placeholders, sql
-from cerebro_plpy.database.reading import Reading
+from cerebro_plpy.database.reading import Reading, SettingValues
 from cerebro_plpy.database.sessions import client_connection
 from cerebro_plpy.database.sessions.cpu_priority import CpuYield, lower_priority
 from cerebro_plpy.database.sql.literals import parameter_type
@@ -63,7 +63,7 @@ class Database:
         self.platform = platform
         self._postmaster = os.getppid()
         self.caller_path = ""
-        self.caller_settings: Mapping[str, str] = {}  # by the names of reading.CALLER
+        self.caller_settings: SettingValues = {}  # by the names of reading.CALLER
         self.caller_schema: str | None = None
         self.name = ""
         self.in_procedure = False

@@ -10,15 +10,16 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import psycopg2
 from psycopg2 import extensions
 
-from cerebro_plpy.database.platform_protocol import Platform
+from cerebro_plpy.database.platform_protocol import Check, Platform
 from cerebro_plpy.database.queries import escape_percent, sql
+from cerebro_plpy.database.reading import SettingValues
 from cerebro_plpy.database.sessions.async_dispatcher import wait_for_any
 from cerebro_plpy.database.sessions.connection_options import translate
 from cerebro_plpy.database.sessions.cpu_priority import StartupCores, lower_priority
@@ -55,7 +56,7 @@ class Identity:
     conninfo: str
     server: str
     platform: Platform
-    options: Mapping[str, str]
+    options: SettingValues
     cores: tuple[int, ...] = ()  # cores to use during the first seconds; any if empty
 
 
@@ -106,7 +107,7 @@ class WorkerSession:
         check: is called while the session waits; may raise.
     """
 
-    def __init__(self, identity: Identity, label: str, check: Callable[[], None]) -> None:
+    def __init__(self, identity: Identity, label: str, check: Check) -> None:
         self.identity = identity
         self.check = check
         self._cursor: Any = None
@@ -264,7 +265,7 @@ class WorkerSession:
         self._startup_cores.release()
         self.platform.park(self, seconds, target)
 
-    def wake(self, check: Callable[[], None], label: str) -> None:
+    def wake(self, check: Check, label: str) -> None:
         """Work again after `park`.
 
         Raises:

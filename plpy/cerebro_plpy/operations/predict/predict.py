@@ -6,6 +6,7 @@ from cerebro_plpy.configs.architecture.architecture import Architecture, check_a
 from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.operations.predict.prediction_output import (
+    ColumnNames,
     Output,
     PredictingModel,
     PredType,
@@ -23,7 +24,7 @@ def predict(
     db: Database,
     gd: Globals,
     arguments: ScoreArguments,
-    columns: tuple[str | None, str | None],
+    columns: ColumnNames,
     pred_type: PredType,
 ) -> None:
     """Create a table of predictions.

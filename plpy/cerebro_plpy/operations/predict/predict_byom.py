@@ -23,6 +23,7 @@ from cerebro_plpy.database.sql.literals import show_value
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.operations.predict.prediction_output import (
+    ColumnNames,
     Labels,
     Output,
     PredictingModel,
@@ -64,7 +65,7 @@ def predict_byom(
     db: Database,
     gd: Globals,
     arguments: ByomArguments,
-    columns: tuple[str | None, str | None],
+    columns: ColumnNames,
     pred_type: PredType,
 ) -> None:
     """Create a table of predictions.

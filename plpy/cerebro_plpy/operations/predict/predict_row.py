@@ -13,6 +13,7 @@ from typing import Any
 
 from cerebro_plpy.database.effective_role import effective_role
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.reading import SettingValues
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
@@ -68,7 +69,7 @@ class CachedModel:
     constants: tuple[object, ...]  # first values of `encode`
     find_group_version: FindGroupVersion
     group_predictors: dict[str, Predictor]  # of the groups that were predicted
-    formats: Mapping[str, str]  # under which a record is read; empty if its types ignore them
+    formats: SettingValues  # under which a record is read; empty if its types ignore them
 
     def find_group(self, record: str) -> str | None:
         """Return the text of the group of a row; None if it has none."""
@@ -173,7 +174,7 @@ def _load_model(db: Database, gd: Globals, version: UsableVersion, mark: str) ->
     constants = tuple(value for _, expression in inputs for value in expression.values)
     statement = sql("predict.record", inputs=text, columns=columns, mark=sql("granted.mark"))
     blank_answer = [b"" for _ in split_answer(version, [b"", b"", b""])]
-    formats: Mapping[str, str] = {}
+    formats: SettingValues = {}
     if not FORMAT_INDEPENDENT_TYPES.issuperset(types.values()):
         formats = version.formats
     return CachedModel(

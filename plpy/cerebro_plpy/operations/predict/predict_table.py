@@ -6,14 +6,14 @@ that ends by itself, because a query may stop after any block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, groupby, islice
 from typing import Any, NamedTuple, Optional
 
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.reading import STYLES
+from cerebro_plpy.database.reading import STYLES, SettingValues
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.operations.predict.model_predictor import (
@@ -53,6 +53,8 @@ Block = tuple[
 
 
 RowBlocks = Iterator[list[Row]]
+Source = tuple[Optional[str], Optional[str]]
+"""The source and the id column, None for NULL."""
 
 
 class SourceQuery(NamedTuple):
@@ -61,7 +63,7 @@ class SourceQuery(NamedTuple):
     table: str  # FROM item
     recipe: Recipe  # as it is over the columns of the table
     id: Expression  # text of each row's id
-    settings: Mapping[str, str]  # settings under which the rows are read
+    settings: SettingValues  # settings under which the rows are read
 
 
 class GroupedModel(NamedTuple):
@@ -84,7 +86,7 @@ def predict_source(
     db: Database,
     gd: Globals,
     model: ModelName,
-    arguments: tuple[str | None, str | None],
+    arguments: Source,
     *,
     shared: bool = True,
 ) -> Iterator[Block]:
@@ -256,13 +258,13 @@ def _make_group_text(grouped_model: GroupedModel, column: str) -> Expression:
     )
 
 
-def _read_next(db: Database, settings: Mapping[str, str], blocks: RowBlocks) -> list[Row]:
+def _read_next(db: Database, settings: SettingValues, blocks: RowBlocks) -> list[Row]:
     """Return the next block; the session has the caller's settings again afterwards."""
     with db.configured(**settings):
         return next(blocks, [])
 
 
-def _read_at_once(db: Database, settings: Mapping[str, str], blocks: RowBlocks) -> RowBlocks:
+def _read_at_once(db: Database, settings: SettingValues, blocks: RowBlocks) -> RowBlocks:
     """Yield all blocks, each by a single statement: see `Platform.check_interrupts`."""
     formats = {name: value for name, value in settings.items() if name != "search_path"}
     with db.configured(**formats):

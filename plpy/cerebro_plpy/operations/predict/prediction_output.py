@@ -43,6 +43,8 @@ from cerebro_plpy.run.workers.workers import (
 from cerebro_plpy.tables.compatibility import InputColumns, check_inputs
 
 PredType = Union[str, int, float, None]
+ColumnNames = tuple[Optional[str], Optional[str]]
+"""The id column and the list of inputs, None for NULL."""
 Labels = Optional[tuple[Optional[str], ...]]
 Block = tuple[str, dict[str, str]]
 """The ids of some rows as a JSON array, and arrays of predictions as texts, by name."""
@@ -99,7 +101,7 @@ class PredictionRequest:
 
 
 def parse_request(
-    catalog: Catalog, table: Relation, columns: tuple[str | None, str | None], pred_type: PredType
+    catalog: Catalog, table: Relation, columns: ColumnNames, pred_type: PredType
 ) -> PredictionRequest:
     """Check the arguments of a call.
 

@@ -23,10 +23,12 @@ from cerebro_plpy.database.platform_protocol import (
     Reader,
     Row,
     Rules,
+    SqlParts,
     Table,
     Wait,
 )
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.reading import SettingValues
 from cerebro_plpy.database.sessions.connection_options import common_options
 from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.errors import (
@@ -89,7 +91,7 @@ _SEGMENT = re.compile(r"  \(seg\d+ [^()]*pid=\d+\)$")
 class Greenplum:
     """See `platform_protocol.Platform` for the laws."""
 
-    clauses: Mapping[str, str] = CLAUSES
+    clauses: SqlParts = CLAUSES
     # A transaction that has written on a segment is lost with the segment, and a later statement
     # of it can end the server: see `check_interrupts`.
     writes_during_run = False
@@ -110,7 +112,7 @@ class Greenplum:
             return "Apache Cloudberry"
         return "Greenplum"
 
-    def session_options(self, db: Caller) -> Mapping[str, str]:
+    def session_options(self, db: Caller) -> SettingValues:
         """Return the settings of a worker session; an interconnect with proxies is kept."""
         options = {**common_options(db), **SESSION_OPTIONS}
         if db.value(sql("greenplum.interconnect")) != "proxy":
@@ -284,7 +286,7 @@ class Greenplum:
         """Return the segments of a training table."""
         return distribution.follow(db, module, keys, rules)
 
-    def ordered_rows_sql(self, output: str, rows: Mapping[str, str]) -> str:
+    def ordered_rows_sql(self, output: str, rows: SqlParts) -> str:
         """Return the statement that writes rows in order on the segment that their number names."""
         return sql("spread.ordered", output=output, **rows)
 

@@ -19,9 +19,9 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from cerebro_plpy.database.platform_protocol import Caller, Table
+    from cerebro_plpy.database.platform_protocol import Caller, SqlParts, Table
 
 HASHED_BITS = 50  # shifting hashes right by this leaves 16,384 bins
 ORDERED_BITS = 22  # shifting locations right by this puts half a megabyte of a table into a bin
@@ -103,7 +103,7 @@ class GreenplumPackers:
         self._db.rows(sql("spread.image", key=str(key)), spec, image)
         return self._db.value(sql("spread.image_packed", key=str(key)))
 
-    def fill(self, parts: Mapping[str, str], seed: int | None, arrays: str) -> None:
+    def fill(self, parts: SqlParts, seed: int | None, arrays: str) -> None:
         """Pack all rows, on all segments in parallel."""
         db = self._db
         source = self._source

@@ -18,10 +18,12 @@ from cerebro_plpy.database.platform_protocol import (
     Reader,
     Row,
     Rules,
+    SqlParts,
     Table,
     Wait,
 )
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.reading import SettingValues
 from cerebro_plpy.database.sessions.connection_options import common_options
 from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.trainer_client.process import host_resources
@@ -49,13 +51,13 @@ class Postgres(Platform):
     """See `platform_protocol.Platform` for the laws."""
 
     name = "PostgreSQL"
-    clauses: Mapping[str, str] = CLAUSES
+    clauses: SqlParts = CLAUSES
     writes_during_run = True
     logs_with_output = True
     caller_holds_run_lock = True
     stores_features = True
 
-    def session_options(self, db: Caller) -> Mapping[str, str]:
+    def session_options(self, db: Caller) -> SettingValues:
         """Return the settings of a worker session."""
         return common_options(db)
 
@@ -142,7 +144,7 @@ class Postgres(Platform):
         """Return the same numbers."""
         return Distribution(tuple(keys))
 
-    def ordered_rows_sql(self, output: str, rows: Mapping[str, str]) -> str:
+    def ordered_rows_sql(self, output: str, rows: SqlParts) -> str:
         """Return the statement that writes all rows in order."""
         return sql("features.raw_rows", output=output, **rows)
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cerebro_plpy.database import progress
-from cerebro_plpy.database.platform_protocol import Globals
+from cerebro_plpy.database.platform_protocol import Globals, SqlParts
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.source_rows import caller_rows
 from cerebro_plpy.database.sql.identifiers import quote_identifier
@@ -17,7 +17,7 @@ from cerebro_plpy.trainer_client import segment_functions, settings
 from cerebro_plpy.trainer_client.settings import TrainerOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cerebro_plpy.database.platform_protocol import Caller, Packers, Table
     from cerebro_plpy.database.progress import Progress
@@ -73,7 +73,7 @@ class PostgresPackers:
         """Return what the packer finds about the first image."""
         return self._db.value(sql("pack.image", source=self.from_item, image=encoding), spec)
 
-    def fill(self, parts: Mapping[str, str], seed: int | None, arrays: str) -> None:
+    def fill(self, parts: SqlParts, seed: int | None, arrays: str) -> None:
         """Pack all rows with one statement."""
         order = "pack.buffer_by_hash"
         if seed is None:
