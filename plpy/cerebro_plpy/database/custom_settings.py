@@ -36,6 +36,8 @@ SPARE_BYTES = 65536
 SIZE_BYTES = ctypes.sizeof(ctypes.c_size_t)
 NUMBER_BYTES = 4
 BYTE_ORDER = sys.byteorder
+# Name, value, and file with a line number, if any; then the numbers of source and context.
+ENTRY = re.compile(rb"([^\0]+)\0[^\0]*\0(?:[^\0]+\0.{4}|\0)(.{4})(.{4})", re.DOTALL)
 MAX_SOURCE = 31  # PostgreSQL has 13 sources of settings.
 MAX_CONTEXT = 6
 # The server splits startup options at whitespace, and reads a backslash as an escape.
@@ -207,30 +209,15 @@ def _parse_entries(entries: bytes, role_bytes: int) -> list[str]:
     names = []
     position = 0
     while position < len(entries):
-        name, position = _parse_text(entries, position)
-        _, position = _parse_text(entries, position)  # the value
-        file, position = _parse_text(entries, position)
-        if file:
-            position += NUMBER_BYTES  # the line of the file
-        source, position = _parse_number(entries, position)
-        context, position = _parse_number(entries, position)
-        position += role_bytes
+        match = ENTRY.match(entries, position)
+        if match is None:
+            raise ValueError("the last setting is cut off")
+        position = match.end() + role_bytes
+        name, *numbers = match.groups()
         names.append(name.decode())
-        is_name = names[-1] != "" and names[-1].isprintable()
-        if not is_name or source > MAX_SOURCE or context > MAX_CONTEXT:
+        source, context = (int.from_bytes(number, BYTE_ORDER) for number in numbers)
+        if not names[-1].isprintable() or source > MAX_SOURCE or context > MAX_CONTEXT:
             raise ValueError("these are no settings")
     if position > len(entries):
         raise ValueError("the last setting is cut off")
     return names
-
-
-def _parse_text(entries: bytes, position: int) -> tuple[bytes, int]:
-    """Return the bytes up to the next zero byte, and the position after it."""
-    end = entries.index(b"\0", position)
-    return entries[position:end], end + 1
-
-
-def _parse_number(entries: bytes, position: int) -> tuple[int, int]:
-    """Return an unsigned integer in the server's byte order, and the position after it."""
-    end = position + NUMBER_BYTES
-    return int.from_bytes(entries[position:end], BYTE_ORDER), end

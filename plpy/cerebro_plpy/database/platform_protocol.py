@@ -198,14 +198,11 @@ class Platform(Protocol):
     def session_options(self, db: Caller) -> SettingValues:
         """Return the settings of a worker session, which may train for hours."""
 
-    def park(self, session: Reader, seconds: int, target: str | None) -> None:
-        """Let a session and its trainer wait for the next call.
+    def park(self, session: Reader, seconds: int) -> None:
+        """Let a session, whose trainer waits already, wait for the next call.
 
         The session ends if no call wakes it in these seconds. If it ends before, the trainer goes
         to the next session of the same role.
-
-        Args:
-            target: the `dispatch_clause` of the trainer's process; None without a trainer.
         """
 
     def wake(self, session: Reader, label: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from cerebro_plpy.database.platform_protocol import Check
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sessions.worker_sessions import no_slot_error
+from cerebro_plpy.records import dataclass
 
 BACKGROUND = "background"
 CONTROL = "control"  # role of the session that writes the log; for workers see session_role()
@@ -27,26 +28,14 @@ def session_label(role: str, run_id: int | None = None) -> str:
     return f"cerebro_db run {run_id} {role}"
 
 
+@dataclass(frozen=True)
 class ConnectionLimit:
-    """The limit of sessions, as it applies to one call.
+    """The limit of sessions, as it applies to one call."""
 
-    Args:
-        max_sessions: max_workers_total; None for the default.
-        read_sessions: returns the row of a statement about the existing sessions.
-        check: is called while the call waits; may raise.
-    """
-
-    def __init__(
-        self,
-        db: Database,
-        max_sessions: int | None,
-        read_sessions: Callable[..., Sequence[Any]],
-        check: Check,
-    ) -> None:
-        self._db = db
-        self._max_sessions = max_sessions
-        self._read_sessions = read_sessions
-        self._check = check
+    db: Database
+    max_sessions: int | None  # max_workers_total; None for the default
+    read_sessions: Callable[..., Sequence[Any]]  # returns the row of a statement about sessions
+    check: Check  # called while the call waits
 
     def check_room(self, end_idle: Callable[[], bool], *, background: bool) -> None:
         """Raise if no further session is allowed.
@@ -58,13 +47,13 @@ class ConnectionLimit:
             end_idle: ends idle sessions; returns True if there were any.
         """
         deadline = time.monotonic()
-        if background or self._db.in_procedure:
+        if background or self.db.in_procedure:
             deadline += WAIT_SECONDS
         obstacle = self._find_obstacle(background=background)
         if obstacle is not None and end_idle():
             obstacle = self._find_obstacle(background=background)
         while obstacle is not None and time.monotonic() < deadline:
-            self._check()
+            self.check()
             time.sleep(PAUSE_SECONDS)
             obstacle = self._find_obstacle(background=background)
         if obstacle is not None:
@@ -74,7 +63,7 @@ class ConnectionLimit:
         """Wait until these backends have ended."""
         deadline = time.monotonic() + END_SECONDS
         while pids and time.monotonic() < deadline:
-            if not self._read_sessions("session.still_there", list(pids))[0]:
+            if not self.read_sessions("session.still_there", list(pids))[0]:
                 return
             time.sleep(PAUSE_SECONDS)
 
@@ -84,8 +73,8 @@ class ConnectionLimit:
         Background sessions may use only three quarters: their calls, and others, open further
         sessions.
         """
-        count, default_limit = self._read_sessions("session.workers_total")
-        limit = self._max_sessions or default_limit
+        count, default_limit = self.read_sessions("session.workers_total")
+        limit = self.max_sessions or default_limit
         if count < (limit * 3 // 4 if background else limit):
             return None
         return (

@@ -9,6 +9,7 @@ not been returned yet, so that no row is returned twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 from cerebro_plpy.database.platform_protocol import Check, Globals
 from cerebro_plpy.errors import CerebroError, ConfigFailure, DatatypeMismatch, TrainerFailure
@@ -132,7 +133,5 @@ class Predictor:
 
 
 def _split(payload: bytes, lengths: Sequence[int]) -> Iterator[bytes]:
-    offset = 0
-    for length in lengths:
-        yield payload[offset : offset + length]
-        offset += length
+    for length, end in zip(lengths, accumulate(lengths)):
+        yield payload[end - length : end]

@@ -12,34 +12,33 @@ from typing import Any
 Header = dict[str, Any]
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-FIELDS: dict[str, tuple[str, ...]] = {
-    "reset": ("idle_seconds",),
-    "open": ("dataset", "cache_bytes"),
-    "buffer": ("dataset", "buffer_id", "pass", "arrays"),
-    "close": ("dataset",),
-    "block": ("rows", "arrays", "lengths"),
-    "pack": ("buffer_id", "seed", "shapes_only"),
-    "begin": (
-        "job", "program", "program_key", "state", "result_key", "datasets", "fit", "order",
-        "forms", "callbacks", "compilation", "unstored", "sealed", "recipe", "buffers",
-        "block_rows", "layers", "total", "visits", "beside",
-    ),
-    "state": ("sealed",),
-    "finish": (),
-    "state_get": ("key", "chunk_bytes", "part", "aside"),
-    "results": ("program", "program_key", "sums"),
-    "rows": ("rows", "arrays", "lengths", "classes", "want"),
-    "outputs": ("units", "chunk_bytes"),
-    "features": ("layer", "buffer_id", "arrays"),
-    "tell": ("rows", "arrays", "lengths", "labels", "whole", "idle_seconds"),
-    "permute": (
-        "dataset", "rows", "arrays", "lengths", "target", "columns", "metric", "classes",
-        "repeats", "seed", "seconds", "idle_seconds",
-    ),
-    "attribute": ("rows", "arrays", "lengths", "columns", "patches", "idle_seconds"),
-    "suggest": ("space", "algorithm", "seed", "trials", "count"),
-    "gpus": (),
-}  # fmt: skip
+FIELDS = {
+    "reset": "idle_seconds",
+    "open": "dataset cache_bytes",
+    "buffer": "dataset buffer_id pass arrays",
+    "close": "dataset",
+    "block": "rows arrays lengths",
+    "pack": "buffer_id seed shapes_only",
+    "begin": """
+        job program program_key state result_key datasets fit order forms callbacks compilation
+        unstored sealed recipe buffers block_rows layers total visits beside
+        """,
+    "state": "sealed",
+    "finish": "",
+    "state_get": "key chunk_bytes part aside",
+    "results": "program program_key sums",
+    "rows": "rows arrays lengths classes want",
+    "outputs": "units chunk_bytes",
+    "features": "layer buffer_id arrays",
+    "tell": "rows arrays lengths labels whole idle_seconds",
+    "permute": """
+        dataset rows arrays lengths target columns metric classes repeats seed seconds idle_seconds
+        """,
+    "attribute": "rows arrays lengths columns patches idle_seconds",
+    "suggest": "space algorithm seed trials count",
+    "gpus": "",
+}
+"""The names of a request's fields, separated by spaces, in the order of its header."""
 
 
 def describe_target(classes: int, is_float: bool = False) -> dict[str, Any]:
@@ -64,4 +63,4 @@ def build_request(do: str, fields: Mapping[str, Any] = NOTHING, /, **backend_fie
     {'do': 'state_get', 'chunk_bytes': 1000}
     """
     values = {**fields, **backend_fields}
-    return {"do": do, **{name: values[name] for name in FIELDS[do] if name in values}}
+    return {"do": do, **{name: values[name] for name in FIELDS[do].split() if name in values}}

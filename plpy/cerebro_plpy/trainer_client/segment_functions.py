@@ -46,7 +46,7 @@ def start_trainer(check: Check, gd: Globals, spec: TrainerSpec) -> TrainerConnec
         check: is called while waiting for the trainer; raises if the statement is cancelled.
     """
     trainer_lock.preempt(gd)
-    link: TrainerConnection | None = gd.get(KEY)
+    link = _find_link(gd)
     stale_keys = (
         packed_rows.PACKING,
         packed_rows.PACKED,
@@ -78,6 +78,12 @@ def start_trainer(check: Check, gd: Globals, spec: TrainerSpec) -> TrainerConnec
     return link
 
 
+def _find_link(gd: Globals) -> TrainerConnection | None:
+    """Return the trainer of this session, if one was started."""
+    link: TrainerConnection | None = gd.get(KEY)
+    return link
+
+
 def begin_trainer(check: Check, gd: Globals, spec: TrainerSpec) -> None:
     """Start a trainer for this session without waiting for it: its first use waits."""
     stop_trainer(gd)
@@ -95,7 +101,7 @@ def find_spec(gd: Globals, framework: str) -> TrainerSpec | None:
 
     A request for an equal trainer gets the same one.
     """
-    link: TrainerConnection | None = gd.get(KEY)
+    link = _find_link(gd)
     return link.spec if link is not None and link.spec.framework == framework else None
 
 
@@ -106,7 +112,7 @@ def park_trainer(gd: Globals, seconds: int) -> None:
     instance for a visit on another worker.
     """
     trainer_lock.preempt(gd)
-    link: TrainerConnection | None = gd.get(KEY)
+    link = _find_link(gd)
     if link is None or not seconds or not link.is_alive():
         stop_trainer(gd)
     else:
@@ -133,7 +139,7 @@ def get_trainer(gd: Globals, *, sealed: bool = False) -> TrainerConnection:
     Args:
         sealed: allow a role other than the trainer's owner, which only sends data.
     """
-    link: TrainerConnection | None = gd.get(KEY)
+    link = _find_link(gd)
     if link is None:
         raise ObjectNotReady(
             "no trainer runs in this session",
@@ -307,8 +313,7 @@ def stream_outputs(link: TrainerConnection, units: int, chunk_bytes: int) -> Ite
 
 def take_cost(gd: Globals) -> JsonObject:
     """Return the unreported cost of this session and its trainer, which may have ended."""
-    link: TrainerConnection | None = gd.get(KEY)
-    return usage_ledger.get_ledger(gd).take_cost(link)
+    return usage_ledger.get_ledger(gd).take_cost(_find_link(gd))
 
 
 def compute_features(

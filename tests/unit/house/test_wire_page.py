@@ -533,7 +533,7 @@ def test_both_ends_have_the_requests_of_the_page() -> None:
 
 
 def test_a_backend_sends_the_fields_of_the_page() -> None:
-    assert {name: set(named) for name, named in request_schema.FIELDS.items()} == {
+    assert {name: set(fields.split()) for name, fields in request_schema.FIELDS.items()} == {
         n: set(f) for n, f in REQUESTS.items()
     }
 

@@ -260,10 +260,12 @@ class WorkerSession:
         """Wait for the next call; the server ends a session that is not woken in time.
 
         Args:
-            target: see `Platform.park`.
+            target: the `dispatch_clause` of the trainer's process; None without a trainer.
         """
         self._startup_cores.release()
-        self.platform.park(self, seconds, target)
+        if target is not None:
+            self.run(sql("visit.trainer_rest", at=target))
+        self.platform.park(self, seconds)
 
     def wake(self, check: Check, label: str) -> None:
         """Work again after `park`.

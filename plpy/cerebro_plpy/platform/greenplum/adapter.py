@@ -119,10 +119,8 @@ class Greenplum:
             options.update(TCP_OPTIONS)
         return options
 
-    def park(self, session: Reader, seconds: int, target: str | None) -> None:
+    def park(self, session: Reader, seconds: int) -> None:
         """Begin a transaction: the server limits idle transactions, but not idle sessions."""
-        if target is not None:
-            session.run(sql("visit.trainer_rest", at=target))
         session.run(sql("greenplum.rest"), (f"{seconds}s",))
         session.run(sql("greenplum.wait"))
 

@@ -61,10 +61,8 @@ class Postgres(Platform):
         """Return the settings of a worker session."""
         return common_options(db)
 
-    def park(self, session: Reader, seconds: int, target: str | None) -> None:
+    def park(self, session: Reader, seconds: int) -> None:
         """Let the server end the session after an idle time."""
-        if target is not None:
-            session.run(sql("visit.trainer_rest", at=target))
         session.run(sql("session.idle"), (f"{seconds}s",))
 
     def wake(self, session: Reader, label: str) -> None:
