@@ -1,9 +1,8 @@
-"""Assemble what a server gets of the extension: its scripts, its control file, and the page that
-help() reads.
+"""Assemble the extension's files for a server, and the tables of arguments of its reference.
 
-`make install` and setup.py both call this module, so that both install the same files. `make
-reference` calls it to write what docs/sql-reference.md has of the declarations in sql/. The module
-needs the standard library only.
+The files are scripts, the control file, and the page that help() reads. `make install` and setup.py
+both call this module, so that both install the same files. `make reference` calls it to write
+signatures and tables of arguments into the page. The module needs the standard library only.
 """
 
 from __future__ import annotations
@@ -57,12 +56,18 @@ class Declaration(NamedTuple):
     @property
     def signature(self) -> str:
         """Return a call with the names of all arguments, optional ones in brackets."""
-        required = ", ".join(each.name for each in self.arguments if each.default is None)
-        optional = ", ".join(each.name for each in self.arguments if each.default is not None)
-        separator = " [, " if required else "["
-        arguments = required + (f"{separator}{optional}]" if optional else "")
-        returns = "" if self.returns == "void" else f" RETURNS {self.returns}"
-        return f"{self.alias or self.name}({arguments}){returns}"
+        required = [argument.name for argument in self.arguments if argument.default is None]
+        optional = [argument.name for argument in self.arguments if argument.default is not None]
+        call = f"{self.public_name}({', '.join(required)} [, {', '.join(optional)}])"
+        call = call.replace("( [, ", "([").replace(" [, ]", "").replace("([]", "(")
+        if self.returns == "void":
+            return call
+        return f"{call} RETURNS {self.returns}"
+
+    @property
+    def public_name(self) -> str:
+        """Return the short name of a function that has two."""
+        return self.alias or self.name
 
 
 def version() -> str:
@@ -156,23 +161,23 @@ def argument_types(arguments: str) -> list[str]:
     >>> argument_types("a integer, b numeric(9, 2) DEFAULT 1, OUT c text")
     ['integer', 'numeric(9, 2)']
     """
-    return [each.type for each in parse_arguments(arguments)]
+    return [argument.type for argument in parse_arguments(arguments)]
 
 
-def parse_arguments(arguments: str) -> list[Argument]:
+def parse_arguments(text: str) -> list[Argument]:
     """Return the input arguments of a function, with the comments before them as help.
 
     >>> parse_arguments("-- The run.\\n run_id bigint, wait interval DEFAULT NULL, OUT c text")[0]
     Argument(name='run_id', type='bigint', default=None, help='The run.')
     """
     result = []
-    for match in ARGUMENT.finditer(arguments):
-        declared, _, default = re.sub(r"\s+", " ", match["declared"]).strip().partition(" DEFAULT ")
+    for match in ARGUMENT.finditer(text):
+        declared = " ".join(match["declared"].split())
+        declared, _, default = declared.partition(" DEFAULT ")
         name, _, type_ = declared.partition(" ")
         if name and name != "OUT":
-            lines = [line.strip().lstrip("-").strip() for line in match["help"].splitlines()]
-            help_ = " ".join(line for line in lines if line)
-            result.append(Argument(name, type_.strip(), default or None, help_))
+            lines = [line.strip(" -") for line in match["help"].splitlines()]
+            result.append(Argument(name, type_, default or None, " ".join(lines).strip()))
     return result
 
 
@@ -182,44 +187,53 @@ def declarations() -> list[Declaration]:
     An argument without a comment has the help of the argument of this name in an earlier form of
     the function, or else in the functions that the declaration names.
     """
-    text = "".join(_sql_files().values())
+    sql = "".join(_sql_files().values())
     result: list[Declaration] = []
     helps: dict[str, dict[str, str]] = {}
-    for part in FUNCTION_START.split(text)[1:]:
-        declaration = _parse_declaration(part, text)
-        sources = OTHER_HELP.search(part)
-        names = sources[1].split(", ") if sources else []
-        if declaration.same_as:
-            names = [declaration.same_as]
-        own = helps.setdefault(declaration.name, {})
-        inherited = {key: help_ for name in reversed(names) for key, help_ in helps[name].items()}
+    for part in FUNCTION_START.split(sql)[1:]:
+        declaration = _parse_declaration(part, sql)
+        function_helps = helps.setdefault(declaration.name, {})
+        for source in _list_help_sources(declaration, part):
+            for name, text in helps[source].items():
+                function_helps.setdefault(name, text)
         arguments = []
         for argument in declaration.arguments:
-            name = argument.name
-            own[name] = argument.help or own.get(name) or inherited.get(name, "")
-            arguments.append(argument._replace(help=own[name]))
+            if argument.help:
+                function_helps[argument.name] = argument.help
+            arguments.append(argument._replace(help=function_helps.get(argument.name, "")))
         result.append(declaration._replace(arguments=tuple(arguments)))
     return result
 
 
-def _parse_declaration(part: str, text: str) -> Declaration:
+def _list_help_sources(declaration: Declaration, part: str) -> list[str]:
+    """Return the functions that describe arguments which a declaration does not describe."""
+    if declaration.same_as:
+        return [declaration.same_as]
+    line = OTHER_HELP.search(part)
+    return line[1].split(", ") if line else []
+
+
+def _parse_declaration(part: str, sql: str) -> Declaration:
     """Return the function that a part of the SQL begins with.
 
     Args:
-        text: the whole SQL, which has the function that lends its arguments.
+        sql: all SQL, which has the function that lends its arguments.
     """
     created = CREATED.match(part)
     assert created, part[:100]
-    arguments = _arguments(part, created["name"])
-    lender = SAME_ARGUMENTS.search(arguments)
+    name = created["name"]
+    arguments = _arguments(part, name)
     returns = RETURNS.match(part, created.end() + len(arguments))
+    return_type = "void"
+    if returns:
+        return_type = re.sub(r"\(\s+", "(", " ".join(returns["type"].split()))
+    lender = None
+    if same := SAME_ARGUMENTS.search(arguments):
+        lender = same["name"]
+        arguments = _arguments(sql, lender)
     alias = ALIAS.search(part)
     return Declaration(
-        created["name"],
-        tuple(parse_arguments(_arguments(text, lender["name"]) if lender else arguments)),
-        re.sub(r"\(\s+", "(", " ".join(returns["type"].split())) if returns else "void",
-        alias[1] if alias else None,
-        lender["name"] if lender else None,
+        name, tuple(parse_arguments(arguments)), return_type, alias[1] if alias else None, lender
     )
 
 
@@ -257,62 +271,72 @@ def _fill_section(
 def _format_signatures(functions: list[list[Declaration]]) -> str:
     """Return the calls of the functions, indented; forms with the same names are shown once."""
     calls: dict[tuple[str, ...], str] = {}
-    for form in (form for forms in functions for form in forms):
-        key = (form.name, *(each.name for each in form.arguments))
-        calls.setdefault(key, form.signature)
-    lines: list[str] = []
-    for call in calls.values():
-        fits = len(call) <= WIDTH - 4
-        parts = [call] if fits else call.replace(" RETURNS ", "\nRETURNS ").split("\n")
-        wrapped = [line for part in parts for line in _wrap_call(part)]
-        lines.append("    " + "\n        ".join(wrapped))
-    return "\n".join(lines) + "\n"
+    for forms in functions:
+        for form in forms:
+            names = (form.name, *(argument.name for argument in form.arguments))
+            calls.setdefault(names, form.signature)
+    return "".join(map(_wrap_call, calls.values()))
 
 
-def _wrap_call(text: str) -> list[str]:
+def _wrap_call(call: str) -> str:
     """Return the lines of a call; none ends with the bracket of optional arguments."""
-    joined = text.replace("[, ", "[,\0").replace("double precision", "double\0precision")
-    lines = wrap(joined, WIDTH - 8, break_long_words=False, break_on_hyphens=False)
-    return [line.replace("\0", " ") for line in lines]
+    parts = [call]
+    if len(call) > WIDTH - 4:
+        parts = call.replace(" RETURNS ", "\nRETURNS ").split("\n")
+    lines = []
+    for part in parts:
+        unbreakable = part.replace("[, ", "[,\0").replace("double precision", "double\0precision")
+        lines += wrap(unbreakable, WIDTH - 8, break_long_words=False, break_on_hyphens=False)
+    return "    " + "\n        ".join(lines).replace("\0", " ") + "\n"
 
 
 def _format_tables(functions: list[list[Declaration]], anchors: dict[str, str]) -> str:
     """Return a table of arguments for the functions; several if their arguments differ."""
-    tables: dict[str, list[str]] = {}
+    names_by_table: dict[str, list[str]] = {}
     for forms in functions:
-        table = _format_arguments([form for form in forms if form.same_as is None])
-        lender = next((form.same_as for form in forms if form.same_as), None)
-        if lender is not None:
-            link = f"[{lender.replace('_keras', '')}](#{anchors[lender]})"
-            other = ", or these:\n\n" if table else ".\n"
-            table = f"The arguments are those of {link}{other}{table}"
-        tables.setdefault(table, []).append(forms[0].alias or forms[0].name)
-    if len(tables) == 1:
-        return next(iter(tables))
-    return "\n".join(
-        f"{', '.join(f'`{name}`' for name in names)}:\n\n{table}" for table, names in tables.items()
-    )
+        table = _format_arguments(forms, anchors)
+        names_by_table.setdefault(table, []).append(f"`{forms[0].public_name}`")
+    if len(names_by_table) == 1:
+        return next(iter(names_by_table))
+    tables = [f"{', '.join(names)}:\n\n{table}" for table, names in names_by_table.items()]
+    return "\n".join(tables)
 
 
-def _format_arguments(forms: list[Declaration]) -> str:
-    """Return a table of the arguments of all forms of a function; empty without arguments."""
-    rows: dict[tuple[str, str], list[Argument]] = {}
-    for argument in (argument for form in forms for argument in form.arguments):
-        rows.setdefault((argument.name, argument.help), []).append(argument)
-    if not rows:
-        return ""
-    order = list(dict.fromkeys(name for name, _ in rows))
-    lines = ["| argument | type | default | meaning |", "|---|---|---|---|"]
-    for (name, help_), same in sorted(rows.items(), key=lambda row: order.index(row[0][0])):
-        types = " or ".join(dict.fromkeys(each.type for each in same))
-        default = "required" if same[0].default is None else f"`{same[0].default}`"
-        meaning = help_.replace("|", "\\|")
-        lines.append(f"| `{name}` | {types} | {default} | {meaning} |")
-    return "\n".join(lines) + "\n"
+def _format_arguments(forms: list[Declaration], anchors: dict[str, str]) -> str:
+    """Return the table of the arguments of all forms of a function, or a link to another table."""
+    rows: dict[str, dict[str, list[Argument]]] = {}
+    lender = None
+    for form in forms:
+        lender = lender or form.same_as
+        if form.same_as is None:
+            for argument in form.arguments:
+                rows.setdefault(argument.name, {}).setdefault(argument.help, []).append(argument)
+    lines = []
+    if lender is not None:
+        link = f"[{lender.replace('_keras', '')}](#{anchors[lender]})"
+        lines = [f"The arguments are those of {link}{', or these:' if rows else '.'}"]
+    if lines and rows:
+        lines.append("")
+    if rows:
+        lines += ["| argument | type | default | meaning |", "|---|---|---|---|"]
+    for helps in rows.values():
+        lines += [_format_row(arguments) for arguments in helps.values()]
+    return "\n".join([*lines, ""])
+
+
+def _format_row(arguments: list[Argument]) -> str:
+    """Return the row of an argument, which may have other types in other forms of its function."""
+    argument = arguments[0]
+    types = " or ".join(dict.fromkeys(form.type for form in arguments))
+    default = "required"
+    if argument.default is not None:
+        default = f"`{argument.default}`"
+    meaning = argument.help.replace("|", "\\|")
+    return f"| `{argument.name}` | {types} | {default} | {meaning} |"
 
 
 def write_reference() -> None:
-    """Rewrite what docs/sql-reference.md has of the declarations in sql/."""
+    """Write the signatures and tables of arguments into docs/sql-reference.md."""
     path = ROOT / "docs" / PAGE
     path.write_text(reference(path.read_text()))
 
