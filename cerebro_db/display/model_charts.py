@@ -17,7 +17,7 @@ MAX_NUMBERED_CLASSES = 20
 
 
 class Importance(NamedTuple):
-    """The permutation importance of a column: how much worse the metric gets without it."""
+    """The permutation importance of a column: the loss of the metric without the column."""
 
     column: str
     importance: float

@@ -6,7 +6,7 @@ JSON, which are those of the first version. Fields that an older version did not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cerebro_plpy.configs.prior_trials import PriorTrial
@@ -112,6 +112,8 @@ class DataSpec:
     def from_json(cls, values: Mapping[str, Any]) -> DataSpec:
         """Read a record that `asdict` returned; version 0.1.0 had a single target."""
         shapes = values.get("target_shapes")
+        if shapes is not None:
+            shapes = tuple(map(tuple, shapes))
         float_targets = values.get("float_targets")
         if float_targets is None:
             float_targets = [values["float_target"]]
@@ -121,20 +123,18 @@ class DataSpec:
             dependent=tuple(values["dependent"]),
             independent=tuple(values["independent"]),
             dependent_types=tuple(values["dependent_types"]),
-            class_values=tuple(
-                None if classes is None else tuple(classes) for classes in values["class_values"]
-            ),
+            class_values=tuple(map(_to_tuple, values["class_values"])),
             class_types=tuple(values["class_types"]),
             normalizing_const=float(values["normalizing_const"]),
             float_targets=tuple(float_targets),
-            target_shapes=None if shapes is None else tuple(tuple(shape) for shape in shapes),
+            target_shapes=shapes,
         )
 
-    def list_differences(self, other: DataSpec) -> list[str]:
+    def list_differences(self, another: DataSpec) -> list[str]:
         """Return the fields that differ in another table, except for names and unknown values."""
         differences = []
         for name in sorted(column.name for column in fields(self)):
-            values = (getattr(self, name), getattr(other, name))
+            values = (getattr(self, name), getattr(another, name))
             if name != "table" and None not in values and values[0] != values[1]:
                 differences.append(name)
         return differences
@@ -288,7 +288,6 @@ class RunSpec:
     def _parse(cls, values: Mapping[str, Any]) -> RunSpec:
         search = {entry.name: values.get(entry.name) for entry in fields(SearchSpec)}
         validation = values.get("validation")
-        training_epochs = values.get("training_epochs")
         return cls(
             arguments=FitArguments.from_json(values),
             epochs=_epochs(values, "num_iterations"),
@@ -316,7 +315,7 @@ class RunSpec:
             prior_trials=tuple(
                 PriorTrial.from_json(trial) for trial in values.get("earlier_trials", ())
             ),
-            training_epochs=None if training_epochs is None else tuple(training_epochs),
+            training_epochs=_to_tuple(values.get("training_epochs")),
             copies=read_copies(values.get("copies"), len(values["segments"])),
         )
 
@@ -332,9 +331,17 @@ def read_copies(logged: float | None, segments: int) -> int | None:
     Raises:
         ValueError: the number is impossible.
     """
-    if logged is not None and not 1 <= logged <= segments:
+    if logged is None:
+        return None
+    if not 1 <= logged <= segments:
         raise ValueError(f"configurations trained in {logged:g} copies, on {segments} segments")
-    return None if logged is None else int(logged)
+    return int(logged)
+
+
+def _to_tuple(values: Iterable[Any] | None) -> tuple[Any, ...] | None:
+    if values is None:
+        return None
+    return tuple(values)
 
 
 def _epochs(values: Mapping[str, Any], name: str) -> int:
@@ -357,4 +364,6 @@ def list_metric_epochs(epochs: int, frequency: int) -> tuple[int, ...]:
     (2, 4, 6, 7)
     """
     regular = range(frequency, epochs + 1, frequency)
-    return tuple(regular) if epochs in regular else (*regular, epochs)
+    if epochs in regular:
+        return tuple(regular)
+    return (*regular, epochs)

@@ -58,6 +58,10 @@ def _read_integers(values: Iterable[Any]) -> tuple[int, ...]:
     return tuple(map(int, values))
 
 
+STORED_NAMES = {"template_names": "tried"}
+"""Names of fields in the log, if they differ."""
+
+
 @dataclass(frozen=True)
 class TrainSpec:
     """The request of `cerebro.train`, and the properties of its table."""
@@ -97,7 +101,7 @@ class TrainSpec:
     counts: tuple[int, ...] = ()  # training rows of each class, if known
     measure: Mapping[str, float] | None = None  # statistics of a float target
     space: Mapping[str, Any] = field(default_factory=dict)  # argument of the call
-    tried: tuple[str, ...] = ()  # names of templates to try
+    template_names: tuple[str, ...] = ()  # templates to try
     configs: int = 0  # number of configurations in all
     max_cpu: float | None = None  # processor seconds
     max_cost: float | None = None
@@ -108,7 +112,7 @@ class TrainSpec:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as the log stores it."""
-        return asdict(self)
+        return {STORED_NAMES.get(name, name): value for name, value in asdict(self).items()}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> TrainSpec:
@@ -120,8 +124,9 @@ class TrainSpec:
         parsed = dict(values)
         for name in ("templates", "params"):
             parsed[name] = {int(key): value for key, value in values[name].items()}
-        for name in ("counts", "tried", "identity"):
-            parsed[name] = tuple(values.get(name, ()))
+        parsed["template_names"] = parsed.pop("tried", ())
+        for name in ("counts", "template_names", "identity"):
+            parsed[name] = tuple(parsed.get(name, ()))
         parsed["classes"] = tuple(values["classes"])
         groups = values.get("groups") or {}
         parsed["groups"] = {

@@ -87,7 +87,9 @@ def allowed(field: Field) -> st.SearchStrategy[Value]:
     if field.limits:
         low, high = field.limits
         numbers = (
-            [st.integers(int(low), min(int(high), 20))] if field.whole else [st.floats(low, high)]
+            [st.integers(int(low), min(int(high), 20))]
+            if field.is_whole
+            else [st.floats(low, high)]
         )
     return st.one_of(st.sampled_from(field.words), *numbers) if field.words else st.one_of(*numbers)
 

@@ -37,15 +37,15 @@ def list_input_shapes(model: Node) -> tuple[Shape, ...]:
     first = next(iter(list_layers(model)), {})
     if first.get("class_name") in MODELS:
         return list_input_shapes(first)
-    return (_input_shape(first, _settings(model).get("build_input_shape")),)
+    return (_input_shape(first, read_layer_config(model).get("build_input_shape")),)
 
 
-def have_same_sizes(one: object, other: object) -> bool:
+def have_same_sizes(first: object, second: object) -> bool:
     """Return True if networks certainly have equal layers, with weights of equal shapes.
 
     They may differ in fractions, such as dropout rates, and in the initialization of weights.
     """
-    return _sizes(one) == _sizes(other)
+    return _sizes(first) == _sizes(second)
 
 
 def _sizes(value: object) -> object:
@@ -53,15 +53,17 @@ def _sizes(value: object) -> object:
         return {key: _sizes(item) for key, item in value.items() if not key.endswith(BEGINNINGS)}
     if isinstance(value, list):
         return [_sizes(item) for item in value]
-    return None if isinstance(value, float) else value
+    if isinstance(value, float):
+        return None
+    return value
 
 
-def have_same_predictions(one: object, other: object) -> bool:
+def have_same_predictions(first: object, second: object) -> bool:
     """Return True if networks with equal weights have equal predictions and variables.
 
     They differ in positive dropout rates only, which matter in training alone.
     """
-    return _without_dropout(one) == _without_dropout(other)
+    return _without_dropout(first) == _without_dropout(second)
 
 
 def _without_dropout(value: object) -> object:
@@ -70,7 +72,9 @@ def _without_dropout(value: object) -> object:
             key: bool(item) if key in DROPOUT else _without_dropout(item)
             for key, item in value.items()
         }
-    return [_without_dropout(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_without_dropout(item) for item in value]
+    return value
 
 
 def list_output_units(model: Node) -> tuple[int | None, ...]:
@@ -85,7 +89,7 @@ def list_output_names(model: Node) -> tuple[str, ...]:
     """Return the names of the outputs, which are those of their layers."""
     if model["class_name"] == "Sequential":
         last = next(reversed(list_layers(model)), {})
-        return (str(last.get("name", _settings(last).get("name"))),)
+        return (str(last.get("name", read_layer_config(last).get("name"))),)
     return tuple(name for name, _, _ in _endpoints(model, "output_layers"))
 
 
@@ -95,7 +99,7 @@ def ends_in_softmax(model: Node) -> bool:
     last = _layers_by_name(model).get(name, {})
     if last.get("class_name") in MODELS:
         return ends_in_softmax(last)
-    activation = _settings(last).get("activation")
+    activation = read_layer_config(last).get("activation")
     if isinstance(activation, dict):
         activation = activation.get("config")
     return last.get("class_name") == "Softmax" or activation == "softmax"
@@ -106,8 +110,9 @@ def list_layers(model: Node) -> list[Node]:
 
     In Keras before 2.2.3, the configuration of a Sequential was the list of its layers.
     """
-    config = model.get("config")
-    layers = config.get("layers") if isinstance(config, dict) else config
+    layers = model.get("config")
+    if isinstance(layers, dict):
+        layers = layers.get("layers")
     if not isinstance(layers, list) or not all(isinstance(layer, dict) for layer in layers):
         raise unreadable(f"{model.get('class_name')} has no list of layers")
     return layers
@@ -115,7 +120,7 @@ def list_layers(model: Node) -> list[Node]:
 
 def read_given_shape(layer: Node) -> Shape | None:
     """Return the input shape of a layer's configuration, with the batch dimension, if any."""
-    settings = _settings(layer)
+    settings = read_layer_config(layer)
     return _shape(settings.get("batch_shape") or settings.get("batch_input_shape"))
 
 
@@ -128,9 +133,12 @@ def unreadable(detail: str) -> InvalidText:
     )
 
 
-def _settings(node: Node) -> Node:
+def read_layer_config(node: Node) -> Node:
+    """Return the configuration of a layer or model; an empty one if it has no dict."""
     config = node.get("config")
-    return config if isinstance(config, dict) else {}
+    if isinstance(config, dict):
+        return config
+    return {}
 
 
 def _shape(value: object) -> Shape | None:
@@ -157,13 +165,14 @@ def _input_shape(layer: Node, default: object = None) -> Shape:
 
 def _layers_by_name(model: Node) -> dict[str, Node]:
     return {
-        str(layer.get("name", _settings(layer).get("name"))): layer for layer in list_layers(model)
+        str(layer.get("name", read_layer_config(layer).get("name"))): layer
+        for layer in list_layers(model)
     }
 
 
 def _endpoints(model: Node, key: str) -> list[Reference]:
     names = _layers_by_name(model)
-    references = list(_references(_settings(model).get(key)))
+    references = list(_references(read_layer_config(model).get(key)))
     if not references or any(name not in names for name, _, _ in references):
         raise unreadable(f"{key} does not name layers of the model")
     check(f"the number of {key}", len(references), ENDS)
@@ -173,9 +182,12 @@ def _endpoints(model: Node, key: str) -> list[Reference]:
 def _references(value: object) -> Iterator[Reference]:
     """Yield references to tensors in any form of Keras; dicts in the order of their keys."""
     if isinstance(value, dict):
-        history = _settings(value).get("keras_history")
-        for part in [history] if history else (value[key] for key in sorted(value)):
-            yield from _references(part)
+        history = read_layer_config(value).get("keras_history")
+        if history:
+            yield from _references(history)
+            return
+        for key in sorted(value):
+            yield from _references(value[key])
     elif isinstance(value, list):
         if (
             len(value) >= 3
@@ -232,18 +244,22 @@ class _Widths:
                 return None
             return self._layer_width(last, 0)
         outputs = self._graph(model).outputs
-        return self._tensor_width(model, outputs[tensor]) if 0 <= tensor < len(outputs) else None
+        if not 0 <= tensor < len(outputs):
+            return None
+        return self._tensor_width(model, outputs[tensor])
 
     def _layer_width(self, layer: Node, tensor: int) -> int | None:
         if layer.get("class_name") in MODELS:
             return self._output_width(layer, tensor)
-        settings = _settings(layer)
+        settings = read_layer_config(layer)
         units = settings.get("units")
         if layer.get("class_name") == "Reshape":
             shape = settings.get("target_shape")
             if isinstance(shape, list) and len(shape) == 1:
                 units = shape[0]
-        return units if type(units) is int and units > 0 else None
+        if type(units) is int and units > 0:
+            return units
+        return None
 
     def _tensor_width(self, model: Node, reference: Reference) -> int | None:
         """Return the width of a tensor, from the layer that determines it.

@@ -13,7 +13,11 @@ from math import sqrt
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.architecture.allowlist import MODELS
-from cerebro_plpy.configs.architecture.model_shapes import list_input_shapes, list_layers
+from cerebro_plpy.configs.architecture.model_shapes import (
+    list_input_shapes,
+    list_layers,
+    read_layer_config,
+)
 from cerebro_plpy.limits import HEAD_WEIGHTS, Poll, check, no_poll, poll_between
 
 RANDOM = {"Dropout": "rate", "GaussianNoise": "stddev"}
@@ -41,8 +45,7 @@ def freeze(node: Node) -> dict[str, Any]:
     config = node.get("config")
     if node.get("class_name") in MODELS:
         layers = [freeze(layer) for layer in list_layers(node)]
-        settings = config if isinstance(config, dict) else {}
-        return {**node, "config": {**settings, "layers": layers}}
+        return {**node, "config": {**read_layer_config(node), "layers": layers}}
     if not isinstance(config, dict) or node.get("class_name") == "InputLayer":
         return dict(node)
     if _is_operation(node):

@@ -5,7 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from cerebro_plpy.configs.architecture.allowlist import is_of_hub
-from cerebro_plpy.configs.architecture.model_shapes import Node, list_layers, read_given_shape
+from cerebro_plpy.configs.architecture.model_shapes import (
+    Node,
+    list_layers,
+    read_given_shape,
+    read_layer_config,
+)
 from cerebro_plpy.configs.params.keras_names import KEEPS_WIDTH
 from cerebro_plpy.errors import InvalidParameter
 
@@ -44,7 +49,7 @@ def check_sizes(model: Node) -> None:
 def _kernel_elements(layer: Node, width: int) -> int:
     units = _size(layer, "units")
     filters = _size(layer, "filters")
-    if "recurrent_initializer" in _config(layer):
+    if "recurrent_initializer" in read_layer_config(layer):
         width = max(width, units, filters)
     window = prod(_sizes(layer, "kernel_size"))
     table = _size(layer, "input_dim") * _size(layer, "output_dim")
@@ -55,7 +60,9 @@ def _check_hub(layer: Node) -> None:
     """Check a layer of keras_hub by its largest table, kernel or image, and its inner layers."""
     hidden = _size(layer, "hidden_dim")
     inner = max(_size(layer, key) for key in INNER)
-    embedded = _size(layer, "embedding_dim") if "embedding_dim" in _config(layer) else hidden
+    embedded = (
+        _size(layer, "embedding_dim") if "embedding_dim" in read_layer_config(layer) else hidden
+    )
     entries = max(_size(layer, key) for key in ENTRIES)
     _check(layer, max(entries * embedded, hidden * inner, prod(_sizes(layer, "image_shape"))))
     blocks = max(
@@ -73,18 +80,13 @@ def _width_after(layer: Node, width: int | None) -> int | None:
     if layer.get("class_name") in KEEPS_WIDTH or layer.get("class_name") == "InputLayer":
         return width
     for key in ("units", "filters", "output_dim"):
-        if key in _config(layer):
+        if key in read_layer_config(layer):
             return _size(layer, key)
     return None
 
 
-def _config(layer: Node) -> Node:
-    config = layer.get("config")
-    return config if isinstance(config, dict) else {}
-
-
 def _size(layer: Node, key: str) -> int:
-    value = _config(layer).get(key)
+    value = read_layer_config(layer).get(key)
     if value is None:
         return 1
     if type(value) is not int or value < 1:
@@ -96,16 +98,17 @@ def _size(layer: Node, key: str) -> int:
 
 
 def _sizes(layer: Node, key: str) -> list[int]:
-    value = _config(layer).get(key, 1)
-    items = value if isinstance(value, list) else [value]
+    value = read_layer_config(layer).get(key, 1)
+    if not isinstance(value, list):
+        value = [value]
     return [
-        _size({"class_name": layer.get("class_name"), "config": {key: item}}, key) for item in items
+        _size({"class_name": layer.get("class_name"), "config": {key: item}}, key) for item in value
     ]
 
 
 def _check(layer: Node, elements: int) -> None:
     if elements > MAX_ELEMENTS:
-        name = _config(layer).get("name", "?")
+        name = read_layer_config(layer).get("name", "?")
         raise InvalidParameter(
             f"layer {name!r} ({layer.get('class_name')}) needs {elements} elements",
             hint=f"At most {MAX_ELEMENTS} are allowed: use a smaller layer.",

@@ -32,8 +32,10 @@ def parse_callbacks(text: object) -> Callbacks:
     >>> parse_callbacks("[EarlyStopping(patience=2)]").early_stopping.monitor
     'val_loss'
     """
+    calls = []
     try:
-        calls = parse_calls(text) if isinstance(text, str) else []
+        if isinstance(text, str):
+            calls = parse_calls(text)
     except InvalidText as error:
         raise _invalid(text, error.message) from error
     arguments_by_name = dict(calls)

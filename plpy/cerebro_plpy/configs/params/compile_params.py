@@ -7,7 +7,7 @@ custom functions of an administrator.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Optional, Union
 
 from cerebro_plpy.configs.params.custom_functions import Functions
@@ -71,7 +71,9 @@ class CompileParams:
 
     def to_json(self) -> dict[str, object]:
         """Return the parameters for the trainer; without custom functions, `objects` is missing."""
-        custom = {} if self.custom is None else {"objects": self.custom.to_json()}
+        custom: dict[str, object] = {}
+        if self.custom is not None:
+            custom["objects"] = self.custom.to_json()
         return {
             **custom,
             "optimizer": self.optimizer.to_json(),
@@ -83,15 +85,19 @@ class CompileParams:
 
 
 def _metrics_to_json(metrics: Metrics | None) -> object:
-    return list(metrics) if isinstance(metrics, tuple) else metrics
+    if isinstance(metrics, tuple):
+        return list(metrics)
+    return metrics
 
 
 def _list_names(value: object) -> Iterator[str]:
     """Yield all names in losses or metrics of any form."""
+    if isinstance(value, dict):
+        value = list(value.values())
     if isinstance(value, str):
         yield value
-    elif isinstance(value, (dict, list, tuple)):
-        for item in value.values() if isinstance(value, dict) else value:
+    elif isinstance(value, (list, tuple)):
+        for item in value:
             yield from _list_names(item)
 
 
@@ -119,18 +125,17 @@ def parse_compile_params(text: str, functions: Functions | None = None) -> Compi
     _refuse_sample_weights(values.get("sample_weight_mode"))
     optimizer = parse_optimizer(values["optimizer"])
     loss = values["loss"]
-    metrics = values.get("metrics")
-    weighted = values.get("weighted_metrics")
+    metrics = _metrics("metrics", values.get("metrics"), functions)
+    if metrics is None:
+        metrics = ()
     parsed = CompileParams(
         optimizer=optimizer,
         loss=_loss(loss, functions),
-        metrics=() if metrics is None else _metrics("metrics", metrics, functions),
+        metrics=metrics,
         loss_weights=_loss_weights(values.get("loss_weights")),
-        weighted_metrics=None
-        if weighted is None
-        else _metrics("weighted_metrics", weighted, functions),
+        weighted_metrics=_metrics("weighted_metrics", values.get("weighted_metrics"), functions),
         loss_text=loss if isinstance(loss, str) else repr(loss),
-        metrics_as_written=_copy_metrics(metrics),
+        metrics_as_written=_copy_metrics(values.get("metrics")),
         notices=optimizer.notices,
     )
     if functions and parsed.custom_names:
@@ -184,7 +189,7 @@ def _refuse_sample_weights(mode: object) -> None:
             "sample_weight_mode='temporal' is not supported", hint="Leave sample_weight_mode out."
         )
     if mode is not None:
-        raise invalid_value("sample_weight_mode", repr(mode), "None")
+        raise invalid_value("sample_weight_mode", mode, "None")
 
 
 def _loss(value: object, functions: Functions | None) -> Loss:
@@ -193,22 +198,16 @@ def _loss(value: object, functions: Functions | None) -> Loss:
     if isinstance(value, list) and any(item is not None for item in value):
         return [None if item is None else _loss_name(item, functions) for item in value]
     if isinstance(value, dict) and value:
-        return {
-            _output("loss", key, value): _loss_name(item, functions) for key, item in value.items()
-        }
-    raise invalid_value(
-        "loss", repr(value), "a name such as 'mse', or one name per output of the model"
-    )
+        _check_output_names("loss", value)
+        return {name: _loss_name(item, functions) for name, item in value.items()}
+    raise invalid_value("loss", value, "a name such as 'mse', or one name per output of the model")
 
 
 def _loss_name(value: object, functions: Functions | None) -> str:
-    name = find_loss(value) if isinstance(value, str) else None
-    return name or _custom(
-        value,
-        functions,
-        f"Loss function {value} is not supported.",
-        near_matches(str(value), LOSSES),
-    )
+    if isinstance(value, str) and (name := find_loss(value)):
+        return name
+    refusal = f"Loss function {value} is not supported."
+    return _custom(value, functions, refusal, near_matches(str(value), LOSSES))
 
 
 def _custom(value: object, functions: Functions | None, refusal: str, hint: str) -> str:
@@ -232,16 +231,16 @@ def _custom(value: object, functions: Functions | None, refusal: str, hint: str)
     return value
 
 
-def _metrics(key: str, value: object, functions: Functions | None) -> Metrics:
+def _metrics(key: str, value: object, functions: Functions | None) -> Metrics | None:
+    if value is None:
+        return None
     if isinstance(value, list):
         return tuple(_output_metrics(item, functions) for item in value)
     if isinstance(value, dict):
-        return {
-            _output(key, name, value): _output_metrics(item, functions)
-            for name, item in value.items()
-        }
+        _check_output_names(key, value)
+        return {name: _output_metrics(item, functions) for name, item in value.items()}
     raise invalid_value(
-        key, repr(value), "a list such as ['accuracy'], or a list for each output of the model"
+        key, value, "a list such as ['accuracy'], or a list for each output of the model"
     )
 
 
@@ -249,21 +248,25 @@ def _output_metrics(value: object, functions: Functions | None) -> OutputMetrics
     """Return an entry of a list of metrics: a metric, or the metrics of one output."""
     if isinstance(value, list):
         return [_metric_name(item, functions) for item in value]
-    return None if value is None else _metric_name(value, functions)
+    if value is None:
+        return None
+    return _metric_name(value, functions)
 
 
 def _copy_metrics(value: object) -> Metrics:
     """Return checked metrics in the user's spelling."""
     if isinstance(value, dict):
         return value
-    return tuple(value) if isinstance(value, list) else ()
+    if isinstance(value, list):
+        return tuple(value)
+    return ()
 
 
 def _metric_name(value: object, functions: Functions | None) -> str:
-    name = find_metric(value) if isinstance(value, str) else None
-    return name or _custom(
-        value, functions, f"Metric {value} is not supported.", near_matches(str(value), METRICS)
-    )
+    if isinstance(value, str) and (name := find_metric(value)):
+        return name
+    refusal = f"Metric {value} is not supported."
+    return _custom(value, functions, refusal, near_matches(str(value), METRICS))
 
 
 def _loss_weights(value: object) -> LossWeights:
@@ -272,20 +275,18 @@ def _loss_weights(value: object) -> LossWeights:
     if isinstance(value, list):
         return [_weight(item, value) for item in value]
     if isinstance(value, dict):
-        return {
-            _output("loss_weights", key, value): _weight(item, value) for key, item in value.items()
-        }
-    raise invalid_value("loss_weights", repr(value), "a list, or a dict by output name, of numbers")
+        _check_output_names("loss_weights", value)
+        return {name: _weight(item, value) for name, item in value.items()}
+    raise invalid_value("loss_weights", value, "a list, or a dict by output name, of numbers")
 
 
-def _output(key: str, name: object, value: object) -> str:
-    if not isinstance(name, str):
-        raise invalid_value(key, repr(value), "the names of the model's outputs as keys")
-    return name
+def _check_output_names(key: str, value: Mapping[object, object]) -> None:
+    if not all(isinstance(name, str) for name in value):
+        raise invalid_value(key, value, "the names of the model's outputs as keys")
 
 
 def _weight(item: object, value: object) -> float:
     number = to_finite_number(item)
     if number is None:
-        raise invalid_value("loss_weights", repr(value), "numbers")
+        raise invalid_value("loss_weights", value, "numbers")
     return number

@@ -68,9 +68,9 @@ def read_logged_functions(table: object, digests: object) -> Functions | None:
 
 def list_changed_functions(original: Functions | None, current: Functions | None) -> list[str]:
     """Return the names of functions whose source has changed since a run began, or is gone."""
-    current_digests = dict(current.digests) if current else {}
-    return [
-        name
-        for name, digest in (original.digests if original else ())
-        if current_digests.get(name) != digest
-    ]
+    if original is None:
+        return []
+    current_digests: dict[str, str] = {}
+    if current is not None:
+        current_digests.update(current.digests)
+    return [name for name, digest in original.digests if current_digests.get(name) != digest]

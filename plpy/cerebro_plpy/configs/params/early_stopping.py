@@ -119,9 +119,9 @@ def make_early_stopping(arguments: Mapping[str, object]) -> EarlyStopping:
     monitor = arguments.get("monitor", default.monitor)
     mode = arguments.get("mode", default.mode)
     if not isinstance(monitor, str) or not monitor:
-        raise invalid_value("monitor", repr(monitor), "a name such as 'val_loss' or 'val_accuracy'")
+        raise invalid_value("monitor", monitor, "a name such as 'val_loss' or 'val_accuracy'")
     if mode not in MODES:
-        raise invalid_value("mode", repr(mode), " or ".join(map(repr, MODES)))
+        raise invalid_value("mode", mode, " or ".join(map(repr, MODES)))
     baseline = arguments.get("baseline")
     return EarlyStopping(
         monitor=monitor,
@@ -144,5 +144,5 @@ def _count(key: str, arguments: Mapping[str, object]) -> int:
     value = read_whole_number(key, arguments.get(key, 0))
     maximum = PARAMETERS[key].maximum
     if value > maximum:
-        raise invalid_value(key, repr(value), f"a whole number of at most {maximum}")
+        raise invalid_value(key, value, f"a whole number of at most {maximum}")
     return value

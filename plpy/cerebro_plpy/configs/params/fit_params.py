@@ -108,14 +108,14 @@ def _class_weight(value: object) -> tuple[tuple[int, float], ...] | None:
     if not isinstance(value, dict):
         raise invalid_value(
             "class_weight",
-            repr(value),
+            value,
             "a dict of weights by class number, such as {0: 1.0, 1: 2.5}",
         )
     for key in value:
         if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < MAX_CLASSES:
             raise invalid_value(
                 "class_weight",
-                repr(value),
+                value,
                 f"the numbers of classes as keys, from 0 to at most {MAX_CLASSES - 1}; the first of"
                 " <dependent>_class_values has number 0",
             )
@@ -125,13 +125,13 @@ def _class_weight(value: object) -> tuple[tuple[int, float], ...] | None:
 def _weight(item: object, value: object) -> float:
     number = to_finite_number(item)
     if number is None or not 0 <= number <= LARGEST_WEIGHT:
-        raise invalid_value("class_weight", repr(value), "weights that are numbers of at least 0")
+        raise invalid_value("class_weight", value, "weights that are numbers of at least 0")
     return float(number)
 
 
 def _initial_epoch(value: object, epochs: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise invalid_value("initial_epoch", repr(value), "a whole number from 0, less than epochs")
+        raise invalid_value("initial_epoch", value, "a whole number from 0, less than epochs")
     if value >= epochs:
         raise InvalidParameter(
             f"initial_epoch={value} with epochs={epochs} leaves nothing to train",
@@ -144,7 +144,7 @@ def _initial_epoch(value: object, epochs: int) -> int:
 def _positive(key: str, value: object) -> int:
     maximum = PARAMETERS[key].maximum
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= maximum:
-        raise invalid_value(key, repr(value), f"a whole number from 1 to {maximum}")
+        raise invalid_value(key, value, f"a whole number from 1 to {maximum}")
     return value
 
 
@@ -152,5 +152,5 @@ def _verbosity(value: object) -> int:
     if value == "auto":
         return FitParams.verbose
     if not isinstance(value, int) or value not in (0, 1, 2):
-        raise invalid_value("verbose", repr(value), "0, 1, 2 or 'auto'")
+        raise invalid_value("verbose", value, "0, 1, 2 or 'auto'")
     return int(value)

@@ -14,4 +14,6 @@ def list_frameworks(backend: str | None, mst_keys: Iterable[int]) -> dict[int, s
     >>> list_frameworks("jax", [1, 2]), list_frameworks("auto", [1])
     ({1: 'jax', 2: 'jax'}, {})
     """
-    return {} if backend == AUTO else dict.fromkeys(mst_keys, backend or BACKENDS[0])
+    if backend == AUTO:
+        return {}
+    return dict.fromkeys(mst_keys, backend or BACKENDS[0])

@@ -20,6 +20,12 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def _read_spellings(text: str) -> Mapping[str, tuple[str, ...]]:
+    """Read a line for each canonical name, which its other spellings follow."""
+    lines = [line.split() for line in text.strip().splitlines()]
+    return {canonical: tuple(spellings) for canonical, *spellings in lines}
+
+
 def _optimizer(learning_rate: float, arguments: str = "") -> Optimizer:
     return Optimizer(learning_rate, _words(arguments))
 
@@ -86,66 +92,66 @@ OWN_SCHEDULES: Mapping[str, frozenset[str]] = {
     CYCLES: _words("warmup_target decay_steps first_decay_steps t_mul cycles name"),
 }
 
-# Canonical name -> other spellings, of Keras 2 and 3. Any case is accepted.
-LOSSES: Mapping[str, tuple[str, ...]] = {
-    "binary_crossentropy": ("BinaryCrossentropy", "bce"),
-    "binary_focal_crossentropy": ("BinaryFocalCrossentropy",),
-    "categorical_crossentropy": ("CategoricalCrossentropy",),
-    "categorical_focal_crossentropy": ("CategoricalFocalCrossentropy",),
-    "categorical_hinge": ("CategoricalHinge",),
-    "cosine_similarity": ("CosineSimilarity", "cosine_proximity", "cosine"),
-    "ctc": (),
-    "dice": (),
-    "hinge": (),
-    "huber": ("huber_loss",),
-    "kl_divergence": ("KLDivergence", "kld", "kullback_leibler_divergence"),
-    "log_cosh": ("LogCosh",),
-    "mean_absolute_error": ("MeanAbsoluteError", "mae"),
-    "mean_absolute_percentage_error": ("MeanAbsolutePercentageError", "mape"),
-    "mean_squared_error": ("MeanSquaredError", "mse"),
-    "mean_squared_logarithmic_error": ("MeanSquaredLogarithmicError", "msle"),
-    "poisson": (),
-    "sparse_categorical_crossentropy": ("SparseCategoricalCrossentropy",),
-    "squared_hinge": ("SquaredHinge",),
-    "tversky": (),
-}
+# Canonical names, each with the other spellings of Keras 2 and 3. Any case is accepted.
+LOSSES = _read_spellings("""
+    binary_crossentropy BinaryCrossentropy bce
+    binary_focal_crossentropy BinaryFocalCrossentropy
+    categorical_crossentropy CategoricalCrossentropy
+    categorical_focal_crossentropy CategoricalFocalCrossentropy
+    categorical_hinge CategoricalHinge
+    cosine_similarity CosineSimilarity cosine_proximity cosine
+    ctc
+    dice
+    hinge
+    huber huber_loss
+    kl_divergence KLDivergence kld kullback_leibler_divergence
+    log_cosh LogCosh
+    mean_absolute_error MeanAbsoluteError mae
+    mean_absolute_percentage_error MeanAbsolutePercentageError mape
+    mean_squared_error MeanSquaredError mse
+    mean_squared_logarithmic_error MeanSquaredLogarithmicError msle
+    poisson
+    sparse_categorical_crossentropy SparseCategoricalCrossentropy
+    squared_hinge SquaredHinge
+    tversky
+""")
 
-METRICS: Mapping[str, tuple[str, ...]] = {
-    "accuracy": ("acc",),
-    "auc": (),
-    "binary_accuracy": ("BinaryAccuracy",),
-    "binary_crossentropy": ("BinaryCrossentropy", "bce"),
-    "categorical_accuracy": ("CategoricalAccuracy",),
-    "categorical_crossentropy": ("CategoricalCrossentropy",),
-    "categorical_hinge": ("CategoricalHinge",),
-    "concordance_correlation": ("ConcordanceCorrelation",),
-    "cosine_similarity": ("CosineSimilarity", "cosine_proximity", "cosine"),
-    "crossentropy": ("ce",),
-    "f1_score": ("F1Score",),
-    "f_beta_score": ("FBetaScore",),
-    "false_negatives": ("FalseNegatives",),
-    "false_positives": ("FalsePositives",),
-    "hinge": (),
-    "kl_divergence": ("KLDivergence", "kld", "kullback_leibler_divergence"),
-    "log_cosh_error": ("LogCoshError", "logcosh", "log_cosh"),
-    "mean_absolute_error": ("MeanAbsoluteError", "mae"),
-    "mean_absolute_percentage_error": ("MeanAbsolutePercentageError", "mape"),
-    "mean_squared_error": ("MeanSquaredError", "mse"),
-    "mean_squared_logarithmic_error": ("MeanSquaredLogarithmicError", "msle"),
-    "pearson_correlation": ("PearsonCorrelation",),
-    "poisson": (),
-    "precision": (),
-    "r2_score": ("R2Score",),
-    "recall": (),
-    "root_mean_squared_error": ("RootMeanSquaredError",),
-    "sparse_categorical_accuracy": ("SparseCategoricalAccuracy",),
-    "sparse_categorical_crossentropy": ("SparseCategoricalCrossentropy",),
-    "sparse_top_k_categorical_accuracy": ("SparseTopKCategoricalAccuracy",),
-    "squared_hinge": ("SquaredHinge",),
-    "top_k_categorical_accuracy": ("TopKCategoricalAccuracy",),
-    "true_negatives": ("TrueNegatives",),
-    "true_positives": ("TruePositives",),
-}
+METRICS = _read_spellings("""
+    accuracy acc
+    auc
+    binary_accuracy BinaryAccuracy
+    binary_crossentropy BinaryCrossentropy bce
+    categorical_accuracy CategoricalAccuracy
+    categorical_crossentropy CategoricalCrossentropy
+    categorical_hinge CategoricalHinge
+    concordance_correlation ConcordanceCorrelation
+    cosine_similarity CosineSimilarity cosine_proximity cosine
+    crossentropy ce
+    f1_score F1Score
+    f_beta_score FBetaScore
+    false_negatives FalseNegatives
+    false_positives FalsePositives
+    hinge
+    kl_divergence KLDivergence kld kullback_leibler_divergence
+    log_cosh_error LogCoshError logcosh log_cosh
+    mean_absolute_error MeanAbsoluteError mae
+    mean_absolute_percentage_error MeanAbsolutePercentageError mape
+    mean_squared_error MeanSquaredError mse
+    mean_squared_logarithmic_error MeanSquaredLogarithmicError msle
+    pearson_correlation PearsonCorrelation
+    poisson
+    precision
+    r2_score R2Score
+    recall
+    root_mean_squared_error RootMeanSquaredError
+    sparse_categorical_accuracy SparseCategoricalAccuracy
+    sparse_categorical_crossentropy SparseCategoricalCrossentropy
+    sparse_top_k_categorical_accuracy SparseTopKCategoricalAccuracy
+    squared_hinge SquaredHinge
+    top_k_categorical_accuracy TopKCategoricalAccuracy
+    true_negatives TrueNegatives
+    true_positives TruePositives
+""")
 
 
 def _spellings(table: Mapping[str, Iterable[str]]) -> dict[str, str]:

@@ -16,11 +16,14 @@ from cerebro_plpy.errors import InvalidParameter, InvalidText
 # Far above any real parameter text, and short enough that the parser stays within a backend's
 # stack.
 MAX_LENGTH = 100_000
+Arguments = dict[str, object]
+"""Values by their keys."""
+
 CALLS = ("callbacks",)
 """Keys whose value is a list of calls, not a literal: it stays a text, for `parse_calls`."""
 
 
-def parse_keywords(text: str, unquoted: Collection[str] = ()) -> dict[str, object]:
+def parse_keywords(text: str, unquoted: Collection[str] = ()) -> Arguments:
     """Return the literals of `key=value, …`, in order.
 
     Args:
@@ -42,7 +45,7 @@ def parse_keywords(text: str, unquoted: Collection[str] = ()) -> dict[str, objec
     return _arguments(node, source, text, unquoted)
 
 
-def parse_call(text: str) -> tuple[str, dict[str, object]]:
+def parse_call(text: str) -> tuple[str, Arguments]:
     """Return the name and the arguments of `Name`, `Name()` or `Name(key=value, …)`.
 
     Raises errors as `parse_keywords`.
@@ -59,7 +62,7 @@ def parse_call(text: str) -> tuple[str, dict[str, object]]:
     return node.func.id, _arguments(node, source, text, ())
 
 
-def parse_calls(text: str) -> list[tuple[str, dict[str, object]]]:
+def parse_calls(text: str) -> list[tuple[str, Arguments]]:
     """Return the names and arguments of `[Name(key=value, …), …]`.
 
     >>> parse_calls("[A(b='c'), D()]")
@@ -72,7 +75,7 @@ def parse_calls(text: str) -> list[tuple[str, dict[str, object]]]:
     return [parse_call(ast.get_source_segment(source, item) or "") for item in node.elts]
 
 
-def parse_dict(text: str) -> dict[str, object]:
+def parse_dict(text: str) -> Arguments:
     """Return the dict of a dict literal with text keys.
 
     Raises:
@@ -86,7 +89,7 @@ def parse_dict(text: str) -> dict[str, object]:
         raise InvalidText(
             f"{quote_shortened(text)} is not a dict", hint="Write {'key': [value, ...], ...}."
         )
-    pairs: dict[str, object] = {}
+    pairs: Arguments = {}
     for key_node, value_node in zip(node.keys, node.values):
         key = key_node and _literal(key_node)
         if not isinstance(key, str):
@@ -106,7 +109,9 @@ def quote_shortened(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= 200 else text[:197] + "..."
+    if len(text) <= 200:
+        return text
+    return text[:197] + "..."
 
 
 def to_finite_number(value: object) -> int | float | None:
@@ -116,7 +121,9 @@ def to_finite_number(value: object) -> int | float | None:
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return value if abs(value) <= sys.float_info.max else None
+    if abs(value) > sys.float_info.max:
+        return None
+    return value
 
 
 def _expression(source: str, text: str) -> ast.expr:
@@ -136,15 +143,13 @@ def _expression(source: str, text: str) -> ast.expr:
         ) from error
 
 
-def _arguments(
-    node: ast.Call, source: str, text: str, unquoted: Collection[str]
-) -> dict[str, object]:
+def _arguments(node: ast.Call, source: str, text: str, unquoted: Collection[str]) -> Arguments:
     if node.args or any(item.arg is None for item in node.keywords):
         raise InvalidText(
             f"{quote_shortened(text)} holds a value without a key",
             hint="Give every value as key=value, for example 'SGD(lr=0.01, nesterov=True)'.",
         )
-    values: dict[str, object] = {}
+    values: Arguments = {}
     for item in node.keywords:
         key = str(item.arg)
         if key in values:
@@ -159,12 +164,16 @@ def _arguments(
             if key in CALLS:
                 values[key] = source_text
                 continue
-            raise invalid_value(key, source_text, "a literal, with text in quotes") from error
+            raise _invalid_text(key, source_text, "a literal, with text in quotes") from error
     return values
 
 
-def invalid_value(key: str, source_text: str, expected: str) -> InvalidParameter:
+def invalid_value(key: str, value: object, expected: str) -> InvalidParameter:
     """Return MADlib's error for the value of a key, with the expected values as the hint."""
+    return _invalid_text(key, repr(value), expected)
+
+
+def _invalid_text(key: str, source_text: str, expected: str) -> InvalidParameter:
     return InvalidParameter(
         f"invalid input value for parameter {key}={_short(source_text)}, please refer to the "
         "documentation",
@@ -175,7 +184,7 @@ def invalid_value(key: str, source_text: str, expected: str) -> InvalidParameter
 def read_boolean(key: str, value: object) -> bool:
     """Return the value of a key that takes True or False."""
     if not isinstance(value, bool):
-        raise invalid_value(key, repr(value), "True or False")
+        raise invalid_value(key, value, "True or False")
     return value
 
 
@@ -183,14 +192,14 @@ def read_number(key: str, value: object) -> int | float:
     """Return the value of a key that takes a number."""
     number = to_finite_number(value)
     if number is None:
-        raise invalid_value(key, repr(value), "a number")
+        raise invalid_value(key, value, "a number")
     return number
 
 
 def read_whole_number(key: str, value: object) -> int:
     """Return the value of a key that takes a whole number of at least 0."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise invalid_value(key, repr(value), "a whole number that is not negative")
+        raise invalid_value(key, value, "a whole number that is not negative")
     return value
 
 

@@ -23,6 +23,7 @@ from cerebro_plpy.configs.params.keras_names import (
     near_matches,
 )
 from cerebro_plpy.configs.params.literals import (
+    Arguments,
     invalid_value,
     parse_call,
     read_boolean,
@@ -49,7 +50,7 @@ class OptimizerSpec:
     """An optimizer of Keras 3."""
 
     class_name: str
-    config: dict[str, object]  # constructor arguments as JSON values
+    config: Arguments  # constructor arguments as JSON values
     notices: tuple[str, ...] = field(default=(), compare=False)
     """Notices on settings that Keras 3 does not have, which are left out."""
 
@@ -66,7 +67,7 @@ def parse_optimizer(text: object) -> OptimizerSpec:
         InvalidParameter, InvalidText: the text is invalid.
     """
     if not isinstance(text, str) or not text.strip():
-        raise invalid_value("optimizer", repr(text), "text such as 'Adam(lr=0.001)'")
+        raise invalid_value("optimizer", text, "text such as 'Adam(lr=0.001)'")
     name, arguments = parse_call(text)
     class_name = find_optimizer(name)
     if class_name is None:
@@ -78,7 +79,7 @@ def parse_optimizer(text: object) -> OptimizerSpec:
     return _make_spec(class_name, arguments)
 
 
-def _make_spec(class_name: str, arguments: dict[str, object]) -> OptimizerSpec:
+def _make_spec(class_name: str, arguments: Arguments) -> OptimizerSpec:
     dropped = sorted(DROPPED_ARGUMENTS & arguments.keys())
     notices = tuple(
         f"{class_name}: {key} has no equal in Keras 3 and is ignored" for key in dropped
@@ -96,7 +97,7 @@ def _make_spec(class_name: str, arguments: dict[str, object]) -> OptimizerSpec:
     return OptimizerSpec(class_name, checked, notices)
 
 
-def _convert_decay(class_name: str, config: dict[str, object], decay: float) -> dict[str, object]:
+def _convert_decay(class_name: str, config: Arguments, decay: float) -> Arguments:
     """Return the learning rate schedule of the argument `decay`.
 
     Keras 2 divided the learning rate by 1 + decay * step, which is InverseTimeDecay in Keras 3.
@@ -104,7 +105,7 @@ def _convert_decay(class_name: str, config: dict[str, object], decay: float) -> 
     if decay == 0:
         return {}
     if decay < 0:
-        raise invalid_value("decay", repr(decay), "a number that is not negative")
+        raise invalid_value("decay", decay, "a number that is not negative")
     initial = config.get("learning_rate", OPTIMIZERS[class_name].learning_rate)
     if isinstance(initial, dict):
         raise InvalidParameter(
@@ -136,11 +137,11 @@ def _learning_rate(key: str, value: object) -> object:
         return _schedule(key, value)
     rate = read_number(key, value)
     if rate < 0:
-        raise invalid_value(key, repr(value), "a number that is not negative, or a schedule")
+        raise invalid_value(key, value, "a number that is not negative, or a schedule")
     return rate
 
 
-def _schedule(key: str, value: Mapping[Any, object]) -> dict[str, object]:
+def _schedule(key: str, value: Mapping[Any, object]) -> Arguments:
     class_name = value.get("class_name")
     config = value.get("config")
     schedules = {**SCHEDULES, **OWN_SCHEDULES}
@@ -150,11 +151,11 @@ def _schedule(key: str, value: Mapping[Any, object]) -> dict[str, object]:
         or not isinstance(config, dict)
     ):
         expected = f"{{'class_name': one of {', '.join(sorted(schedules))}, 'config': {{...}}}}"
-        raise invalid_value(key, repr(value), expected)
+        raise invalid_value(key, value, expected)
     unknown = [name for name in config if name not in schedules[class_name]]
     if unknown or not all(_is_plain(item) for item in config.values()):
         accepted = ", ".join(sorted(schedules[class_name]))
-        raise invalid_value(key, repr(value), f"{class_name} with numbers for {accepted}")
+        raise invalid_value(key, value, f"{class_name} with numbers for {accepted}")
     return {
         "module": "keras.optimizers.schedules" if class_name in SCHEDULES else "cerebro_trainer",
         "class_name": class_name,
@@ -171,13 +172,13 @@ def _is_plain(value: object) -> bool:
 
 def _text(key: str, value: object) -> str:
     if not isinstance(value, str):
-        raise invalid_value(key, repr(value), "text in quotes")
+        raise invalid_value(key, value, "text in quotes")
     return value
 
 
 def _texts(key: str, value: object) -> list[str]:
     if not isinstance(value, list):
-        raise invalid_value(key, repr(value), "a list of texts")
+        raise invalid_value(key, value, "a list of texts")
     return [_text(key, item) for item in value]
 
 
@@ -198,10 +199,12 @@ def choose_state_source(previous: OptimizerSpec | None, optimizer: OptimizerSpec
     """
     if previous is None or previous.class_name != optimizer.class_name:
         return "weights_of_chunks"
-    return "chunks" if _structure(previous) == _structure(optimizer) else "warm"
+    if _structure(previous) == _structure(optimizer):
+        return "chunks"
+    return "warm"
 
 
-def _structure(optimizer: OptimizerSpec) -> dict[str, object]:
+def _structure(optimizer: OptimizerSpec) -> Arguments:
     """Return the settings that determine the variables: all but a constant learning rate."""
     return {
         **optimizer.config,

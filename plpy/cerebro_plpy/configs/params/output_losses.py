@@ -71,7 +71,9 @@ def list_losses_by_output(compiled: CompileParams, outputs: Sequence[str]) -> li
     loss = compiled.loss
     if isinstance(loss, dict):
         return [loss.get(name) for name in outputs]
-    return [loss] * len(outputs) if isinstance(loss, str) else loss
+    if isinstance(loss, str):
+        return [loss] * len(outputs)
+    return loss
 
 
 def expects_class_numbers(loss: str | None) -> bool:
@@ -146,7 +148,9 @@ def _shared_metric(metrics: Metrics) -> str | None:
 def _names(entry: OutputMetrics) -> list[str]:
     if entry is None:
         return []
-    return [entry] if isinstance(entry, str) else entry
+    if isinstance(entry, str):
+        return [entry]
+    return entry
 
 
 def _join(names: Sequence[str]) -> str:

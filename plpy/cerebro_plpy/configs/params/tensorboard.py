@@ -65,12 +65,12 @@ def make_tensorboard(arguments: Mapping[str, object]) -> TensorBoard:
     if not isinstance(log_dir, str) or not isabs(log_dir) or "\0" in log_dir:
         raise invalid_value(
             "log_dir",
-            repr(log_dir),
+            log_dir,
             "the absolute path of a folder that the server's user may write to",
         )
     if isinstance(frequency, bool) or not isinstance(frequency, int) or frequency < 0:
         raise invalid_value(
-            "histogram_freq", repr(frequency), "a whole number of epochs, or 0 for no histograms"
+            "histogram_freq", frequency, "a whole number of epochs, or 0 for no histograms"
         )
     ignored = tuple(
         key for key in WITHOUT_EFFECT if key in arguments and arguments[key] != WITHOUT_EFFECT[key]

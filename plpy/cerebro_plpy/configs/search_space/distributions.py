@@ -40,7 +40,9 @@ class Range:
     @property
     def values(self) -> Sequence[object] | None:
         """Return all values; None if they cannot be counted."""
-        return range(int(self.low), int(self.high) + 1) if self.is_integer else None
+        if not self.is_integer:
+            return None
+        return range(int(self.low), int(self.high) + 1)
 
     def draw(self, random: Random) -> object:
         value = min(max(self._draw(random), self.low), self.high)

@@ -54,9 +54,10 @@ def _perturb(
 ) -> dict[str, object]:
     perturbed = dict(values)
     for key, distribution in distributions.items():
-        for other in LEARNING_RATE_NAMES if key in LEARNING_RATE_NAMES else ():
-            if other != key and other in perturbed:
-                perturbed[key] = perturbed.pop(other)
+        if key in LEARNING_RATE_NAMES:
+            for alias in LEARNING_RATE_NAMES:
+                if alias != key and alias in perturbed:
+                    perturbed[key] = perturbed.pop(alias)
         perturbed[key] = perturb_value(distribution, perturbed.get(key), random)
     return perturbed
 
@@ -78,4 +79,6 @@ def perturb_value(distribution: Distribution, value: object, random: Random) -> 
     else:
         scaled = value * factor
     clipped = min(max(scaled, distribution.low), distribution.high)
-    return round(clipped) if distribution.is_integer else clipped
+    if distribution.is_integer:
+        return round(clipped)
+    return clipped

@@ -17,15 +17,13 @@ from cerebro_plpy.configs.params.literals import parse_call, parse_keywords
 from cerebro_plpy.configs.search_space.distributions import Choices, Distribution, Range
 from cerebro_plpy.configs.search_space.grid import ConfigRow, make_row
 from cerebro_plpy.configs.search_space.perturbation import LEARNING_RATE_NAMES, perturb_config
-from cerebro_plpy.configs.search_space.space import Space
+from cerebro_plpy.configs.search_space.space import Space, wrap_metric
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 from cerebro_plpy.records import dataclass
 
 Point = Mapping[str, Any]  # {"alternative": number, "values": {dimension: number}}
 OPTIMIZER = "optimizer"
 DEFAULT_OPTIMIZER = "RMSprop"
-LIST_PARAMETERS = ("metrics", "weighted_metrics")
-"""Parameters that are lists; a name stands for a list of this name."""
 
 
 class PointSpace(Protocol):
@@ -159,13 +157,15 @@ def _find_point(space: Space, number: int, parts: Mapping[str, Mapping[str, Any]
 
 
 def _normalize_key(key: str) -> str:
-    return LEARNING_RATE_NAMES[0] if key in LEARNING_RATE_NAMES else key
+    if key in LEARNING_RATE_NAMES:
+        return LEARNING_RATE_NAMES[0]
+    return key
 
 
 def _normalize_value(key: str, value: Any) -> Any:
     if key == OPTIMIZER:
         return find_optimizer(str(value)) or value
-    return [value] if key in LIST_PARAMETERS and isinstance(value, str) else value
+    return wrap_metric(key, value)
 
 
 def _list_dimensions(space: Space, number: int) -> list[Dimension]:
@@ -176,8 +176,9 @@ def _list_dimensions(space: Space, number: int) -> list[Dimension]:
     """
     dimensions = []
     for key, distribution in space.alternatives[number].items():
-        is_shared = all(other.get(key) == distribution for other in space.alternatives)
-        name = f"compile/{key}" if is_shared else f"compile/{number}/{key}"
+        name = f"compile/{number}/{key}"
+        if all(alternative.get(key) == distribution for alternative in space.alternatives):
+            name = f"compile/{key}"
         dimensions.append(Dimension(name, "compile", key, distribution))
     for key, distribution in space.fit.items():
         dimensions.append(Dimension(f"fit/{key}", "fit", key, distribution))
@@ -208,13 +209,15 @@ def to_value(distribution: Distribution, number: Any) -> object:
     """Return the value that a suggested number stands for."""
     if isinstance(distribution, Choices):
         return distribution.values[number]
-    value = 1 - number if distribution.distribution == "log_near_one" else number
-    return _clip(distribution, value)
+    # The subtraction may exceed the bounds by rounding.
+    return min(max(_mirror(distribution, number), distribution.low), distribution.high)
 
 
-def _clip(bounds: Range, value: float) -> float:
-    """Clip a value to the bounds, which a subtraction may exceed by rounding."""
-    return min(max(value, bounds.low), bounds.high)
+def _mirror(bounds: Range, number: Any) -> Any:
+    """Return the distance from one of a value near one, and the value of such a distance."""
+    if bounds.distribution == "log_near_one":
+        return 1 - number
+    return number
 
 
 def to_number(distribution: Distribution, value: Any) -> Any:
@@ -225,9 +228,11 @@ def to_number(distribution: Distribution, value: Any) -> Any:
     >>> to_number(Choices((8,)), 9)
     """
     if isinstance(distribution, Choices):
-        return distribution.values.index(value) if value in distribution.values else None
+        if value not in distribution.values:
+            return None
+        return distribution.values.index(value)
     if not isinstance(value, (int, float)) or not distribution.low <= value <= distribution.high:
         return None
     if distribution.is_integer and value % 1:
         return None
-    return 1 - value if distribution.distribution == "log_near_one" else value
+    return _mirror(distribution, value)

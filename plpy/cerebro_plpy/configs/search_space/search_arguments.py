@@ -44,6 +44,9 @@ MAX_CPU = "max_cpu"
 """Processor seconds of the run."""
 MAX_COST = "max_cost"
 """Cost of the run."""
+LIMIT_VALUES = {MAX_CPU: "a number of seconds", MAX_COST: "a number"}
+LIMIT_ARGUMENTS = {MAX_CPU: "max_cpu => '10 minutes'", MAX_COST: "max_cost => 0.5"}
+"""The limits as values of search_params, and as arguments of cerebro.train, in messages."""
 
 QUANTILE = "quantile"
 """A parameter of population based training: the part of the population that stops after a step."""
@@ -80,7 +83,11 @@ def read_search_rule(
     Raises:
         InvalidParameter: the rule is unknown, or the parameters are invalid.
     """
-    samplers = (*TEMPLATE_SEARCHES, *LEARNERS) if templates else SAMPLERS
+    samplers: tuple[str, ...] = SAMPLERS
+    pop_sampling = _pop_sampling
+    if templates:
+        samplers = (*TEMPLATE_SEARCHES, *LEARNERS)
+        pop_sampling = _pop_template_sampling
     if name is None or (templates and name in TEMPLATE_SEARCHES):
         if text is not None:
             raise InvalidParameter(
@@ -109,7 +116,6 @@ def read_search_rule(
         options[QUANTILE] = _check_quantile(module, values.pop(QUANTILE, 0.25))
     if name == PATIENCE:
         options.update(_pop_patience(module, values))
-    pop_sampling = _pop_template_sampling if templates else _pop_sampling
     requested = pop_sampling(module, name, values)
     if name == PBT and requested is None:
         _refuse_population(module)
@@ -127,10 +133,7 @@ def _pop_bounds(module: str, values: dict[str, Any]) -> dict[str, int | None]:
         if bound is None:
             continue
         if type(bound) is not int or bound < 1:
-            raise InvalidParameter(
-                f"{module} error: {key} in search_params is {bound!r:.80}; expected a whole "
-                "number, at least 1."
-            )
+            raise _invalid(module, key, bound, "a whole number, at least 1")
         check(f"{key} in search_params", bound, COUNTS[key])
     return bounds
 
@@ -146,32 +149,26 @@ def _pop_cost_limits(
         if templates:
             raise InvalidParameter(
                 f"{module} error: search_params has {key!r}, which is an argument of its own here.",
-                hint="max_cpu => '10 minutes'" if key == MAX_CPU else "max_cost => 0.5",
+                hint=LIMIT_ARGUMENTS[key],
             )
         if type(value) not in (int, float) or not 0 < value < math.inf:
-            unit = "a number of seconds" if key == MAX_CPU else "a number"
-            raise InvalidParameter(
-                f"{module} error: {key} in search_params is {value!r:.80}; expected {unit} above 0."
-            )
+            raise _invalid(module, key, value, f"{LIMIT_VALUES[key]} above 0")
     return limits
 
 
 def _pop_target(module: str, values: dict[str, Any]) -> float | None:
     """Return the target, if any, and remove it from the parameters."""
     target = values.pop(TARGET, None)
-    if target is not None and (type(target) not in (int, float) or not math.isfinite(target)):
-        raise InvalidParameter(
-            f"{module} error: target in search_params is {target!r:.80}; expected a number."
-        )
-    return None if target is None else float(target)
+    if target is None:
+        return None
+    if type(target) not in (int, float) or not math.isfinite(target):
+        raise _invalid(module, TARGET, target, "a number")
+    return float(target)
 
 
 def _check_quantile(module: str, value: object) -> float:
     if type(value) not in (int, float) or not 0 < value <= 0.5:  # type: ignore[operator]
-        raise InvalidParameter(
-            f"{module} error: quantile in search_params is {value!r:.80}; expected a number above "
-            "0, at most 0.5."
-        )
+        raise _invalid(module, QUANTILE, value, "a number above 0, at most 0.5")
     return float(value)  # type: ignore[arg-type]
 
 
@@ -180,15 +177,16 @@ def _pop_patience(module: str, values: dict[str, Any]) -> dict[str, Any]:
     min_delta = values.pop("min_delta", 0.0)
     metric = values.pop("metric", None)
     if type(min_delta) not in (int, float) or not 0 <= min_delta < math.inf:
-        raise InvalidParameter(
-            f"{module} error: min_delta in search_params is {min_delta!r:.80}; expected a number."
-        )
+        raise _invalid(module, "min_delta", min_delta, "a number")
     if metric is not None and (not isinstance(metric, str) or not metric):
-        raise InvalidParameter(
-            f"{module} error: metric in search_params is {metric!r:.80}; expected a name such as "
-            "'val_loss'."
-        )
+        raise _invalid(module, "metric", metric, "a name such as 'val_loss'")
     return {"min_delta": float(min_delta), "metric": metric}
+
+
+def _invalid(module: str, key: str, value: object, expected: str) -> InvalidParameter:
+    return InvalidParameter(
+        f"{module} error: {key} in search_params is {value!r:.80}; expected {expected}."
+    )
 
 
 def _refuse_population(module: str) -> None:
@@ -274,10 +272,7 @@ def _check_parameters(
                 hint=near_matches(key, (*defaults, TARGET)),
             )
         if type(value) is not int or value < MINIMA[key]:
-            raise InvalidParameter(
-                f"{module} error: {key} in search_params is {value!r:.80}; expected a whole "
-                f"number, at least {MINIMA[key]}."
-            )
+            raise _invalid(module, key, value, f"a whole number, at least {MINIMA[key]}")
         check(f"{key} in search_params", value, COUNTS[key])
     parameters = {**defaults, **values}
     if name == DIAGONALS:

@@ -108,7 +108,7 @@ def compile_text(values: Mapping[str, object]) -> str:
     settings: dict[str, object] = {"optimizer": f"{class_name}({fit_text(arguments)})"}
     for key, value in values.items():
         if _is_outer(key):
-            settings[key] = _to_list(key, value)
+            settings[key] = wrap_metric(key, value)
     return fit_text(settings)
 
 
@@ -126,8 +126,11 @@ def _is_outer(key: str) -> bool:
     return key in COMPILE_KEYS and key != "optimizer"
 
 
-def _to_list(key: str, value: object) -> object:
-    return [value] if key in ("metrics", "weighted_metrics") and isinstance(value, str) else value
+def wrap_metric(key: str, value: object) -> object:
+    """Return the value of a parameter; the name of a single metric stands for a list of it."""
+    if key in ("metrics", "weighted_metrics") and isinstance(value, str):
+        return [value]
+    return value
 
 
 def read_lists(text: str | None, name: str) -> dict[str, object]:

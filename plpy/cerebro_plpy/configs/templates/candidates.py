@@ -62,13 +62,13 @@ class PriorConfig(NamedTuple):
 class PriorConfigs(NamedTuple):
     """Configurations of earlier runs."""
 
-    first: Sequence[PriorConfig] = ()  # tried before the defaults
-    later: Sequence[PriorConfig] = ()  # tried after the defaults
+    requested: Sequence[PriorConfig] = ()  # by the call; tried before the defaults
+    similar: Sequence[PriorConfig] = ()  # of similar tables; tried after the defaults
 
     @property
     def runs(self) -> list[int]:
         """The ids of the earlier runs."""
-        return list(dict.fromkeys(config.run_id for config in (*self.first, *self.later)))
+        return list(dict.fromkeys(config.run_id for config in (*self.requested, *self.similar)))
 
 
 NO_PRIOR_CONFIGS = PriorConfigs()
@@ -164,12 +164,12 @@ def propose_configs(
                 known_keys.add(key)
                 yield proposal
 
-    yield from select_new(_propose_prior(templates, goal, seed, prior_configs.first))
+    yield from select_new(_propose_prior(templates, goal, seed, prior_configs.requested))
     for iterator in iterators:
         yield from select_new(islice(iterator, 1))
     for iterator, template in zip(iterators, templates):
         yield from select_new(islice(iterator, len(template.starts)))
-    yield from select_new(_propose_prior(templates, goal, seed, prior_configs.later))
+    yield from select_new(_propose_prior(templates, goal, seed, prior_configs.similar))
     while iterators and not learning:
         # All templates draw their configurations before the first one of a round is yielded.
         drawn_proposals = [
@@ -257,7 +257,9 @@ def _fit_space(
 
 def round_value(value: object) -> object:
     """Return a number with few digits, for readability; further digits do not matter."""
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    return value
 
 
 def _read_definition(field: Field, space: Mapping[str, object]) -> Distribution | None:
@@ -267,7 +269,7 @@ def _read_definition(field: Field, space: Mapping[str, object]) -> Distribution 
     definition = space[field.name]
     if not isinstance(definition, list):
         return Choices((field.check_value(definition),))
-    distribution = read_distribution(field.name, definition, field.whole)
+    distribution = read_distribution(field.name, definition, field.is_whole)
     if isinstance(distribution, Range):
         field.check_value(distribution.low)
         field.check_value(distribution.high)

@@ -30,15 +30,15 @@ class _BuiltConfig(NamedTuple):
     optimizer: OptimizerSpec
     fit_params: Params
 
-    def can_resume_as(self, other: _BuiltConfig) -> bool:
+    def can_resume_as(self, target: _BuiltConfig) -> bool:
         """Return whether another configuration can resume from a state of this one."""
-        if self == other:
+        if self == target:
             return False  # nothing would change
-        if self.fit_params["batch_size"] != other.fit_params["batch_size"]:
+        if self.fit_params["batch_size"] != target.fit_params["batch_size"]:
             return False  # the same rows would be another number of steps
-        if choose_state_source(self.optimizer, other.optimizer) == "weights_of_chunks":
+        if choose_state_source(self.optimizer, target.optimizer) == "weights_of_chunks":
             return False  # the optimizer's variables would be lost
-        return have_same_predictions(self.network, other.network)
+        return have_same_predictions(self.network, target.network)
 
 
 @dataclass(frozen=True)

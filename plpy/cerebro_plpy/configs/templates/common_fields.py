@@ -22,9 +22,16 @@ def make_learning_rate(
     return Field("lr", "The learning rate", default, distribution, limits=limits, floats=floats)
 
 
+def _range_or_constant(default: float, low: float, high: float, scale: str) -> Distribution:
+    """Return the distribution of a search; without an upper bound, the default alone."""
+    if high:
+        return Range(low, high, scale)
+    return Choices((default,))
+
+
 def make_weight_decay(default: float, low: float = 0.0, high: float = 0.0) -> Field:
     """Return the field `weight_decay`."""
-    distribution: Distribution = Range(low, high, "log") if high else Choices((default,))
+    distribution = _range_or_constant(default, low, high, "log")
     meaning = "How fast weights shrink, times lr"
     return Field("weight_decay", meaning, default, distribution, limits=(0.0, 10.0))
 
@@ -37,7 +44,7 @@ def make_dropout(
     meaning: str = "The share of units left out",
 ) -> Field:
     """Return a field with a dropout rate."""
-    distribution: Distribution = Range(low, high, "linear") if high else Choices((default,))
+    distribution = _range_or_constant(default, low, high, "linear")
     return Field(name, meaning, default, distribution, limits=(0.0, 0.95))
 
 
@@ -45,10 +52,10 @@ def make_width(
     meaning: str, choices: tuple[int, ...], default: int, largest: int = 65_536
 ) -> Field:
     """Return the field `width`."""
-    return Field("width", meaning, default, Choices(choices), limits=(1, largest), whole=True)
+    return Field("width", meaning, default, Choices(choices), limits=(1, largest), is_whole=True)
 
 
 def make_depth(meaning: str, default: int, low: int, high: int, largest: int = 16) -> Field:
     """Return the field `depth`."""
     distribution = Range(low, high, "linear", is_integer=True)
-    return Field("depth", meaning, default, distribution, limits=(1, largest), whole=True)
+    return Field("depth", meaning, default, distribution, limits=(1, largest), is_whole=True)

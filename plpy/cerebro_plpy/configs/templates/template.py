@@ -34,7 +34,7 @@ class Field:
     default: Value
     distribution: Distribution  # of a search; a single choice is not searched
     limits: tuple[float, float] | None = None  # of a number
-    whole: bool = False
+    is_whole: bool = False
     words: tuple[str, ...] = ()  # texts that the field may have
     floats: Value | None = None  # other default for float targets
     calibrated: Value | None = None  # other default if models are ranked by probabilities
@@ -54,7 +54,9 @@ class Field:
             default = self.floats
         elif head.calibrated:
             default = self.calibrated
-        return self.default if default is None else default
+        if default is None:
+            return self.default
+        return default
 
     def check_value(self, value: object) -> Value:
         """Return the value if the field may have it.
@@ -70,18 +72,20 @@ class Field:
                 f"{self.name} is {value!r}, expected {self._describe_values()}",
                 hint=f"{self.meaning}.",
             )
-        return int(number) if self.whole else number
+        if self.is_whole:
+            return int(number)
+        return number
 
     def _allows(self, number: float) -> bool:
         if self.limits is None:
             return False
         low, high = self.limits
-        return low <= number <= high and (not self.whole or number == int(number))
+        return low <= number <= high and (not self.is_whole or number == int(number))
 
     def _describe_values(self) -> str:
         values = []
         if self.limits:
-            noun = "a whole number" if self.whole else "a number"
+            noun = "a whole number" if self.is_whole else "a number"
             values.append(f"{noun} from {self.limits[0]:g} to {self.limits[1]:g}")
         values += map(repr, self.words)
         return " or ".join(values)
@@ -256,7 +260,7 @@ FIT_FIELDS = (
         AUTO,
         Choices((AUTO,)),
         limits=(1, 2**31 - 1),
-        whole=True,
+        is_whole=True,
         words=(AUTO,),
     ),
     Field(

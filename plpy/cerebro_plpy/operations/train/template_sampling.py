@@ -66,7 +66,7 @@ def resume_sampling(spec: RunSpec, sampling: Sampling, log: Sequence[Row]) -> Sa
     """
     assert spec.train is not None
     loaded = find_loaded_templates({row["template"]: row["architecture"] for row in log})
-    templates = [loaded.get(name) or find_template(name) for name in spec.train.tried]
+    templates = [loaded.get(name) or find_template(name) for name in spec.train.template_names]
     configs = {
         row["mst_key"]: {"template": row["template"], "params": json.loads(row["params"])}
         for row in log

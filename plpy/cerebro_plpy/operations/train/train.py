@@ -374,7 +374,7 @@ def make_train_spec(
         block_rows=layouts and layouts.block_rows,
         counts=data.counts,
         space=request.parsed.space,
-        tried=tuple(template.name for template in choose_templates(request, table)),
+        template_names=tuple(template.name for template in choose_templates(request, table)),
         configs=count,
         measure=asdict(head.targets[0]) if isinstance(head, Floats) else None,
         max_cpu=limits and limits.max_cpu,

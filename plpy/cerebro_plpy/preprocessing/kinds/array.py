@@ -11,11 +11,12 @@ from cerebro_plpy.preprocessing.kinds.feature import LENGTH, MISSING_NOTES, Feat
 from cerebro_plpy.preprocessing.kinds.number_array import ARRAY_PARTS, NumberArray
 from cerebro_plpy.preprocessing.kinds.optional_input import OptionalInput
 from cerebro_plpy.preprocessing.values import array_layout
+from cerebro_plpy.preprocessing.values.array_layout import Shape
 from cerebro_plpy.preprocessing.values.checks import (
+    Json,
     check_choice,
     check_column,
     check_flag,
-    check_record,
     check_whole,
     wrong,
 )
@@ -42,7 +43,7 @@ class Array(NumberArray, OptionalInput):
     There is one scale for all elements, or one for each channel, which is the last dimension.
     """
 
-    shape: tuple[int, ...]
+    shape: Shape
     scales: tuple[Scale, ...]
     missing: bool
 
@@ -50,10 +51,8 @@ class Array(NumberArray, OptionalInput):
     has_channels: ClassVar[bool] = False
 
     @classmethod
-    def from_json(cls: type[ArrayType], value: dict[str, Any]) -> ArrayType:
-        entry = check_record(
-            value, "feature", "kind", "column", "family", "shape", "scales", "missing"
-        )
+    def from_json(cls: type[ArrayType], value: Json) -> ArrayType:
+        entry = cls.check_fields(value)
         family = check_choice(entry["family"], "family", tuple(ARRAYS))
         shape = entry["shape"]
         if not isinstance(shape, (list, tuple)) or len(shape) != cls.dimensions:
@@ -123,7 +122,7 @@ class Array(NumberArray, OptionalInput):
             name, "float64", Expression(layout.text, value.values * layout.elements)
         )
 
-    def input_constants(self, name: str) -> dict[str, Any]:
+    def input_constants(self, name: str) -> Json:
         scales = [
             [low, high, center, width, padding]
             for center, low, high, width, padding in self._constants

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.values.canonical_text import MONEY
 from cerebro_plpy.preprocessing.values.checks import (
+    Json,
     check_choice,
     check_column,
     check_flag,
@@ -54,7 +55,7 @@ class Category(Feature):
     family: str = TEXT
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Category:
+    def from_json(cls, value: Json) -> Category:
         is_old = "zoned" in value  # recipes of early 0.3.0 had a flag in place of the family
         entry = check_record(
             value, "feature", "kind", "column", "values", "zoned" if is_old else "family"
@@ -136,5 +137,5 @@ class Category(Feature):
         return "values that are there more than once; others count as none"
 
     @property
-    def shown_constants(self) -> dict[str, Any]:
+    def shown_constants(self) -> Json:
         return {"categories": len(self.values), "some": list(self.values[:10])}

@@ -10,14 +10,15 @@ the order in which the network, the trainer and the exported recipe expect them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from cerebro_plpy.configs.templates.layers.model_io import Wide
 from cerebro_plpy.preprocessing.values import thumbnails
+from cerebro_plpy.preprocessing.values.checks import Json, check_record
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression
 from cerebro_plpy.preprocessing.values.scale import ScaleConstants
-from cerebro_plpy.records import asdict, dataclass
+from cerebro_plpy.records import asdict, dataclass, fields
 
 VALUE = "value"
 """The part of a column that is one number."""
@@ -68,21 +69,26 @@ class Feature:
 
     # Stored form
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the feature as `from_json` reads it."""
         return {"kind": self.kind, **asdict(self)}
 
     @classmethod
-    def from_json(cls: type[FeatureType], value: dict[str, Any]) -> FeatureType:
+    def from_json(cls: type[FeatureType], value: Json) -> FeatureType:
         """Read a stored feature; raises DataCorrupted if a part is not as expected."""
         raise NotImplementedError
 
     @classmethod
-    def is_stored_as(cls, value: dict[str, Any]) -> bool:
+    def check_fields(cls, value: Json) -> Json:
+        """Return a stored feature that has all fields of this class and no others."""
+        return check_record(value, "feature", "kind", *(field.name for field in fields(cls)))
+
+    @classmethod
+    def is_stored_as(cls, value: Json) -> bool:
         """Return whether a stored feature of this kind is of this class; few kinds have two."""
         return True
 
-    def without_type(self) -> tuple[str, dict[str, Any]]:
+    def without_type(self) -> tuple[str, Json]:
         """Return what is equal for features that compute the same inputs from other types."""
         fields = asdict(self)
         return self.kind, {name: fields[name] for name in fields if name not in self.type_fields}
@@ -228,7 +234,7 @@ class Feature:
         return ROBUST_SCALE
 
     @property
-    def shown_constants(self) -> dict[str, Any]:
+    def shown_constants(self) -> Json:
         """The constants that `cerebro.plan` shows."""
         constants = asdict(self)
         del constants["column"]
@@ -267,7 +273,7 @@ class WideFeature(Feature):
         """Return the input as a trainer takes it that applies the constants itself."""
         return self.network_input(name, row)
 
-    def input_constants(self, name: str) -> dict[str, Any]:
+    def input_constants(self, name: str) -> Json:
         """Return how the raw input is sent, and its scales."""
         return {"kind": self.network_input(name, "t").kind, "scales": []}
 

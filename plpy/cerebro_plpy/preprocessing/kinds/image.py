@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cerebro_plpy.configs.templates.layers.model_io import IMAGE
 from cerebro_plpy.preprocessing.kinds.array import Array
+from cerebro_plpy.preprocessing.values.checks import Json
 from cerebro_plpy.records import dataclass
 
 
@@ -17,5 +18,5 @@ class Image(Array):
     dimensions: ClassVar[int] = 3
 
     @classmethod
-    def is_stored_as(cls, value: dict[str, Any]) -> bool:
+    def is_stored_as(cls, value: Json) -> bool:
         return "family" in value  # files of images have none

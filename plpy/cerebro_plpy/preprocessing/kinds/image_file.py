@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cerebro_plpy.configs.templates.layers.model_io import IMAGE, Wide
 from cerebro_plpy.preprocessing.kinds.feature import MISSING_NOTES, Feature, NetworkInput
@@ -10,9 +10,9 @@ from cerebro_plpy.preprocessing.kinds.optional_input import OptionalInput
 from cerebro_plpy.preprocessing.values import thumbnails
 from cerebro_plpy.preprocessing.values.array_layout import describe_shape
 from cerebro_plpy.preprocessing.values.checks import (
+    Json,
     check_column,
     check_flag,
-    check_record,
     check_whole,
     check_whole_choice,
     wrong,
@@ -40,12 +40,12 @@ class ImageFile(OptionalInput):
     missing: bool
 
     @classmethod
-    def is_stored_as(cls, value: dict[str, Any]) -> bool:
+    def is_stored_as(cls, value: Json) -> bool:
         return "family" not in value  # arrays of pixels have one
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> ImageFile:
-        entry = check_record(value, "feature", "kind", "column", "shape", "bytes", "missing")
+    def from_json(cls, value: Json) -> ImageFile:
+        entry = cls.check_fields(value)
         shape = entry["shape"]
         if not isinstance(shape, (list, tuple)) or len(shape) != 3:
             raise wrong("shape", shape, "a list of 3 sizes")

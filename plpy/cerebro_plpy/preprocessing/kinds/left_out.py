@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cerebro_plpy.preprocessing.kinds.feature import Feature
-from cerebro_plpy.preprocessing.values.checks import check_column, check_record, check_text
+from cerebro_plpy.preprocessing.values.checks import Json, check_column, check_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.records import dataclass
 
@@ -20,8 +20,8 @@ class LeftOut(Feature):
     reason: str
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> LeftOut:
-        entry = check_record(value, "feature", "kind", "column", "reason")
+    def from_json(cls, value: Json) -> LeftOut:
+        entry = cls.check_fields(value)
         return cls(check_column(entry["column"]), check_text(entry["reason"], "reason"))
 
     def over_column(self, column: RawColumn) -> Feature:
@@ -36,5 +36,5 @@ class LeftOut(Feature):
         return self.reason
 
     @property
-    def shown_constants(self) -> dict[str, Any]:
+    def shown_constants(self) -> Json:
         return {}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cerebro_plpy.preprocessing.kinds.feature import MISSING_NOTES, Feature
 from cerebro_plpy.preprocessing.values.checks import (
+    Json,
     check_choice,
     check_column,
     check_flag,
-    check_record,
     wrong,
 )
 from cerebro_plpy.preprocessing.values.column_values import date_part
@@ -45,8 +45,8 @@ class Moment(Feature):
     missing: bool
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Moment:
-        entry = check_record(value, "feature", "kind", "column", "family", "parts", "missing")
+    def from_json(cls, value: Json) -> Moment:
+        entry = cls.check_fields(value)
         family = check_choice(entry["family"], "family", tuple(MOMENTS))
         parts = entry["parts"]
         if not isinstance(parts, dict) or not parts or not set(parts) <= set(MOMENTS[family]):

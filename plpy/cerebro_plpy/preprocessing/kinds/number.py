@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cerebro_plpy.preprocessing.kinds.feature import MISSING_NOTES, VALUE, Feature
 from cerebro_plpy.preprocessing.values.canonical_text import MONEY
 from cerebro_plpy.preprocessing.values.checks import (
+    Json,
     check_choice,
     check_column,
     check_flag,
-    check_record,
 )
 from cerebro_plpy.preprocessing.values.column_values import column_name, number
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -47,8 +47,8 @@ class Number(Feature):
     missing: bool
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Number:
-        entry = check_record(value, "feature", "kind", "column", "family", "scale", "missing")
+    def from_json(cls, value: Json) -> Number:
+        entry = cls.check_fields(value)
         return cls(
             family=check_choice(entry["family"], "family", (*NUMBERS, JSON)),
             column=check_column(entry["column"]),

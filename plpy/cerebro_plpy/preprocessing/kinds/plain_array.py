@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cerebro_plpy.configs.templates.layers.model_io import Wide
 from cerebro_plpy.preprocessing.kinds.feature import Feature, NetworkInput, WideFeature
-from cerebro_plpy.preprocessing.values.array_layout import describe_shape
+from cerebro_plpy.preprocessing.values.array_layout import Shape, describe_shape
 from cerebro_plpy.preprocessing.values.checks import (
+    Json,
     check_column,
     check_flag,
-    check_record,
     check_whole,
     is_finite,
     wrong,
@@ -41,13 +41,13 @@ class PlainArray(WideFeature):
     kind: ClassVar[str] = "array"
     type_fields: ClassVar[tuple[str, ...]] = ("single",)
 
-    shape: tuple[int, ...]
+    shape: Shape
     divisor: float
     single: bool
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> PlainArray:
-        entry = check_record(value, "feature", "kind", "column", "shape", "divisor", "single")
+    def from_json(cls, value: Json) -> PlainArray:
+        entry = cls.check_fields(value)
         sizes = entry["shape"]
         if not isinstance(sizes, (list, tuple)) or not 1 <= len(sizes) <= MOST_DIMENSIONS:
             raise wrong("shape", sizes, f"a list of 1 to {MOST_DIMENSIONS} numbers")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from base64 import b64decode
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cerebro_plpy.configs.templates.layers.model_io import TEXT, Wide
 from cerebro_plpy.preprocessing.kinds.feature import Feature, WideFeature
 from cerebro_plpy.preprocessing.values import text_hashing
 from cerebro_plpy.preprocessing.values.checks import (
+    Json,
     check_column,
-    check_record,
     check_whole,
     wrong,
 )
@@ -39,8 +39,8 @@ class Text(WideFeature):
     rarity: str = ""
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Text:
-        entry = check_record(value, "feature", "kind", "column", "words", "buckets", "rarity")
+    def from_json(cls, value: Json) -> Text:
+        entry = cls.check_fields(value)
         words = check_whole(entry["words"], "words", text_hashing.MOST_WORDS)
         buckets = check_whole(entry["buckets"], "buckets", MOST_BUCKETS)
         column = check_column(entry["column"])
@@ -87,7 +87,7 @@ class Text(WideFeature):
         return "as many words as nearly all training rows have"
 
     @property
-    def shown_constants(self) -> dict[str, Any]:
+    def shown_constants(self) -> Json:
         return {"words": self.words, "buckets": self.buckets}
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cerebro_plpy.preprocessing.kinds.feature import MISSING_NOTES
 from cerebro_plpy.preprocessing.kinds.number_array import NumberArray
 from cerebro_plpy.preprocessing.values.checks import (
+    Json,
     check_choice,
     check_column,
     check_flag,
-    check_record,
 )
 from cerebro_plpy.preprocessing.values.column_values import element
 from cerebro_plpy.preprocessing.values.expression import Expression, combined_values
@@ -42,8 +42,8 @@ class Vector(NumberArray):
     missing: bool
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Vector:
-        entry = check_record(value, "feature", "kind", "column", "family", "scales", "missing")
+    def from_json(cls, value: Json) -> Vector:
+        entry = cls.check_fields(value)
         return cls(
             family=check_choice(entry["family"], "family", tuple(ARRAYS)),
             column=check_column(entry["column"]),

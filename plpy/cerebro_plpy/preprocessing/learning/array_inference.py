@@ -25,7 +25,7 @@ from cerebro_plpy.preprocessing.rows.column_batches import split_batches
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.rows.statistics import SHARES, Range, SampledNumbers
 from cerebro_plpy.preprocessing.values import column_values
-from cerebro_plpy.preprocessing.values.array_layout import describe_shape
+from cerebro_plpy.preprocessing.values.array_layout import Shape, describe_shape
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.families import ARRAYS
 from cerebro_plpy.preprocessing.values.scale import Scale
@@ -59,7 +59,7 @@ UNCUT_SHARE = 0.9
 class Shapes(NamedTuple):
     """The sizes of the arrays of a sample."""
 
-    counts: tuple[tuple[tuple[int, ...], int], ...]  # sizes and rows, the most frequent first
+    counts: tuple[tuple[Shape, int], ...]  # sizes and rows, the most frequent first
     unknown: int  # arrays in which no element is a number
 
     @property
@@ -98,7 +98,7 @@ class Shapes(NamedTuple):
         return max(lengths)
 
     @property
-    def sizes(self) -> tuple[int, ...]:
+    def sizes(self) -> Shape:
         """The length, and the most frequent sizes in the other dimensions."""
         return (self.length, *self.counts[0][0][1:])
 
@@ -216,7 +216,7 @@ def _resemble_neighbours(sample: ArraySample) -> bool:
     return correlation is not None and correlation >= LEAST_RESEMBLANCE
 
 
-def _series_shape(sizes: Sequence[int]) -> tuple[int, ...] | None:
+def _series_shape(sizes: Sequence[int]) -> Shape | None:
     """Return steps and channels of a series; None if arrays of these sizes are not one."""
     steps, channels = (*sizes, 1)[:2]
     if len(sizes) > Series.dimensions or channels > MOST_CHANNELS:
@@ -224,7 +224,7 @@ def _series_shape(sizes: Sequence[int]) -> tuple[int, ...] | None:
     return min(steps, MOST_STEPS), channels
 
 
-def _image_shape(sizes: Sequence[int]) -> tuple[int, ...] | None:
+def _image_shape(sizes: Sequence[int]) -> Shape | None:
     """Return the shape of an image; None if arrays of these sizes are not one.
 
     One-dimensional arrays have the pixels of a square.
@@ -268,7 +268,7 @@ def _make_vector(sample: ArraySample, shapes: Shapes, missing: bool) -> Feature:
 
 
 def _make_wide(
-    sample: ArraySample, array_class: type[Array], shape: tuple[int, ...], missing: bool
+    sample: ArraySample, array_class: type[Array], shape: Shape, missing: bool
 ) -> Feature:
     """Return the feature of arrays that are an input of their own."""
     name = sample.column.name

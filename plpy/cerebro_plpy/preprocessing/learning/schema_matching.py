@@ -6,11 +6,11 @@ Columns are found by name, and must be of a type that the kind of the column acc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
 from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.values.checks import Json
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 
 
@@ -46,7 +46,7 @@ def have_same_inputs(first: Recipe, second: Recipe) -> bool:
     return _inputs_without_types(first) == _inputs_without_types(second)
 
 
-def _inputs_without_types(recipe: Recipe) -> list[tuple[str, dict[str, Any]]]:
+def _inputs_without_types(recipe: Recipe) -> list[tuple[str, Json]]:
     return [feature.without_type() for feature in recipe.inputs]
 
 

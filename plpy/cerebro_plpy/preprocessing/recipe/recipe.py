@@ -7,12 +7,12 @@ completely whenever it is read; everything that is built from it relies on that.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.configs.templates.layers.model_io import Table, wide_name
 from cerebro_plpy.preprocessing.kinds.feature import Feature, WideFeature
 from cerebro_plpy.preprocessing.kinds.registry import read_feature
-from cerebro_plpy.preprocessing.values.checks import check_record, wrong
+from cerebro_plpy.preprocessing.values.checks import Json, check_record, wrong
 from cerebro_plpy.records import dataclass
 
 VERSION = 1
@@ -110,7 +110,7 @@ class Recipe:
         pieces = tuple(piece for feature in self.inputs for piece in feature.number_pieces)
         return Table(len(self.numbers) - flags, flags, self.cardinalities, wide, pieces)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the recipe as `from_json` reads it."""
         return {"version": VERSION, "features": [feature.to_json() for feature in self.features]}
 

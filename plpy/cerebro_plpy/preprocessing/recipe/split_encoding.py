@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.configs.templates.layers.model_io import wide_name
 from cerebro_plpy.database.platform_protocol import Reader
@@ -18,6 +18,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.preprocessing.kinds.feature import NetworkInput
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import CODES_INPUT, NUMBERS_INPUT, Recipe
+from cerebro_plpy.preprocessing.values.checks import Json
 from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression, array_of
 
 MOST_HASHED_VALUES = 4096
@@ -57,7 +58,7 @@ def raw_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
     return (*inputs, *wide)
 
 
-def constants(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, Any]:
+def constants(recipe: Recipe, marks: Sequence[Marks]) -> Json:
     """Return the constants as a trainer takes them; `marks` are those of each category.
 
     `parts` has, for each raw number, the parts that are computed from it; the second raw number of
@@ -102,7 +103,7 @@ def constants_by_input(reader: Reader, recipe: Recipe) -> dict[str, str]:
     """Return the constants of each of `packed_inputs` as JSON; an input without any is left out."""
     marks = [] if _has_many_values(recipe) else _read_marks(reader, recipe)
     all_constants = constants(recipe, marks)
-    empty: dict[str, Any] = {name: [] for name in all_constants}
+    empty: Json = {name: [] for name in all_constants}
     numbers = {name: all_constants[name] for name in ("scales", "parts", "missing")}
     by_input = {
         NUMBERS_INPUT: {**empty, **numbers},
@@ -113,7 +114,7 @@ def constants_by_input(reader: Reader, recipe: Recipe) -> dict[str, str]:
     return {name: json.dumps(entry) for name, entry in by_input.items() if _has_constants(entry)}
 
 
-def _has_constants(entry: dict[str, Any]) -> bool:
+def _has_constants(entry: Json) -> bool:
     return bool(
         entry["scales"] or entry["categories"] or any(wide["scales"] for wide in entry["wide"])
     )

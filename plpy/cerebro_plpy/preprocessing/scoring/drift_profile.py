@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
@@ -19,7 +19,7 @@ from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.column_batches import MOST_SETS, group_by_each, split_batches
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.rows.statistics import ColumnPart
-from cerebro_plpy.preprocessing.values.checks import is_finite
+from cerebro_plpy.preprocessing.values.checks import Json, is_finite
 from cerebro_plpy.preprocessing.values.column_values import LARGEST
 from cerebro_plpy.preprocessing.values.expression import Expression, combined_values
 from cerebro_plpy.records import dataclass
@@ -67,9 +67,9 @@ class Profile:
         rows = missing + self.parts[column, part].rows
         return missing / rows if rows else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the profile as `from_json` reads it."""
-        columns: dict[str, Any] = {
+        columns: Json = {
             name: {"missing": count, "parts": {}} for name, count in self.missing.items()
         }
         for (column, part), histogram in self.parts.items():
@@ -271,7 +271,7 @@ def _check_count(value: object) -> int:
     return value
 
 
-def _check_record(value: object, part: str, names: Sequence[str]) -> dict[str, Any]:
+def _check_record(value: object, part: str, names: Sequence[str]) -> Json:
     if not isinstance(value, dict) or set(value) != set(names):
         raise _wrong(part, value, f"an object with {', '.join(map(repr, names))}")
     return value

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.configs.templates.layers.model_io import IMAGE, wide_name
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.values.array_layout import Shape
 
 MOST_PATCHES = 6
 """Patches along a side of an image."""
@@ -48,9 +49,7 @@ def _cut_side(side: int) -> Iterator[tuple[int, int]]:
     return zip(edges, edges[1:])
 
 
-def _positions(
-    shape: tuple[int, ...], rows: tuple[int, int], columns: tuple[int, int]
-) -> tuple[int, ...]:
+def _positions(shape: Shape, rows: tuple[int, int], columns: tuple[int, int]) -> tuple[int, ...]:
     """Return the positions of a part of an image, whose channels and pixels lie row by row.
 
     >>> _positions((4, 3, 2), (1, 3), (2, 3))

@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+Shape = tuple[int, ...]
+
 ARRAY = "v.a"
 ELEMENT = "e.x"
 PLACE = "e.n"
@@ -25,9 +27,7 @@ class Layout(NamedTuple):
     elements: int  # how often the text of an element occurs
 
 
-def lay_out(
-    array: str, shape: tuple[int, ...], element: Callable[[str], str], filling: str
-) -> Layout:
+def lay_out(array: str, shape: Shape, element: Callable[[str], str], filling: str) -> Layout:
     """Return a one-dimensional array of the elements of a shape.
 
     Args:
@@ -46,7 +46,7 @@ def lay_out(
     return Layout(text, 2)
 
 
-def describe_shape(shape: tuple[int, ...]) -> str:
+def describe_shape(shape: Shape) -> str:
     """Return a shape as a text, for messages.
 
     >>> describe_shape((28, 20, 1))
@@ -64,11 +64,11 @@ def _flat(count: int, element: str, filling: str) -> str:
     return f"{elements} OPERATOR(pg_catalog.||) pg_catalog.array_fill({filling}, ARRAY[{missing}])"
 
 
-def _channel(shape: tuple[int, ...]) -> str:
+def _channel(shape: Shape) -> str:
     return f"(({PLACE} - 1) % {shape[-1]}::bigint + 1)::integer"
 
 
-def _fits(shape: tuple[int, ...]) -> str:
+def _fits(shape: Shape) -> str:
     """Return the condition that the elements are in order already; NULL, without any, fits."""
     sizes = " AND ".join(f"{_size(place)} = {size}" for place, size in enumerate(shape[1:], 2))
     dimensions = f"pg_catalog.array_ndims({ARRAY})"
@@ -79,7 +79,7 @@ def _size(dimension: int) -> str:
     return f"coalesce(pg_catalog.array_length({ARRAY}, {dimension}), 1)"
 
 
-def _source_indices(shape: tuple[int, ...]) -> list[str]:
+def _source_indices(shape: Shape) -> list[str]:
     """Return the index of an element in each dimension of its own array, from 0."""
     indices: list[str] = []
     stride = "1"
@@ -89,7 +89,7 @@ def _source_indices(shape: tuple[int, ...]) -> list[str]:
     return indices
 
 
-def _placed(shape: tuple[int, ...], element: str, filling: str) -> str:
+def _placed(shape: Shape, element: str, filling: str) -> str:
     """Return elements at their places in the shape, with the other places filled."""
     indices = _source_indices(shape)
     place = "0"

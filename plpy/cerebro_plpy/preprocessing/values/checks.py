@@ -9,6 +9,9 @@ from cerebro_plpy.database.sql.identifiers import check_name
 from cerebro_plpy.errors import DataCorrupted, InvalidName
 from cerebro_plpy.preprocessing.values.column_values import LARGEST
 
+Json = dict[str, Any]
+"""A JSON object."""
+
 
 def wrong(part: str, value: object, expected: str) -> DataCorrupted:
     """Return the error of a recipe of which a part is not as expected."""
@@ -18,7 +21,7 @@ def wrong(part: str, value: object, expected: str) -> DataCorrupted:
     )
 
 
-def check_record(value: object, part: str, *names: str) -> dict[str, Any]:
+def check_record(value: object, part: str, *names: str) -> Json:
     """Return an object that has these names and no others."""
     if not isinstance(value, dict) or set(value) != set(names):
         raise wrong(part, value, f"an object with {', '.join(names)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.preprocessing.values.array_layout import Shape
 
 KIND = "image"
 """The kind of an input of such files, for a trainer."""
@@ -16,7 +17,7 @@ SIZES = struct.Struct(">HHHH")
 """Height, width and channels, and the bytes of the column's quoted name, which follows."""
 
 
-def header(column: str, shape: tuple[int, ...]) -> str:
+def header(column: str, shape: Shape) -> str:
     """Return the header of the files of a column, in hexadecimal digits.
 
     >>> bytes.fromhex(header("a", (8, 16, 3)))[-11:]

@@ -25,28 +25,29 @@ def average_members(graph: Graph, raw: Tensor, head: Head) -> Tensor:
     Args:
         raw: outputs of the members, shape (members, units).
     """
-    return _average_logits(graph, raw) if isinstance(head, Classes) else _average(graph, raw)
+    if isinstance(head, Classes):
+        return _average_logits(graph, raw)
+    return _average(graph, raw)
 
 
 def _average(graph: Graph, raw: Tensor) -> Tensor:
     _, units = raw.shape
-    mean = graph.operation("Mean", raw, shape=(units,), axis=1, keepdims=False)
+    mean = graph.reduce("Mean", raw)
     center = graph.operation("ExpandDims", mean, shape=(1, units), axis=1)
     squares = graph.operation("Square", graph.subtract(raw, center))
-    variances = graph.operation("Mean", squares, shape=(units,), axis=1, keepdims=False)
-    cost = graph.operation("Mean", variances, shape=(1,), axis=-1, keepdims=True)
+    variances = graph.reduce("Mean", squares)
+    cost = graph.reduce_columns("Mean", variances)
     return blocks.add_cost(graph, mean, cost)
 
 
 def _average_logits(graph: Graph, raw: Tensor) -> Tensor:
     """Return logarithms of mean probabilities; gradients are those of the means of losses."""
-    _, units = raw.shape
     logarithms = graph.operation("LogSoftmax", raw, axis=-1)
-    log_sums = graph.operation("Logsumexp", logarithms, shape=(units,), axis=1, keepdims=False)
+    log_sums = graph.reduce("Logsumexp", logarithms)
     fixed = graph.operation("StopGradient", log_sums)
-    means = graph.operation("Mean", logarithms, shape=(units,), axis=1, keepdims=False)
+    means = graph.reduce("Mean", logarithms)
     probabilities = graph.operation("Softmax", fixed, axis=-1)
     products = graph.multiply(probabilities, graph.operation("Negative", means))
-    cost = graph.operation("Sum", products, shape=(1,), axis=-1, keepdims=True)
+    cost = graph.reduce_columns("Sum", products)
     change = graph.subtract(means, graph.operation("StopGradient", means))
     return blocks.add_cost(graph, graph.add(fixed, change), cost)

@@ -79,7 +79,9 @@ def add_codes_input(graph: Graph, table: Table) -> Tensor | None:
 def add_wide_input(graph: Graph, number: int, wide: Wide) -> Tensor:
     """Add the input of a wide column; unknown word numbers count as 0."""
     raw = graph.input(wide_name(number), wide.shape, wide.dtype)
-    return _replace_unknown(graph, raw, wide.levels) if wide.levels else raw
+    if not wide.levels:
+        return raw
+    return _replace_unknown(graph, raw, wide.levels)
 
 
 def _replace_unknown(graph: Graph, codes: Tensor, levels: Constant | int) -> Tensor:
@@ -247,7 +249,9 @@ def add_self_attention(graph: Graph, name: str, x: Tensor, heads: int, dropout: 
 
 def add_dropout(graph: Graph, name: str, x: Tensor, rate: float) -> Tensor:
     """Add a Dropout layer; a rate of 0 adds none."""
-    return graph.layer("Dropout", name, x, rate=rate) if rate else x
+    if not rate:
+        return x
+    return graph.layer("Dropout", name, x, rate=rate)
 
 
 def add_up(graph: Graph, terms: list[Tensor]) -> Tensor:
@@ -291,8 +295,8 @@ def smooth_labels(graph: Graph, logits: Tensor, share: float) -> Tensor:
         return logits
     fixed = graph.operation("StopGradient", logits)
     change = graph.multiply(graph.subtract(logits, fixed), 1 - share)
-    log_sum = graph.operation("Logsumexp", logits, shape=(1,), axis=-1, keepdims=True)
-    mean = graph.operation("Mean", logits, shape=(1,), axis=-1, keepdims=True)
+    log_sum = graph.reduce_columns("Logsumexp", logits)
+    mean = graph.reduce_columns("Mean", logits)
     cost = graph.multiply(graph.subtract(log_sum, mean), share)
     return add_cost(graph, graph.add(fixed, change), cost)
 

@@ -200,7 +200,7 @@ def _sum_bag(graph: Graph, bag: Bag, vectors: WordVectors) -> Tensor:
     shape = (*bag.weights.shape, 1)
     weights = graph.operation("ExpandDims", bag.weights, shape=shape, axis=-1)
     products = graph.multiply(rows, weights)
-    return graph.operation("Sum", products, shape=(vectors.width,), axis=1, keepdims=False)
+    return graph.reduce("Sum", products)
 
 
 def _make_pairs(graph: Graph, name: str, bag: Bag, units: int) -> Bag:

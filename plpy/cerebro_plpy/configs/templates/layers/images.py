@@ -37,7 +37,14 @@ def estimate_work(shape: tuple[int, ...]) -> int:
 
 
 def _halve_side(side: int) -> int:
-    return side // 2 if side > SMALL_SIDE else side
+    return side // _pool_size(side)
+
+
+def _pool_size(side: int) -> int:
+    """Return the pixels of a side that are pooled to one."""
+    if side > SMALL_SIDE:
+        return 2
+    return 1
 
 
 def encode(graph: Graph, name: str, image: Tensor, params: Params) -> Tensor:
@@ -58,11 +65,12 @@ def encode(graph: Graph, name: str, image: Tensor, params: Params) -> Tensor:
 
 
 def _halve(graph: Graph, name: str, x: Tensor) -> Tensor:
-    pool_size = [2 if side > SMALL_SIDE else 1 for side in x.shape[:2]]
+    height, width, channels = x.shape
+    pool_size = [_pool_size(height), _pool_size(width)]
     if max(pool_size) == 1:
         return x
-    height, width = (side // size for side, size in zip(x.shape, pool_size))
-    return graph.layer("MaxPooling2D", name, x, (height, width, x.shape[2]), pool_size=pool_size)
+    shape = (_halve_side(height), _halve_side(width), channels)
+    return graph.layer("MaxPooling2D", name, x, shape, pool_size=pool_size)
 
 
 def _pool(graph: Graph, name: str, x: Tensor) -> Tensor:

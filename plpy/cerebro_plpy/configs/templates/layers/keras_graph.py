@@ -95,7 +95,7 @@ class Graph:
             shape: shape of its output.
         """
         config = {**architecture["config"], "name": name}
-        call = _serialize_call(inputs[0] if len(inputs) == 1 else list(inputs))
+        call = _serialize_call(_unwrap_single(list(inputs)))
         module = _FUNCTIONAL["module"]
         class_name = _FUNCTIONAL["class_name"]
         if architecture["class_name"] == _SEQUENTIAL_CLASS:
@@ -136,6 +136,14 @@ class Graph:
         """Add a product; see `operation`."""
         return self.operation("Multiply", x, y, **options)
 
+    def reduce(self, class_name: str, x: Tensor) -> Tensor:
+        """Add a reduction over the first dimension of a row, such as Mean or Sum."""
+        return self.operation(class_name, x, shape=x.shape[1:], axis=1, keepdims=False)
+
+    def reduce_columns(self, class_name: str, x: Tensor) -> Tensor:
+        """Add a reduction of the columns of a row to one number."""
+        return self.operation(class_name, x, shape=(1,), axis=-1, keepdims=True)
+
     def to_json(self, output: Tensor) -> str:
         """Return the JSON of the model with this output."""
         inputs = [[name, 0, 0] for name in self._inputs]
@@ -143,8 +151,7 @@ class Graph:
             "name": self._name,
             "trainable": True,
             "layers": list(self._nodes.values()),
-            # A single tensor is not wrapped, because Keras would then expect a list as input.
-            "input_layers": inputs if len(inputs) > 1 else inputs[0],
+            "input_layers": _unwrap_single(inputs),
             "output_layers": [output.name, 0, 0],
         }
         return json.dumps({**_FUNCTIONAL, "config": config}, allow_nan=False)
@@ -176,6 +183,13 @@ class Graph:
             count += 1
             name = f"{base}_{count}"
         return name
+
+
+def _unwrap_single(items: list[Any]) -> Any:
+    """Return a list, but a single item alone, for which Keras does not expect a list."""
+    if len(items) == 1:
+        return items[0]
+    return items
 
 
 def normal(deviation: float) -> Json:

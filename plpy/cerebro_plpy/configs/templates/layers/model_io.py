@@ -52,7 +52,9 @@ class Wide:
     @property
     def dtype(self) -> str:
         """Type of the network's input."""
-        return "int32" if self.levels else "float32"
+        if self.levels:
+            return "int32"
+        return "float32"
 
     @property
     def elements(self) -> int:

@@ -74,7 +74,9 @@ def _encode_convolutions(graph: Graph, name: str, x: Tensor, params: Params) -> 
     for number in range(_depth(params)):
         kernel = KERNELS[min(number, len(KERNELS) - 1)]
         y = blocks.add_convolution(graph, "Conv1D", f"{name}_{number}", x, width, kernel)
-        x = graph.add(x, y) if x.shape == y.shape else y  # residual if possible
+        if x.shape == y.shape:
+            y = graph.add(x, y)  # a residual connection
+        x = y
         steps = x.shape[0]
         if steps > FEW_STEPS:
             shape = (steps // 2, width)
@@ -93,7 +95,7 @@ def _encode_recurrent(graph: Graph, name: str, x: Tensor, params: Params) -> Ten
             _add_recurrent(graph, f"{name}_{number}", x, width, is_last, backwards)
             for backwards in (False, True)
         ]
-        shape = (2 * width,) if is_last else (x.shape[0], 2 * width)
+        shape = _states_shape(x, 2 * width, is_last)
         x = graph.operation("Concatenate", directions, shape=shape, dtype="float32", axis=-1)
     return x
 
@@ -109,11 +111,17 @@ def _add_recurrent(
         "reset_after": True,
     }
     direction = "back" if backwards else "forth"
-    shape = (width,) if is_last else (x.shape[0], width)
+    shape = _states_shape(x, width, is_last)
     states = graph.layer("GRU", f"{name}_{direction}", x, shape, **config)
     if backwards and not is_last:
         return graph.operation("Flip", states, axis=1)
     return states
+
+
+def _states_shape(x: Tensor, width: int, is_last: bool) -> tuple[int, ...]:
+    if is_last:
+        return (width,)
+    return (x.shape[0], width)
 
 
 def _encode_attention(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:

@@ -37,7 +37,7 @@ def _weigh_numbers(graph: Graph, numbers: Tensor, units: int) -> Tensor:
 def _weigh_levels(graph: Graph, table: Table, codes: Tensor, units: int) -> Tensor:
     rows = blocks.offset_codes(graph, table, codes)
     weights = blocks.embed_codes(graph, "levels", table, rows, units, normal(0.0))
-    return graph.operation("Sum", weights, shape=(units,), axis=1, keepdims=False)
+    return graph.reduce("Sum", weights)
 
 
 LINEAR = Template(

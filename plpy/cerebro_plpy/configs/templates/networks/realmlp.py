@@ -129,7 +129,7 @@ def _weigh_levels(graph: Graph, table: Table, width: int) -> list[Tensor]:
     scaled_ones = graph.multiply(scales, SIMPLE_SCALE_RATE * ONE)
     ones = graph.multiply(scaled_ones, is_known)
     products = graph.multiply(weights, ones)
-    return [graph.operation("Sum", products, shape=(width,), axis=1, keepdims=False)]
+    return [graph.reduce("Sum", products)]
 
 
 _DEPTH = make_depth("Hidden layers", 3, 2, 4)

@@ -95,7 +95,7 @@ TABM = Template(
         make_dropout(0.1, 0.0, 0.5),
         make_width("Units of a hidden layer", (128, 256, 384), default=256),
         make_depth("Hidden layers", 2, 1, 4),
-        Field("members", "Networks in one", 16, Choices((16,)), limits=(1, 256), whole=True),
+        Field("members", "Networks in one", 16, Choices((16,)), limits=(1, 256), is_whole=True),
         NUMBERS,
         FREQUENCY,
     ),

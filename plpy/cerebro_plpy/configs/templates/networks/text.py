@@ -47,7 +47,7 @@ TEXT = Template(
             encoders.WORD_WIDTH,
             Choices((16, 32, 64)),
             limits=(1, 1024),
-            whole=True,
+            is_whole=True,
         ),
         Field(
             "word_rate",
