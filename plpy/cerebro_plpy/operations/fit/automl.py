@@ -169,14 +169,13 @@ def _list_model_ids(arguments: AutomlArguments) -> list[int]:
 def _make_fit_arguments(arguments: AutomlArguments, method: Method) -> FitArguments:
     """Return the arguments of a fit call with the same search."""
     search, search_params = _make_search(arguments, method)
-    seed = None if arguments.random_state is None else arguments.random_state % MAX_SEED
-    return fill_arguments(
-        {
-            **vars(arguments),
-            "num_iterations": method.epochs,
-            "seed": seed,
-            "search": search,
-            "search_params": search_params,
-            "keep_states": False,
-        }
-    )
+    values = {
+        **vars(arguments),
+        "num_iterations": method.epochs,
+        "search": search,
+        "search_params": search_params,
+        "keep_states": False,
+    }
+    if arguments.random_state is not None:
+        values["seed"] = arguments.random_state % MAX_SEED
+    return fill_arguments(values)

@@ -109,18 +109,20 @@ def sample_configs(
     known_points = {
         config.mst_key: points.find_point(describe_config(config)) for config in models.configs
     }
-    drawing = SamplingPlan(points, sampling.sampler, 0, {}, known_points)
+    sampling_plan = SamplingPlan(points, sampling.sampler, 0, {}, known_points)
     if sampling.learns:
         ranking = request.rank([*models.configs, *probes])
         prior_trials = collect_prior_trials(
             catalog, prior_runs, points, ranking, models=architectures
         )
-        drawing = drawing._replace(prior_trials=prior_trials)
+        sampling_plan = sampling_plan._replace(prior_trials=prior_trials)
     first_points = _find_prior_points(catalog, prior_runs, points, architectures, known_points)
     first_points = first_points[: request.size]
+    remaining = 0
     if sampling.learns:
         busy = len(source.segments) + 1
-        first_points += _suggest_first_points(context, request, drawing, first_points, busy)
+        first_points += _suggest_first_points(context, request, sampling_plan, first_points, busy)
+        remaining = request.size - len(first_points)
     rows = [make_config_row(space, point) for point in first_points]
     if not sampling.learns:
         rows += _draw_configs(catalog, models, request, rows)
@@ -129,11 +131,10 @@ def sample_configs(
     sampled = _parse_configs(keyed_rows, space.functions)
     keys = [config.mst_key for config in sampled]
     point_of: dict[int, Point | None] = {**dict.fromkeys(keys), **dict(zip(keys, first_points))}
-    left = request.size - len(rows) if sampling.learns else 0
     models = models._replace(
         configs=check([*models.configs, *sampled]),
         architectures=architectures,
-        drawing=drawing._replace(remaining=left, points=point_of),
+        sampling=sampling_plan._replace(remaining=remaining, points=point_of),
     )
     return models, probes
 
@@ -153,12 +154,15 @@ def restore_sampling(
     called_models = {row["model_id"] for row in log if row["source"] == "call"}
     space = read_space(sampling.space, called_models, functions)
     points = ParameterSpace(space)
-    sources = [row["source"] for row in log]
-    left = max(0, sampling.configs - sources.count("call") - sources.count("search"))
-    drawing = SamplingPlan(
+    remaining = 0
+    if sampling.learns:
+        sources = [row["source"] for row in log]
+        requested = sources.count("call") + sources.count("search")
+        remaining = max(0, sampling.configs - requested)
+    sampling_plan = SamplingPlan(
         points,
         sampling.sampler,
-        left if sampling.learns else 0,
+        remaining,
         points={
             row["mst_key"]: json.loads(row["point"] or "null")
             for row in log
@@ -167,7 +171,7 @@ def restore_sampling(
         existing_points={row["mst_key"]: points.find_point(row) for row in log if has_point(row)},
     )
     architectures = _read_architectures(context, models, list_model_ids(space))
-    return models._replace(architectures=architectures, drawing=drawing)
+    return models._replace(architectures=architectures, sampling=sampling_plan)
 
 
 def list_model_ids(space: Space) -> list[int]:
@@ -249,7 +253,7 @@ def _find_prior_points(
 def _suggest_first_points(
     context: CallContext,
     request: SamplingRequest,
-    drawing: SamplingPlan,
+    sampling_plan: SamplingPlan,
     prior_points: Sequence[Point],
     busy: int,
 ) -> Sequence[Point]:
@@ -259,15 +263,15 @@ def _suggest_first_points(
         prior_points: points from earlier runs that will be trained as well.
         busy: number of configurations that keep all segments busy.
     """
-    count = min(request.size, busy - len(drawing.existing_points)) - len(prior_points)
+    count = min(request.size, busy - len(sampling_plan.existing_points)) - len(prior_points)
     if count < 1:
         return ()
-    points = (*drawing.existing_points.values(), *prior_points)
+    points = (*sampling_plan.existing_points.values(), *prior_points)
     trials = [describe_trial(point, Trial(), 1) for point in points if point is not None]
     with Sampler(
-        context.settings, context.check, drawing.space, drawing.sampler, request.seed
+        context.settings, context.check, sampling_plan.space, sampling_plan.sampler, request.seed
     ) as sampler:
-        return sampler.suggest(add_prior_trials(drawing.prior_trials, trials), count)
+        return sampler.suggest(add_prior_trials(sampling_plan.prior_trials, trials), count)
 
 
 def _draw_configs(

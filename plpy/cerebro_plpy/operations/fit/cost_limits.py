@@ -18,7 +18,9 @@ def read_prices(settings: Settings) -> Prices | None:
         settings.price_per_gpu_hour or 0.0,
         settings.price_per_gb_month or 0.0,
     )
-    return prices if any(prices) else None
+    if not any(prices):
+        return None
+    return prices
 
 
 def make_cost_limits(

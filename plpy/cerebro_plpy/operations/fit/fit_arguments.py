@@ -43,7 +43,9 @@ class RunOptions(NamedTuple):
 
 def get_module_name(arguments: FitArguments) -> str:
     """Return the name of the function that was called, for error messages."""
-    return SINGLE_MODULE if arguments.single else MODULE
+    if arguments.single:
+        return SINGLE_MODULE
+    return MODULE
 
 
 def fill_arguments(values: Mapping[str, Any]) -> FitArguments:

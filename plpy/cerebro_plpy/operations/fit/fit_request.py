@@ -32,7 +32,7 @@ from cerebro_plpy.operations.fit.config_sampling import (
 )
 from cerebro_plpy.operations.fit.fit_arguments import RunOptions, has_metrics
 from cerebro_plpy.operations.fit.input_tables import InputTables, ModelInputs
-from cerebro_plpy.operations.fit.spec_request import make_repeat, make_request, make_rule
+from cerebro_plpy.operations.fit.spec_request import make_replay, make_request, make_rule
 from cerebro_plpy.operations.fit.worker_count import (
     choose_copy_count,
     count_possible_workers,
@@ -79,7 +79,7 @@ class ResolvedCall(NamedTuple):
     dtype_policy: str | None
     schedule: str
     probes: tuple[Config, ...] = ()  # together, they have all values of later configurations
-    repeat: Replay = Replay()
+    replay: Replay = Replay()
     epochs_before: Mapping[int, int] = {}
 
     @property
@@ -121,15 +121,15 @@ def build_request(catalog: Catalog, context: CallContext, call: FitCall) -> FitR
         tables=tables,
         epochs_before=resolved.epochs_before,
         search=call.search,
-        prior_trials=models.drawing.prior_trials if models.drawing else (),
-        copies=resolved.repeat.copies,
+        prior_trials=models.sampling.prior_trials if models.sampling else (),
+        copies=resolved.replay.copies,
     )
     if arguments.strategy == LATE and spec.schedule == AVERAGING and spec.copies is None:
         workers = count_possible_workers(context, spec, data)
         copies = choose_copy_count(workers, len(models.configs), spec.segments)
         spec = replace(spec, copies=copies)
     _report_averaging(catalog, spec)
-    request = make_request(catalog, context, spec, data, models, resolved.repeat)
+    request = make_request(catalog, context, spec, data, models, resolved.replay)
     for config in configs:
         check_monitor(config, _list_datasets(arguments), request.patience)
     return request
@@ -184,9 +184,9 @@ def _resolve_replay(
         AVERAGING if recorded.is_averaging else REPLAY,
         epochs_before=dict(recorded.epochs_before),
     )
-    repeat = make_repeat(catalog, recorded, epochs, source, resolved.mst_keys)
+    replay = make_replay(catalog, recorded, epochs, source, resolved.mst_keys)
     check_clone_starts(module, recorded, epochs, resolved.mst_keys)
-    return resolved._replace(repeat=repeat)
+    return resolved._replace(replay=replay)
 
 
 def _read_models(
@@ -289,7 +289,7 @@ def _list_evaluated_epochs(
 ) -> tuple[int, ...]:
     """Return the epochs that end with an evaluation; report if there is nothing to evaluate."""
     options = call.options
-    repeat = resolved.repeat
+    replay = resolved.replay
     if not has_metrics(call.arguments):
         catalog.db.notice(
             "training_metrics is false and there is no validation_table: no metrics will be "
@@ -298,10 +298,12 @@ def _list_evaluated_epochs(
         return ()
     regular = list_metric_epochs(options.epochs, options.frequency)
     rule_context = RuleContext(options.epochs, regular)
-    rule = make_rule(options.rule, dict.fromkeys(resolved.mst_keys), rule_context, repeat)
-    decision_epochs = rule.decision_epochs if rule else ()
-    repeated = [epoch for epoch in repeat.evaluate_epochs if epoch <= options.epochs]
-    return tuple(sorted({*regular, *decision_epochs, *repeated}))
+    rule = make_rule(options.rule, dict.fromkeys(resolved.mst_keys), rule_context, replay)
+    epochs = {epoch for epoch in replay.evaluate_epochs if epoch <= options.epochs}
+    epochs.update(regular)
+    if rule:
+        epochs.update(rule.decision_epochs)
+    return tuple(sorted(epochs))
 
 
 def _parse_single_config(model: SingleModel, functions: Functions | None) -> Config:

@@ -71,12 +71,14 @@ class ModelInputs(NamedTuple):
     architectures: dict[int, StoredModel]  # by model id
     table: Relation | None  # the architecture table, if there is one
     backends: Mapping[int, str]  # frameworks by mst_key, as far as they are chosen
-    drawing: SamplingPlan | None = None
+    sampling: SamplingPlan | None = None
 
     @property
     def config_count(self) -> int:
         """Return the number of configurations, including those to be sampled later."""
-        return len(self.configs) + (self.drawing.total_remaining if self.drawing else 0)
+        if self.sampling is None:
+            return len(self.configs)
+        return len(self.configs) + self.sampling.total_remaining
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,9 @@ def _parse_target_types(catalog: Catalog, text: str | None, count: int) -> Seque
             f"{catalog.module} error: dependent_type is {text!r}; expected 'class' or 'float'.",
             hint=hint,
         )
-    return types * count if len(types) == 1 else types
+    if len(types) == 1:
+        return types * count
+    return types
 
 
 def pack_validation(

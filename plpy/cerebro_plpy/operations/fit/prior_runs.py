@@ -84,8 +84,9 @@ class PriorRun(NamedTuple):
 
     def _loss(self, config: PriorRunConfig) -> float:
         """Return the value so that smaller ones are better; NaN if it is missing."""
-        value = math.nan if config.value is None else config.value
-        return -value if self.comparison.descending else value
+        if config.value is None:
+            return math.nan
+        return -config.value if self.comparison.descending else config.value
 
 
 def read_prior_runs(session: Session, run_ids: Iterable[int]) -> list[PriorRun]:

@@ -34,7 +34,9 @@ class RunOutputs(NamedTuple):
 
     def list_existing(self) -> list[Relation]:
         """Return the tables that exist before the run."""
-        return self.existing.list_tables() if self.existing else []
+        if self.existing is None:
+            return []
+        return self.existing.list_tables()
 
 
 def find_outputs(catalog: Catalog, arguments: FitArguments) -> RunOutputs:
@@ -136,7 +138,9 @@ def rewrite_outputs(db: Database, run_id: int | None, name: str | None) -> None:
 
 def get_suffixes(arguments: FitArguments) -> tuple[str, ...]:
     """Return the suffixes of the further output tables."""
-    return single_output.SUFFIXES if arguments.single else fit_output.SUFFIXES
+    if arguments.single:
+        return single_output.SUFFIXES
+    return fit_output.SUFFIXES
 
 
 def _write_tables(db: Database, run: logged_run.LoggedRun, outputs: RunOutputs) -> None:

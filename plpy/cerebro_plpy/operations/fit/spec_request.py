@@ -37,7 +37,7 @@ def make_request(
     spec: RunSpec,
     data: PackedData,
     models: ModelInputs,
-    repeat: Replay,
+    replay: Replay,
 ) -> FitRequest:
     """Return the request of a spec with its data and models."""
     arguments = spec.arguments
@@ -53,10 +53,10 @@ def make_request(
         gpus=settings.choose_gpus(context.settings, arguments.use_gpus),
         backends=models.backends,
         max_runtime=read_seconds(catalog.db, module, "max_runtime", arguments.max_runtime),
-        replay=repeat,
+        replay=replay,
         commit_seconds=context.settings.commit_seconds,
-        search=make_search(module, spec, models, repeat),
-        patience=repeat.patience or _make_early_stopping(module, spec),
+        search=make_search(module, spec, models, replay),
+        patience=replay.patience or _make_early_stopping(module, spec),
         strategy=arguments.strategy if arguments.strategy != AUTO else None,
         cost_limits=make_run_limits(module, context.settings, spec, read_rule(module, spec)),
     )
@@ -70,7 +70,7 @@ def make_rule(
     rule: SearchRule | None,
     mst_keys: Mapping[int, str | None],
     context: RuleContext,
-    repeat: Replay,
+    replay: Replay,
     groups: Mapping[str, GroupLayout] = UNGROUPED,
 ) -> Rule | None:
     """Return the rule that promotes configurations; in a replay, it repeats recorded decisions.
@@ -78,16 +78,18 @@ def make_rule(
     Args:
         mst_keys: group by mst_key; None for a configuration over all rows.
     """
-    if repeat.max_epochs:
-        return ReplayedEpochs(repeat.max_epochs)
-    return make_grouped_rule(rule, mst_keys, context, groups) if rule else None
+    if replay.max_epochs:
+        return ReplayedEpochs(replay.max_epochs)
+    if rule is None:
+        return None
+    return make_grouped_rule(rule, mst_keys, context, groups)
 
 
 def make_search(
     module: str,
     spec: RunSpec,
     models: ModelInputs,
-    repeat: Replay,
+    replay: Replay,
     failed: Sequence[tuple[int, str | None]] = (),
 ) -> SearchRequest | None:
     """Return the search of a run; None if all configurations are trained to the end.
@@ -102,14 +104,14 @@ def make_search(
         spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments), spec.seed
     )
     groups = spec.train.groups if spec.train else UNGROUPED
-    rule = make_rule(search_rule, keys, context, repeat, groups)
+    rule = make_rule(search_rule, keys, context, replay, groups)
     if rule is None:
         return None
     return SearchRequest(
         spec.arguments.search or "replay",
         rule,
         tuple(keys),
-        models.drawing,
+        models.sampling,
         search_rule.live_states if search_rule else None,
         {key: group for key, group in keys.items() if group is not None},
     )
@@ -118,7 +120,9 @@ def make_search(
 def _make_early_stopping(module: str, spec: RunSpec) -> EarlyStopping | None:
     """Return the early stopping of a search by patience."""
     rule = read_rule(module, spec)
-    return rule.make_early_stopping(spec.ranking) if rule else None
+    if rule is None:
+        return None
+    return rule.make_early_stopping(spec.ranking)
 
 
 def read_rule(module: str, spec: RunSpec) -> SearchRule | None:
@@ -133,7 +137,7 @@ def read_rule(module: str, spec: RunSpec) -> SearchRule | None:
     )
 
 
-def make_repeat(
+def make_replay(
     catalog: Catalog,
     recorded: RunRecord,
     epochs: int,

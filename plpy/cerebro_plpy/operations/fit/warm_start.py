@@ -187,7 +187,9 @@ def _choose_source(model: EarlierModel, config: Config, *, fits: bool) -> str:
         fits: True if the architecture and the framework are the same as before.
     """
     source = choose_state_source(_parse_optimizer(model.compile_params), config.compile.optimizer)
-    return "warm" if source == "chunks" and not fits else source
+    if source == "chunks" and not fits:
+        return "warm"
+    return source
 
 
 def _parse_optimizer(compile_text: str) -> OptimizerSpec | None:

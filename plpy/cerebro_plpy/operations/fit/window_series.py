@@ -21,6 +21,8 @@ OUTPUT_COLUMNS = ("window_id", "first", "last", "x")
 RULES = ("all", "last", "majority")
 FLOATS = ("float4", "float8")
 TIMESPANS = "T"  # category of intervals
+LABEL_CLAUSES = ("label_column", "label_of_sample", "label_of_window", "same_label")
+"""Clauses of the statement that are empty if windows have no label."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,10 @@ class Series:
 
     def list_columns(self) -> list[str]:
         """Return the different columns of the source that the statements read."""
-        labels = [self.label] if self.label else []
-        return list(dict.fromkeys([self.id, self.ts, *self.columns, *labels]))
+        columns = [self.id, self.ts, *self.columns]
+        if self.label:
+            columns.append(self.label)
+        return list(dict.fromkeys(columns))
 
 
 def make_windows(db: Database, arguments: WindowArguments) -> None:
@@ -212,15 +216,15 @@ def build_query(db: Database, series: Series) -> str:
     """Return the statement that creates the table of windows."""
     values = [f"t.{quote_identifier(name)}::real" for name in series.columns]
     conditions = [f"{value} - {value} = '0'::real" for value in values]
-    label_clauses = {"label_column": "", "label_of_sample": "", "label_of_window": ""}
+    label_clauses = dict.fromkeys(LABEL_CLAUSES, "")
     if series.label:
         label = quote_identifier(series.label)
         conditions.append(f"t.{label} IS NOT NULL")
-        label_clauses = {
-            "label_column": f", w.label AS {label}",
-            "label_of_sample": f", t.{label} AS label",
-            "label_of_window": f", {_aggregate_label(series)} AS label",
-        }
+        label_clauses["label_column"] = f", w.label AS {label}"
+        label_clauses["label_of_sample"] = f", t.{label} AS label"
+        label_clauses["label_of_window"] = f", {_aggregate_label(series)} AS label"
+    if series.rule == "all":
+        label_clauses["same_label"] = sql("series.one_label")
     return sql(
         "series.windows",
         output=series.output.quoted,
@@ -228,7 +232,6 @@ def build_query(db: Database, series: Series) -> str:
         whole=f"coalesce({' AND '.join(conditions)}, false)",
         width=str(series.width),
         stride=str(series.stride),
-        same_label=sql("series.one_label") if series.rule == "all" else "",
         **label_clauses,
         **series.clauses(),
         **db.platform.clauses,

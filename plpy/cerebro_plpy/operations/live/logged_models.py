@@ -62,12 +62,12 @@ def load_logged_models(
     if rule is None or rule.sampling is None:
         return models
     if spec.train:
-        drawing = template_sampling.resume_sampling(spec, rule.sampling, log)
-        models = models._replace(drawing=drawing)
+        sampling = template_sampling.resume_sampling(spec, rule.sampling, log)
+        models = models._replace(sampling=sampling)
     else:
         models = restore_sampling(context, models, rule.sampling, log, functions)
-    assert models.drawing is not None
-    return models._replace(drawing=models.drawing._replace(prior_trials=spec.prior_trials))
+    assert models.sampling is not None
+    return models._replace(sampling=models.sampling._replace(prior_trials=spec.prior_trials))
 
 
 def _parse_config(row: Row, functions: Functions | None) -> Config:

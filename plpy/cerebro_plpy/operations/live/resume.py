@@ -29,7 +29,7 @@ from cerebro_plpy.operations.fit.run_outputs import (
     find_outputs,
     finish,
 )
-from cerebro_plpy.operations.fit.spec_request import make_repeat, make_request, make_search
+from cerebro_plpy.operations.fit.spec_request import make_replay, make_request, make_search
 from cerebro_plpy.operations.fit.warm_start import find_warm_states
 from cerebro_plpy.operations.live.logged_models import (
     check_unchanged,
@@ -174,7 +174,7 @@ def _rebuild_request(catalog: Catalog, context: CallContext, run: UnfinishedRun)
     if spec.arguments.replay_run is not None:
         recorded = read_run_record(control, module, spec.arguments.replay_run)
         check_functions(module, recorded, spec.functions)
-        replay = make_repeat(catalog, recorded, row["epochs"], data.source, list(models.backends))
+        replay = make_replay(catalog, recorded, row["epochs"], data.source, list(models.backends))
         models = models._replace(backends=recorded.backends)
     request = make_request(catalog, context, spec, data, models, replay)
     # The rule has decided on failed configurations as well.

@@ -41,7 +41,7 @@ from cerebro_plpy.operations.fit.input_tables import (
     PackedInputs,
     find_packed_inputs,
 )
-from cerebro_plpy.operations.fit.spec_request import make_repeat, make_request
+from cerebro_plpy.operations.fit.spec_request import make_replay, make_request
 from cerebro_plpy.operations.live.logged_models import check_unchanged, load_logged_models
 from cerebro_plpy.operations.models.deployment import find_own_model, resolve_version
 from cerebro_plpy.operations.predict.prediction_source import make_reading
@@ -279,7 +279,7 @@ class Reproduction:
         }
         epochs = max(last_epochs.values())
         models = self._load_models(spec, rows)
-        repeat = make_repeat(self.catalog, record, epochs, rows.data.source, last_epochs)
+        repeat = make_replay(self.catalog, record, epochs, rows.data.source, last_epochs)
         visits = _count_visits(record, last_epochs)
         replay_spec = replace(
             spec,

@@ -239,7 +239,7 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
     models = build_models(spec, configs, data, context.check)
     drawing = _plan_sampling(call, spec, table, configs, prior_configs.runs)
     if drawing is not None:
-        models = models._replace(drawing=drawing)
+        models = models._replace(sampling=drawing)
         spec = replace(spec, prior_trials=drawing.prior_trials)
     fit_request = make_request(call.catalog, context, spec, data.data, models, Replay())
     templates = {template.name: template for template in choose_templates(request, table)}
