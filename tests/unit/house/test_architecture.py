@@ -27,7 +27,7 @@ from cerebro_plpy import limits
 from cerebro_plpy.api.entry import COUNTS_ARE_CHECKED
 from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
-from cerebro_plpy.operations.fit.fit_arguments import make_single_model_arguments
+from cerebro_plpy.operations.fit.fit_arguments import SINGLE_MODEL_ARGUMENTS
 from cerebro_plpy.operations.fit.layer_probes import ProbeArguments
 from cerebro_plpy.operations.train_arguments import TrainArguments
 from cerebro_plpy.records import fields
@@ -38,7 +38,7 @@ FIT = [each.name for each in fields(FitArguments)]
 TRAIN = [each.name for each in fields(TrainArguments)]
 TAKEN = {
     "automl": [each.name for each in fields(AutomlArguments)],
-    "fit_one_model": [*signature(make_single_model_arguments).parameters],
+    "fit_one_model": [*SINGLE_MODEL_ARGUMENTS],
     "train": TRAIN, "plan_train": TRAIN,
     "explore_layers": [each.name for each in fields(ProbeArguments)],
 }  # fmt: skip

@@ -98,7 +98,7 @@ def sample_configs(
     table = models.table
     assert table is not None
     prior_runs = require_prior_runs(catalog.module, context.control, sampling.start_from)
-    architectures = _read_architectures(context, models, list_model_ids(space))
+    architectures = _read_architectures(context, models, _list_model_ids(space))
 
     def check(configs: Sequence[Config]) -> tuple[Config, ...]:
         return check_configs(configs, architectures, source, table, context.check)
@@ -170,11 +170,11 @@ def restore_sampling(
         },
         existing_points={row["mst_key"]: points.find_point(row) for row in log if has_point(row)},
     )
-    architectures = _read_architectures(context, models, list_model_ids(space))
+    architectures = _read_architectures(context, models, _list_model_ids(space))
     return models._replace(architectures=architectures, sampling=sampling_plan)
 
 
-def list_model_ids(space: Space) -> list[int]:
+def _list_model_ids(space: Space) -> list[int]:
     """Return the ids of the models that a space names."""
     return [model_id for model_id in space.models.values if isinstance(model_id, int)]
 
@@ -299,7 +299,7 @@ def _draw_configs(
 def _list_probes(space: Space) -> Iterator[ConfigRow]:
     """Yield configurations that together have every value that has to be checked."""
     fit_values = {name: _pick_value(values) for name, values in space.fit.items()}
-    model_ids = list_model_ids(space)
+    model_ids = _list_model_ids(space)
     for alternative in space.alternatives:
         choices = [_list_probe_values(*parameter) for parameter in alternative.items()]
         for model_id, *values in islice(product(model_ids, *choices), MAX_PROBES):

@@ -54,8 +54,8 @@ def plan_fit(
     with open_context(db, gd, tables, arguments.workers) as context:
         request = build_request(catalog, context, call)
         plan = _plan_request(context, request)
-    known = explain_output.PlanContext(request.replay.orders, read_prices(context.settings))
-    return explain_output.format_tree(explain_output.build_tree(plan, known), form)
+    plan_context = explain_output.PlanContext(request.replay.orders, read_prices(context.settings))
+    return explain_output.format_tree(explain_output.build_tree(plan, plan_context), form)
 
 
 def check_format(module: str, form: str | None) -> str:
@@ -70,14 +70,14 @@ def check_format(module: str, form: str | None) -> str:
 
 def _plan_request(context: CallContext, request: FitRequest) -> RunPlan:
     """Return the plan of a request, after programs without timings were timed."""
-    wish = make_slot_request(context, request)
-    check_quotas(context.db, wish)
-    crew = start_workers(context, request, wish.max_slots)
+    slot_request = make_slot_request(context, request)
+    check_quotas(context.db, slot_request)
+    worker_set = start_workers(context, request, slot_request.max_slots)
     log = RunLog(context.control, NO_RUN)
-    request, workers = choose_frameworks(context, request, crew, log)
-    crew = replace(crew, workers=workers)
-    planned_request = plan_activations(BuildContext(context, crew, log), request)
-    timings = _time_programs(context, planned_request, request, crew, log)
+    request, workers = choose_frameworks(context, request, worker_set, log)
+    worker_set = replace(worker_set, workers=workers)
+    planned_request = plan_activations(BuildContext(context, worker_set, log), request)
+    timings = _time_programs(context, planned_request, request, worker_set, log)
     trainers = run_estimate.describe_trainers(context, planned_request, workers)
     plan = run_estimate.make_plan(context.control, planned_request, trainers, 0.0, timings)
     if plan is None:
@@ -91,7 +91,7 @@ def _time_programs(
     context: CallContext,
     request: FitRequest,
     complete_request: FitRequest,
-    crew: WorkerSet,
+    worker_set: WorkerSet,
     log: RunLog,
 ) -> dict[str, ProbeResult]:
     """Time one configuration of each program that has no timings for such trainers.
@@ -111,7 +111,7 @@ def _time_programs(
     timings: dict[str, ProbeResult] = {}
     for config in request.configs:
         backend = request.backends[config.mst_key]
-        worker = next(worker for worker in crew.workers if worker.framework == backend)
+        worker = next(worker for worker in worker_set.workers if worker.framework == backend)
         program = programs[config.mst_key]
         batch_size = config.fit.batch_size
         memory = worker.memory
@@ -123,5 +123,7 @@ def _time_programs(
         if key not in timings:
             context.check()
             rows = config.fit.passes * request.spec.epochs * request.source.rows
-            timings[key] = Probe(crew.visits, worker, log).time(complete_request, config, rows)
+            timings[key] = Probe(worker_set.visits, worker, log).time(
+                complete_request, config, rows
+            )
     return timings

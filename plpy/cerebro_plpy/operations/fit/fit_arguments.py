@@ -30,6 +30,31 @@ STRATEGIES = {
 }
 """The schedules that each strategy allows."""
 DTYPE_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+SINGLE_MODEL_ARGUMENTS = (
+    "source_table",
+    "model",
+    "model_arch_table",
+    "model_id",
+    "compile_params",
+    "fit_params",
+    "num_iterations",
+    "use_gpus",
+    "validation_table",
+    "metrics_compute_frequency",
+    "warm_start",
+    "name",
+    "description",
+    "object_table",
+    "seed",
+    "workers",
+    "training_metrics",
+    "dtype_policy",
+    "backend",
+    "max_attempts",
+    "max_runtime",
+    "keep_states",
+)
+"""Arguments of a call that trains a single model, in the order of the SQL function."""
 
 
 class RunOptions(NamedTuple):
@@ -53,55 +78,15 @@ def fill_arguments(values: Mapping[str, Any]) -> FitArguments:
     return FitArguments(**{field.name: values.get(field.name) for field in fields(FitArguments)})
 
 
-def make_single_model_arguments(
-    source_table: str | None,
-    model: str | None,
-    model_arch_table: str | None,
-    model_id: int | None,
-    compile_params: str | None,
-    fit_params: str | None,
-    num_iterations: int | None,
-    use_gpus: bool | None,
-    validation_table: str | None,
-    metrics_compute_frequency: int | None,
-    warm_start: bool | None,
-    name: str | None,
-    description: str | None,
-    object_table: str | None,
-    seed: int | None,
-    workers: int | None,
-    training_metrics: bool | None,
-    dtype_policy: str | None,
-    backend: str | None,
-    max_attempts: int | None,
-    max_runtime: str | None,
-    keep_states: bool | None,
-) -> FitArguments:
-    """Return the arguments of a call that trains a single model."""
-    return FitArguments(
-        source_table=source_table,
-        model_output_table=model,
-        model_selection_table=None,
-        num_iterations=num_iterations,
-        use_gpus=use_gpus,
-        validation_table=validation_table,
-        metrics_compute_frequency=metrics_compute_frequency,
-        warm_start=warm_start,
-        name=name,
-        description=description,
-        use_caching=None,
-        seed=seed,
-        schedule=None,
-        workers=workers,
-        replay_run=None,
-        training_metrics=training_metrics,
-        dtype_policy=dtype_policy,
-        backend=backend,
-        max_attempts=max_attempts,
-        max_runtime=max_runtime,
-        keep_states=keep_states,
-        single=SingleModel(model_arch_table, model_id, compile_params, fit_params, object_table),
-    )
+def make_single_model_arguments(*values: Any) -> FitArguments:
+    """Return the arguments of a call that trains a single model.
+
+    Args:
+        values: the values of `SINGLE_MODEL_ARGUMENTS`.
+    """
+    arguments = dict(zip(SINGLE_MODEL_ARGUMENTS, values))
+    single = SingleModel(**{field.name: arguments[field.name] for field in fields(SingleModel)})
+    return fill_arguments({**arguments, "model_output_table": arguments["model"], "single": single})
 
 
 def check_arguments(arguments: FitArguments) -> RunOptions:

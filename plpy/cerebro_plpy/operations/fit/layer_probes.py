@@ -141,11 +141,11 @@ def _describe_prefixes(
     network: Node = loaded  # type: ignore[assignment]
     program = describe_program(freeze(network), summary)
     state = find_weights(table, model_id)
-    crew = open_scoring_workers(context, frameworks.BACKENDS[0], False, (0,))
-    worker = crew.workers[0]
+    worker_set = open_scoring_workers(context, frameworks.BACKENDS[0], False, (0,))
+    worker = worker_set.workers[0]
 
     def inspect(job: Job) -> Any:
-        return drive(worker.session, crew.visits.inspect(worker, state, job))
+        return drive(worker.session, worker_set.visits.inspect(worker, state, job))
 
     cut_layers = [cut["layer"] for cut in inspect(Job("cuts", program, state.key))["cuts"]]
     if missing := [name for name in layers if name not in cut_layers]:

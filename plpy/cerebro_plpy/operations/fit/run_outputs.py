@@ -41,7 +41,7 @@ class RunOutputs(NamedTuple):
 
 def find_outputs(catalog: Catalog, arguments: FitArguments) -> RunOutputs:
     """Reserve the names of a fit call's output tables; find existing ones for a warm start."""
-    suffixes = get_suffixes(arguments)
+    suffixes = _get_suffixes(arguments)
     if not arguments.warm_start:
         return RunOutputs(catalog.reserve_output(arguments.model_output_table, suffixes), None)
     existing = find_existing_output(catalog, arguments.model_output_table, suffixes)
@@ -132,11 +132,11 @@ def rewrite_outputs(db: Database, run_id: int | None, name: str | None) -> None:
             "write_outputs error: run_id is NULL", hint="SELECT run_id, name FROM cerebro.run;"
         )
     run = logged_run.read_run(db, run_id)
-    output = Catalog(db, "write_outputs").reserve_output(name, get_suffixes(run.spec.arguments))
+    output = Catalog(db, "write_outputs").reserve_output(name, _get_suffixes(run.spec.arguments))
     _write_tables(db, run, RunOutputs(output, None))
 
 
-def get_suffixes(arguments: FitArguments) -> tuple[str, ...]:
+def _get_suffixes(arguments: FitArguments) -> tuple[str, ...]:
     """Return the suffixes of the further output tables."""
     if arguments.single:
         return single_output.SUFFIXES

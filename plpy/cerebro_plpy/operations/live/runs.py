@@ -65,7 +65,7 @@ def drop(db: Database, run_id: int | None) -> None:
     A run that has not begun, because it waits in the queue, is cancelled first.
     """
     if run_id is not None and db.peek(sql("run.own"), run_id):
-        status = read_status(db, "drop_run", run_id)
+        status = _read_status(db, "drop_run", run_id)
         if status["status"] == "queued" and not status["begun"]:
             cancel(db, run_id)
             wait(db, run_id, None)
@@ -124,7 +124,7 @@ def wait(db: Database, run_id: int | None, timeout: str | None) -> str:
     limit = read_seconds(db, "wait", "timeout", timeout)
     start = time.monotonic()
     while True:
-        status = read_status(db, "wait", run_id)
+        status = _read_status(db, "wait", run_id)
         if not status["under_way"]:
             return str(status["status"])
         if limit is not None and time.monotonic() - start >= limit:
@@ -135,11 +135,11 @@ def wait(db: Database, run_id: int | None, timeout: str | None) -> str:
 
 def cancel(db: Database, run_id: int | None) -> bool:
     """Cancel the statement that works on a run; return False if there is none."""
-    status = read_status(db, "cancel", run_id)
+    status = _read_status(db, "cancel", run_id)
     return bool(status["under_way"] and db.value(sql("background.cancel"), status["pid"]))
 
 
-def read_status(db: Database, module: str, run_id: int | None) -> Row:
+def _read_status(db: Database, module: str, run_id: int | None) -> Row:
     """Return the status of a run, and whether it is under way.
 
     A run is under way if its own orchestrator works on it, not if any session holds its lock.
