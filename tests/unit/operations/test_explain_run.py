@@ -1,6 +1,4 @@
-"""`cerebro.plan_of` says why a run has no plan to look at, and where the caller's runs are
-listed.
-"""
+"""`cerebro.plan_of` reports why a run has no plan, and how to list the caller's runs."""
 
 from __future__ import annotations
 

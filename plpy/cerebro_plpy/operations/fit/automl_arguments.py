@@ -106,7 +106,7 @@ def read_method(arguments: AutomlArguments) -> tuple[SearchSpec, Method]:
 
 
 def check_frequency(method: Hyperopt, frequency: int | None) -> None:
-    """Check that metrics are computed at least once: all configurations have the same length."""
+    """Check that all configurations, which have the same length, compute metrics at least once."""
     iterations = method.num_iterations
     if frequency is not None and not 1 <= frequency <= iterations:
         raise InvalidParameter(

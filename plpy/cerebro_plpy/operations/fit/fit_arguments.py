@@ -61,7 +61,7 @@ class RunOptions(NamedTuple):
     """Options of a run that follow from the checked arguments of its call."""
 
     epochs: int
-    frequency: int  # number of epochs from one evaluation to the next
+    frequency: int  # number of epochs between evaluations
     schedule: str  # of visits
     rule: SearchRule | None  # None: all configurations are trained to the last epoch
 
@@ -107,7 +107,7 @@ def check_arguments(arguments: FitArguments) -> RunOptions:
     rule = read_search_rule(
         module, arguments.search, arguments.search_params, arguments.num_iterations
     )
-    frequency = _check_frequency(arguments, arguments.num_iterations, rule)
+    frequency = _choose_frequency(arguments, arguments.num_iterations, rule)
     schedule = _choose_schedule(arguments)
     check_positive(module, "workers", arguments.workers)
     check_positive(module, "max_attempts", arguments.max_attempts)
@@ -210,8 +210,8 @@ def _check_names(arguments: FitArguments) -> None:
         )
 
 
-def _check_frequency(arguments: FitArguments, iterations: int, rule: SearchRule | None) -> int:
-    """Return the number of epochs from one evaluation to the next."""
+def _choose_frequency(arguments: FitArguments, iterations: int, rule: SearchRule | None) -> int:
+    """Check the metrics frequency; return the number of epochs between evaluations."""
     module = get_module_name(arguments)
     frequency = arguments.metrics_compute_frequency
     if frequency is not None and not 1 <= frequency <= iterations:

@@ -56,7 +56,7 @@ class ProbeArguments:
     seed: int | None
 
 
-class Probe(NamedTuple):
+class ProbeRequest(NamedTuple):
     """The checked arguments of a call."""
 
     layers: list[str]
@@ -71,20 +71,20 @@ def explore_layers(db: Database, gd: Globals, arguments: ProbeArguments) -> list
         A row for each architecture: its id, its layer, and the number of features of the head.
     """
     check_transaction(db, MODULE)
-    probe = _check_arguments(arguments)
+    request = _check_arguments(arguments)
     model_id = arguments.explored_model
     catalog = Catalog(db, MODULE)
     table = architectures.find_table(catalog, arguments.model_arch_table)
     output = catalog.reserve_output(arguments.output_table)
     with open_context(db, gd, [table], None) as context:
-        prefixes = _describe_prefixes(context, table, model_id, probe.layers)
+        prefixes = _describe_prefixes(context, table, model_id, request.layers)
     weights = db.row(sql("visit.weights_source", table=table.quoted), model_id)["chunk"]
     rows: list[Row] = []
     for number, prefix in enumerate(prefixes, 1):
         layer = prefix["layer"]
         shape = prefix["shape"]
-        head_weights = draw_weights(shape[-1], probe.head, probe.seed, db.check_interrupts)
-        network = build_probe(prefix["architecture"], f"until_{layer}", shape, probe.head)
+        head_weights = draw_weights(shape[-1], request.head, request.seed, db.check_interrupts)
+        network = build_probe(prefix["architecture"], f"until_{layer}", shape, request.head)
         prefix_weights = pick_weights(weights, prefix["weights"])
         architectures.load(
             catalog, output.quoted, to_json(network), prefix_weights + head_weights, layer, None
@@ -93,7 +93,7 @@ def explore_layers(db: Database, gd: Globals, arguments: ProbeArguments) -> list
     return rows
 
 
-def _check_arguments(arguments: ProbeArguments) -> Probe:
+def _check_arguments(arguments: ProbeArguments) -> ProbeRequest:
     limits.check_record(MODULE, arguments)
     hidden = arguments.hidden or ()
     limits.check("the number of hidden layers", len(hidden), limits.HIDDEN_LAYERS)
@@ -111,7 +111,7 @@ def _check_arguments(arguments: ProbeArguments) -> Probe:
         raise NullNotAllowed(
             f"{MODULE} error: activation or seed is NULL; leave them out for 'softmax' and 1."
         )
-    return Probe(layers, Head(hidden_units, outputs, arguments.activation), arguments.seed)
+    return ProbeRequest(layers, Head(hidden_units, outputs, arguments.activation), arguments.seed)
 
 
 def _check_units(name: str, units: int | None) -> int:

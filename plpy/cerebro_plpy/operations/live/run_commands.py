@@ -1,7 +1,7 @@
 """Commands to a live run, which cerebro.act_log hands to it.
 
-Each is checked here with the privileges of its caller, as far as possible. Only the run knows if it
-can still follow a command; otherwise it records a refusal in the log.
+A command is checked here with the privileges of its caller, as far as possible. The run itself may
+still refuse it, and records the refusal in the log.
 """
 
 from __future__ import annotations
