@@ -1,6 +1,4 @@
-"""The arguments of `cerebro.train` and `cerebro.plan`, and what can be said of them without a look
-at the table.
-"""
+"""The arguments of `cerebro.train` and `cerebro.plan`, and the checks that need no table."""
 
 from __future__ import annotations
 
@@ -36,20 +34,23 @@ from cerebro_plpy.tables import architectures
 from cerebro_plpy.trainer_client import settings
 
 MODULE = "train"
-BUDGET = "5 minutes"
-LEAST_SECONDS = 1.0
+DEFAULT_BUDGET = "5 minutes"
+MIN_BUDGET_SECONDS = 1.0
 METRICS: Mapping[str, Mapping[str, str]] = {
     CLASSIFICATION: {"accuracy": "accuracy", "log_loss": "loss", "auc": "auc"},
     REGRESSION: {"rmse": "root_mean_squared_error", "mae": "mean_absolute_error", "r2": "r2_score"},
 }
-"""What models are compared by, the usual one first, and Keras' names; a loss is computed anyway."""
-_LOADED = re.compile(r"(?P<table>.+):(?P<id>[0-9]{1,9})", re.DOTALL)
-"""A model of an architecture table, in the place of a template."""
+"""Metrics that compare models by task, the default first, with Keras' names.
+
+The loss is computed in any case.
+"""
+STORED_MODEL = re.compile(r"(?P<table>.+):(?P<id>[0-9]{1,9})", re.DOTALL)
+"""The name of a model of an architecture table, in place of a template."""
 
 
 @dataclass(frozen=True)
 class TrainArguments:
-    """The arguments as they came, None for NULL."""
+    """The arguments as the caller passed them, None for NULL."""
 
     source: str | None
     target: str | None
@@ -81,33 +82,37 @@ class TrainArguments:
 
 
 class ParsedArguments(NamedTuple):
-    """What they come to, as far as that can be said without the table; `budget` is in seconds.
-    Without an `allowance` the run may cost what it does."""
+    """The arguments, as far as they can be parsed without the table."""
 
     target: str
-    budget: float
-    types: Mapping[str, str]
+    budget: float  # seconds
+    types: Mapping[str, str]  # kinds of features, by column
     templates: tuple[Template, ...]
-    space: Mapping[str, object]
+    space: Mapping[str, object]  # definitions of fields of templates
     rule: SearchRule | None
     cost_limits: CostLimits | None
 
 
 def read_arguments(db: Database, module: str, arguments: TrainArguments) -> ParsedArguments:
-    """Check what can be checked without the table."""
+    """Parse and check the arguments, as far as that needs no table.
+
+    Raises:
+        InvalidParameter, NullNotAllowed, FeatureNotSupported, UndefinedObject: an argument is
+            wrong.
+    """
     db.platform.check_process(module)
     limits.check_record(module, arguments)
     if not arguments.target:
         raise NullNotAllowed(
             f"{module} error: target is NULL or empty.", hint="Name the column to predict."
         )
-    budget = read_seconds(db, module, "budget", arguments.budget or BUDGET)
+    budget = read_seconds(db, module, "budget", arguments.budget or DEFAULT_BUDGET)
     assert budget is not None
-    if budget < LEAST_SECONDS:
+    if budget < MIN_BUDGET_SECONDS:
         raise InvalidParameter(
-            f"{module} error: budget is {arguments.budget!r}; expected at least {LEAST_SECONDS:g} "
-            "second.",
-            hint=f"It is the time for everything; without one it is {BUDGET}.",
+            f"{module} error: budget is {arguments.budget!r}; expected at least "
+            f"{MIN_BUDGET_SECONDS:g} second.",
+            hint=f"It is the time for everything; without one it is {DEFAULT_BUDGET}.",
         )
     for name in ("configs", "epochs", "ensemble", "workers", "min_group_rows"):
         check_positive(module, name, getattr(arguments, name))
@@ -127,44 +132,40 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Pars
     rule = read_search_rule(
         module, arguments.search, arguments.search_params, arguments.epochs, templates=True
     )
-    if arguments.group_by is not None:
-        _check_population(module, rule)
-    templates = read_templates(db, module, arguments.models)
-    space = parse_object(module, "space", arguments.space)
-    check_space(module, templates, space)
-    kinds = _parse_types(module, arguments.types)
-    max_cpu = read_seconds(db, module, "max_cpu", arguments.max_cpu)
-    allowed = make_cost_limits(module, settings.read(db), max_cpu, arguments.max_cost)
-    return ParsedArguments(arguments.target, budget, kinds, templates, space, rule, allowed)
-
-
-def _parse_types(module: str, text: str | None) -> Mapping[str, str]:
-    """What columns are to be taken for."""
-    types = parse_object(module, "types", text)
-    wrong = [name for name, kind in types.items() if not isinstance(kind, str)]
-    if wrong:
-        raise InvalidParameter(
-            f"{module} error: types says {types[wrong[0]]!r} of column {wrong[0]!r}; expected a "
-            "text.",
-            hint='For example {"zip": "category"}.',
-        )
-    return {name: str(kind) for name, kind in types.items()}
-
-
-def _check_population(module: str, rule: SearchRule | None) -> None:
-    if rule and rule.name == PBT:
+    if arguments.group_by is not None and rule is not None and rule.name == PBT:
         raise FeatureNotSupported(
             f"{module} error: search is {PBT!r}, but there is group_by: there are no populations "
             "of groups.",
             hint="Leave group_by out, or take another search, such as 'asha'.",
         )
+    templates = read_templates(db, module, arguments.models)
+    space = parse_object(module, "space", arguments.space)
+    check_space(module, templates, space)
+    types = _parse_types(module, arguments.types)
+    max_cpu = read_seconds(db, module, "max_cpu", arguments.max_cpu)
+    cost_limits = make_cost_limits(module, settings.read(db), max_cpu, arguments.max_cost)
+    return ParsedArguments(arguments.target, budget, types, templates, space, rule, cost_limits)
+
+
+def _parse_types(module: str, text: str | None) -> Mapping[str, str]:
+    """Return the kinds of features that the caller requests, by column."""
+    types = parse_object(module, "types", text)
+    for name, kind in types.items():
+        if not isinstance(kind, str):
+            raise InvalidParameter(
+                f"{module} error: types says {kind!r} of column {name!r}; expected a text.",
+                hint='For example {"zip": "category"}.',
+            )
+    return types
 
 
 def read_templates(
     db: Database, module: str, names: list[str | None] | None
 ) -> tuple[Template, ...]:
-    """The templates of these names, or for 'table:id' that of an architecture; the usual ones where
-    there are none.
+    """Return the named templates; NULL stands for the default ones.
+
+    Args:
+        names: names of templates, or 'table:id' for a model of an architecture table.
     """
     check_flat(module, "models", names)
     if names is None:
@@ -175,34 +176,34 @@ def read_templates(
             "usual ones.",
             hint="SELECT * FROM cerebro.template;",
         )
-    return tuple(_template(db, module, name) for name in dict.fromkeys(names) if name is not None)
-
-
-def _template(db: Database, module: str, name: str) -> Template:
-    loaded = _LOADED.fullmatch(name)
-    if loaded is None:
-        return find_template(name)
-    table, number = (
-        architectures.find_table(Catalog(db, module), loaded["table"]),
-        int(loaded["id"]),
+    return tuple(
+        _read_template(db, module, name) for name in dict.fromkeys(names) if name is not None
     )
-    found = architectures.read_architectures(LocalSession(db), table, [number])
-    if number not in found:
+
+
+def _read_template(db: Database, module: str, name: str) -> Template:
+    match = STORED_MODEL.fullmatch(name)
+    if match is None:
+        return find_template(name)
+    table = architectures.find_table(Catalog(db, module), match["table"])
+    number = int(match["id"])
+    models = architectures.read_architectures(LocalSession(db), table, [number])
+    if number not in models:
         raise UndefinedObject(
             f"{module} error: models names {name!r}, but {table.spelling} has no model {number}.",
             hint=f"SELECT model_id, name FROM {table.quoted};",
         )
-    if found[number].has_weights:
+    if models[number].has_weights:
         raise FeatureNotSupported(
             f"{module} error: models names {name!r}, which has weights to begin from; expected one "
             "without.",
             hint="Load the architecture alone. madlib_fit_multiple_model() trains on from weights.",
         )
-    return wrap_network(name, found[number].json)
+    return wrap_network(name, models[number].json)
 
 
 def parse_object(module: str, name: str, text: str | None) -> dict[str, Any]:
-    """An argument that is a JSON object; NULL is an empty one."""
+    """Parse an argument that is a JSON object; NULL stands for an empty one."""
     value = {} if text is None else read_lists(name, text)
     if not isinstance(value, dict):
         raise InvalidParameter(
@@ -212,12 +213,12 @@ def parse_object(module: str, name: str, text: str | None) -> dict[str, Any]:
     return value
 
 
-def resolve_metric(module: str, task: str, wanted: str | None) -> str:
-    """What models for a task are compared by."""
-    known = METRICS[task]
-    if wanted is not None and wanted not in known:
+def resolve_metric(module: str, task: str, name: str | None) -> str:
+    """Return the metric that compares models for a task; NULL stands for the default one."""
+    metrics = METRICS[task]
+    if name is not None and name not in metrics:
         raise InvalidParameter(
-            f"{module} error: metric is {wanted!r}; expected one of {', '.join(known)} for {task}.",
-            hint=near_matches(wanted, known),
+            f"{module} error: metric is {name!r}; expected one of {', '.join(metrics)} for {task}.",
+            hint=near_matches(name, metrics),
         )
-    return wanted or next(iter(known))
+    return name or next(iter(metrics))

@@ -1,4 +1,4 @@
-"""A caller of `cerebro.train` hears what of the table is not learned from."""
+"""Notices of `cerebro.train` about rows and columns that are not learned from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.split import read_split
 
-WHOLE = {
+ORDINARY_TABLE = {
     "missing": 0,
     "unused": 0,
     "share": 1,
@@ -41,7 +41,10 @@ def test_each_reason_is_a_notice_of_its_own(table: dict[str, Any], words: str) -
     notices: list[str] = []
     target = SimpleNamespace(column=SimpleNamespace(name="late"), task="classification")
     raw_table = SimpleNamespace(
-        rows=100, target=target, split=read_split("train", "column fold"), **{**WHOLE, **table}
+        rows=100,
+        target=target,
+        split=read_split("train", "column fold"),
+        **{**ORDINARY_TABLE, **table},
     )
     report_table(cast(Database, SimpleNamespace(notice=notices.append)), cast(RawTable, raw_table))
     assert len(notices) == len(table) and words in "".join(notices)

@@ -207,10 +207,9 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
     request = call.request
     context = call.context
     table = data.table
-    source = data.data.source
-    validation = data.data.validation
+    packed = data.data
     ranking = make_ranking(request, table.target.task)
-    load = make_workload(request, context.platform, table, len(source.segments))
+    load = make_workload(request, context.platform, table, len(packed.source.segments))
     effort = plan_effort(request, table, load, request.parsed.budget - call.elapsed_seconds)
     prior_configs = find_prior_configs(request, context.control, table)
     evaluated = _choose_evaluated_epochs(request, effort, ranking)
@@ -228,26 +227,26 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
         dtype_policy=None,
         model_arch_table=None,
         object_table=None,
-        segments=source.segments,
-        source=source.spec(),
-        validation=validation.spec() if validation else None,
+        segments=packed.source.segments,
+        source=packed.source.spec(),
+        validation=packed.validation.spec() if packed.validation else None,
         ranking=ranking,
         version=call.version,
         tables={name: table.quoted for name, table in data.inputs.get_relations().items()},
         train=make_train_spec(request, data, configs, effort.configs),
     )
     models = build_models(spec, configs, data, context.check)
-    drawing = _plan_sampling(call, spec, table, configs, prior_configs.runs)
-    if drawing is not None:
-        models = models._replace(sampling=drawing)
-        spec = replace(spec, prior_trials=drawing.prior_trials)
-    fit_request = make_request(call.catalog, context, spec, data.data, models, Replay())
+    sampling_plan = _plan_sampling(call, spec, table, configs, prior_configs.runs)
+    if sampling_plan is not None:
+        models = models._replace(sampling=sampling_plan)
+        spec = replace(spec, prior_trials=sampling_plan.prior_trials)
+    fit_request = make_request(call.catalog, context, spec, packed, models, Replay())
     templates = {template.name: template for template in choose_templates(request, table)}
     picks = choose_picks(request, table)
     budget = request.parsed.budget
     return replace(
         fit_request,
-        build_configs=ConfigBuilder(spec, source, templates, context.check),
+        build_configs=ConfigBuilder(spec, packed.source, templates, context.check),
         deadline=compute_deadline(budget, call.elapsed_seconds, picks, table.validation_rows),
     )
 
@@ -269,12 +268,12 @@ def _plan_sampling(
     }
     groups = [config.group for config in configs]
     templates = choose_templates(call.request, table)
-    drawing = plan_sampling(spec, rule.sampling, templates, existing, groups)
+    sampling_plan = plan_sampling(spec, rule.sampling, templates, existing, groups)
     runs = read_prior_runs(call.context.control, prior_runs)
     trials = collect_prior_trials(
-        call.catalog, runs, drawing.space, spec.ranking, task=table.target.task
+        call.catalog, runs, sampling_plan.space, spec.ranking, task=table.target.task
     )
-    return drawing._replace(prior_trials=trials)
+    return sampling_plan._replace(prior_trials=trials)
 
 
 def build_models(
