@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cerebro_plpy import limits
 from cerebro_plpy.errors import InvalidText
+
+JsonObject = Mapping[str, Any]
 
 
 def read_json(name: str, text: str) -> Any:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from cerebro_plpy.configs.json_arguments import JsonObject
 from cerebro_plpy.errors import InvalidParameter
 
 MAX_PRIOR_TRIALS = 300
@@ -30,7 +31,7 @@ class PriorTrial(NamedTuple):
 
     run_id: int
     mst_key: int
-    point: Mapping[str, Any]  # of the space
+    point: JsonObject  # of the space
     standing: float | None  # share of the run's configurations that were better; None if it failed
 
     @classmethod

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from cerebro_plpy.configs.json_arguments import JsonObject
 from cerebro_plpy.configs.prior_trials import PriorTrial
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.errors import DataCorrupted
@@ -69,7 +70,7 @@ class FitArguments:
         return {**values, SINGLE: values.pop("single")}
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> FitArguments:
+    def from_json(cls, values: JsonObject) -> FitArguments:
         """Read the arguments that `to_json` returned, in this or an older version."""
         single = values.get(SINGLE)
         arguments = {
@@ -109,7 +110,7 @@ class DataSpec:
     target_shapes: tuple[tuple[int, ...], ...] | None  # None in logs of older versions
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> DataSpec:
+    def from_json(cls, values: JsonObject) -> DataSpec:
         """Read a record that `asdict` returned; version 0.1.0 had a single target."""
         shapes = values.get("target_shapes")
         if shapes is not None:
@@ -269,7 +270,7 @@ class RunSpec:
         return values
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> RunSpec:
+    def from_json(cls, values: JsonObject) -> RunSpec:
         """Read a request that the log has stored.
 
         Raises:
@@ -285,7 +286,7 @@ class RunSpec:
             ) from error
 
     @classmethod
-    def _parse(cls, values: Mapping[str, Any]) -> RunSpec:
+    def _parse(cls, values: JsonObject) -> RunSpec:
         search = {entry.name: values.get(entry.name) for entry in fields(SearchSpec)}
         validation = values.get("validation")
         return cls(
@@ -320,7 +321,7 @@ class RunSpec:
         )
 
 
-def read_epochs_before(logged: Mapping[str, Any] | None) -> dict[int, int]:
+def read_epochs_before(logged: JsonObject | None) -> dict[int, int]:
     """Return the epochs of earlier calls by mst_key, from JSON; empty if the log lacks them."""
     return {int(key): int(epochs) for key, epochs in (logged or {}).items()}
 
@@ -344,14 +345,14 @@ def _to_tuple(values: Iterable[Any] | None) -> tuple[Any, ...] | None:
     return tuple(values)
 
 
-def _epochs(values: Mapping[str, Any], name: str) -> int:
+def _epochs(values: JsonObject, name: str) -> int:
     number = int(values[name])
     if not 1 <= number <= EPOCHS.maximum:
         raise ValueError(f"{name} is {number}; expected 1 to {EPOCHS.maximum}")
     return number
 
 
-def _text(values: Mapping[str, Any], name: str) -> str:
+def _text(values: JsonObject, name: str) -> str:
     if not isinstance(values[name], str):
         raise ValueError(f"{name} is {values[name]!r}; expected a text")
     return str(values[name])

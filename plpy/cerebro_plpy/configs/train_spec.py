@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cerebro_plpy.configs.json_arguments import JsonObject
 from cerebro_plpy.records import asdict, dataclass, field
 
 
@@ -78,17 +79,17 @@ class TrainSpec:
     bound: str | None  # value from which on rows are held out, if an order decides that
     metric: str
     budget: float  # seconds
-    recipe: Mapping[str, Any]  # as JSON
+    recipe: JsonObject  # as JSON
     classes: tuple[str, ...]
     training_rows: int
     validation_rows: int
     templates: Mapping[int, str]  # by mst_key, of configurations from templates
-    params: Mapping[int, Mapping[str, Any]]  # fields of the template, by mst_key
+    params: Mapping[int, JsonObject]  # fields of the template, by mst_key
     weight: str | None = None  # argument of the call
     fingerprint: str | None = None  # hash of all rows, as the recipe encodes them
     ensemble: int = 1  # number of greedy ensemble-selection rounds
     share: float = 1.0
-    profile: Mapping[str, Any] | None = None  # as JSON
+    profile: JsonObject | None = None  # as JSON
     start: BaseVersion | None = None  # of a run that refreshes a version
     newest: Mapping[str, str | None] = field(default_factory=dict)
     """Largest values of columns that may grow, as texts."""
@@ -100,13 +101,13 @@ class TrainSpec:
     """Rows of a block for models of all rows, as buffers contain one group each."""
     counts: tuple[int, ...] = ()  # training rows of each class, if known
     measure: Mapping[str, float] | None = None  # statistics of a float target
-    space: Mapping[str, Any] = field(default_factory=dict)  # argument of the call
+    space: JsonObject = field(default_factory=dict)  # argument of the call
     template_names: tuple[str, ...] = ()  # templates to try
     configs: int = 0  # number of configurations in all
     max_cpu: float | None = None  # processor seconds
     max_cost: float | None = None
     identity: tuple[str, ...] = ()  # columns that identify a row; all if empty
-    reading: Mapping[str, Any] | None = None  # formats under which the source was read
+    reading: JsonObject | None = None  # formats under which the source was read
     compared: ComparedVersion | None = None
     """The version for which the held-out rows were packed a second time, if it is usable."""
 
@@ -115,7 +116,7 @@ class TrainSpec:
         return {STORED_NAMES.get(name, name): value for name, value in asdict(self).items()}
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> TrainSpec:
+    def from_json(cls, values: JsonObject) -> TrainSpec:
         """Read a record that `to_json` returned.
 
         Raises:

@@ -21,6 +21,7 @@ from cerebro_plpy.configs.search_space.space import Space, wrap_metric
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 from cerebro_plpy.records import dataclass
 
+Row = Mapping[str, Any]  # of a model selection table, by column
 Point = Mapping[str, Any]  # {"alternative": number, "values": {dimension: number}}
 OPTIMIZER = "optimizer"
 DEFAULT_OPTIMIZER = "RMSprop"
@@ -32,13 +33,13 @@ class PointSpace(Protocol):
     def describe(self) -> list[list[dict[str, object]]]:
         """Return the dimensions of each alternative; those with a single value are left out."""
 
-    def make_row(self, point: Point) -> Mapping[str, Any]:
+    def make_row(self, point: Point) -> Row:
         """Return the configuration at a suggested point."""
 
-    def find_point(self, row: Mapping[str, Any]) -> Point | None:
+    def find_point(self, row: Row) -> Point | None:
         """Return the point of a configuration; None if that is not in the space."""
 
-    def perturb(self, config: Config, random: Random) -> Mapping[str, Any]:
+    def perturb(self, config: Config, random: Random) -> Row:
         """Return a configuration near another one that can continue from its state."""
 
 
@@ -61,11 +62,11 @@ class ParameterSpace:
         """See `PointSpace`."""
         return describe_space(self.space)
 
-    def make_row(self, point: Point) -> Mapping[str, Any]:
+    def make_row(self, point: Point) -> Row:
         """See `PointSpace`."""
         return make_config_row(self.space, point)._asdict()
 
-    def find_point(self, row: Mapping[str, Any]) -> Point | None:
+    def find_point(self, row: Row) -> Point | None:
         """See `PointSpace`; if alternatives overlap, the point is in the first one."""
         try:
             parts = _read_parts(row)
@@ -77,7 +78,7 @@ class ParameterSpace:
                 return point
         return None
 
-    def perturb(self, config: Config, random: Random) -> Mapping[str, Any]:
+    def perturb(self, config: Config, random: Random) -> Row:
         """See `PointSpace`."""
         row = ConfigRow(config.model_id, config.compile_text, config.fit_text)
         return perturb_config(self.space, row, random)._asdict()
@@ -105,7 +106,7 @@ def make_config_row(space: Space, point: Point) -> ConfigRow:
     return make_row(parts["model"]["id"], parts["compile"], parts["fit"], space.functions)
 
 
-def describe_config(config: Config) -> Mapping[str, Any]:
+def describe_config(config: Config) -> Row:
     """Return the parameters, or the template, that make a configuration."""
     return {
         "model_id": config.model_id,
@@ -116,7 +117,7 @@ def describe_config(config: Config) -> Mapping[str, Any]:
     }
 
 
-def _read_parts(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _read_parts(row: Row) -> dict[str, dict[str, Any]]:
     """Return the parameters of a row, in one spelling if there are several."""
     compile_values = parse_keywords(row["compile_params"], UNQUOTED)
     name, arguments = parse_call(str(compile_values.pop(OPTIMIZER, DEFAULT_OPTIMIZER)))
@@ -131,7 +132,7 @@ def _read_parts(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _find_point(space: Space, number: int, parts: Mapping[str, Mapping[str, Any]]) -> Point | None:
+def _find_point(space: Space, number: int, parts: Mapping[str, Row]) -> Point | None:
     """Return the point of one alternative that has exactly these parameters; None without one."""
     dimensions = _list_dimensions(space, number)
     dimension_keys = {(dimension.part, _normalize_key(dimension.key)) for dimension in dimensions}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
+from cerebro_plpy.configs.json_arguments import JsonObject
 from cerebro_plpy.configs.params.custom_functions import Functions
 from cerebro_plpy.configs.params.keras_names import near_matches
 from cerebro_plpy.configs.prior_trials import read_runs
@@ -34,7 +34,7 @@ class Sampling:
     """The sampling of a search that begins with fewer configurations than requested."""
 
     sampler: str
-    space: Mapping[str, Any]
+    space: JsonObject
     configs: int  # number of configurations in all
     start_from: tuple[int, ...] = ()  # runs whose best configurations are tried first
 
@@ -44,7 +44,7 @@ class Sampling:
         return self.sampler != RANDOM
 
 
-def read_sampling(module: str, values: Mapping[str, Any], sampler: str) -> Sampling:
+def read_sampling(module: str, values: JsonObject, sampler: str) -> Sampling:
     """Read `space`, `configs`, `sampler` and `start_from` of search_params.
 
     Args:
@@ -75,7 +75,7 @@ def read_sampling(module: str, values: Mapping[str, Any], sampler: str) -> Sampl
     return Sampling(sampler, check_space(module, values.get(SPACE)), configs, runs)
 
 
-def check_space(module: str, value: object) -> Mapping[str, Any]:
+def check_space(module: str, value: object) -> JsonObject:
     """Return a space in JSON, after a check of its form.
 
     It has the grids of generate_model_configs(), and models by their ids.
@@ -113,7 +113,7 @@ def check_space(module: str, value: object) -> Mapping[str, Any]:
 
 
 def read_space(
-    value: Mapping[str, Any],
+    value: JsonObject,
     models: Collection[int],
     functions: Functions | None,
     poll: Poll = no_poll,

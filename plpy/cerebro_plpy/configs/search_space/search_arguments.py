@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from cerebro_plpy.configs.json_arguments import read_lists
+from cerebro_plpy.configs.json_arguments import JsonObject, read_lists
 from cerebro_plpy.configs.params.keras_names import near_matches
 from cerebro_plpy.configs.search_space import sampling
 from cerebro_plpy.configs.search_space.sampling import (
@@ -261,7 +261,7 @@ def check_sampler(module: str, name: str, requested: Sampling) -> None:
 
 
 def _check_parameters(
-    module: str, name: str, values: Mapping[str, Any], epochs: int | None
+    module: str, name: str, values: JsonObject, epochs: int | None
 ) -> dict[str, int]:
     defaults = PARAMETERS[name]
     for key, value in values.items():

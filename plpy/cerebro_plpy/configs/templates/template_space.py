@@ -10,6 +10,7 @@ from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.search_space.distributions import Distribution
 from cerebro_plpy.configs.search_space.sampler_space import (
     Point,
+    Row,
     describe_distribution,
     is_constant,
     to_number,
@@ -40,7 +41,7 @@ class TemplateSpace:
             for template in self.templates
         ]
 
-    def make_row(self, point: Point) -> Mapping[str, Any]:
+    def make_row(self, point: Point) -> Row:
         """See `PointSpace`: return a template and the values of its fields."""
         template = self.templates[point["alternative"]]
         params = {}
@@ -51,7 +52,7 @@ class TemplateSpace:
             params[field] = round_value(to_value(distribution, number))
         return {"template": template.name, "params": params}
 
-    def perturb(self, config: Config, random: Random) -> Mapping[str, Any]:
+    def perturb(self, config: Config, random: Random) -> Row:
         """See `PointSpace`."""
         assert config.params is not None
         template = next(t for t in self.templates if t.name == config.template)
@@ -59,7 +60,7 @@ class TemplateSpace:
         params = mutation.mutate(config.params, self._searched_fields(template), random)
         return {"template": template.name, "params": params}
 
-    def find_point(self, row: Mapping[str, Any]) -> Point | None:
+    def find_point(self, row: Row) -> Point | None:
         """See `PointSpace`: searched fields, and those that the caller fixed, must match."""
         for alternative, template in enumerate(self.templates):
             if template.name == row["template"]:
