@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain, cycle, pairwise, product, repeat
@@ -17,6 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from specs import spec_of
 from trials import trials
+from watched_loop import STAGES, Noted, WatchedLoop
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
@@ -222,6 +223,7 @@ class Unreliable(PostgresVisits):
     gone_on: int = 0  # tours of a config from a state that was still to be stored
     evaluations: frozenset[int] = frozenset()  # epochs that end with one
     decided: list[DecisionRow] = field(default_factory=list)  # of a search, in all of its parts
+    metrics: list[Evaluation] = field(default_factory=list)  # in the log, but for those of tours
 
     def start(self, worker: Worker) -> Steps[None]:
         yield Statement("start")
@@ -749,13 +751,6 @@ REVIVED: Mapping[str, Sequence[str]] = {
 }
 
 
-@dataclass(frozen=True)
-class Noted(Statement):
-    """A statement of which the log takes note when it is written."""
-
-    note: Callable[[], None] = lambda: None
-
-
 class Log(RunLog):
     """A log that knows which configurations it was told to be completed, and which to be stopped,
     and why.
@@ -769,6 +764,7 @@ class Log(RunLog):
         self.stopped: dict[int, str] = {}
         self.drawn = 0
         self.replans: list[Replan] = []
+        self.metrics: list[Evaluation] = []
 
     def read_costs(self, plan: RunPlan) -> program_costs.LoggedCosts:
         return program_costs.LoggedCosts({}, {}, {})
@@ -824,6 +820,9 @@ class Log(RunLog):
             elif status in REVIVED.get(row.action, ()):
                 self.status[key] = "running"
 
+    def log_metrics(self, evaluations: Sequence[Evaluation], names: Sequence[str]) -> Statement:
+        return Noted("metrics", note=partial(self.metrics.extend, evaluations))
+
     def log_search_end(self) -> Statement:
         return Noted("search over", note=self.note_search_end)
 
@@ -871,9 +870,10 @@ def continued(
     past: Mapping[int, ConfigHistory],
     reopened: Iterator[bool] | None = None,
     places: RunSlots | None = None,
+    kill: tuple[int, str] | None = None,
 ) -> Trial:
     """Work through what is left of a request; `reopened` says which lost workers get a new
-    session.
+    session, `kill` at which stage of which step the run is killed.
     """
     platform.clock.now = 0.0
     platform.evaluations = frozenset(request.spec.evaluate_epochs)
@@ -913,8 +913,11 @@ def continued(
         slots=places,
     )
     log = Log(looks, platform.decided)
+    log.metrics = platform.metrics
     most = replace(request, workers=4 if places else workers)
-    orchestrator = EpochLoop(platform, most, crew, log, around, past)
+    orchestrator = WatchedLoop(platform, most, crew, log, around, past)
+    if kill:
+        orchestrator.kill_step, orchestrator.kill_stage = kill
     trial = Trial(request, platform, orchestrator, told, log, heard)
     try:
         orchestrator.run()
@@ -1234,7 +1237,7 @@ def test_who_comes_after_the_foremost_is_not_begun_while_a_slow_worker_is_waited
     crew = [
         Worker(number, Session([40 if number == slow else 1], platform.clock)) for number in (0, 1)
     ]
-    EpochLoop(platform, request, crew, Log([1]), around, {}).run()
+    WatchedLoop(platform, request, crew, Log([1]), around, {}).run()
     done = dict.fromkeys(range(8), 0)
     for key, *_ in platform.trained:
         done[key] += 1
@@ -1271,7 +1274,7 @@ def test_no_more_workers_are_at_work_than_the_request_has(
         lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
     )
     crew = [Worker(number, Session(looks, platform.clock)) for number in range(segments)]
-    EpochLoop(platform, request, crew, Log([1]), around, {}).run()
+    WatchedLoop(platform, request, crew, Log([1]), around, {}).run()
     assert 0 < platform.most <= workers
 
 
@@ -1402,6 +1405,70 @@ def test_a_run_that_is_interrupted_anywhere_goes_on_where_it_was(
     assert trial.log.completed == set(configs), (
         "also what nobody was left to say of the last visits before"
     )
+
+
+KILLS = st.lists(st.tuples(st.integers(0, 60), st.sampled_from(STAGES)), max_size=5)
+
+
+@given(
+    searched=st.booleans(),
+    schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT, BESIDE]),
+    configs=st.integers(1, 4),
+    segments=st.integers(1, 3),
+    workers=WORKERS,
+    evaluates=st.booleans(),
+    kills=KILLS,
+    looks=LOOKS,
+    commit_seconds=st.sampled_from([0, 2, 9]),
+)
+@trials(150)
+def test_a_run_that_is_killed_between_two_stages_of_a_step_goes_on_from_its_log(
+    searched: bool,
+    schedule: str,
+    configs: int,
+    segments: int,
+    workers: int,
+    evaluates: bool,
+    kills: list[tuple[int, str]],
+    looks: list[int],
+    commit_seconds: int,
+) -> None:
+    """Nothing is trained, measured or decided twice, and nothing is left out: what a step has
+    logged holds, and all else of it is done again.
+    """
+    epochs = 4
+    evaluated = set(range(1, epochs + 1)) if evaluates or searched else set[int]()
+    request = requested(
+        configs, segments, epochs, evaluated, schedule, commit_seconds=commit_seconds
+    )
+    if searched:
+        search = SearchRequest("rule", Asha(epochs, 2), tuple(range(configs)))
+        request = replace(request, search=search)
+    platform = Unreliable(repeat(None))
+    past: dict[int, ConfigHistory] = {}
+    for kill in [*kills, None]:
+        known = replace(request, logged_decisions=known_decisions(platform.decided))
+        try:
+            trial = continued(known, workers, platform, looks, past, kill=kill)
+        except Ended:
+            past = platform.interrupt(platform.metrics)
+        else:
+            break
+    numbers = [row.decision_no for row in platform.decided]
+    assert numbers == list(range(1, len(numbers) + 1))
+    limits = {row.mst_key: row.last_epoch for row in platform.decided}
+    wanted = [
+        (key, epoch, segment)
+        for key in range(configs)
+        for epoch in range(1, limits.get(key, epochs) + 1)
+        for segment in range(segments)
+    ]
+    assert sorted(platform.trained) == wanted
+    measured = [(each.mst_key, each.epoch) for each in trial.orchestrator.evaluations]
+    assert sorted(measured) == sorted({(key, epoch) for key, epoch, _ in wanted if evaluated})
+    assert trial.log.completed == {
+        key for key in range(configs) if limits.get(key, epochs) == epochs
+    }
 
 
 def rule_of(kind: str, configs: int, epochs: int) -> Rule:
@@ -1792,7 +1859,7 @@ def test_an_act_holds_from_the_next_visit_on(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.monotonic", lambda: platform.clock.now)
         patch.setattr("cerebro_plpy.run.workers.worker_pool.time.sleep", platform.clock.pass_by)
-        orchestrator = EpochLoop(platform, known, crew, log, around, {})
+        orchestrator = WatchedLoop(platform, known, crew, log, around, {})
         orchestrator.run()
     assert len(log.answered) == len(set(log.answered)), "each once"
     assert orchestrator.failed == {} and platform.trained
@@ -2366,7 +2433,7 @@ def test_a_free_worker_evaluates_while_a_last_visit_of_another_goes_on() -> None
     log = Log([1])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.monotonic", lambda: platform.clock.now)
-        orchestrator = EpochLoop(platform, request, crew, log, around, {})
+        orchestrator = WatchedLoop(platform, request, crew, log, around, {})
         orchestrator.run()
     assert platform.trained == [(0, 1, 0)] and platform.evaluated == [(0, 1, 0)]
     assert orchestrator.model_states.keys() == {0} and log.stopped == {
@@ -2408,7 +2475,7 @@ def test_a_budget_in_which_nobody_was_trained_says_so() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.monotonic", lambda: platform.clock.now)
         crew = [Worker(0, Session([9], platform.clock))]
-        orchestrator = EpochLoop(platform, request, crew, log, around, {})
+        orchestrator = WatchedLoop(platform, request, crew, log, around, {})
         with pytest.raises(
             ConfigFailure, match="before any configuration was trained on one of 2 segments"
         ) as error:

@@ -60,8 +60,8 @@ def on_metrics_computed(run: Run, event: MetricsComputed) -> Iterator[Step]:
     yield step._replace(log=[statement, *step.log])
     if task.mst_key not in state.progress:
         return
-    yield Step(changes=[partial(state.complete, task.batch)])
-    yield follow_metrics(run, config, event.worker)
+    step = follow_metrics(run, config, event.worker)
+    yield step._replace(changes=[partial(state.complete, task.batch), *step.changes])
 
 
 def follow_metrics(run: Run, config: ConfigState, worker: Worker | None) -> Step:

@@ -189,10 +189,9 @@ def fail_orphans(run: Run) -> Iterator[Step]:
         key = state.find_orphan()
         if key is None:
             return
-        parent = state.waiting[key].parent
-        yield Step(changes=[partial(state.forget_waiting, key)])
-        if key in state.progress:
-            reason = (
-                f"mst_key={parent}, from whose state it was to begin, failed before it came to that"
-            )
-            yield fail_config(run, key, reason)
+        reason = (
+            f"mst_key={state.waiting[key].parent}, from whose state it was to begin, failed before "
+            "it came to that"
+        )
+        step = fail_config(run, key, reason) if key in state.progress else Step()
+        yield step._replace(changes=[partial(state.forget_waiting, key), *step.changes])

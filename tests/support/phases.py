@@ -1,4 +1,4 @@
-"""The phase of a configuration, derived from the state of its run, and the possible transitions."""
+"""The phase of a configuration, derived from the state of its run, and its transitions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,16 @@ TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
     Phase.STORING: ENDS | {Phase.READY, Phase.TRAINING, Phase.EVALUATING, Phase.SAVING_BEST},
     Phase.EVALUATING: ENDS | {Phase.READY, Phase.SAVING_BEST},
     Phase.SAVING_BEST: ENDS | {Phase.READY},
-    Phase.AT_LIMIT: frozenset({Phase.READY, Phase.EVALUATING, Phase.STOPPED, Phase.FAILED}),
+    Phase.AT_LIMIT: frozenset(
+        {
+            Phase.READY,
+            Phase.EVALUATING,
+            Phase.HELD,
+            Phase.STOPPED,
+            Phase.COMPLETED,
+            Phase.FAILED,
+        }
+    ),
     Phase.HELD: frozenset({Phase.READY, Phase.EVALUATING, Phase.STOPPED, Phase.FAILED}),
     Phase.STOPPED: frozenset({Phase.READY}),
     Phase.COMPLETED: frozenset({Phase.READY}),
@@ -51,12 +60,12 @@ def find_phase(state: RunState, mst_key: int) -> Phase:
         return Phase.SAVING_BEST
     config = state.configs[mst_key]
     progress = state.progress[mst_key]
+    if progress.finished:
+        return Phase.COMPLETED if config.is_completed else Phase.STOPPED
     if config.unstored and not state.is_ahead(mst_key):
         return Phase.STORING
     if progress.running_segments:
         return Phase.EVALUATING if progress.kind == "evaluate" else Phase.TRAINING
-    if progress.finished:
-        return Phase.COMPLETED if config.is_completed else Phase.STOPPED
     if progress.awaits_decision:
         return Phase.HELD if progress.paused else Phase.AT_LIMIT
     return Phase.READY
