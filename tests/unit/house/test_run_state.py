@@ -11,12 +11,10 @@ from sources import tree
 RUN = Path(__file__).parents[3] / "plpy" / "cerebro_plpy" / "run"
 STATE = RUN / "state"
 READERS = sorted(path for path in RUN.rglob("*.py") if STATE not in path.parents)
-CONTAINER_CHANGES = frozenset(
-    """
-    add append clear discard extend insert pop popitem remove setdefault update
-    difference_update intersection_update
-    """.split()
-)
+CONTAINER_CHANGES = {
+    *("add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove"),
+    *("setdefault", "update", "difference_update", "intersection_update"),
+}
 
 
 def changes_of_state() -> set[str]:
@@ -57,7 +55,8 @@ def writes(path: Path) -> Iterator[str]:
             if isinstance(base, ast.Attribute) and is_of_state(base.value):
                 yield ast.unparse(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in changes and is_of_state(node.func.value):
+            is_change = node.func.attr in changes
+            if is_change and is_of_state(node.func.value):
                 yield ast.unparse(node)
 
 
