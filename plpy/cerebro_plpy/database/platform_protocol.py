@@ -61,6 +61,11 @@ class Reader(Protocol):
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]: ...
 
 
+def read_value(reader: Reader, statement: str, values: Sequence[object] = ()) -> Any:
+    """Return the first column of the first row of a statement."""
+    return reader.run(statement, values)[0][0]
+
+
 class Table(Protocol):
     """An existing table: see `catalog.Relation`."""
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from cerebro_plpy.database.platform_protocol import Caller, Reader, Table
+from cerebro_plpy.database.platform_protocol import Caller, Reader, Table, read_value
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import Reading, SettingValues, configuration
 from cerebro_plpy.database.sessions.local_session import LocalSession
@@ -103,7 +103,7 @@ class SourceRows:
         quoted = self.open(source, columns, watch)
         if len(self.copies) == copies:
             return OpenedTable(source.spelling, source.oid, quoted)
-        ((oid,),) = self.session.run(sql("reading.oid", literal=literal(self.copies[-1].name)))
+        oid = read_value(self.session, sql("reading.oid", literal=literal(self.copies[-1].name)))
         return OpenedTable(source.spelling, int(oid), quoted)
 
     def _copy(self, source: Table, columns: Sequence[str], from_item: str) -> str:
@@ -112,7 +112,7 @@ class SourceRows:
         self._run_as_caller(
             sql("reading.copy", copy=name, columns=copied_columns(columns), source=from_item)
         )
-        ((size,),) = self.session.run(sql("reading.copied", literal=literal(name)))
+        size = read_value(self.session, sql("reading.copied", literal=literal(name)))
         self.copies.append(Copy(source, name, int(size)))
         return copy_item(name, columns)
 
@@ -175,7 +175,7 @@ def is_evaluated(session: Reader, source: Table) -> bool:
 def read_kind(session: Reader, source: Table) -> str:
     """Return the kind of a source, as version records and messages contain it."""
     kinds = {"v": "view", "m": "materialized view", "f": "foreign table", "p": "partitioned table"}
-    return kinds.get(session.run(sql("reading.kind"), (source.oid, source.oid))[0][0], "table")
+    return kinds.get(read_value(session, sql("reading.kind"), (source.oid, source.oid)), "table")
 
 
 def check_readable(session: Reader, source: Table, columns: Sequence[str]) -> None:
@@ -184,7 +184,7 @@ def check_readable(session: Reader, source: Table, columns: Sequence[str]) -> No
     missing = [name for name in columns if (name,) in denied]
     if missing:
         names = ", ".join(map(quote_identifier, missing))
-        ((role,),) = session.run(sql("granted.caller"))
+        role = read_value(session, sql("granted.caller"))
         noun = "columns"
         pronoun = "them"
         if len(missing) == 1:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.configs.run_spec import DataSpec
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.platform_protocol import KEY
+from cerebro_plpy.database.platform_protocol import KEY, read_value
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Row
@@ -119,7 +119,7 @@ def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> Pa
     packed_columns = independent + dependent + weights
     columns = catalog.read_columns(relation)
     _check_columns(catalog, packed, columns, packed_columns)
-    if not reader.run(sql("read.has_rows", table=relation.quoted))[0][0]:
+    if not read_value(reader, sql("read.has_rows", table=relation.quoted)):
         raise InvalidParameter(
             f"{catalog.module} error: Input table '{relation.spelling}' is empty!"
         )
@@ -282,7 +282,7 @@ def _read_segments(
     has_key = KEY in columns
     if has_key:
         key = f"t.{quote_identifier(KEY)}"
-    if reader.run(sql("read.packed_nowhere", table=relation.quoted, key=key))[0][0]:
+    if read_value(reader, sql("read.packed_nowhere", table=relation.quoted, key=key)):
         raise WrongObjectType(
             f"{catalog.module}: table '{relation.spelling}' has rows that belong to no segment: "
             f"{KEY} or buffer_id is NULL, or buffer_id is negative.",
@@ -316,9 +316,9 @@ def _read_class_values(
     if columns[name]["category"] == "A":
         array_type = columns[name]["type"]
     query = sql("read.class_values", table=summary.quoted, column=quote_identifier(name))
-    return parse_class_values(reader.run(query)[0][0], width), array_type
+    return parse_class_values(read_value(reader, query), width), array_type
 
 
 def _count_rows(reader: Session, relation: Relation, column: str) -> int:
     shape = quote_identifier(f"{column}_shape")
-    return int(reader.run(sql("read.packed_total", table=relation.quoted, shape=shape))[0][0])
+    return int(read_value(reader, sql("read.packed_total", table=relation.quoted, shape=shape)))

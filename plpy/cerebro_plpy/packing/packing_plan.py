@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.platform_protocol import Distribution, Packers
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.packing.grouped_buffers import BufferLayout
 from cerebro_plpy.packing.packed_columns import Column
@@ -45,7 +44,6 @@ class PackingPlan:
 
 
 def count_rows(
-    db: Database,
     catalog: Catalog,
     source: Relation,
     columns: Sequence[Column],
@@ -66,7 +64,7 @@ def count_rows(
         sql("pack.count_weights", weight=f"t.{column.quoted}", number=str(number))
         for number, column in enumerate(weight)
     ]
-    row = db.row(sql("pack.count", source=source.quoted, nulls="".join(counts)))
+    row = catalog.db.row(sql("pack.count", source=source.quoted, nulls="".join(counts)))
     rows = int(row["rows"])
     if rows == 0:
         raise InvalidParameter(f"{catalog.module} error: Input table '{source.spelling}' is empty!")

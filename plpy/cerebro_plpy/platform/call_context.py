@@ -14,6 +14,7 @@ from typing import Any
 
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.custom_settings import CustomSettings, escape_startup_options
+from cerebro_plpy.database.platform_protocol import read_value
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import client_connection
 from cerebro_plpy.database.sessions.async_dispatcher import Session
@@ -356,7 +357,7 @@ class CallContext:
             session.close()
         pids = [session.pid for session in workers]
         deadline = time.monotonic() + END_SECONDS
-        while self.control.run(sql("session.still_there"), (pids,))[0][0]:
+        while read_value(self.control, sql("session.still_there"), (pids,)):
             if time.monotonic() > deadline:
                 return
             time.sleep(PAUSE_SECONDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from cerebro_plpy.database.sql.strict_json import JsonObject
-from cerebro_plpy.platform.job import Dataset, Job, StateSource, Sums
+from cerebro_plpy.platform.job import Dataset, Job, StateSource
 
 
 class TrainerCacheState:
@@ -85,7 +85,7 @@ class TrainerCacheState:
         if source == "chunks" and base and base == self._base:
             start_state["base"] = base
         spec = {
-            **job.to_json(is_program_known=job.program_key in self._programs),
+            **job.to_json(self.has_program(job.program_key)),
             "state": start_state,
             "datasets": [dataset.key for dataset in datasets],
         }
@@ -100,9 +100,9 @@ class TrainerCacheState:
             spec["unstored"] = self.unstored
         return spec
 
-    def sums_spec(self, sums: Sums) -> JsonObject:
-        """Return the JSON of sums, without a program that the trainer has."""
-        return sums.to_json(is_program_known=sums.program_key in self._programs)
+    def has_program(self, key: str | None) -> bool:
+        """Return True if it has the program of this name in its cache."""
+        return key in self._programs
 
     def finish_job(self, job: Job, base: str | None = None) -> None:
         """Record that it has done a job.

@@ -311,7 +311,7 @@ class Visits(FusedVisits):
     def compute_metrics(self, worker: Worker, sums: Sums) -> Steps[JsonObject]:
         """Return final metrics from sums over segments: loss and metrics by data set."""
         yield from self._prepare(worker, ())
-        request = strict_json.dumps(worker.memory.sums_spec(sums))
+        request = strict_json.dumps(sums.to_json(worker.memory.has_program(sums.program_key)))
         return parse_result((yield call(worker, "visit.metric_results", request)))
 
     def retain(self, worker: Worker, best: BestState) -> Steps[StoredState]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.platform_protocol import read_value
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Row
@@ -63,7 +64,7 @@ def read_class_values(
     if not row.get(column):
         return None
     query = sql("read.class_values", table=summary.quoted, column=quote_identifier(column))
-    return parse_class_values(reader.run(query)[0][0])
+    return parse_class_values(read_value(reader, query))
 
 
 def find_float_targets(

@@ -11,7 +11,7 @@ from cerebro_plpy.database.platform_protocol import Caller
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.limits import SETTINGS, check
-from cerebro_plpy.records import dataclass, field, fields
+from cerebro_plpy.records import dataclass, fields
 from cerebro_plpy.trainer_client.process import compilation_cache, host_resources
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec, describe_environment
 
@@ -20,22 +20,26 @@ MAX_DIGITS = 80
 MAX_NUMBER = 1024  # limit of trainers, threads and device numbers in any request
 
 
+MINIMA = {"max_workers_total": 2, "trainer_memory_mb": 64}
+"""Smallest values of whole numbers in settings, if they are not 0."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """The rows that `cerebro.setting` may have; None means the default."""
 
     trainer_python: str | None = None
     worker_conninfo: str | None = None
-    trainer_idle_seconds: int = field(default=60, metadata={"least": 0})
-    trainer_nursery_seconds: int = field(default=300, metadata={"least": 0})
-    commit_seconds: int = field(default=0, metadata={"least": 0})
-    max_workers_total: int | None = field(default=None, metadata={"least": 2})
-    trainer_memory_mb: int | None = field(default=None, metadata={"least": 64})
-    cache_mb: int | None = field(default=None, metadata={"least": 0})
+    trainer_idle_seconds: int = 60
+    trainer_nursery_seconds: int = 300
+    commit_seconds: int = 0
+    max_workers_total: int | None = None
+    trainer_memory_mb: int | None = None
+    cache_mb: int | None = None
     compilation_cache: str | None = None
-    kept_features_mb: int = field(default=1000, metadata={"least": 0})
+    kept_features_mb: int = 1000
     gpus: tuple[int, ...] | None = None
-    spare_cores: int = field(default=0, metadata={"least": 0})  # cores that trainers do not use
+    spare_cores: int = 0  # cores that trainers do not use
     # The caller's role is shared by tenants, so that trainers are not reused across sessions.
     tenant_roles: bool = False
     # For the view `cerebro.cost`, and for runs with `max_cost`.
@@ -48,33 +52,29 @@ class Settings:
 
 def read(db: Caller) -> Settings:
     """Return the current settings; refuse unknown names and invalid numbers."""
-    known_fields = {f.name: f for f in fields(Settings)}
+    known_names = sorted(f.name for f in fields(Settings))
     values: dict[str, object] = {}
     for row in db.peek(sql("read.settings")):
         name = row["name"]
-        if name not in known_fields:
+        if name not in known_names:
             raise InvalidParameter(
                 f"cerebro.setting has a row named {name!r}; expected one of "
-                f"{', '.join(sorted(known_fields))}",
+                f"{', '.join(known_names)}",
                 hint="An administrator can delete that row.",
             )
-        values[name] = _parse(name, row["value"], known_fields[name].metadata.get("least"))
+        values[name] = _parse(name, row["value"])
     return Settings(**values)  # type: ignore[arg-type]
 
 
-def _parse(name: str, text: str, minimum: int | None) -> object:
-    """Return the value of a setting.
-
-    Args:
-        minimum: the smallest value of an integer; None for other settings.
-    """
+def _parse(name: str, text: str) -> object:
+    """Return the value of a setting."""
     if name.startswith(("price_", "watts_")):
         return _parse_decimal(name, text)
     if name in PARSERS:
         return PARSERS[name](text)
-    if minimum is None:
-        return text
-    return _parse_integer(name, text, minimum)
+    if name in SETTINGS:
+        return _parse_integer(name, text, MINIMA.get(name, 0))
+    return text
 
 
 def _parse_integer(name: str, text: str, minimum: int) -> int:

@@ -70,7 +70,13 @@ def test_what_it_holds_it_is_not_told_again(key: str | None, state: str) -> None
     )
     assert repeated["state"]["source"] == "kept"
     assert ("program" in repeated) == (key is None)
-    assert ("program" in memory.sums_spec(Sums(PROGRAM, {}, {}, key))) == (key is None)
+    assert memory.has_program(key) == (key is not None)
+
+
+@given(KEYS)
+def test_sums_have_a_program_unless_the_trainer_has_it(key: str | None) -> None:
+    sums = Sums(PROGRAM, {}, {}, key)
+    assert "program" in sums.to_json() and "program" not in sums.to_json(is_program_known=True)
 
 
 def test_a_state_that_is_new_or_sealed_is_never_kept() -> None:

@@ -97,7 +97,7 @@ def pack_training(
     with _open_packers(db, gd, inputs.source, columns) as (source, packers):
         packers.begin("counted")
         rows = options.rows or RowProperties(
-            packing_plan.count_rows(db, catalog, source, columns, inputs.weight)
+            packing_plan.count_rows(catalog, source, columns, inputs.weight)
         )
         packers.begin("looked for classes in", rows.row_count)
         dependent = encode_targets(
@@ -213,7 +213,7 @@ def pack_validation(
             dependent=dependent,
             independent=independent,
             weight=(),
-            rows=packing_plan.count_rows(db, catalog, source, (*independent, *dependent)),
+            rows=packing_plan.count_rows(catalog, source, (*independent, *dependent)),
             buffer_size=arguments.buffer_size,
             normalizing_const=model.normalizing_const,
             distribution=distribution,

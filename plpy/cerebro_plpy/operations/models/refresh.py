@@ -23,7 +23,7 @@ from cerebro_plpy.configs.train_spec import BaseVersion, TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
-from cerebro_plpy.database.platform_protocol import Reader
+from cerebro_plpy.database.platform_protocol import Reader, read_value
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, transaction
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
@@ -122,7 +122,7 @@ def refresh(
         with drop_after_error(context, run_id):
             training_data = rows.pack(catalog, context, run_id)
             fingerprint = training_data.fingerprint
-            if context.control.run(sql("refresh.known"), (model, fingerprint))[0][0]:
+            if read_value(context.control, sql("refresh.known"), (model, fingerprint)):
                 drop_packed_tables(context.control, run_id)
                 db.notice(
                     f"{source.spelling} has the rows that a version of model {model!r} was trained "
@@ -182,7 +182,7 @@ class RefreshSource:
             column = find_column(MODULE, columns, newer.column, "since")
             condition = compare(column, ">", newer.value)
             statement = sql("refresh.grown", source=self._source.quoted, later=condition.text)
-            return bool(self._session.run(statement, condition.values)[0][0])
+            return bool(read_value(self._session, statement, condition.values))
 
     def pack(self, catalog: Catalog, context: CallContext, run_id: int) -> TrainingData:
         """Pack the new rows beside those of the latest run, or all rows if that is impossible."""

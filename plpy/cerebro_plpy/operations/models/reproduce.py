@@ -19,7 +19,7 @@ from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.custom_settings import CustomSettings
 from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
-from cerebro_plpy.database.platform_protocol import Reader
+from cerebro_plpy.database.platform_protocol import Reader, read_value
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.source_rows import SourceRows
@@ -317,7 +317,7 @@ class Reproduction:
 
     def _compare_software(self) -> Finding:
         """Compare the versions of the libraries that trained."""
-        ((text,),) = self.context.control.run(sql("provenance.software"), (self.run_id,))
+        text = read_value(self.context.control, sql("provenance.software"), (self.run_id,))
         installed = sorted(json.loads(text).items())
         original = self.lineage.software
         differences = [

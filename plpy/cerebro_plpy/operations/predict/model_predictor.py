@@ -54,17 +54,13 @@ def describe_arrays(version: UsableVersion) -> list[dict[str, object]]:
     return [network_input.entry for network_input in list_inputs(version, version.recipe)]
 
 
-def send_nothing() -> None:
-    """Send nothing: the trainer has all that it needs."""
-
-
 def make_predictor(
     db: Database,
     gd: Globals,
     version: UsableVersion,
     header: Header,
     trainer: TrainerSpec | None = None,
-    send_data: Callable[[], None] = send_nothing,
+    send_data: Callable[[], None] = lambda: None,
 ) -> Predictor:
     """Return a client for a version in the trainer of the caller's session.
 

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 
 from cerebro_plpy.database.platform_protocol import (
     Caller,
-    Distribution,
     Globals,
     Packers,
+    Platform,
     Reader,
     Row,
-    Rules,
     SqlParts,
     Table,
     Wait,
+    read_value,
 )
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import SettingValues
@@ -39,7 +39,8 @@ from cerebro_plpy.errors import (
     SegmentLost,
     ServerGone,
 )
-from cerebro_plpy.platform.greenplum import backend, distribution, packing
+from cerebro_plpy.platform.greenplum import backend, packing
+from cerebro_plpy.platform.greenplum.distribution import SegmentDistribution
 from cerebro_plpy.platform.job import RawRows
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ ENDED = "57P"
 _SEGMENT = re.compile(r"  \(seg\d+ [^()]*pid=\d+\)$")
 
 
-class Greenplum:
+class Greenplum(SegmentDistribution, Platform):
     """See `platform_protocol.Platform` for the laws."""
 
     clauses: SqlParts = CLAUSES
@@ -272,18 +273,6 @@ class Greenplum:
             for row in db.rows(sql("greenplum.gpus"), source, list(hosts)):
                 yield from ((hosts[row["content"]], gpu) for gpu in json.loads(row["gpus"]))
 
-    def choose_distribution(
-        self, db: Caller, module: str, rules: Rules, segments: int | None
-    ) -> Distribution:
-        """Return the segments that the rules name, or only the first of them."""
-        return distribution.choose(db, module, rules, segments)
-
-    def follow_distribution(
-        self, db: Caller, module: str, keys: Sequence[int], rules: Rules
-    ) -> Distribution:
-        """Return the segments of a training table."""
-        return distribution.follow(db, module, keys, rules)
-
     def ordered_rows_sql(self, output: str, rows: SqlParts) -> str:
         """Return the statement that writes rows in order on the segment that their number names."""
         return sql("spread.ordered", output=output, **rows)
@@ -301,16 +290,6 @@ class Greenplum:
         if has_rows and not is_running:
             start()
         return is_running or has_rows
-
-    def check_distributed(self, session: Reader, module: str, table: Table) -> None:
-        """Refuse a packed table whose rows are not found by their key alone."""
-        distribution.check_table(session, module, table)
-
-    def check_keys(
-        self, session: Reader, module: str, table: Table, segments: Sequence[int]
-    ) -> None:
-        """Refuse a packed table with keys of unknown segments."""
-        distribution.check_keys(session, module, table, segments)
 
     def state_table_sql(self, name: str) -> str:
         """Return the statement for a table with states of several segments, stored on each."""
@@ -364,6 +343,6 @@ class Greenplum:
         """
         contents = {key: content for key, content, _ in session.run(sql("spread.segments"))}
         is_table = not rows.table.startswith("(")
-        if is_table and session.run(sql("greenplum.lies_on_segments"), (table,))[0][0]:
+        if is_table and read_value(session, sql("greenplum.lies_on_segments"), (table,)):
             return RawRows(rows.table, rows.id, rows.data, list(contents), contents)
         return RawRows(rows.table, rows.id, rows.data, list(contents)[:1])

@@ -23,34 +23,67 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def choose(db: Caller, module: str, rules: Rules, count: int | None) -> Distribution:
-    """Return the segments that the rules name, or only the first `count` of them."""
-    segments = db.rows(sql("spread.segments"))
-    eligible = _select_segments(db, module, segments, rules)
-    if count is not None and count > len(eligible):
-        raise InvalidParameter(
-            f"{module} error: n_segments is {count}; expected at most {len(eligible)}, the "
-            f"segments of Greenplum that distribution_rules {_spell(rules)!r} leaves to choose "
-            "from.",
-            hint="Leave n_segments out to use them all: a segment trains one configuration at a "
-            "time.",
-        )
-    return _build_distribution(eligible[:count], len(segments))
+class SegmentDistribution:
+    """The methods of `Greenplum` about the segments of packed tables."""
 
-
-def follow(db: Caller, module: str, keys: Sequence[int], rules: Rules) -> Distribution:
-    """Return the segments of a training table; a NOTICE reports rules that name others."""
-    rows = db.rows(sql("spread.segments_of"), list(keys))
-    segments = db.rows(sql("spread.segments"))
-    if rules is not None:
-        contents = {row["content"] for row in rows}
-        eligible = _select_segments(db, module, segments, rules)
-        if contents != {row["content"] for row in eligible}:
-            db.notice(
-                f"distribution_rules is {_spell(rules)!r}; the rows go to the segments of the "
-                "training table instead."
+    def choose_distribution(
+        self, db: Caller, module: str, rules: Rules, segments: int | None
+    ) -> Distribution:
+        """Return the segments that the rules name, or only the first of them."""
+        rows = db.rows(sql("spread.segments"))
+        eligible = _select_segments(db, module, rows, rules)
+        if segments is not None and segments > len(eligible):
+            raise InvalidParameter(
+                f"{module} error: n_segments is {segments}; expected at most {len(eligible)}, the "
+                f"segments of Greenplum that distribution_rules {_spell(rules)!r} leaves to choose "
+                "from.",
+                hint="Leave n_segments out to use them all: a segment trains one configuration at "
+                "a time.",
             )
-    return _build_distribution(rows, len(segments))
+        return _build_distribution(eligible[:segments], len(rows))
+
+    def follow_distribution(
+        self, db: Caller, module: str, keys: Sequence[int], rules: Rules
+    ) -> Distribution:
+        """Return the segments of a training table; a NOTICE reports rules that name others."""
+        rows = db.rows(sql("spread.segments_of"), list(keys))
+        segments = db.rows(sql("spread.segments"))
+        if rules is not None:
+            contents = {row["content"] for row in rows}
+            eligible = _select_segments(db, module, segments, rules)
+            if contents != {row["content"] for row in eligible}:
+                db.notice(
+                    f"distribution_rules is {_spell(rules)!r}; the rows go to the segments of the "
+                    "training table instead."
+                )
+        return _build_distribution(rows, len(segments))
+
+    def check_distributed(self, session: Reader, module: str, table: Table) -> None:
+        """Refuse a table that is not distributed by KEY.
+
+        Greenplum must find the rows of a segment on one of its own segments by their key alone.
+        """
+        distribution_columns = session.run(sql("greenplum.distributed_by"), (table.oid,))
+        if distribution_columns != [(KEY,)]:
+            raise WrongObjectType(
+                f"{module}: table '{table.spelling}' is not DISTRIBUTED BY ({KEY}), by which "
+                "Greenplum finds the rows of a segment.",
+                hint="Pack the table again with training_preprocessor_dl() or "
+                "validation_preprocessor_dl().",
+            )
+
+    def check_keys(
+        self, session: Reader, module: str, table: Table, segments: Sequence[int]
+    ) -> None:
+        """Refuse keys that cerebro.segment_key does not list: it locates the rows of a key."""
+        unknown = [row[0] for row in session.run(sql("greenplum.unknown_keys"), (list(segments),))]
+        if unknown:
+            raise WrongObjectType(
+                f"{module}: table '{table.spelling}' has values of {KEY} that are not in "
+                f"cerebro.segment_key: {', '.join(map(str, unknown[:10]))}.",
+                hint="Pack the table again with training_preprocessor_dl() or "
+                "validation_preprocessor_dl().",
+            )
 
 
 def _build_distribution(rows: Sequence[Row], segments: int) -> Distribution:
@@ -120,30 +153,3 @@ def _read_dbids(db: Caller, module: str, table: Table) -> list[int | None]:
             "one segment or more."
         )
     return dbids
-
-
-def check_table(reader: Reader, module: str, relation: Table) -> None:
-    """Refuse a table that is not distributed by KEY.
-
-    Greenplum must find the rows of a segment on one of its own segments by their key alone.
-    """
-    distribution_columns = reader.run(sql("greenplum.distributed_by"), (relation.oid,))
-    if distribution_columns != [(KEY,)]:
-        raise WrongObjectType(
-            f"{module}: table '{relation.spelling}' is not DISTRIBUTED BY ({KEY}), by which "
-            "Greenplum finds the rows of a segment.",
-            hint="Pack the table again with training_preprocessor_dl() or "
-            "validation_preprocessor_dl().",
-        )
-
-
-def check_keys(reader: Reader, module: str, relation: Table, segments: Sequence[int]) -> None:
-    """Refuse keys that cerebro.segment_key does not list: it locates the rows of a key."""
-    unknown = [row[0] for row in reader.run(sql("greenplum.unknown_keys"), (list(segments),))]
-    if unknown:
-        raise WrongObjectType(
-            f"{module}: table '{relation.spelling}' has values of {KEY} that are not in "
-            f"cerebro.segment_key: {', '.join(map(str, unknown[:10]))}.",
-            hint="Pack the table again with training_preprocessor_dl() or "
-            "validation_preprocessor_dl().",
-        )

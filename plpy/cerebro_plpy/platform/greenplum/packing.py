@@ -70,20 +70,17 @@ def stopped_packers(db: Caller) -> Iterator[None]:
 def locate_rows(db: Caller, source: Table, columns: Sequence[str]) -> Iterator[Source]:
     """Return the source if its rows have storage locations, else a copy of it."""
     with caller_rows(db, db.reading, {}) as rows:
-        yield from _locate_rows(db, rows.open_table(source, columns), columns)
-
-
-def _locate_rows(db: Caller, source: Table, columns: Sequence[str]) -> Iterator[Source]:
-    locations = db.row(sql("spread.has_places"), source.oid, source.oid)
-    if locations["direct"] and locations["single"]:
-        yield Source(source.quoted, "spread.number_of_row", "spread.number_in_order")
-    elif locations["direct"]:
-        yield Source(source.quoted, "spread.number_of_part_row", None)
-    else:
-        names = ", ".join(f"t.{quote_identifier(column)}" for column in columns)
-        db.rows(sql("spread.copy", columns=names, source=source.quoted))
-        yield Source("pg_temp.cerebro_rows", "spread.number_of_copy", None)
-        db.rows(sql("spread.drop_copy"))
+        opened = rows.open_table(source, columns)
+        locations = db.row(sql("spread.has_places"), opened.oid, opened.oid)
+        if locations["direct"] and locations["single"]:
+            yield Source(opened.quoted, "spread.number_of_row", "spread.number_in_order")
+        elif locations["direct"]:
+            yield Source(opened.quoted, "spread.number_of_part_row", None)
+        else:
+            names = ", ".join(f"t.{quote_identifier(column)}" for column in columns)
+            db.rows(sql("spread.copy", columns=names, source=opened.quoted))
+            yield Source("pg_temp.cerebro_rows", "spread.number_of_copy", None)
+            db.rows(sql("spread.drop_copy"))
 
 
 class GreenplumPackers:

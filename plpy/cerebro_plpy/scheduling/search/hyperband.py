@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 from math import isfinite
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.search.promotion_rules import (
+    BaseRule,
     Capacity,
     Decision,
     Decisions,
-    OpenRule,
     Trials,
     rank_trials,
 )
@@ -145,13 +145,12 @@ class Hyperband:
 
 
 @dataclass(frozen=True)
-class Diagonals(OpenRule):
+class Diagonals(BaseRule):
     """The rule of MADlib's Hyperband: a diagonal begins when the previous one is complete.
 
     The configs with the lowest values of a round are promoted, but never those with NaN.
     """
 
-    accepts_new_configs: ClassVar[bool] = False
     hyperband: Hyperband
     mst_keys: Sequence[int]  # the brackets take configs in this order
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil, isfinite
 from random import Random
-from typing import ClassVar
 
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.search.promotion_rules import (
+    BaseRule,
     Capacity,
     Decision,
     Decisions,
-    OpenRule,
     Trial,
     Trials,
     finite_or_worst,
@@ -26,13 +25,12 @@ from cerebro_plpy.scheduling.search.promotion_rules import (
 
 
 @dataclass(frozen=True)
-class Pbt(OpenRule):
+class Pbt(BaseRule):
     """The rule of population based training.
 
     Parents are drawn by the seed and the key of the first clone of a step.
     """
 
-    accepts_new_configs: ClassVar[bool] = False
     epochs: int
     interval: int = 1  # epochs of a step; the last step has the remaining ones, too
     quantile: float = 0.25  # part of the members that stops after each step

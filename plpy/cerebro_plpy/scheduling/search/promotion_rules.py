@@ -96,16 +96,22 @@ class Rule(Protocol):
         """List paused configs that are unlikely to continue, the most dispensable first."""
 
 
-class OpenRule:
-    """A rule under which further configs may begin at any time."""
+class BaseRule:
+    """The defaults of rules: configs may begin at any time, but none are added or dispensable."""
+
+    accepts_new_configs: ClassVar[bool] = False
 
     def is_finished(self, trials: Trials) -> bool:
         """See `Rule`."""
         return False
 
+    def list_losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`; by default no paused config is unlikely to continue."""
+        return ()
+
 
 @dataclass(frozen=True)
-class Asha(OpenRule):
+class Asha(BaseRule):
     """Asynchronous successive halving by promotion (Li et al., MLSys 2020, algorithm 2).
 
     A free slot takes, from the highest rung down, a config that is among the best `1/eta` of those
@@ -188,7 +194,7 @@ class Asha(OpenRule):
 
 
 @dataclass(frozen=True)
-class Stepwise(OpenRule):
+class Stepwise(BaseRule):
     """All configs continue from one evaluation to the next; only a target stops them."""
 
     accepts_new_configs: ClassVar[bool] = True
@@ -207,10 +213,6 @@ class Stepwise(OpenRule):
         if following:
             decisions.append(self.decide_config(trials, latest, following[0]))
         return decisions
-
-    def list_losers(self, trials: Trials) -> Sequence[int]:
-        """See `Rule`; this rule does not pause configs."""
-        return ()
 
     def decide_config(self, trials: Trials, mst_key: int, next_epoch: int) -> Decision:
         """Decide if a config at its `max_epoch` continues until `next_epoch`."""
@@ -332,10 +334,9 @@ class EpochBudget(RuleWrapper):
 
 
 @dataclass(frozen=True)
-class ReplayedEpochs:
+class ReplayedEpochs(BaseRule):
     """The rule of a replay: each config trains as long as before, whatever its results."""
 
-    accepts_new_configs: ClassVar[bool] = False
     max_epochs: Mapping[int, int]  # last epoch by mst_key; 0 if the config did not begin
 
     @property
@@ -354,10 +355,6 @@ class ReplayedEpochs:
     def is_finished(self, trials: Trials) -> bool:
         """See `Rule`."""
         return True
-
-    def list_losers(self, trials: Trials) -> Sequence[int]:
-        """See `Rule`; empty, because a user may still continue any config."""
-        return ()
 
 
 def compute_rungs(epochs: int, eta: int, first_rung: int) -> tuple[int, ...]:

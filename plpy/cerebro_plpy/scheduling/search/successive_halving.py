@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate
-from typing import ClassVar
 
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.search.promotion_rules import (
+    BaseRule,
     Capacity,
     Decision,
     Decisions,
-    OpenRule,
     Trials,
     compute_rungs,
     list_paused,
@@ -20,14 +19,13 @@ from cerebro_plpy.scheduling.search.promotion_rules import (
 
 
 @dataclass(frozen=True)
-class Brackets(OpenRule):
+class Brackets(BaseRule):
     """Successive halving in brackets side by side, as in Hyperband (Li et al., JMLR 2018, alg. 1).
 
     Once all configs of a bracket have reached the end of a rung, `1/eta` of those that began with
     the bracket are promoted, at least one. With a single bracket, this is successive halving.
     """
 
-    accepts_new_configs: ClassVar[bool] = False
     brackets: Sequence[tuple[Collection[int], Sequence[int]]]  # configs, and ends of the rungs
     eta: int
 

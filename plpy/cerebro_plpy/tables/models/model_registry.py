@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cerebro_plpy.database.platform_protocol import read_value
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, transaction
 from cerebro_plpy.errors import hidden_run
@@ -101,8 +102,8 @@ def add(
         session.run(
             sql("version.add_model"), (model, entry.split, entry.split_seed, entry.bound, identity)
         )
-        ((deployed,),) = session.run(sql("version.lock_model"), (model,))
-        ((version,),) = session.run(sql("version.next"), (model,))
+        deployed = read_value(session, sql("version.lock_model"), (model,))
+        version = read_value(session, sql("version.next"), (model,))
         state_table = _copy_state(session, result)
         template = params = architecture = compile_params = None
         if result.ensemble is not None:

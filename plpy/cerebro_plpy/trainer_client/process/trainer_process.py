@@ -9,9 +9,10 @@ import signal
 import socket
 import struct
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec
 from cerebro_plpy.trainer_client.process.standstill import Standstill
@@ -52,7 +53,7 @@ class StartingServer(NamedTuple):
     connect: Callable[[], socket.socket | None]
 
 
-class TrainerProcess(Protocol):
+class TrainerProcess(ABC):
     """A process that is a trainer, or becomes one."""
 
     pid: int  # 0 until it exists
@@ -63,7 +64,9 @@ class TrainerProcess(Protocol):
         Raises:
             OSError: it will never exist.
         """
+        return True
 
+    @abstractmethod
     def wait(self, seconds: float) -> int | None:
         """Return its exit status; None if it does not end in time."""
 
@@ -76,12 +79,14 @@ class TrainerProcess(Protocol):
         Returns:
             False if the fork server cannot be reached.
         """
+        return True  # a child of the backend ends with the session in any case
 
+    @abstractmethod
     def end(self) -> int:
         """Kill it and its children; return its exit status."""
 
 
-class ExecutedTrainer:
+class ExecutedTrainer(TrainerProcess):
     """A child process of the backend.
 
     Args:
@@ -104,16 +109,10 @@ class ExecutedTrainer:
         )
         self.pid = self._process.pid
 
-    def has_started(self, milliseconds: int) -> bool:
-        return True
-
     def wait(self, seconds: float) -> int | None:
         with suppress(subprocess.TimeoutExpired):
             return self._process.wait(seconds)
         return None
-
-    def park(self, seconds: int | None) -> bool:
-        return True  # as a child of the backend it ends with the session
 
     def end(self) -> int:
         if self._process.poll() is None:  # else its number may be reused
@@ -121,7 +120,7 @@ class ExecutedTrainer:
         return self._process.wait()
 
 
-class ForkedTrainer:
+class ForkedTrainer(TrainerProcess):
     """A child process of a fork server, with a connection that exists as long as the process.
 
     The request is sent when the fork server is ready; until then no descriptor is passed on.
