@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from contextlib import contextmanager, suppress
 from typing import Any, Generic, Protocol, TypeVar
 
-from cerebro_plpy.database.platform_protocol import Check, Platform
+from cerebro_plpy.database.platform_protocol import Check, Platform, Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.records import dataclass
@@ -39,7 +39,7 @@ class Statement:
 Steps = Generator[Statement, Rows, T]
 
 
-class Session(Protocol):
+class Session(Reader, Protocol):
     """A database session.
 
     `start` sends statements. `poll` then returns READ or WRITE, the event to wait for, until it
@@ -61,8 +61,6 @@ class Session(Protocol):
     def fileno(self) -> int: ...
 
     def cancel(self) -> None: ...
-
-    def run(self, statement: str, values: Sequence[object] = ()) -> Rows: ...
 
     def close(self) -> None: ...
 
