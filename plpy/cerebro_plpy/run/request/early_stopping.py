@@ -1,6 +1,6 @@
-"""What EarlyStopping says of a configuration, by the metrics that were computed of it.
+"""Early stopping of configurations, from the metrics that were computed for them.
 
-A search by patience is that callback for all configurations that have none.
+A search by patience is the EarlyStopping callback for all configurations that have none.
 """
 
 from __future__ import annotations
@@ -17,28 +17,31 @@ from cerebro_plpy.scheduling.search.early_stopping_rule import StoppingStatus
 
 
 def find_early_stopping(config: Config, patience: EarlyStopping | None) -> EarlyStopping | None:
-    """When a configuration is stopped: as it says itself, or by the patience of its search."""
+    """Return the callback of a configuration, or else the one of a search by patience."""
     return config.fit.callbacks.early_stopping or patience
 
 
 def check_monitor(
     config: Config, datasets: Collection[str], patience: EarlyStopping | None = None
 ) -> None:
-    """Raises InvalidParameter where a configuration watches what is not computed of these data
-    sets.
+    """Check that the metric that a configuration monitors is computed.
+
+    Args:
+        datasets: names of the data sets that are evaluated.
+
+    Raises:
+        InvalidParameter: the metric is not computed on one of these data sets.
     """
     stopping = find_early_stopping(config, patience)
-    if stopping:
-        computed = [
-            MonitoredSeries(dataset, m.logged_name)
-            for dataset in datasets
-            for m in (LOSS, *config.metrics)
-        ]
-        stopping.check(f"{_name(config)} of mst_key {config.mst_key}", computed)
+    if stopping is None:
+        return
+    names = [metric.logged_name for metric in (LOSS, *config.metrics)]
+    computed = [MonitoredSeries(dataset, name) for dataset in datasets for name in names]
+    stopping.check(f"{_name_origin(config)} of mst_key {config.mst_key}", computed)
 
 
 def restores_best(config: Config, request: FitRequest) -> bool:
-    """Whether the model of a configuration is that of its best epoch."""
+    """Return whether the model of a configuration is that of its best epoch."""
     stopping = find_early_stopping(config, request.patience)
     return stopping is not None and stopping.restore_best_weights
 
@@ -46,42 +49,45 @@ def restores_best(config: Config, request: FitRequest) -> bool:
 def compute_stopping_status(
     config: Config, request: FitRequest, evaluations: Iterable[Evaluation]
 ) -> StoppingStatus:
-    """What becomes of a configuration, of which these are the evaluations in the order of their
-    epochs.
+    """Return what the metrics of a configuration mean for its best epoch and its end.
+
+    Args:
+        evaluations: those of the configuration, in the order of their epochs.
     """
     stopping = find_early_stopping(config, request.patience)
     if stopping is None:
         return StoppingStatus(None, None, sys.maxsize)
     dataset, name = stopping.monitored
     metrics = [LOSS, *config.metrics]
-    place = [m.logged_name for m in metrics].index(name)
-    larger = {"min": False, "max": True}.get(stopping.mode, larger_is_better(metrics[place].metric))
+    position = [metric.logged_name for metric in metrics].index(name)
+    if stopping.mode in ("min", "max"):
+        maximizes = stopping.mode == "max"
+    else:
+        maximizes = larger_is_better(metrics[position].metric)
     values = [
-        (each.epoch, (each.loss, *each.metrics)[place])
-        for each in evaluations
-        if each.dataset == dataset
+        (evaluation.epoch, (evaluation.loss, *evaluation.metrics)[position])
+        for evaluation in evaluations
+        if evaluation.dataset == dataset
     ]
-    return stopping.make_rule(larger).judge(values)
+    return stopping.make_rule(maximizes).judge(values)
 
 
 def find_best_epoch(
     config: Config, request: FitRequest, evaluations: Iterable[Evaluation]
 ) -> int | None:
-    """The epoch of which the state is to be kept as the best, where that is wanted."""
-    return (
-        compute_stopping_status(config, request, evaluations).best_epoch
-        if restores_best(config, request)
-        else None
-    )
+    """Return the epoch whose state is kept as the best, or None without `restore_best_weights`."""
+    if not restores_best(config, request):
+        return None
+    return compute_stopping_status(config, request, evaluations).best_epoch
 
 
-def describe_stop(config: Config, request: FitRequest, found: StoppingStatus) -> str:
-    """Why a configuration was stopped, for its log."""
+def describe_stop(config: Config, request: FitRequest, status: StoppingStatus) -> str:
+    """Return the reason for stopping a configuration, as its log contains it."""
     stopping = find_early_stopping(config, request.patience)
     assert stopping is not None
-    since = "at all" if found.best_epoch is None else f"since iteration {found.best_epoch}"
-    return f"{_name(config)}: {stopping.monitor} did not get better {since}"
+    since = "at all" if status.best_epoch is None else f"since iteration {status.best_epoch}"
+    return f"{_name_origin(config)}: {stopping.monitor} did not get better {since}"
 
 
-def _name(config: Config) -> str:
+def _name_origin(config: Config) -> str:
     return NAME if config.fit.callbacks.early_stopping else "patience"

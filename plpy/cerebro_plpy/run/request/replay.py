@@ -1,12 +1,13 @@
-"""Replay: the seed, the visit orders, forms and thread count of an earlier run, for the same bits
-again.
+"""The record of an earlier run that a replay repeats: seed, visit orders, modes and thread count.
+
+A replay computes the same bits again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.configs.params.early_stopping import EarlyStopping
 from cerebro_plpy.configs.run_spec import FitArguments, Ranking, read_copies, read_epochs_before
@@ -28,31 +29,54 @@ from cerebro_plpy.scheduling.planning.run_plan import AVERAGE, AVERAGES, LATE
 from cerebro_plpy.scheduling.schedule.schedule import AVERAGING
 
 Orders = dict[tuple[int, int], tuple[int, ...]]
+"""Segments in the order of their visits, by (mst_key, epoch)."""
 Forms = dict[tuple[int, int, int], str]
+"""Execution modes of visits, by (mst_key, epoch, segment)."""
+SPEC_CHANGED = "The column spec of cerebro.run was changed. Train again."
 
 
 class RecordedConfig(NamedTuple):
-    """A configuration as the log has it: by what it was trained, from whose state it began if it
-    did, where it comes from, what it is, how many visits had left that state, which older versions
-    did not log, what became of it, and the layer on whose outputs it was trained, if it was."""
+    """A configuration in the log; the fields are the columns of the query `recorded_configs`."""
 
     mst_key: int
     backend: str
-    warm_started_from: int | None
-    source: str
+    warm_started_from: int | None  # mst_key of the configuration whose state it started from
+    source: str  # its origin, "call" if the call named it
     model_id: int
     compile_params: str
     fit_params: str
-    warm_started_visits: int | None
+    warm_started_visits: int | None  # visits that led to that state; None in logs of old versions
     status: str
-    cut: str | None
+    cut: str | None  # layer whose stored outputs it was trained on
+
+    @property
+    def clone_start(self) -> CloneStart | None:
+        """The state that it started from, if it is known."""
+        if self.warm_started_from is None or self.warm_started_visits is None:
+            return None
+        return CloneStart(self.warm_started_from, self.warm_started_visits)
+
+
+class RecordedRun(NamedTuple):
+    """A run in the log; the fields are the columns of the query `recorded`."""
+
+    seed: int
+    epochs: int
+    segments: Sequence[int]
+    dtype_policy: str | None
+    schedule: str
+    copies: float | None
+    is_single: bool  # a run of madlib_fit()
+    functions: str  # JSON
+    epochs_before: str  # JSON
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What of an earlier run decides its bits, beside its data; its `configs` are those that its
-    call named, and others that have joined. Some began `warm`, from states of others, of which
-    `starts` are known."""
+    """Everything that decides the bits of an earlier run, apart from its data.
+
+    Mappings without other keys are by mst_key.
+    """
 
     run_id: int
     seed: int
@@ -60,178 +84,181 @@ class RunRecord:
     segments: tuple[int, ...]
     orders: Orders
     forms: Forms
-    threads: int | None
+    threads: int | None  # threads of each trainer; None if nothing was trained
     dtype_policy: str | None
     backends: dict[int, str]
-    functions: Mapping[str, str]
-    epochs_before: Mapping[int, int]
-    endings: Mapping[int, Ending]
-    max_epochs: Mapping[int, int]
-    warm_started: frozenset[int]
+    functions: Mapping[str, str]  # digests of custom functions, by name
+    epochs_before: Mapping[int, int]  # epochs of earlier runs
+    endings: Mapping[int, Ending]  # configurations that the budget ended
+    max_epochs: Mapping[int, int]  # last epochs, if anything was decided
+    warm_started: frozenset[int]  # configurations that started from states of others
     configs: tuple[RecordedConfig, ...]
-    clone_starts: Mapping[int, CloneStart]
-    patience: EarlyStopping | None
-    evaluate_epochs: tuple[int, ...]
+    clone_starts: Mapping[int, CloneStart]  # the known ones of these states
+    patience: EarlyStopping | None  # of a search by patience
+    evaluate_epochs: tuple[int, ...]  # epochs after which that search had metrics
     is_averaging: bool
     copies: int | None
 
     @property
     def call_keys(self) -> frozenset[int]:
-        """The configurations that its call named."""
-        return frozenset(each.mst_key for each in self.configs if each.source == "call")
+        """The configurations that the call named."""
+        return frozenset(config.mst_key for config in self.configs if config.source == "call")
 
     @property
     def added_configs(self) -> tuple[RecordedConfig, ...]:
-        """Those that have joined."""
-        return tuple(each for each in self.configs if each.source != "call")
+        """The configurations that were added to the run."""
+        return tuple(config for config in self.configs if config.source != "call")
 
     @property
     def completed_epochs(self) -> Mapping[int, int]:
-        """How many epochs those trained that were completed, of which something was decided."""
-        completed = {each.mst_key for each in self.configs if each.status == "completed"}
+        """The epochs of completed configurations, if anything was decided."""
+        completed = {config.mst_key for config in self.configs if config.status == "completed"}
         return {key: self.max_epochs[key] for key in completed & self.max_epochs.keys()}
 
     @property
     def cut_layers(self) -> Mapping[int, str]:
-        """The layers on whose outputs configurations were trained."""
-        return {each.mst_key: each.cut for each in self.configs if each.cut is not None}
+        """The layers whose stored outputs configurations were trained on."""
+        return {config.mst_key: config.cut for config in self.configs if config.cut is not None}
 
     def find_repeatable(self, mst_keys: Iterable[int], epochs: int) -> set[int]:
-        """Those of these configurations that so many epochs can repeat: no clones of states that do
-        not come.
+        """Return the configurations that a replay of these epochs can repeat.
+
+        A clone is repeatable if its parent is, and reaches the state that the clone starts from.
         """
-        wanted, reach = set(mst_keys), epochs * len(self.segments)
-        found = wanted - self.warm_started
-        starts = {
-            key: self.clone_starts[key]
-            for key in wanted & self.clone_starts.keys()
-            if self.clone_starts[key].visits <= reach
+        requested = set(mst_keys)
+        max_visits = epochs * len(self.segments)
+        parents = {
+            key: self.clone_starts[key].parent
+            for key in requested & self.clone_starts.keys()
+            if self.clone_starts[key].visits <= max_visits
         }
-        while more := {key for key, start in starts.items() if start.parent in found} - found:
-            found |= more
-        return found
+        repeatable = requested - self.warm_started
+        while clones := {key for key, parent in parents.items() if parent in repeatable}:
+            repeatable |= clones
+            parents = {key: parent for key, parent in parents.items() if key not in clones}
+        return repeatable
 
 
 def read_run_record(control: Session, module: str, run_id: int | None) -> RunRecord:
-    """The record of a run that the caller may see."""
+    """Return the record of a run of the caller.
+
+    Raises:
+        NullNotAllowed: `run_id` is missing.
+        InvalidParameter: no order of visits repeats the run.
+        DataCorrupted: the log was changed.
+    """
     if run_id is None:
         raise NullNotAllowed(
             f"{module} error: schedule 'replay' needs replay_run, the id of the run to repeat.",
             hint=LIST_RUNS,
         )
-    seed, epochs, segments, policy, schedule, copies, single, functions, before = _logged(
-        control, module, run_id
-    )
+    run = _read_run(control, module, run_id)
     visits = control.run(sql("run.recorded_visits"), (run_id,))
     threads = {row[3] for row in visits}
-    _check_repeatable(module, run_id, threads, single=single)
-    orders = {(row[0], row[1]): tuple(row[2]) for row in visits}
+    _check_repeatable(module, run_id, threads, is_single=run.is_single)
+    orders = {(mst_key, epoch): tuple(segments) for mst_key, epoch, segments, *_ in visits}
+    forms = {
+        (mst_key, epoch, segment): form
+        for mst_key, epoch, segments, _, visit_forms in visits
+        for segment, form in zip(segments, visit_forms)
+    }
     configs = [RecordedConfig(*row) for row in control.run(sql("run.recorded_configs"), (run_id,))]
-    patience, evaluated = _patience(control, module, run_id)
+    patience, evaluate_epochs = _read_patience(control, module, run_id)
+    ended: dict[int, int] = dict(control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER)))
+    starts = {config.mst_key: config.clone_start for config in configs}
     return RunRecord(
         run_id=run_id,
-        seed=seed,
-        epochs=epochs,
-        segments=tuple(segments),
+        seed=run.seed,
+        epochs=run.epochs,
+        segments=tuple(run.segments),
         orders=orders,
-        forms={
-            (row[0], row[1], segment): form
-            for row in visits
-            for segment, form in zip(row[2], row[4])
-        },
+        forms=forms,
         threads=next(iter(threads), None),
-        dtype_policy=policy,
-        backends={each.mst_key: each.backend for each in configs},
-        functions=json.loads(functions),
-        epochs_before=_epochs_before(before),
-        endings=compute_endings(
-            orders, dict(control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER)))
-        ),
+        dtype_policy=run.dtype_policy,
+        backends={config.mst_key: config.backend for config in configs},
+        functions=json.loads(run.functions),
+        epochs_before=_parse_epochs_before(run.epochs_before),
+        endings=compute_endings(orders, ended),
         max_epochs=dict(control.run(sql("run.recorded_limits"), (run_id, run_id, run_id))),
         warm_started=frozenset(
-            each.mst_key for each in configs if each.warm_started_from is not None
+            config.mst_key for config in configs if config.warm_started_from is not None
         ),
         configs=tuple(configs),
-        clone_starts={each.mst_key: start for each in configs if (start := _start(each))},
+        clone_starts={key: start for key, start in starts.items() if start is not None},
         patience=patience,
-        evaluate_epochs=evaluated,
-        is_averaging=schedule == AVERAGING,
-        copies=_copies(copies, segments),
+        evaluate_epochs=evaluate_epochs,
+        is_averaging=run.schedule == AVERAGING,
+        copies=_parse_copies(run.copies, run.segments),
     )
 
 
-def _logged(control: Session, module: str, run_id: int) -> Sequence[Any]:
-    """What the log has of the run itself."""
-    runs = control.run(sql("run.recorded"), (run_id,))
-    if not runs:
+def _read_run(control: Session, module: str, run_id: int) -> RecordedRun:
+    rows = control.run(sql("run.recorded"), (run_id,))
+    if not rows:
         raise hidden_run(run_id, module)
-    return runs[0]
+    return RecordedRun(*rows[0])
 
 
-def _patience(
+def _read_patience(
     control: Session, module: str, run_id: int
 ) -> tuple[EarlyStopping | None, tuple[int, ...]]:
-    """What stopped configurations in a search by patience, which may be repeated itself, and when
-    it was asked.
+    """Return the early stopping of a search by patience, and the epochs that it evaluated.
+
+    If the run is a replay itself, the run that it repeated is read.
     """
-    repeated: int | None = run_id
-    while repeated is not None:
-        rows = control.run(sql("run.recorded_search"), (repeated,))
-        search, params, dataset, metric, descending, evaluated, repeated = (
-            rows[0] if rows else (None,) * 7
-        )
+    source_run: int | None = run_id
+    while source_run is not None:
+        rows = control.run(sql("run.recorded_search"), (source_run,))
+        if not rows:
+            break
+        search, params, dataset, metric, descending, evaluate_epochs, source_run = rows[0]
         if search == PATIENCE:
             rule = read_search_rule(module, search, params, None)
-            return rule.make_early_stopping(
-                Ranking(dataset, metric, descending)
-            ) if rule else None, tuple(json.loads(evaluated))
+            ranking = Ranking(dataset, metric, descending)
+            stopping = rule.make_early_stopping(ranking) if rule else None
+            return stopping, tuple(json.loads(evaluate_epochs))
     return None, ()
 
 
-def _start(config: RecordedConfig) -> CloneStart | None:
-    if config.warm_started_from is None or config.warm_started_visits is None:
-        return None
-    return CloneStart(config.warm_started_from, config.warm_started_visits)
+def compute_endings(orders: Orders, evaluated_epochs: Mapping[int, int]) -> dict[int, Ending]:
+    """Return how the budget ended configurations.
 
+    Args:
+        orders: all visits of the run.
+        evaluated_epochs: last epochs with metrics of these configurations, 0 without metrics.
 
-def compute_endings(orders: Orders, ended: Mapping[int, int]) -> dict[int, Ending]:
-    """Where a budget ended configurations that visited these orders; `ended` has their last epochs
-    with metrics.
-
-    >>> ends = compute_endings({(1, 1): (0, 1), (1, 2): (1,), (2, 1): (1,)}, {1: 1, 2: 1, 3: 0})
-    >>> {mst_key: tuple(ending) for mst_key, ending in ends.items()}
+    >>> endings = compute_endings({(1, 1): (0, 1), (1, 2): (1,), (2, 1): (1,)}, {1: 1, 2: 1, 3: 0})
+    >>> {mst_key: tuple(ending) for mst_key, ending in endings.items()}
     {1: (3, False), 2: (1, True), 3: (0, False)}
     """
-    found = {}
-    for mst_key, evaluated in ended.items():
-        made = {epoch: len(order) for (key, epoch), order in orders.items() if key == mst_key}
-        found[mst_key] = Ending(sum(made.values()), evaluated in made and evaluated == max(made))
-    return found
+    endings = {}
+    for mst_key, evaluated_epoch in evaluated_epochs.items():
+        visits = {epoch: len(order) for (key, epoch), order in orders.items() if key == mst_key}
+        is_evaluated = bool(visits) and evaluated_epoch == max(visits)
+        endings[mst_key] = Ending(sum(visits.values()), is_evaluated)
+    return endings
 
 
-def _epochs_before(logged: str) -> dict[int, int]:
+def _parse_epochs_before(logged: str) -> dict[int, int]:
     try:
         return read_epochs_before(json.loads(logged))
     except (TypeError, ValueError) as error:
         raise DataCorrupted(
             "the log of the run does not say how many epochs configurations were trained before",
             detail=f"{type(error).__name__}: {error}",
-            hint="The column spec of cerebro.run was changed. Train again.",
+            hint=SPEC_CHANGED,
         ) from error
 
 
-def _copies(logged: float | None, segments: Sequence[int]) -> int | None:
+def _parse_copies(logged: float | None, segments: Sequence[int]) -> int | None:
     try:
         return read_copies(logged, len(segments))
     except ValueError as error:
-        raise DataCorrupted(
-            f"the log of the run says that {error}",
-            hint="The column spec of cerebro.run was changed. Train again.",
-        ) from error
+        raise DataCorrupted(f"the log of the run says that {error}", hint=SPEC_CHANGED) from error
 
 
-def _check_repeatable(module: str, run_id: int, threads: set[int], *, single: bool) -> None:
-    if single:
+def _check_repeatable(module: str, run_id: int, threads: set[int], *, is_single: bool) -> None:
+    if is_single:
         raise InvalidParameter(
             f"{module} error: run {run_id} is one of madlib_fit(), which averages; no order of "
             "visits repeats it.",
@@ -247,94 +274,115 @@ def _check_repeatable(module: str, run_id: int, threads: set[int], *, single: bo
 
 def complete_orders(
     module: str,
-    recorded: RunRecord,
+    record: RunRecord,
     epochs: int,
     segments: tuple[int, ...],
     mst_keys: Collection[int],
 ) -> Orders:
-    """The orders for a run over these segments; what the earlier run did not do, it cannot tell."""
-    known = (
-        {key for key, _ in recorded.orders} | recorded.endings.keys() | recorded.max_epochs.keys()
+    """Return the orders of all visits of a replay, also of those that the earlier run lacks.
+
+    Raises:
+        InvalidParameter: the earlier run had other segments, or fewer epochs or configurations.
+    """
+    recorded_keys = (
+        {key for key, _ in record.orders} | record.endings.keys() | record.max_epochs.keys()
     )
-    missing = sorted(set(mst_keys) - known)
-    if recorded.segments != segments or epochs > recorded.epochs or missing:
+    is_covered = recorded_keys.issuperset(mst_keys)
+    if record.segments != segments or epochs > record.epochs or not is_covered:
         raise InvalidParameter(
-            f"{module} error: run {recorded.run_id} went over {recorded.epochs} iterations, "
-            f"segments {list(recorded.segments)} and configurations {sorted(known)}; this call "
-            f"asks for {epochs} iterations, segments {list(segments)} and configurations "
+            f"{module} error: run {record.run_id} went over {record.epochs} iterations, "
+            f"segments {list(record.segments)} and configurations {sorted(recorded_keys)}; this "
+            f"call asks for {epochs} iterations, segments {list(segments)} and configurations "
             f"{sorted(mst_keys)}.",
             hint="Replay with the packed table and the model selection table of that run.",
         )
     return {
-        (key, epoch): complete_order(recorded.orders.get((key, epoch), ()), segments)
+        (key, epoch): complete_order(record.orders.get((key, epoch), ()), segments)
         for key in mst_keys
         for epoch in range(1, epochs + 1)
     }
 
 
-def check_replay_arguments(module: str, arguments: FitArguments, recorded: RunRecord) -> None:
-    """Raises InvalidParameter where a replay is asked for with other settings than the run that it
-    repeats had, and FeatureNotSupported where that averaged until the time was over, of which no
-    order tells."""
-    asked = {
-        "seed": (arguments.seed, recorded.seed),
-        "dtype_policy": (arguments.dtype_policy, recorded.dtype_policy),
-    }
-    for name, (wanted, had) in asked.items():
-        if wanted not in (None, had):
-            raise InvalidParameter(
-                f"{module} error: {name} is {wanted!r}, but run {recorded.run_id} had {name} "
-                f"{had!r}.",
-                hint=f"Leave {name} out: a replay takes that of the run it repeats.",
-            )
-    averaged = (AVERAGE if recorded.copies is None else LATE) if recorded.is_averaging else None
-    if arguments.strategy in AVERAGES and arguments.strategy != averaged:
-        did = f"had {averaged!r}" if averaged else "did not average"
+def check_replay_arguments(module: str, arguments: FitArguments, record: RunRecord) -> None:
+    """Check that a replay has the settings of the run that it repeats.
+
+    Raises:
+        InvalidParameter: an argument differs.
+        FeatureNotSupported: the run averaged until its time was over; no order repeats that.
+    """
+    _check_equal(module, record, "seed", arguments.seed, record.seed)
+    _check_equal(module, record, "dtype_policy", arguments.dtype_policy, record.dtype_policy)
+    strategy = None
+    if record.is_averaging:
+        strategy = AVERAGE if record.copies is None else LATE
+    if arguments.strategy in AVERAGES and arguments.strategy != strategy:
+        recorded = f"had {strategy!r}" if strategy else "did not average"
         raise InvalidParameter(
-            f"{module} error: strategy is {arguments.strategy!r}, but run {recorded.run_id} {did}.",
+            f"{module} error: strategy is {arguments.strategy!r}, but run {record.run_id} "
+            f"{recorded}.",
             hint="Leave strategy out: a replay takes that of the run it repeats.",
         )
-    if recorded.is_averaging and recorded.endings:
+    if record.is_averaging and record.endings:
         raise FeatureNotSupported(
-            f"{module} error: run {recorded.run_id} averaged, and max_runtime ended "
-            f"{sorted(recorded.endings)} before their last iteration.",
+            f"{module} error: run {record.run_id} averaged, and max_runtime ended "
+            f"{sorted(record.endings)} before their last iteration.",
             hint="The same call with the same seed, and as many iterations as it came to, repeats "
             "it.",
         )
 
 
-def check_clone_starts(
-    module: str, recorded: RunRecord, epochs: int, mst_keys: Collection[int]
+def _check_equal(
+    module: str, record: RunRecord, name: str, value: object, recorded: object
 ) -> None:
-    """Raises FeatureNotSupported where configurations began from states to which this call does not
-    come.
+    if value is not None and value != recorded:
+        raise InvalidParameter(
+            f"{module} error: {name} is {value!r}, but run {record.run_id} had {name} "
+            f"{recorded!r}.",
+            hint=f"Leave {name} out: a replay takes that of the run it repeats.",
+        )
+
+
+def check_clone_starts(
+    module: str, record: RunRecord, epochs: int, mst_keys: Collection[int]
+) -> None:
+    """Check that a replay reaches all states from which its configurations start.
+
+    Raises:
+        FeatureNotSupported: it does not.
     """
-    left = sorted(set(mst_keys) - recorded.find_repeatable(mst_keys, epochs))
-    if left:
+    unreachable = sorted(set(mst_keys) - record.find_repeatable(mst_keys, epochs))
+    if unreachable:
         raise FeatureNotSupported(
-            f"{module} error: configurations {left} of run {recorded.run_id} began from states of "
-            "others, to which this call does not come.",
+            f"{module} error: configurations {unreachable} of run {record.run_id} began from "
+            "states of others, to which this call does not come.",
             hint="Leave them out of the model selection table, or replay all configurations for "
             "all iterations.",
         )
 
 
-def check_functions(module: str, recorded: RunRecord, functions: Mapping[str, str]) -> None:
-    """Raises InvalidParameter where custom functions are not those that the earlier run had."""
-    others = sorted(
-        name for name, digest in functions.items() if recorded.functions.get(name) != digest
+def check_functions(module: str, record: RunRecord, functions: Mapping[str, str]) -> None:
+    """Check that custom functions are those of the earlier run.
+
+    Args:
+        functions: digests of their sources, by name.
+
+    Raises:
+        InvalidParameter: a source differs.
+    """
+    changed = sorted(
+        name for name, digest in functions.items() if record.functions.get(name) != digest
     )
-    if others:
+    if changed:
         raise InvalidParameter(
-            f"{module} error: custom functions {', '.join(others)} are not what they were in run "
-            f"{recorded.run_id}.",
+            f"{module} error: custom functions {', '.join(changed)} are not what they were in run "
+            f"{record.run_id}.",
             hint="A replay takes the sources that the run had: register them again under their "
             "names.",
         )
 
 
 def complete_order(order: tuple[int, ...], segments: tuple[int, ...]) -> tuple[int, ...]:
-    """An order with the segments that a configuration did not reach, because it failed, at its end.
+    """Return an order with the segments appended that a failed configuration did not visit.
 
     >>> complete_order((2, 0), (0, 1, 2))
     (2, 0, 1)

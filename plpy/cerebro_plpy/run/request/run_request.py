@@ -1,4 +1,4 @@
-"""What a run works with, read and checked; and what it finds out about a configuration."""
+"""The request of a run, read and checked; and the evaluations of its configurations."""
 
 from __future__ import annotations
 
@@ -22,39 +22,32 @@ from cerebro_plpy.scheduling.search.search_state import DecisionBatch
 from cerebro_plpy.tables.architectures import BuiltConfigs, StoredModel
 
 BUDGET_OVER = "the budget was over"
-"""The reason in the log for configurations that the budget ended, and for visits cancelled then."""
+"""The reason in the log for configurations that the budget ended and visits that it cancelled."""
 
 
 @dataclass(frozen=True)
 class WarmState:
-    """How an earlier state of a configuration is read: as `chunks` of a whole state,
-    `weights_of_chunks` alone, or `warm`: whole where all of it fits.
+    """A stored state from which a configuration starts."""
 
-    `other_architecture` is whether that of the configuration is not the one that the state is of;
-    `epochs` are those that it was trained.
-    """
-
+    # "chunks" of a whole state, "weights_of_chunks" alone, or "warm": whole if all of it fits.
     source: str
-    sql: str
-    values: tuple[object, ...]
-    has_other_architecture: bool = False
-    epochs: int = 0
+    sql: str  # query that reads the state
+    values: tuple[object, ...]  # its parameters
+    has_other_architecture: bool = False  # the state is of another architecture than the config
+    epochs: int = 0  # epochs that the state was trained
 
 
 class Deadline(NamedTuple):
-    """When the budget of a run is over, in seconds from the moment at which its epoch loop begins.
+    """The moments at which the budget of a run ends, in seconds since its epoch loop began."""
 
-    From `last_visit` on no visit to train begins, and configurations are taken to their ends; at
-    `cancel` what is under way of that is cancelled, but for a run that has no state to make a model
-    of: it has until it is `over`. In the caller's own session a statement comes to its end before.
-    """
-
-    last_visit: float
-    cancel: float
+    last_visit: float  # no training visit begins any more; configurations are completed
+    cancel: float  # visits under way are cancelled, unless no configuration has a state yet
+    # Visits of a run without a state are cancelled, too. In the caller's own session, a running
+    # statement ends first.
     end: float
 
     def shift_earlier(self, seconds: float) -> Deadline:
-        """So much earlier, at the earliest at once.
+        """Return the deadline moved earlier, but not before the epoch loop begins.
 
         >>> Deadline(5.0, 9.0, 10.0).shift_earlier(6.0)
         Deadline(last_visit=0.0, cancel=3.0, end=4.0)
@@ -63,226 +56,195 @@ class Deadline(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """Where a budget ended a configuration: after so many visits to train, the last state
-    `evaluated` or not.
-    """
+    """The end of a configuration whose budget was over."""
 
-    visits: int
-    evaluated: bool
+    visits: int  # number of its training visits
+    evaluated: bool  # metrics of its last state were computed
 
 
 class CloneStart(NamedTuple):
-    """From which state a warm clone begins: that of its parent, as so many visits have left it."""
+    """The state from which a warm clone begins."""
 
-    parent: int
-    visits: int
+    parent: int  # mst_key
+    visits: int  # visits of the parent that led to the state
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What a run takes over from an earlier one, for the same bits.
+    """Decisions of an earlier run that a replay repeats, so that it computes the same bits.
 
-    `orders` are the segments as that one visited them, by (mst_key, epoch); `forms` are those of
-    its visits, by (mst_key, epoch, segment), and `threads` those of its trainers, None for any.
-    `endings` are those of the configurations that its budget ended, by mst_key: no clock decides
-    that again. `limits` are the epochs to which its search let configurations train; none where all
-    went on to the last one. `joined` says by mst_key where those came from that the call did not
-    name, and `starts` from which states the warm clones among all begin. Where a search by
-    `patience` kept best states, metrics are to be computed after the same epochs (`evaluated`).
-    `whole` has how many epochs those trained, by mst_key, that were completed: of a clone they may
-    be fewer than those of the run. `cuts` are the layers on whose outputs configurations were
-    trained, by mst_key: with None it is still to be chosen which are. One that averages takes over
-    in how many `copies`.
+    Mappings without other keys are by mst_key.
     """
 
+    # Segments in the order of their visits, by (mst_key, epoch).
     orders: Mapping[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
+    # Execution modes, by (mst_key, epoch, segment).
     forms: Mapping[tuple[int, int, int], str] = field(default_factory=dict)
-    threads: int | None = None
+    threads: int | None = None  # threads of each trainer; None for any number
+    # Configurations that the budget ended: in a replay, no clock decides that again.
     endings: Mapping[int, Ending] = field(default_factory=dict)
+    # Last epochs that the search allowed; without an entry, all epochs.
     max_epochs: Mapping[int, int] = field(default_factory=dict)
+    # Origins of the configurations that the call did not name.
     added_sources: Mapping[int, str] = field(default_factory=dict)
-    clone_starts: Mapping[int, CloneStart] = field(default_factory=dict)
-    patience: EarlyStopping | None = None
-    evaluate_epochs: tuple[int, ...] = ()
+    clone_starts: Mapping[int, CloneStart] = field(default_factory=dict)  # of warm clones
+    patience: EarlyStopping | None = None  # of a search by patience
+    evaluate_epochs: tuple[int, ...] = ()  # epochs after which such a search needs metrics
+    # Epochs of the completed configurations; those of a clone may be fewer than those of the run.
     completed_epochs: Mapping[int, int] = field(default_factory=dict)
+    # Layers whose stored outputs were trained on; None if they are still to be chosen.
     cut_layers: Mapping[int, str] | None = None
-    copies: int | None = None
+    copies: int | None = None  # copies of each state in a run that averages
 
 
 class CacheKey(NamedTuple):
-    """What tells of a table what it has: a hash of all that decides that, the table whose rows it
-    is of, and the transaction before which these were there."""
+    """The identity of the stored outputs of a layer for the rows of one table."""
 
-    fingerprint: str
-    source_oid: int
-    snapshot_xmax: str
+    fingerprint: str  # hash of everything that decides the outputs
+    source_oid: int  # the table
+    snapshot_xmax: str  # all rows were written by transactions before this one
 
 
 class Activations(NamedTuple):
-    """What the layer of a cut gives for all rows, as packed tables of its own: whether an earlier
-    run has `kept` all of it, and what tells it to later ones, where these may have it."""
+    """Stored outputs of the layer of a cut for all rows, as packed tables."""
 
     cut: Cut
     source: PackedTable
     validation: PackedTable | None
-    exists: bool = False
-    cache_keys: tuple[CacheKey | None, ...] = ()
+    exists: bool = False  # an earlier run has stored all of it
+    cache_keys: tuple[CacheKey | None, ...] = ()  # of each table; None if it cannot be reused
 
     @property
     def tables(self) -> tuple[PackedTable, ...]:
-        """Both, as far as there are two."""
-        return (self.source, self.validation) if self.validation else (self.source,)
+        """The tables to train on and to validate on."""
+        return _present_tables(self.source, self.validation)
 
 
 BuildConfigs = Callable[[Mapping[int, Mapping[str, Any]]], BuiltConfigs]
-"""Makes configurations by mst_key, each of what a row says of it."""
+"""Builds configurations from rows by mst_key."""
 
 
 class SamplingPlan(NamedTuple):
-    """What a search draws configurations of, by which sampler, how many are still to be drawn; and
-    those that were, by mst_key, with the `points` of the space that they are if the sampler learns.
-    It is `known` where others lie, and how those of `earlier` runs stood. So many are
-    `left_of_groups`, where each has a selection of its own."""
+    """The sampling of configurations for a search."""
 
     space: PointSpace
-    sampler: str
-    remaining: int
-    points: Mapping[int, Point | None]
-    existing_points: Mapping[int, Point | None] = {}
-    prior_trials: tuple[PriorTrial, ...] = ()
-    remaining_by_group: Mapping[str, int] = {}
+    sampler: str  # name of the algorithm
+    remaining: int  # number of configurations still to be sampled
+    points: Mapping[int, Point | None]  # of the sampled ones, by mst_key, if the sampler learns
+    existing_points: Mapping[int, Point | None] = {}  # of other configurations, by mst_key
+    prior_trials: tuple[PriorTrial, ...] = ()  # of earlier runs
+    remaining_by_group: Mapping[str, int] = {}  # if each group has a search of its own
 
     @property
     def total_remaining(self) -> int:
-        """How many are still to be drawn in all."""
+        """The number of configurations still to be sampled, those of groups included."""
         return self.remaining + sum(self.remaining_by_group.values())
 
 
 class SearchRequest(NamedTuple):
-    """What decides, by its name, which configurations go on, over all of a run, failed ones too;
-    what others are drawn of, if any are; how many that will hardly go on may keep their states,
-    None for all; and which are of `groups`."""
+    """A search, which decides during the run which configurations are trained further."""
 
     name: str
     rule: Rule
-    mst_keys: tuple[int, ...]
-    sampling: SamplingPlan | None = None
-    live_states: int | None = None
-    groups: Mapping[int, str] = {}
+    mst_keys: tuple[int, ...]  # of the whole run, failed configurations included
+    sampling: SamplingPlan | None = None  # None if no configurations are sampled
+    live_states: int | None = None  # unpromising configurations that keep states; None for all
+    groups: Mapping[int, str] = {}  # group by mst_key
 
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What is asked of a run, with all that it names.
-
-    `backends` are the frameworks by mst_key; none where they are still to be chosen. `workers` is
-    the largest number of them that train at a time, `gpus` are the numbers of the devices that
-    trainers share; after `max_runtime` seconds no visit begins any more, and of `deadline` a run
-    with a budget knows. What a worker trains may wait `commit_seconds` for its commit. A `quiet`
-    one tells of no epoch, nor of what was stopped. Without a `search` all configurations are
-    trained to the last epoch, unless somebody says otherwise. `maker` makes configurations of
-    templates, in a run that has these. `decided` is what was decided before it was resumed; by then
-    it may have more `epochs` than its call has said. A search by `patience` stops those that do not
-    say themselves when they stop. Where buffers hold one group each, `groups` says which are whose,
-    and configurations that see all of them train on `block_rows` of neighbours together. It may
-    cost no more than its `allowance`, if there is one. Its `plan` is made when its trainers have
-    started. Configurations of which there are `features`, by mst_key, train on these instead of the
-    rows. Its `strategy` is the one that was asked for, or that it has changed to before it was
-    resumed, by so many `replans`; None where it is to be chosen.
-    """
+    """The request of a run, with everything that it names."""
 
     spec: RunSpec
-    source: PackedTable
-    validation: PackedTable | None
+    source: PackedTable  # rows to train on
+    validation: PackedTable | None  # rows to validate on
     configs: tuple[Config, ...]
-    architectures: Mapping[int, StoredModel]
-    architecture_table: Relation | None
-    workers: int
-    gpus: tuple[int, ...]
-    backends: Mapping[int, str]
-    max_runtime: float | None = None
-    deadline: Deadline | None = None
+    architectures: Mapping[int, StoredModel]  # by model_id
+    architecture_table: Relation | None  # has initial weights
+    workers: int  # largest number of workers that train at a time
+    gpus: tuple[int, ...]  # numbers of the devices that trainers share
+    backends: Mapping[int, str]  # frameworks by mst_key; empty if they are still to be chosen
+    max_runtime: float | None = None  # seconds after which no visit begins
+    deadline: Deadline | None = None  # of a run with a time budget
     replay: Replay = field(default_factory=Replay)
-    build_configs: BuildConfigs | None = None
-    warm_states: Mapping[int, WarmState] = field(default_factory=dict)
-    is_quiet: bool = False
-    commit_seconds: int = 0
-    search: SearchRequest | None = None
-    logged_decisions: tuple[DecisionBatch, ...] = ()
-    patience: EarlyStopping | None = None
-    groups: Mapping[str, GroupLayout] = field(default_factory=dict)
+    build_configs: BuildConfigs | None = None  # of a run with templates
+    warm_states: Mapping[int, WarmState] = field(default_factory=dict)  # by mst_key
+    is_quiet: bool = False  # epochs and early ends are not reported
+    commit_seconds: int = 0  # longest time that trained visits may wait for their commit
+    search: SearchRequest | None = None  # None: all configurations are trained to the end
+    logged_decisions: tuple[DecisionBatch, ...] = ()  # made before the run was resumed
+    patience: EarlyStopping | None = None  # for configurations without a callback of their own
+    groups: Mapping[str, GroupLayout] = field(default_factory=dict)  # buffers of each group
+    # With groups, a configuration for all of them trains on this many neighbouring rows together.
     block_rows: int | None = None
-    plan: RunPlan | None = None
-    extended_epochs: int | None = None
+    plan: RunPlan | None = None  # made when the trainers have started
+    extended_epochs: int | None = None  # if commands have given the run more epochs than its call
     cost_limits: CostLimits | None = None
+    # Stored layer outputs that a configuration trains on instead of the rows, by mst_key.
     activations: Mapping[int, Activations] = field(default_factory=dict)
+    # Requested strategy, or the one of the last replanning; None if it is still to be chosen.
     strategy: str | None = None
-    replans: int = 0
+    replans: int = 0  # number of strategy changes before the run was resumed
 
     def segments_of(self, group: str | None) -> tuple[int, ...]:
-        """The segments that configurations of a group visit; all where they are of none."""
-        return self.source.segments if group is None else tuple(sorted(self.groups[group].training))
+        """Return the segments that configurations of a group visit; None means no group."""
+        if group is None:
+            return self.source.segments
+        return tuple(sorted(self.groups[group].training))
 
     @property
     def segment_subsets(self) -> Mapping[int, frozenset[int]]:
-        """Those of configurations that are of a group, by mst_key."""
-        grouped = [config for config in self.configs if config.group is not None]
-        return {config.mst_key: frozenset(self.segments_of(config.group)) for config in grouped}
+        """The segments of each configuration that belongs to a group, by mst_key."""
+        return {
+            config.mst_key: frozenset(self.segments_of(config.group))
+            for config in self.configs
+            if config.group is not None
+        }
 
     def tables_of(self, mst_key: int) -> tuple[PackedTable, PackedTable | None]:
-        """What a configuration is trained on, and what it is validated on, if there is that."""
-        features = self.activations.get(mst_key)
-        return (
-            (self.source, self.validation)
-            if features is None
-            else (features.source, features.validation)
-        )
+        """Return the tables that a configuration is trained on and validated on."""
+        activations = self.activations.get(mst_key)
+        if activations is None:
+            return self.source, self.validation
+        return activations.source, activations.validation
 
     @property
     def row_tables(self) -> tuple[PackedTable, ...]:
-        """Those of the rows themselves, whatever is stored of them: to train on, and to validate on
-        if there is one.
-        """
-        return (self.source, self.validation) if self.validation else (self.source,)
+        """The tables of rows to train on and to validate on, without stored layer outputs."""
+        return _present_tables(self.source, self.validation)
 
     @property
     def tables(self) -> tuple[PackedTable, ...]:
-        """All that its configurations see, and those that may join."""
-        pairs = (
-            [(self.source, self.validation)]
-            if len(self.activations) < len(self.configs) or self.search
-            else []
-        )
-        pairs += [self.tables_of(key) for key in self.activations]
-        return tuple(dict.fromkeys(table for pair in pairs for table in pair if table))
+        """All tables that configurations read, including those that a search may add."""
+        tables: list[PackedTable] = []
+        if len(self.activations) < len(self.configs) or self.search:
+            tables += self.row_tables
+        for activations in self.activations.values():
+            tables += activations.tables
+        return tuple(dict.fromkeys(tables))
 
     @property
     def decoded_bytes(self) -> int:
-        """What all of that takes in a trainer."""
+        """The memory that all tables take in a trainer."""
         return sum(table.decoded_bytes for table in self.tables)
 
     @property
     def last_epoch(self) -> int:
-        """The last epoch that any configuration is trained for, as far as it is known when the loop
-        begins.
-        """
+        """The last epoch of any configuration, as known when the epoch loop begins."""
         return self.extended_epochs or self.spec.epochs
 
     def with_configs(
         self,
-        joined: BuiltConfigs,
+        added: BuiltConfigs,
         backends: Mapping[int, str],
         warm_states: Mapping[int, WarmState],
     ) -> FitRequest:
-        """The request where others have joined."""
-        configs, architectures = (
-            (*self.configs, *joined.configs),
-            {**self.architectures, **joined.architectures},
-        )
+        """Return the request with added configurations and other backends and warm states."""
         return replace(
             self,
-            configs=configs,
-            architectures=architectures,
+            configs=(*self.configs, *added.configs),
+            architectures={**self.architectures, **added.architectures},
             backends=backends,
             warm_states=warm_states,
         )
@@ -297,4 +259,10 @@ class Evaluation:
     dataset: str
     loss: float
     metrics: tuple[float, ...]
-    elapsed: float
+    elapsed: float  # seconds since the run began
+
+
+def _present_tables(source: PackedTable, validation: PackedTable | None) -> tuple[PackedTable, ...]:
+    if validation is None:
+        return (source,)
+    return source, validation

@@ -1,7 +1,7 @@
-"""How a configuration's state moves from visit to visit: it hops, or copies of it are averaged.
+"""The route of a configuration's state from visit to visit: it hops, or copies are averaged.
 
-A route says what a visit starts from, which number it has in the log, how many tables hold the
-states in turn, and what the state is that a visit has left.
+A route decides which state a visit starts from, its number in the log, how many tables hold the
+states in turn, and which state the configuration continues from.
 """
 
 from __future__ import annotations
@@ -17,41 +17,42 @@ from cerebro_plpy.scheduling.schedule.schedule import Visit, rotate_copies
 
 
 class Route(Protocol):
-    """The way of one configuration's state."""
+    """The route of one configuration's state."""
 
     @property
     def table_count(self) -> int:
-        """How many tables hold states in turn."""
+        """The number of tables that hold states in turn."""
         ...
 
     def visit_number(self, visit: Visit, completed: int) -> int:
-        """The number in the log of a visit that leaves a state, where so many were completed
-        before.
+        """Return the number in the log of a visit that creates a state.
+
+        Args:
+            completed: number of such visits before it.
         """
         ...
 
     def state_number(self, visit: Visit, stored: int) -> int:
-        """The number of the state that a visit stores, where so many were stored before."""
+        """Return the number of the state that a visit stores after `stored` other states."""
         ...
 
     def count_visits(self, epochs: int) -> int:
-        """How many visits of so many epochs leave states."""
+        """Return the number of visits of these epochs that create states."""
         ...
 
     def state_before(self, visit: Visit, state: StateSource) -> StateSource:
-        """What a visit starts from, where the configuration has this state."""
+        """Return the state that a visit starts from if `state` is that of the configuration."""
         ...
 
-    def record_state(self, visit: Visit, left: StateSource, rows: int) -> bool:
-        """Take note of what a visit of so many rows has left; whether the configuration goes on
-        from it.
-        """
+    def record_state(self, visit: Visit, state: StateSource, rows: int) -> bool:
+        """Record the state after a visit; return whether the configuration continues from it."""
         ...
 
 
 class Hopping:
-    """Each visit starts from what the visit before has left: the next one has the same number
-    wherever it is.
+    """A route on which each visit starts from the state after the visit before.
+
+    The next visit has the same number on every segment.
     """
 
     table_count = HOPPING
@@ -71,36 +72,42 @@ class Hopping:
     def state_before(self, visit: Visit, state: StateSource) -> StateSource:
         return state
 
-    def record_state(self, visit: Visit, left: StateSource, rows: int) -> bool:
+    def record_state(self, visit: Visit, state: StateSource, rows: int) -> bool:
         return True
 
 
 class Averaging:
-    """Copies start an epoch from one state and hop among their segments; a last visit makes the
-    mean of what they left.
+    """A route on which copies of a state are trained in parallel and averaged after each epoch.
 
-    `copies` are the segments of each in the order in which it visits them. Nothing depends on which
-    of them is ready first: visits know their numbers beforehand.
+    All copies start an epoch from the same state and hop among their segments; the last visit of
+    the epoch averages their states. Visits have fixed numbers, so nothing depends on which copy is
+    ready first.
     """
 
     def __init__(self, segments: tuple[int, ...], copies: tuple[tuple[int, ...], ...]) -> None:
-        self._segments, self._copies = segments, copies
-        self._before = {
-            segment: earlier for copy in copies for earlier, segment in zip(copy, copy[1:])
+        """Create the route.
+
+        Args:
+            copies: segments of each copy, in the order of its visits.
+        """
+        self._segments = segments
+        self._copies = copies
+        self._previous_segment = {
+            segment: previous for copy in copies for previous, segment in zip(copy, copy[1:])
         }
-        self._left: dict[int, tuple[StateSource, int]] = {}  # of this epoch, by segment
+        # The state after the visit to a segment in this epoch, and the rows of that visit.
+        self._states: dict[int, tuple[StateSource, int]] = {}
 
     @property
     def table_count(self) -> int:
         return len(self._segments) + 1
 
     def visit_number(self, visit: Visit, completed: int) -> int:
-        place = (
-            len(self._segments)
-            if visit.kind == "average"
-            else self._segments.index(visit.segment_id)
-        )
-        return (visit.epoch - 1) * self.table_count + place + 1
+        if visit.kind == "average":
+            position = len(self._segments)
+        else:
+            position = self._segments.index(visit.segment_id)
+        return (visit.epoch - 1) * self.table_count + position + 1
 
     def state_number(self, visit: Visit, stored: int) -> int:
         return self.visit_number(visit, 0)
@@ -110,32 +117,32 @@ class Averaging:
 
     def state_before(self, visit: Visit, state: StateSource) -> StateSource:
         if visit.kind == "average":
-            return make_averaged_state([self._copy(copy) for copy in self._copies])
-        before = self._before.get(visit.segment_id)
-        return state if before is None else self._left[before][0]
+            return make_averaged_state([self._final_state(copy) for copy in self._copies])
+        previous = self._previous_segment.get(visit.segment_id)
+        return state if previous is None else self._states[previous][0]
 
-    def _copy(self, segments: tuple[int, ...]) -> tuple[StateSource, int]:
-        """What a copy has left at last, and the rows that it has trained on."""
-        return self._left[segments[-1]][0], sum(self._left[segment][1] for segment in segments)
-
-    def record_state(self, visit: Visit, left: StateSource, rows: int) -> bool:
+    def record_state(self, visit: Visit, state: StateSource, rows: int) -> bool:
         if visit.kind == "average":
             return True
-        self._left[visit.segment_id] = (left, rows)
+        self._states[visit.segment_id] = (state, rows)
         return False
+
+    def _final_state(self, segments: tuple[int, ...]) -> tuple[StateSource, int]:
+        """Return the last state of a copy in this epoch, and the rows that it was trained on."""
+        rows = sum(self._states[segment][1] for segment in segments)
+        return self._states[segments[-1]][0], rows
 
 
 def count_state_tables(request: FitRequest) -> int:
-    """How many tables hold the states of each configuration in turn."""
-    return _route(request.source.segments, request.spec.copy_segments).table_count
+    """Return the number of tables that hold the states of each configuration in turn."""
+    return _make_route(request.source.segments, request.spec.copy_segments).table_count
 
 
 def make_route(request: FitRequest, config: Config) -> Route:
-    """A new route for a configuration of this request."""
-    return _route(
-        request.segments_of(config.group), rotate_copies(request.spec.copy_segments, config.mst_key)
-    )
+    """Return a new route for a configuration of this request."""
+    copies = rotate_copies(request.spec.copy_segments, config.mst_key)
+    return _make_route(request.segments_of(config.group), copies)
 
 
-def _route(segments: tuple[int, ...], copies: tuple[tuple[int, ...], ...]) -> Route:
+def _make_route(segments: tuple[int, ...], copies: tuple[tuple[int, ...], ...]) -> Route:
     return Averaging(segments, copies) if copies else Hopping(len(segments))

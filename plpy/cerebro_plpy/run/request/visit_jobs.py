@@ -1,4 +1,4 @@
-"""What a visit asks of the trainer, and where its state comes from."""
+"""The job of a visit for its trainer, and the state that the visit starts from."""
 
 from __future__ import annotations
 
@@ -21,29 +21,24 @@ from cerebro_plpy.scheduling.schedule.schedule import Visit, VisitBatch
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt at a training visit: which of the configuration's visits it is, and what its
-    trainer is told about forms: the rows that its program has still to train, and the timings
-    known; `compilation` names what is compiled for it. `turn` counts the states that are stored,
-    and this one; `tables` hold them in turn; those that are `free` have nothing of its segment, and
-    those that are `fresh` nothing at all."""
+    """One attempt at a training visit."""
 
-    visit_no: int
-    number: int
-    remaining_rows: int
-    timings: Mapping[str, Any]
-    state_number: int
-    free_tables: Collection[str] = ()
-    empty_tables: Collection[str] = ()
-    table_count: int = HOPPING
-    compilation: str | None = None
+    visit_no: int  # number among the visits of the configuration
+    number: int  # of the attempt
+    remaining_rows: int  # rows that the program has still to train
+    timings: Mapping[str, Any]  # known timings of execution modes
+    state_number: int  # number of stored states, this one included
+    free_tables: Collection[str] = ()  # have no state of the visit's segment
+    empty_tables: Collection[str] = ()  # have no state at all
+    table_count: int = HOPPING  # tables that hold the states in turn
+    compilation: str | None = None  # name of the compiled code
 
 
 def derive_seed(seed: int, key: int) -> int:
-    """The seed of a configuration's initial weights and generators: the same for the same run seed
-    and key.
+    """Return the seed of a configuration's initial weights and generators.
 
-    Those of groups have that of the model whose architecture they share: they begin alike, and a
-    trainer draws once.
+    Configurations of groups have the seed of the model whose architecture they share: they start
+    from the same weights, which a trainer creates once.
 
     >>> derive_seed(1, 2) == derive_seed(1, 2), derive_seed(1, 2) == derive_seed(1, 3)
     (True, False)
@@ -53,18 +48,18 @@ def derive_seed(seed: int, key: int) -> int:
 
 
 def describe_program(request: FitRequest, config: Config) -> dict[str, Any]:
-    """The program that a configuration runs, as the trainer wants it described."""
-    features = request.activations.get(config.mst_key)
-    return {
-        **describe_whole_program(request, config),
-        **({"cut": features.cut.layer} if features else {}),
-    }
+    """Return the program of a configuration as the trainer reads it."""
+    program = describe_whole_program(request, config)
+    activations = request.activations.get(config.mst_key)
+    if activations is not None:
+        program["cut"] = activations.cut.layer
+    return program
 
 
 def describe_whole_program(request: FitRequest, config: Config) -> dict[str, Any]:
-    """The same where it is trained on the rows themselves."""
+    """Return the program of a configuration that trains on rows, not on stored layer outputs."""
     return {
-        "architecture": _architecture(request.architectures[config.model_id].json),
+        "architecture": _parse_architecture(request.architectures[config.model_id].json),
         "compile": config.compile.to_json(),
         "targets": request.source.targets(),
         "dtype_policy": request.spec.dtype_policy,
@@ -72,22 +67,22 @@ def describe_whole_program(request: FitRequest, config: Config) -> dict[str, Any
 
 
 @lru_cache(maxsize=256)
-def _architecture(text: str) -> Any:
+def _parse_architecture(text: str) -> Any:
     return json.loads(text)
 
 
 def make_program_key(run_id: int, mst_key: int) -> str:
-    """The name of a configuration's program, which is enough for a trainer that has it already."""
+    """Return the name of a configuration's program for trainers that have cached it."""
     return f"{run_id}/{mst_key}"
 
 
 def make_initial_state(request: FitRequest, config: Config, run_id: int) -> StateSource:
-    """Where a configuration starts: an earlier run, weights of the architecture table, or
-    nothing.
+    """Return the first state of a configuration.
+
+    It is that of an earlier run, or has weights of the architecture table or random ones.
     """
-    seed = derive_seed(
-        request.spec.seed, config.mst_key if config.group is None else config.model_id
-    )
+    seed_key = config.mst_key if config.group is None else config.model_id
+    seed = derive_seed(request.spec.seed, seed_key)
     key = make_state_key(run_id, config.mst_key, 0)
     warm = request.warm_states.get(config.mst_key)
     if warm:
@@ -101,22 +96,23 @@ def make_initial_state(request: FitRequest, config: Config, run_id: int) -> Stat
 def make_later_state(
     run_id: int, mst_key: int, visit_no: int, stored: StoredState | None
 ) -> StateSource:
-    """The state that a visit left; only the trainer has it where it is not stored."""
+    """Return the state after a visit; if it is not stored, only the visit's trainer has it."""
     return StateSource("chunks", make_state_key(run_id, mst_key, visit_no), 0, stored=stored)
 
 
 def make_averaged_state(states: Sequence[tuple[StateSource, int]]) -> StateSource:
-    """The mean of states, each with the rows that it counts for."""
-    return StateSource("averaged", "+".join(state.key for state, _ in states), 0, of=tuple(states))
+    """Return the mean of states, each with its weight in rows."""
+    key = "+".join(state.key for state, _ in states)
+    return StateSource("averaged", key, 0, of=tuple(states))
 
 
 def make_state_key(run_id: int, mst_key: int, visit_no: int) -> str:
-    """The name of a state: that after so many visits of a configuration."""
+    """Return the name of the state after a visit of a configuration; visit 0 is its start."""
     return f"{run_id}/{mst_key}/{visit_no}"
 
 
 def select_training_rows(request: FitRequest, config: Config, segment_id: int) -> Dataset:
-    """What a configuration is trained on of a segment."""
+    """Return the rows of a segment that a configuration is trained on."""
     buffers = None if config.group is None else request.groups[config.group].training[segment_id]
     return Dataset(request.tables_of(config.mst_key)[0], segment_id, buffers)
 
@@ -124,19 +120,20 @@ def select_training_rows(request: FitRequest, config: Config, segment_id: int) -
 def select_evaluation_rows(
     request: FitRequest, config: Config, visit: Visit
 ) -> Iterator[tuple[str, Dataset]]:
-    """What a configuration is evaluated on of a segment after an epoch, with what messages call
-    it.
-    """
-    segment_id, training = visit.segment_id, request.spec.evaluates_training(visit.epoch)
-    if training:
+    """Yield the rows of a segment on which a configuration is evaluated, with their data set."""
+    segment_id = visit.segment_id
+    evaluates_training = request.spec.evaluates_training(visit.epoch)
+    if evaluates_training:
         yield "training", select_training_rows(request, config, segment_id)
     _, validation = request.tables_of(config.mst_key)
     if validation is None:
         return
     if config.group is None:
         yield "validation", Dataset(validation, segment_id)
-    elif segment_id in (placed := request.groups[config.group].validation) or not training:
-        yield "validation", Dataset(validation, segment_id, placed.get(segment_id, ()))
+        return
+    buffers = request.groups[config.group].validation
+    if segment_id in buffers or not evaluates_training:
+        yield "validation", Dataset(validation, segment_id, buffers.get(segment_id, ()))
 
 
 def make_train_visit(
@@ -147,9 +144,10 @@ def make_train_visit(
     attempt: Attempt,
     state: StateSource,
 ) -> TrainVisit:
-    """A training visit, or one that averages the states of others."""
-    key, tables = config.mst_key, attempt.table_count
-    table = state_table(run_id, key, attempt.state_number, tables)
+    """Return a training visit, or one that averages states of other visits."""
+    key = config.mst_key
+    table = state_table(run_id, key, attempt.state_number, attempt.table_count)
+    is_training = visit.kind == "train"
     job = Job(
         visit.kind,
         describe_program(request, config),
@@ -168,8 +166,8 @@ def make_train_visit(
             "remaining_rows": attempt.remaining_rows,
             "known": attempt.timings,
         },
-        callbacks=_callbacks(config, run_id, visit, {}) if visit.kind == "train" else None,
-        block_rows=request.block_rows if visit.kind == "train" and config.group is None else None,
+        callbacks=_describe_callbacks(config, run_id, visit, {}) if is_training else None,
+        block_rows=request.block_rows if is_training and config.group is None else None,
     )
     return TrainVisit(
         run_id=run_id,
@@ -183,16 +181,14 @@ def make_train_visit(
         state_table=table,
         must_empty=table not in attempt.free_tables,
         is_fresh=table in attempt.empty_tables,
-        replaced_table=replaced_table(run_id, key, attempt.state_number, tables),
+        replaced_table=replaced_table(run_id, key, attempt.state_number, attempt.table_count),
     )
 
 
-def _callbacks(
+def _describe_callbacks(
     config: Config, run_id: int, visit: Visit, datasets: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """What a trainer is to write for TensorBoard; nothing without the callback. The graph comes
-    first.
-    """
+    """Return what a trainer writes for TensorBoard, or None without that callback."""
     board = config.fit.callbacks.tensorboard
     if board is None:
         return None
@@ -210,31 +206,32 @@ def make_evaluate_visit(
     request: FitRequest,
     config: Config,
     run_id: int,
-    tour: VisitBatch,
+    batch: VisitBatch,
     attempt: int,
     state: StateSource,
 ) -> EvaluateVisit:
-    """An evaluation of the training partitions of segments, and of the validation partitions beside
-    them.
-    """
-    visit = tour[0]
-    named = tuple(
-        pair for segment in tour for pair in select_evaluation_rows(request, config, segment)
+    """Return an evaluation of the training and validation partitions of segments."""
+    visit = batch[0]
+    partitions = tuple(
+        pair for segment in batch for pair in select_evaluation_rows(request, config, segment)
     )
-    shown = {"train" if name == "training" else name: dataset.key for name, dataset in named}
+    # TensorBoard's name of the training data set is "train".
+    datasets = {
+        "train" if name == "training" else name: dataset.key for name, dataset in partitions
+    }
     job = Job(
         "evaluate",
         describe_program(request, config),
         state.key,
         make_program_key(run_id, config.mst_key),
-        callbacks=_callbacks(config, run_id, visit, shown),
+        callbacks=_describe_callbacks(config, run_id, visit, datasets),
     )
     return EvaluateVisit(
         run_id=run_id,
         epoch=visit.epoch,
         mst_key=config.mst_key,
         attempt=attempt,
-        partitions=named,
+        partitions=partitions,
         state=state,
         job=job,
     )
@@ -243,11 +240,14 @@ def make_evaluate_visit(
 def make_batch_evaluation(
     request: FitRequest, config: Config, visit: EvaluateVisit
 ) -> EvaluateVisit:
-    """An evaluation that is all there is of its epoch, as part of a tour."""
+    """Return an evaluation that covers its whole epoch, as part of a batch of visits."""
     total: dict[str, list[str]] = {}
-    # In an order that is always the same: sums depend on it, and who is stopped on them.
-    for name, dataset in sorted(visit.partitions, key=lambda each: each[1].segment_id):
+    # The order is fixed, because sums depend on it, and early stopping depends on sums.
+    for name, dataset in sorted(visit.partitions, key=lambda pair: pair[1].segment_id):
         total.setdefault(name, []).append(dataset.key)
-    names = tuple(name for name, _ in config.metrics)
-    kept = restores_best(config, request)
-    return replace(visit, job=replace(visit.job, total=total), metrics=names, is_candidate=kept)
+    return replace(
+        visit,
+        job=replace(visit.job, total=total),
+        metrics=tuple(name for name, _ in config.metrics),
+        is_candidate=restores_best(config, request),
+    )
