@@ -84,18 +84,18 @@ def train(
     log = RunLog(workplace.control, run_id)
     spending = CostMeter(workplace, log)
     with (
-        logged_run(db, spending, request, interrupted, audience.on_logged),
+        log_run(db, spending, request, interrupted, audience.on_logged),
         hold_slots(db, workplace, log, wish) as places,
     ):
         began = time.monotonic()
         if request.cost_limits:
             spending.load_logged_cost(request.cost_limits)
-        request, crew = staffed(workplace, request, log, places.count, interrupted)
+        request, crew = start_trainers(workplace, request, log, places.count, interrupted)
         if request.deadline:  # workers take their time to start
             request = replace(
                 request, deadline=request.deadline.shift_earlier(time.monotonic() - began)
             )
-        with suggestions(workplace, request) as suggest:
+        with open_sampler(workplace, request) as suggest:
             context = replace(
                 make_run_context(db, workplace, request),
                 side_work=audience.side_work,
@@ -113,7 +113,7 @@ def train(
     # Else it is completed with its output tables, or with the version that is made of it.
     if workplace.segment_lost or not (db.in_procedure or request.spec.train):
         log.end()
-    refuse_lost(workplace, log, request)
+    check_segments(workplace, log, request)
     if loop.stopped and not request.is_quiet:
         db.info(messages.describe_stopped(loop.stopped, loop.evaluations, request))
     # Of its own session the caller's transaction holds them still. And while its tables or its
@@ -125,7 +125,7 @@ def train(
     return log.run_id
 
 
-def staffed(
+def start_trainers(
     workplace: CallContext,
     request: FitRequest,
     log: RunLog,
@@ -148,14 +148,14 @@ def staffed(
     request = replace(
         request, plan=run_estimate.make_plan(workplace.control, request, trainers, seconds)
     )
-    if note := parallelism.unfollowed(request, trainers):
+    if note := parallelism.explain_ignored_strategy(request, trainers):
         workplace.db.notice(note)
     log.write_software({"cerebro_db": request.spec.version, **software}, request.plan)
     return request, crew
 
 
 @contextmanager
-def suggestions(workplace: CallContext, request: FitRequest) -> Iterator[Suggest]:
+def open_sampler(workplace: CallContext, request: FitRequest) -> Iterator[Suggest]:
     """What suggests the configurations that a search is still to draw, if it draws any."""
     drawing = request.search.sampling if request.search else None
     if drawing is None or not drawing.total_remaining:
@@ -169,7 +169,7 @@ def suggestions(workplace: CallContext, request: FitRequest) -> Iterator[Suggest
 
 
 @contextmanager
-def logged_run(
+def log_run(
     db: Database,
     spending: CostMeter,
     request: FitRequest,
@@ -208,14 +208,14 @@ def logged_run(
         yield
     except BaseException as error:
         stop_run(spending, error)
-        refuse_lost_role(workplace, log, error)
+        check_role(workplace, log, error)
         if not (log.has_trained or interrupted or db.in_procedure or _cancels(error)):
             with suppress(CerebroError):  # it stays as failed
                 log.discard()
         raise
 
 
-def refuse_lost_role(workplace: CallContext, log: RunLog, error: BaseException) -> None:
+def check_role(workplace: CallContext, log: RunLog, error: BaseException) -> None:
     """Say so where an error came of what became of the role meanwhile: the log belongs to whoever
     has its name.
     """
@@ -262,10 +262,10 @@ def _end_early(workplace: CallContext, run_id: int, error: BaseException) -> Non
         CerebroError
     ):  # such as where the log is locked: the caller hears of the first error
         log.stop(*_ending(error), Cost())
-    refuse_lost_role(workplace, log, error)
+    check_role(workplace, log, error)
 
 
-def refuse_lost(workplace: CallContext, log: RunLog, request: FitRequest) -> None:
+def check_segments(workplace: CallContext, log: RunLog, request: FitRequest) -> None:
     """End the call of a completed run where its transaction is lost: a statement in it could end
     the whole server.
     """
@@ -323,8 +323,8 @@ def make_run_context(db: Database, workplace: CallContext, request: FitRequest) 
 
     context = RunContext(
         check=workplace.check,
-        report_epoch=partial(announce, db, request),
-        report_failure=partial(announce_failure, db),
+        report_epoch=partial(report_epoch, db, request),
+        report_failure=partial(report_failure, db),
         notify=db.notice,
         reopen=workplace.reopen,
         report_decisions=report_decisions,
@@ -341,7 +341,7 @@ def ignore(*_: object) -> None:
     """Report nothing: nobody reads hundreds of epochs, which `cerebro.progress` shows."""
 
 
-def announce(
+def report_epoch(
     db: Database,
     request: FitRequest,
     epoch: int,
@@ -353,6 +353,6 @@ def announce(
     db.info(messages.describe_epoch(epoch, seconds, evaluations, losses, request))
 
 
-def announce_failure(db: Database, mst_key: int, reason: str) -> None:
+def report_failure(db: Database, mst_key: int, reason: str) -> None:
     """Tell the caller about a configuration that cannot go on."""
     db.info(f"mst_key={mst_key} failed: {reason}")

@@ -70,7 +70,7 @@ class Case:
         self.software = {"tensorflow": "2.16", "keras": "3.5", "python": "3.11"}
 
     @property
-    def memory(self) -> Any:
+    def cache(self) -> Any:
         """Seen by that run."""
         worker = SimpleNamespace(
             framework=self.framework,
@@ -80,7 +80,7 @@ class Case:
         )
         settings = SimpleNamespace(kept_features_mb=self.kept_mb)
         place = SimpleNamespace(control=self.server, settings=settings)
-        site = SimpleNamespace(context=place, worker_set=SimpleNamespace(workers=[worker]))
+        site = SimpleNamespace(call=place, worker_set=SimpleNamespace(workers=[worker]))
         spec = SimpleNamespace(dtype_policy=self.policy)
         request = SimpleNamespace(
             backends={1: self.framework}, spec=spec, source=self.table, validation=None
@@ -88,10 +88,10 @@ class Case:
         return ActivationCache(site, request)  # type: ignore[arg-type]
 
     @property
-    def print(self) -> CacheKey | None:
+    def key(self) -> CacheKey | None:
         """What tells what it would keep."""
         candidate = SimpleNamespace(config=SimpleNamespace(mst_key=1))
-        return self.memory.print(candidate, self.cut, self.table)  # type: ignore[no-any-return]
+        return self.cache.make_key(candidate, self.cut, self.table)  # type: ignore[no-any-return]
 
 
 def set_to(**values: object) -> Callable[[Case], None]:
@@ -123,17 +123,17 @@ def test_the_same_is_told_by_the_same() -> None:
     """Whatever a layer is called, and whatever transactions there were meanwhile."""
     one, other = Case(), Case()
     other.cut, other.server.rows = CUT._replace(layer="renamed"), [("200", 2, "h1")]
-    assert one.print is not None and other.print is not None
-    assert one.print.fingerprint == other.print.fingerprint and one.print.source_oid == 7
-    assert (one.print.snapshot_xmax, other.print.snapshot_xmax) == ("100", "200")
+    assert one.key is not None and other.key is not None
+    assert one.key.fingerprint == other.key.fingerprint and one.key.source_oid == 7
+    assert (one.key.snapshot_xmax, other.key.snapshot_xmax) == ("100", "200")
 
 
 @pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)
 def test_what_comes_out_otherwise_is_told_apart(change: Callable[[Case], None]) -> None:
     one, other = Case(), Case()
     change(other)
-    assert one.print is not None and other.print is not None
-    assert one.print.fingerprint != other.print.fingerprint
+    assert one.key is not None and other.key is not None
+    assert one.key.fingerprint != other.key.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_what_comes_out_otherwise_is_told_apart(change: Callable[[Case], None]) 
 def test_where_nothing_tells_nothing_is_kept(change: Callable[[Case], None]) -> None:
     case = Case()
     change(case)
-    assert case.print is None
+    assert case.key is None
 
 
 @pytest.mark.parametrize(
@@ -160,6 +160,8 @@ def test_rows_that_change_while_a_table_is_filled(
     """One that came and went meanwhile, too: it may have been stored."""
     case = Case()
     case.server.rows, case.server.stored = [("100", 2, "h1"), after], stored
-    memory = case.memory
-    assert memory.print(SimpleNamespace(config=SimpleNamespace(mst_key=1)), CUT, TABLE) is not None
-    assert memory.unchanged(TABLE, TABLE) == unchanged
+    cache = case.cache
+    assert (
+        cache.make_key(SimpleNamespace(config=SimpleNamespace(mst_key=1)), CUT, TABLE) is not None
+    )
+    assert cache.is_unchanged(TABLE, TABLE) == unchanged

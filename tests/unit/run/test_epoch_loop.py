@@ -55,7 +55,8 @@ from cerebro_plpy.platform.visit_protocol import (
 )
 from cerebro_plpy.records import dataclass, field, replace
 from cerebro_plpy.run.log import program_costs
-from cerebro_plpy.run.log.run_log import Origin, RunLog
+from cerebro_plpy.run.log.config_rows import Origin
+from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.log.step_log import Command, DecisionRow
 from cerebro_plpy.run.loop.added_configs import AddedConfigs, ConfigSource
 from cerebro_plpy.run.loop.epoch_loop import EpochLoop

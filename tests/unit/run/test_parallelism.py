@@ -17,8 +17,13 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.run.log.form_timings import Timings
 from cerebro_plpy.run.planning import parallelism
-from cerebro_plpy.run.planning.parallelism import SHORT, Comparison, compared, decided
-from cerebro_plpy.run.planning.workload import Trainers, Width, describe_work
+from cerebro_plpy.run.planning.parallelism import (
+    SHORT_RUN_SECONDS,
+    Comparison,
+    choose_early_strategy,
+    compare_strategies,
+)
+from cerebro_plpy.run.planning.workload import Trainers, TrainerSize, describe_work
 from cerebro_plpy.run.request.run_request import Replay
 from cerebro_plpy.scheduling.planning import run_plan
 from cerebro_plpy.scheduling.planning.run_plan import (
@@ -202,20 +207,20 @@ class Known:
         found = ((key, each.get(threads)) for key, each in self._speeds.items())
         return [Program(str(key), (key,), "jax", 8, self._source, row) for key, row in found]
 
-    def timed(self, threads: int, probed: Mapping[str, Any]) -> Iterator[Program]:
+    def list_programs(self, threads: int, probed: Mapping[str, Any]) -> Iterator[Program]:
         yield from self._programs(threads)
 
-    def earlier(self, programs: Sequence[Program], threads: int) -> list[object]:
+    def read_prior_runs(self, programs: Sequence[Program], threads: int) -> list[object]:
         return []
 
-    def measured(self, programs: Sequence[Program], threads: int) -> list[Program]:
+    def apply_measurements(self, programs: Sequence[Program], threads: int) -> list[Program]:
         return list(programs)
 
-    def at_width(self, programs: Sequence[Program], here: int, there: int) -> list[Program]:
+    def convert_threads(self, programs: Sequence[Program], here: int, there: int) -> list[Program]:
         return self._programs(there)
 
 
-WIDTHS = {number: Width(8 // number, 100) for number in range(1, 5)}
+WIDTHS = {number: TrainerSize(8 // number, 100) for number in range(1, 5)}
 SECONDS = st.sampled_from([1.0, 2.0, 3.0, 5.0, 8.0])
 SPEEDS = st.fixed_dictionaries(dict.fromkeys((8, 4, 2), SECONDS))
 EVERY = st.lists(SPEEDS, min_size=1, max_size=5).map(lambda found: dict(enumerate(found, 1)))
@@ -268,13 +273,13 @@ def test_the_number_of_workers_is_the_best_of_all(
     """By brute force over all numbers, each simulated apart."""
     known: Any = Known(speeds)
     widths = {number: WIDTHS[number] for number in range(1, usual + 1)}
-    found = decided(known, asked(speeds, usual, schedule="rotation"), widths)
+    found = choose_early_strategy(known, asked(speeds, usual, schedule="rotation"), widths)
     seconds = {
         number: simulated({key: each[width.threads] for key, each in speeds.items()}, number)
         for number, width in widths.items()
     }
     best, expected = min(seconds.values()), seconds[usual]
-    if expected <= SHORT or best > WORTHWHILE_RATIO * expected:
+    if expected <= SHORT_RUN_SECONDS or best > WORTHWHILE_RATIO * expected:
         assert found.workers == usual
     else:
         assert math.isclose(seconds[found.workers], best)
@@ -287,9 +292,9 @@ def test_where_nothing_is_known_of_other_widths_the_usual_number_stays(
     widths = {number: WIDTHS[number] for number in range(1, usual + 1)}
     narrow = WIDTHS[usual].threads
     one: Any = Known({key: {narrow: each[narrow]} for key, each in speeds.items()})
-    assert decided(one, asked(speeds, usual), widths).workers == usual
+    assert choose_early_strategy(one, asked(speeds, usual), widths).workers == usual
     none: Any = Known({key: {} for key in speeds})
-    assert decided(none, asked(speeds, usual), widths).workers == usual
+    assert choose_early_strategy(none, asked(speeds, usual), widths).workers == usual
 
 
 def test_fewer_workers_are_compared_with_what_the_usual_number_would_follow() -> None:
@@ -313,7 +318,7 @@ def test_fewer_workers_are_compared_with_what_the_usual_number_would_follow() ->
             "it is much sooner than where configurations stay"
         )
         assert (took[2] <= WORTHWHILE_RATIO * took[0]) == (number == 1)
-        assert decided(known, wanted, widths).workers == number
+        assert choose_early_strategy(known, wanted, widths).workers == number
 
 
 def comparison(
@@ -331,14 +336,14 @@ def comparison(
 
 @given(EVERY)
 def test_configurations_hop_where_that_is_much_sooner(speeds: dict[int, dict[int, float]]) -> None:
-    chosen, others = compared(comparison(speeds), every=True)
+    chosen, others = compare_strategies(comparison(speeds), every=True)
     found = {each.name: each for each in (chosen, *others) if each.workers == 3}
     mop, task = found[MOP].seconds or 0.0, found[TASK].seconds or 0.0
     assert chosen is (found[MOP] if mop <= WORTHWHILE_RATIO * task else found[TASK])
     assert {(each.name, each.workers) for each in others} >= {(WIDE, 1)}, (
         "it is said what it was compared with"
     )
-    timed, _ = compared(comparison(speeds, TIMED), every=True)
+    timed, _ = compare_strategies(comparison(speeds, TIMED), every=True)
     assert timed.name == TASK, "unless what hops take is a guess"
 
 
@@ -361,15 +366,15 @@ def test_whoever_names_a_strategy_has_it_where_it_is_possible(
         {key: {2: 1.0} for key in range(1, 4)},
         {1: {2: 9.0}, 2: {2: 1.0}},
     ):
-        chosen, others = compared(comparison(speeds, **more), every=True)
+        chosen, others = compare_strategies(comparison(speeds, **more), every=True)
         assert chosen.name == name
         assert name not in {each.name for each in others if each.workers == 3}
 
 
 def test_workers_that_serve_a_segment_each_let_configurations_hop() -> None:
     wanted = comparison({1: {2: 1.0}})
-    apart = wanted._replace(trainers=wanted.trainers._replace(apart=True, widths={}))
-    chosen, others = compared(apart, every=True)
+    apart = wanted._replace(trainers=wanted.trainers._replace(are_segment_bound=True, sizes={}))
+    chosen, others = compare_strategies(apart, every=True)
     assert (chosen.name, others) == (MOP, [])
 
 

@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.log.program_costs import Evaluations, LoggedCosts, Visits, apply_costs
+from cerebro_plpy.run.log.program_costs import EvaluationCosts, LoggedCosts, VisitCosts, apply_costs
 from cerebro_plpy.run.planning.explain_output import (
     JSON,
     TEXT,
-    Amount,
+    Money,
     PlanContext,
     build_tree,
     format_tree,
 )
-from cerebro_plpy.run.planning.run_estimate import corrected
+from cerebro_plpy.run.planning.run_estimate import correct_plan
 from cerebro_plpy.run.planning.workload import MALFORMED, PriorRun
 from cerebro_plpy.scheduling.planning.run_plan import (
     MOP,
@@ -130,7 +130,7 @@ def test_a_run_is_expected_to_take_what_the_same_run_took(
         PriorRun(1, replace(plan, startup_seconds=begun), begun + plan.storing_seconds + each)
         for each in took
     ]
-    found = corrected(replace(plan, startup_seconds=1.0), earlier)
+    found = correct_plan(replace(plan, startup_seconds=1.0), earlier)
     if plan.strategy.seconds is None:
         assert found.seconds is None
         return
@@ -172,13 +172,13 @@ def test_a_plan_costs_what_its_workers_do(plan: RunPlan) -> None:
     """At a price of one for a processor second: no more than all have, no less than what is stored
     takes.
     """
-    found = build_tree(plan, PlanContext(prices=Prices(core_hour=HOUR))).facts
-    assert not build_tree(plan, PlanContext()).facts.keys() & {"Most Cost", "Expected Cost"}
+    found = build_tree(plan, PlanContext(prices=Prices(core_hour=HOUR))).properties
+    assert not build_tree(plan, PlanContext()).properties.keys() & {"Most Cost", "Expected Cost"}
     if plan.strategy.seconds is None:
         assert not found.keys() & {"Most Cost", "Expected Cost"}
         return
     cost = found["Most Cost" if plan.work.may_end_early else "Expected Cost"]
-    assert isinstance(cost, Amount)
+    assert isinstance(cost, Money)
     cores = plan.strategy.workers * plan.strategy.threads
     assert (
         cores * plan.storing_seconds
@@ -197,32 +197,34 @@ def test_costs_add_up_to_what_was_measured(
     training, staying, moving, compiling = seconds
     hop = max(moving, staying)
     visits = firsts + moves + stays
-    found = Visits(
+    found = VisitCosts(
         program="a/8",
         visits=visits,
         rows=100.0 * visits,
-        training=training * visits,
+        training_seconds=training * visits,
         spread=0.1,
         form="x",
-        fused=0,
+        fused_visits=0,
         threads=1,
         state_bytes=8,
-        later=moves + stays,
-        around=hop * moves + staying * stays,
-        moves=moves,
-        moving=hop * moves,
-        firsts=firsts,
-        beginning=(hop + compiling) * firsts,
+        later_visits=moves + stays,
+        later_overhead=hop * moves + staying * stays,
+        hops=moves,
+        hop_overhead=hop * moves,
+        first_visits=firsts,
+        first_overhead=(hop + compiling) * firsts,
         stores=1,
-        storing=2.0,
+        store_seconds=2.0,
         stored_bytes=8.0,
     )
-    log = LoggedCosts({"a/8": found}, {"a/8": Evaluations("a/8", 1, 10.0, 5.0)}, {})
+    log = LoggedCosts({"a/8": found}, {"a/8": EvaluationCosts("a/8", 1, 10.0, 5.0)}, {})
     program = apply_costs(Program("a/8", (1,), "jax", 8, UNKNOWN), log)
     assert program.row_seconds is not None
     again = (
         program.row_seconds * found.rows + program.hop * (moves + firsts) + program.compile * firsts
     )
-    assert math.isclose(again, found.training + found.around + found.beginning, rel_tol=1e-6)
+    assert math.isclose(
+        again, found.training_seconds + found.later_overhead + found.first_overhead, rel_tol=1e-6
+    )
     assert program.evaluation_row_seconds == 0.5
     assert program.store == 2.0

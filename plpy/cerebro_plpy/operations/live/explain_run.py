@@ -15,7 +15,7 @@ from cerebro_plpy.operations.fit.cost_limits import read_prices
 from cerebro_plpy.operations.fit.explain_fit import check_format
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log import program_costs
-from cerebro_plpy.run.log.program_costs import LoggedCosts, Visits
+from cerebro_plpy.run.log.program_costs import LoggedCosts, VisitCosts
 from cerebro_plpy.run.planning import explain_output, workload
 from cerebro_plpy.run.planning.explain_output import ActualRun, PlanContext
 from cerebro_plpy.scheduling.planning import run_plan
@@ -138,13 +138,13 @@ def _estimate_alternatives(plan: RunPlan, programs: Sequence[Program]) -> list[S
     return [run_plan.estimate_strategy(inputs, programs, candidate) for candidate in strategies]
 
 
-def _sum_costs(visits: Visits) -> Mapping[str, float]:
+def _sum_costs(visits: VisitCosts) -> Mapping[str, float]:
     return {
         "visits": visits.visits,
-        "fused": visits.fused,
-        "hops": visits.moves,
+        "fused": visits.fused_visits,
+        "hops": visits.hops,
         "stores": visits.stores,
         "bytes": visits.stored_bytes,
-        "storing": visits.storing,
-        "compiling": visits.compiling,
+        "storing": visits.store_seconds,
+        "compiling": visits.compile_seconds,
     }

@@ -91,7 +91,7 @@ def vacuum(db: Database, gd: Globals, older_than: str | None) -> int:
         run_ids = [row["run_id"] for row in rows if _claim_unused(db, row["run_id"])]
         size = sum(RunLog(context.control, run_id).drop_states(keep=[]) for run_id in run_ids)
         size += sum(drop_packed_tables(context.control, run_id) for run_id in run_ids)
-        size += store.sweep(context.control, context.settings)
+        size += store.evict(context.control, context.settings)
     return size + model_states.sweep(db)
 
 

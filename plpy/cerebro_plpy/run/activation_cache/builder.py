@@ -1,15 +1,14 @@
-"""What frozen layers at the front of networks give is computed once for all rows, and what lies
-behind trained on that.
+"""Storing the outputs of frozen layers once for all rows, so that only the rest is trained on them.
 
-Trainers fill tables beside the packed ones: the same segments, buffers and order of rows, with what
-a layer gives as their inputs, unless an earlier run has left them. They are kept for a later one,
-or go with the states of the run.
+Trainers fill tables next to the packed ones, with the same segments, buffers and order of rows, and
+with a layer's outputs as inputs. Tables that an earlier run has left are reused. At the end of the
+run they are stored for later ones, or dropped with its states.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.platform_protocol import KEY
@@ -28,9 +27,9 @@ from cerebro_plpy.run.activation_cache.selection import (
     BuildContext,
     Candidate,
     Selection,
-    able_workers,
-    select,
-    side_by_side,
+    find_capable_workers,
+    run_concurrently,
+    select_cuts,
 )
 from cerebro_plpy.run.activation_cache.store import ActivationCache
 from cerebro_plpy.run.request import visit_jobs
@@ -40,237 +39,242 @@ from cerebro_plpy.run.workers.tasks import RETRYABLE_ERRORS
 from cerebro_plpy.scheduling.planning.activation_cuts import Cut
 
 DISK_FULL = "53100"
-OTHERS = 1_000_000
-"""More than a run has tables of features."""
+SECOND_NUMBERS = 1_000_000
+"""Added to the number of a table whose name is taken; a run has fewer tables."""
+
+
+class UnfilledTable(NamedTuple):
+    """A new table for the outputs of a layer."""
+
+    table: PackedTable  # the rows
+    filled: PackedTable  # the new table
+
+
+class Target(NamedTuple):
+    """The outputs of a layer that are to be stored."""
+
+    candidate: Candidate  # a configuration with that layer
+    cut: Cut
+    number: int  # of the tables of the run
 
 
 def build_activations(
-    site: BuildContext, request: FitRequest, past: Mapping[int, ConfigHistory]
+    build: BuildContext, request: FitRequest, histories: Mapping[int, ConfigHistory]
 ) -> FitRequest:
-    """The request where configurations train on features, which are stored by now."""
-    repeats, memory = request.replay.cut_layers is not None, ActivationCache(site, request)
+    """Store layer outputs if that is worth it; return the request that trains on them."""
+    is_replay = request.replay.cut_layers is not None
+    cache = ActivationCache(build, request)
     try:
-        selection = select(site, request, past, memory.has)
+        selection = select_cuts(build, request, histories, cache.is_cached)
         if selection.chosen:
-            return _stored(site, request, selection, memory)
+            return _store_outputs(build, request, selection, cache)
     except CerebroError as error:
-        if repeats or not _bearable(error):
+        if is_replay or not _is_tolerable(error):
             raise
-        _give_up(site, error)
+        _continue_without(build, error)
         return request
-    if request.spec.arguments.feature_budget and not repeats:
-        site.context.db.notice(f"feature_budget is not used: {selection.why}.")
+    if request.spec.arguments.feature_budget and not is_replay:
+        build.call.db.notice(f"feature_budget is not used: {selection.reason}.")
     return request
 
 
-def plan_activations(site: BuildContext, request: FitRequest) -> FitRequest:
-    """The request with the features that would be stored, of which there are no tables yet."""
+def plan_activations(build: BuildContext, request: FitRequest) -> FitRequest:
+    """Return the request with the layer outputs that would be stored, without creating tables."""
+    cache = ActivationCache(build, request)
     try:
-        selection = select(site, request, {}, ActivationCache(site, request).has)
+        selection = select_cuts(build, request, {}, cache.is_cached)
     except CerebroError as error:
-        if not _bearable(error):
+        if not _is_tolerable(error):
             raise
-        _give_up(site, error)
+        _continue_without(build, error)
         return request
-    planned = {
-        key: Activations(
+    activations = {
+        mst_key: Activations(
             cut,
-            _shaped(request.source, cut),
-            request.validation and _shaped(request.validation, cut),
-            exists=cut.digest in selection.kept,
+            _replace_inputs(request.source, cut),
+            request.validation and _replace_inputs(request.validation, cut),
+            exists=cut.digest in selection.existing,
         )
-        for key, cut in selection.chosen.items()
+        for mst_key, cut in selection.chosen.items()
     }
-    return replace(request, activations=planned)
+    return replace(request, activations=activations)
 
 
-def _bearable(error: CerebroError) -> bool:
-    """Whether a run can go on without features."""
+def _is_tolerable(error: CerebroError) -> bool:
+    """Return whether a run can continue without stored outputs."""
     return isinstance(error, (*RETRYABLE_ERRORS, ConfigFailure)) or error.sqlstate == DISK_FULL
 
 
-def _give_up(site: BuildContext, error: CerebroError) -> None:
-    for worker in site.worker_set.workers:
+def _continue_without(build: BuildContext, error: CerebroError) -> None:
+    for worker in build.worker_set.workers:
         worker.memory.forget()
-    site.context.db.notice(
+    build.call.db.notice(
         f"what frozen layers give is computed again in each iteration: {error.message}"
     )
 
 
-class _New(NamedTuple):
-    """A table that is to be filled with what a layer gives for a packed one."""
-
-    table: PackedTable
-    filled: PackedTable
-
-
-def _stored(
-    site: BuildContext, request: FitRequest, selection: Selection, memory: ActivationCache
+def _store_outputs(
+    build: BuildContext, request: FitRequest, selection: Selection, cache: ActivationCache
 ) -> FitRequest:
-    """The request with these features, which workers compute side by side, as far as they are not
-    kept.
-    """
-    made, work = dict[str, Activations](), list[tuple[Candidate, list[Filling]]]()
-    anew = list[_New]()
-    for number, (each, cut) in enumerate(_first(selection), 1):
-        made[cut.digest], new = _made(site, request, memory, Place(each, cut, number))
-        work.append((each, [filling for one in new for filling in _fillings(one, cut)]))
-        anew += new
-        _tell(site, selection, made[cut.digest])
-    side_by_side(
-        site, {worker: _fill(site, request, work, worker) for worker in site.worker_set.workers}
-    )
-    for worker in site.worker_set.workers:  # it has states of whole networks, at best
-        worker.memory.lose_state()
-    for one in anew:
-        site.context.control.run(sql("pack.index", output=one.filled.relation.quoted))
-    changed = {one.filled.relation.oid for one in anew if not memory.unchanged(*one)}
-    site.log.write_cuts({key: cut.layer for key, cut in selection.chosen.items()})
-    # Layers of different networks may give the same under different names.
-    own = {
-        key: made[cut.digest]._replace(cut=cut, cache_keys=_valid(made[cut.digest], changed))
-        for key, cut in selection.chosen.items()
-    }
-    return replace(request, activations=own)
+    """Compute the chosen outputs that are not stored yet; return the request that uses them."""
+    by_digest: dict[str, Activations] = {}
+    unfilled: list[UnfilledTable] = []
+    work: list[tuple[Candidate, list[Filling]]] = []
+    for number, (candidate, cut) in enumerate(_list_distinct_cuts(selection), 1):
+        target = Target(candidate, cut, number)
+        activations, new_tables = _prepare_tables(build, request, cache, target)
+        by_digest[cut.digest] = activations
+        unfilled += new_tables
+        work.append((candidate, _list_fillings(new_tables, cut)))
+        _report(build, selection, activations)
+    workers = build.worker_set.workers
+    run_concurrently(build, {worker: _fill(build, request, work, worker) for worker in workers})
+    for worker in workers:
+        worker.memory.lose_state()  # at best, it is that of a whole network
+    for new in unfilled:
+        build.call.control.run(sql("pack.index", output=new.filled.relation.quoted))
+    changed = {new.filled.relation.oid for new in unfilled if not cache.is_unchanged(*new)}
+    build.log.write_cuts({mst_key: cut.layer for mst_key, cut in selection.chosen.items()})
+    activations_by_key = {}
+    for mst_key, cut in selection.chosen.items():
+        activations = by_digest[cut.digest]
+        # Equal layers of different networks may have different names.
+        activations_by_key[mst_key] = activations._replace(
+            cut=cut, cache_keys=_list_valid_keys(activations, changed)
+        )
+    return replace(request, activations=activations_by_key)
 
 
-def _valid(features: Activations, changed: Collection[int]) -> tuple[CacheKey | None, ...]:
-    """Fingerprints of tables whose rows were not changed while they were filled."""
-    pairs = zip(features.cache_keys, features.tables)
-    return tuple(None if table.relation.oid in changed else found for found, table in pairs)
+def _list_valid_keys(
+    activations: Activations, changed: Collection[int]
+) -> tuple[CacheKey | None, ...]:
+    """Return the keys of tables, with None for those whose rows were changed meanwhile."""
+    pairs = zip(activations.cache_keys, activations.tables)
+    return tuple(None if table.relation.oid in changed else key for key, table in pairs)
 
 
-def _tell(site: BuildContext, selection: Selection, features: Activations) -> None:
-    cut = features.cut
+def _report(build: BuildContext, selection: Selection, activations: Activations) -> None:
+    cut = activations.cut
     users = sum(chosen.digest == cut.digest for chosen in selection.chosen.values())
-    size = format_megabytes(sum(table.rows for table in features.tables) * cut.nbytes)
-    once = "an earlier run has computed for" if features.exists else "is computed once for"
-    what = f"what layer {cut.layer} gives {once} {users} configurations ({size} MB)"
-    site.context.db.info(f"run {site.log.run_id}: {what}")
+    size = format_megabytes(sum(table.rows for table in activations.tables) * cut.nbytes)
+    verb = "an earlier run has computed for" if activations.exists else "is computed once for"
+    build.call.db.info(
+        f"run {build.log.run_id}: what layer {cut.layer} gives {verb} {users} configurations "
+        f"({size} MB)"
+    )
 
 
-def _first(selection: Selection) -> list[tuple[Candidate, Cut]]:
-    """The first configuration with each of the cuts that give different things, by their
-    digests.
-    """
-    found = dict[str, tuple[Candidate, Cut]]()
-    for each in selection.found:
-        cut = selection.chosen.get(each.config.mst_key)
+def _list_distinct_cuts(selection: Selection) -> list[tuple[Candidate, Cut]]:
+    """Return the cuts with different outputs, by digest, each with its first configuration."""
+    cuts: dict[str, tuple[Candidate, Cut]] = {}
+    for candidate in selection.candidates:
+        cut = selection.chosen.get(candidate.config.mst_key)
         if cut:
-            found.setdefault(cut.digest, (each, cut))
-    return [pair for _, pair in sorted(found.items())]
+            cuts.setdefault(cut.digest, (candidate, cut))
+    return [cuts[digest] for digest in sorted(cuts)]
 
 
-class Place(NamedTuple):
-    """Where what the layer of a cut gives for a configuration is stored: in the tables of that
-    number.
-    """
-
-    candidate: Candidate
-    cut: Cut
-    number: int
-
-
-def _made(
-    site: BuildContext, request: FitRequest, memory: ActivationCache, place: Place
-) -> tuple[Activations, list[_New]]:
-    """The tables for what the layer of a cut gives, and those of them that are still to be
-    filled.
-    """
-    made, new, prints = list[PackedTable](), list[_New](), list[Optional[CacheKey]]()
-    for side, table in zip(SPLITS, (request.source, request.validation)):
-        if table is None:
-            continue
-        name = features_name(site.log.run_id, place.number, side)
-        prints.append(memory.print(place.candidate, place.cut, table))
-        oid = memory.take(prints[-1], features_table(name), quote_identifier(name))
+def _prepare_tables(
+    build: BuildContext, request: FitRequest, cache: ActivationCache, target: Target
+) -> tuple[Activations, list[UnfilledTable]]:
+    """Claim or create the tables for outputs; return also those that are to be filled."""
+    tables: list[PackedTable] = []
+    unfilled: list[UnfilledTable] = []
+    keys: list[CacheKey | None] = []
+    for side, table in zip(SPLITS, request.row_tables):
+        name = features_name(build.log.run_id, target.number, side)
+        quoted = features_table(name)
+        key = cache.make_key(target.candidate, target.cut, table)
+        oid = cache.claim(key, quoted, quote_identifier(name))
         if oid is None:
-            made.append(_new_table(site, table, place, side))
-            new.append(_New(table, made[-1]))
+            filled = _create_table(build, table, target, side)
+            unfilled.append(UnfilledTable(table, filled))
         else:
-            made.append(_placed(table, place.cut, features_table(name), oid))
-    validation = made[1] if made[1:] else None
-    return Activations(place.cut, made[0], validation, not new, tuple(prints)), new
+            filled = _describe_outputs(table, target.cut, quoted, oid)
+        tables.append(filled)
+        keys.append(key)
+    validation = tables[1] if len(tables) > 1 else None
+    activations = Activations(target.cut, tables[0], validation, not unfilled, tuple(keys))
+    return activations, unfilled
 
 
-def _new_table(site: BuildContext, table: PackedTable, place: Place, side: str) -> PackedTable:
-    """Make a table for what the layer of a cut gives for a packed one.
+def _create_table(
+    build: BuildContext, table: PackedTable, target: Target, side: str
+) -> PackedTable:
+    """Create a table for the outputs for a packed table.
 
-    It has another number if somebody, such as a backup, holds the table that an earlier attempt has
-    made.
+    It has another number if the table of an earlier attempt is being read, for example by a backup.
     """
-    names = [
-        features_name(site.log.run_id, number, side)
-        for number in (place.number, place.number + OTHERS)
-    ]
+    run_id = build.log.run_id
     try:
-        return _table(site, table, place.cut, features_table(names[0]))
+        name = features_name(run_id, target.number, side)
+        return _create_named_table(build, table, target.cut, features_table(name))
     except CerebroError as error:
         if error.sqlstate != LOCK_NOT_AVAILABLE:
             raise
-    return _table(site, table, place.cut, features_table(names[1]))
+    name = features_name(run_id, target.number + SECOND_NUMBERS, side)
+    return _create_named_table(build, table, target.cut, features_table(name))
 
 
-def _fillings(new: _New, cut: Cut) -> list[Filling]:
-    """What is to be computed for a table, partition by partition."""
-    quoted = new.filled.relation.quoted
-    return [
-        Filling(Dataset(new.table, segment), cut.layer, cut.shape, quoted)
-        for segment in new.table.segments
-    ]
-
-
-def _table(site: BuildContext, table: PackedTable, cut: Cut, name: str) -> PackedTable:
-    """A new table for the features of a packed one."""
-    weight = (table.weight,) if table.weight else ()
-    names = [
-        quote_identifier(column) for column in (table.independent[0], *table.dependent, *weight)
-    ]
-    shapes = [
-        quote_identifier(f"{column}_shape")
-        for column in (table.independent[0], *table.dependent, *weight)
-    ]
-    made = sql(
+def _create_named_table(
+    build: BuildContext, table: PackedTable, cut: Cut, name: str
+) -> PackedTable:
+    columns = [table.independent[0], *table.dependent]
+    if table.weight:
+        columns.append(table.weight)
+    names = [quote_identifier(column) for column in columns]
+    shapes = [quote_identifier(f"{column}_shape") for column in columns]
+    create = sql(
         "pack.table",
         output=name,
         literal=literal(name),
         columns=", ".join(f"{column} bytea NOT NULL" for column in names),
         shapes=", ".join(f"{shape} integer[] NOT NULL" for shape in shapes),
-        **site.context.platform.clauses,
+        **build.call.platform.clauses,
     )
     external = [sql("pack.external", output=name, column=column) for column in names]
-    text = sql(
-        "run.features_table", features=name, table="; ".join([made, *external]), literal=f"'{name}'"
-    )
-    ((oid,),) = site.context.control.run(text)
-    return _placed(table, cut, name, oid)
+    statements = "; ".join([create, *external])
+    text = sql("run.features_table", features=name, table=statements, literal=f"'{name}'")
+    ((oid,),) = build.call.control.run(text)
+    return _describe_outputs(table, cut, name, oid)
 
 
-def _placed(table: PackedTable, cut: Cut, name: str, oid: int) -> PackedTable:
-    """A table with features of a packed one."""
+def _list_fillings(tables: Sequence[UnfilledTable], cut: Cut) -> list[Filling]:
+    """Return the partitions that are to be computed."""
+    return [
+        Filling(Dataset(new.table, segment), cut.layer, cut.shape, new.filled.relation.quoted)
+        for new in tables
+        for segment in new.table.segments
+    ]
+
+
+def _describe_outputs(table: PackedTable, cut: Cut, name: str, oid: int) -> PackedTable:
+    """Return the table with a layer's outputs for a packed table."""
     relation = Relation(f"features of {table.relation.spelling}", STATE_SCHEMA, name, oid, name)
-    return replace(_shaped(table, cut), relation=relation, key=f"t.{quote_identifier(KEY)}")
+    key = f"t.{quote_identifier(KEY)}"
+    return replace(_replace_inputs(table, cut), relation=relation, key=key)
 
 
-def _shaped(table: PackedTable, cut: Cut) -> PackedTable:
-    """A packed table with what the layer of a cut gives in place of its inputs."""
+def _replace_inputs(table: PackedTable, cut: Cut) -> PackedTable:
+    """Return a packed table with a layer's outputs in place of its inputs."""
     return replace(table, independent=table.independent[:1], input_shapes=(cut.shape,))
 
 
 def _fill(
-    site: BuildContext,
+    build: BuildContext,
     request: FitRequest,
     work: Sequence[tuple[Candidate, Sequence[Filling]]],
     worker: Worker,
 ) -> Steps[None]:
-    """Let a worker fill the tables with some of the partitions."""
-    for each, fillings in work:
-        able = able_workers(site, request, each)
-        own = [
-            filling for number, filling in enumerate(fillings) if able[number % len(able)] is worker
+    """Let a worker fill its share of the partitions."""
+    for candidate, fillings in work:
+        workers = find_capable_workers(build, request, candidate)
+        share = [
+            filling
+            for number, filling in enumerate(fillings)
+            if workers[number % len(workers)] is worker
         ]
-        if own:
-            job = Job(
-                "predict", visit_jobs.describe_whole_program(request, each.config), each.state.key
-            )
-            yield from site.worker_set.visits.store_features(worker, each.state, job, own)
+        if share:
+            program = visit_jobs.describe_whole_program(request, candidate.config)
+            job = Job("predict", program, candidate.state.key)
+            yield from build.worker_set.visits.store_features(worker, candidate.state, job, share)

@@ -1,6 +1,7 @@
-"""Which outputs of frozen layers at the front of networks a run stores: trainers tell where
-networks can be cut, and `hopping.cuts` chooses, by what the run would take. A run that goes on, or
-is repeated, has the cuts that its log names.
+"""The choice of frozen layers whose outputs a run stores.
+
+Trainers return where networks can be cut, and `scheduling.planning.activation_cuts` chooses by the
+estimated time of the run. A run that is resumed or replayed has the cuts that its log names.
 """
 
 from __future__ import annotations
@@ -24,218 +25,235 @@ from cerebro_plpy.run.workers.workers import WorkerSet
 from cerebro_plpy.scheduling.planning.activation_cuts import ConfigCuts, Cut, Storage, choose_cuts
 
 T = TypeVar("T")
-FROZEN = re.compile(r'"trainable"\s*:\s*false')
+FROZEN_LAYER = re.compile(r'"trainable"\s*:\s*false')
 MEGABYTE = 1 << 20
-LARGEST_VALUE = 256 << 20
-"""Bytes of a buffer's features: a value of the table, which a backend holds several times."""
+MAX_BUFFER_BYTES = 256 << 20
+"""Limit of the outputs for one buffer, which a backend has in memory several times."""
 
 
 class BuildContext(NamedTuple):
-    """Where features are computed: the workers of a run, and its log."""
+    """The call, the workers and the log of a run that stores layer outputs."""
 
-    context: CallContext
+    call: CallContext
     worker_set: WorkerSet
     log: RunLog
 
 
 class Candidate(NamedTuple):
-    """A configuration with frozen layers, and the state from which it goes on."""
+    """A configuration with frozen layers."""
 
     config: Config
-    state: StateSource
-    cuts: tuple[Cut, ...] = ()
+    state: StateSource  # the state that it continues from
+    cuts: tuple[Cut, ...] = ()  # layers whose outputs can be stored
 
 
 class Selection(NamedTuple):
-    """The cut of each configuration that is to have one, of all that were `found`; those that are
-    `kept` from earlier runs, by their digests; and `why` there are none."""
+    """The cuts of a run."""
 
-    chosen: Mapping[int, Cut]
-    found: Sequence[Candidate]
-    kept: frozenset[str] = frozenset()
-    why: str = ""
-
-
-Has = Callable[[Candidate, Cut], bool]
-"""Whether what a layer gives for a configuration's rows is there from an earlier run."""
+    chosen: Mapping[int, Cut]  # by mst_key
+    candidates: Sequence[Candidate]
+    existing: frozenset[str] = frozenset()  # digests of cuts whose outputs earlier runs have stored
+    reason: str = ""  # why no cut is chosen
 
 
-def select(
-    site: BuildContext, request: FitRequest, past: Mapping[int, ConfigHistory], has: Has
+IsCached = Callable[[Candidate, Cut], bool]
+"""Tells if an earlier run has stored the outputs of a layer for all rows of a configuration."""
+
+
+def select_cuts(
+    build: BuildContext,
+    request: FitRequest,
+    histories: Mapping[int, ConfigHistory],
+    is_cached: IsCached,
 ) -> Selection:
-    """Where the networks of a run are cut: as its log says, or by the estimate."""
-    repeated = request.replay.cut_layers
-    if repeated is None and request.spec.arguments.feature_budget == 0:
+    """Choose where the networks of a run are cut: as its log says, or else by estimates."""
+    logged_layers = request.replay.cut_layers
+    if logged_layers is None and request.spec.arguments.feature_budget == 0:
         return Selection({}, ())
-    wanted = [
-        each
-        for each in _candidates(site, request, past)
-        if repeated is None or each.config.mst_key in repeated
+    candidates = [
+        candidate
+        for candidate in _list_candidates(build, request, histories)
+        if logged_layers is None or candidate.config.mst_key in logged_layers
     ]
-    why = _obstacle(site, wanted)
-    found = [] if why else _cut(site, request, wanted)
-    kept = frozenset(cut.digest for each in found for cut in each.cuts if has(each, cut))
-    chosen = (
-        _chosen(request, found, kept)
-        if repeated is None
-        else _repeated(found, wanted, repeated, why)
+    obstacle = _find_obstacle(build, candidates)
+    cuttable = [] if obstacle else _find_cuts(build, request, candidates)
+    existing = frozenset(
+        cut.digest for candidate in cuttable for cut in candidate.cuts if is_cached(candidate, cut)
     )
-    return Selection(chosen, found, kept, why or _reason(found))
+    if logged_layers is None:
+        chosen = _choose_cuts(request, cuttable, existing)
+    else:
+        mst_keys = [candidate.config.mst_key for candidate in candidates]
+        layers = {mst_key: logged_layers[mst_key] for mst_key in mst_keys}
+        chosen = _find_logged_cuts(cuttable, layers, obstacle)
+    return Selection(chosen, cuttable, existing, obstacle or _explain_no_choice(cuttable))
 
 
-def _obstacle(site: BuildContext, wanted: Sequence[Candidate]) -> str:
-    """Why nothing can be stored; empty where something may be."""
-    if not wanted:
+def _find_obstacle(build: BuildContext, candidates: Sequence[Candidate]) -> str:
+    """Return why nothing can be stored, or an empty text."""
+    if not candidates:
         return "no configuration has layers that are not trained"
-    if site.context.is_local:
+    if build.call.is_local:
         return "the tables are seen only by the caller's own session"
-    if not site.context.platform.stores_features:
-        return f"{site.context.platform.name} stores nothing that a trainer gives"
+    if not build.call.platform.stores_features:
+        return f"{build.call.platform.name} stores nothing that a trainer gives"
     return ""
 
 
-def _reason(found: Sequence[Candidate]) -> str:
-    """Why nothing was chosen."""
-    if any(each.cuts for each in found):
+def _explain_no_choice(candidates: Sequence[Candidate]) -> str:
+    if any(candidate.cuts for candidate in candidates):
         return "the run would take no less time by what fits into it"
     return "no network can be cut behind layers that are not trained, nor random"
 
 
-def _candidates(
-    site: BuildContext, request: FitRequest, past: Mapping[int, ConfigHistory]
+def _list_candidates(
+    build: BuildContext, request: FitRequest, histories: Mapping[int, ConfigHistory]
 ) -> Iterator[Candidate]:
-    """The configurations that have frozen layers, and something left to do; TensorBoard is shown
-    whole networks.
-    """
+    """Yield the configurations that have frozen layers and are still to be trained."""
     for config in request.configs:
-        frozen = FROZEN.search(request.architectures[config.model_id].json)
-        if (
-            not frozen
-            or config.fit.callbacks.tensorboard
-            or config.mst_key in request.replay.clone_starts
-        ):
+        has_frozen_layers = FROZEN_LAYER.search(request.architectures[config.model_id].json)
+        shows_network = config.fit.callbacks.tensorboard  # TensorBoard is shown whole networks
+        is_clone = config.mst_key in request.replay.clone_starts
+        if not has_frozen_layers or shows_network or is_clone:
             continue
-        history = past.get(config.mst_key, ConfigHistory())
-        state = ConfigState.restore(history, request, config, site.log.run_id)
+        history = histories.get(config.mst_key, ConfigHistory())
+        state = ConfigState.restore(history, request, config, build.log.run_id)
         if not (state.released or state.is_completed):
             yield Candidate(config, state.state)
 
 
-def _cut(site: BuildContext, request: FitRequest, wanted: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates with their cuts; trainers tell them, of each state and network once."""
-    keys = [_key(request, each) for each in wanted]
-    first = dict(reversed([*zip(keys, wanted)]))
-    asked: dict[Worker, list[tuple[object, Candidate]]] = {
-        worker: [] for worker in site.worker_set.workers
+def _find_cuts(
+    build: BuildContext, request: FitRequest, candidates: Sequence[Candidate]
+) -> list[Candidate]:
+    """Return the candidates with their cuts.
+
+    Trainers find them, for equal networks with equal states only once.
+    """
+    keys = [_make_network_key(request, candidate) for candidate in candidates]
+    first_candidates: dict[object, Candidate] = {}
+    for key, candidate in zip(keys, candidates):
+        first_candidates.setdefault(key, candidate)
+    assigned: dict[Worker, list[tuple[object, Candidate]]] = {
+        worker: [] for worker in build.worker_set.workers
     }
-    for number, (key, each) in enumerate(
-        sorted(first.items(), key=lambda item: item[1].config.mst_key)
-    ):
-        able = able_workers(site, request, each)
-        asked[able[number % len(able)]].append((key, each))
-    told = side_by_side(
-        site, {worker: _told(site, request, worker, some) for worker, some in asked.items()}
-    )
-    known = {key: cuts for some in told for key, cuts in some}
-    return [each._replace(cuts=known[key]) for key, each in zip(keys, wanted)]
+    by_mst_key = sorted(first_candidates.items(), key=lambda item: item[1].config.mst_key)
+    for number, (key, candidate) in enumerate(by_mst_key):
+        workers = find_capable_workers(build, request, candidate)
+        assigned[workers[number % len(workers)]].append((key, candidate))
+    steps = {
+        worker: _inspect_networks(build, request, worker, networks)
+        for worker, networks in assigned.items()
+    }
+    cuts = dict(pair for pairs in run_concurrently(build, steps) for pair in pairs)
+    return [candidate._replace(cuts=cuts[key]) for key, candidate in zip(keys, candidates)]
 
 
-def _key(request: FitRequest, candidate: Candidate) -> object:
-    """What decides where a network can be cut, and what its layers give."""
+def _make_network_key(request: FitRequest, candidate: Candidate) -> object:
+    """Return everything that decides the cuts of a network and the outputs of its layers."""
     state = candidate.state
     seed = state.seed if state.source == "new" else None
     program = hash_program(visit_jobs.describe_whole_program(request, candidate.config))
     return program, state.source, state.sql, state.values, state.stored, seed
 
 
-def _told(
-    site: BuildContext,
+def _inspect_networks(
+    build: BuildContext,
     request: FitRequest,
     worker: Worker,
-    asked: Sequence[tuple[object, Candidate]],
+    networks: Sequence[tuple[object, Candidate]],
 ) -> Steps[list[tuple[object, tuple[Cut, ...]]]]:
-    """What a worker tells of networks."""
-    found = []
-    for key, each in asked:
-        job = Job("cuts", visit_jobs.describe_whole_program(request, each.config), each.state.key)
+    """Let a worker find the cuts of networks; return them with the keys of the networks."""
+    cuts_by_key: list[tuple[object, tuple[Cut, ...]]] = []
+    for key, candidate in networks:
+        program = visit_jobs.describe_whole_program(request, candidate.config)
+        job = Job("cuts", program, candidate.state.key)
         try:
-            told = (yield from site.worker_set.visits.inspect(worker, each.state, job))["cuts"]
-        except ConfigFailure:
-            told = []  # its first visit says why
-        cuts = (Cut(cut["layer"], cut["digest"], tuple(cut["shape"]), cut["flops"]) for cut in told)
-        found.append((key, tuple(cuts)))
-    return found
+            response = yield from build.worker_set.visits.inspect(worker, candidate.state, job)
+        except ConfigFailure:  # its first visit reports the reason
+            cuts_by_key.append((key, ()))
+            continue
+        cuts = tuple(
+            Cut(cut["layer"], cut["digest"], tuple(cut["shape"]), cut["flops"])
+            for cut in response["cuts"]
+        )
+        cuts_by_key.append((key, cuts))
+    return cuts_by_key
 
 
-def able_workers(site: BuildContext, request: FitRequest, candidate: Candidate) -> list[Worker]:
-    """The workers that have the framework of a configuration."""
+def find_capable_workers(
+    build: BuildContext, request: FitRequest, candidate: Candidate
+) -> list[Worker]:
+    """Return the workers that have the framework of a configuration."""
     framework = request.backends[candidate.config.mst_key]
-    return [worker for worker in site.worker_set.workers if worker.framework == framework]
+    return [worker for worker in build.worker_set.workers if worker.framework == framework]
 
 
-def side_by_side(site: BuildContext, steps: Mapping[Worker, Steps[T]]) -> list[T]:
-    """What the steps of workers come to; where one fails the others come to their ends before that
-    is raised.
+def run_concurrently(build: BuildContext, steps: Mapping[Worker, Steps[T]]) -> list[T]:
+    """Run the steps of each worker and return their results.
+
+    If one of them fails, its error is raised after the others have ended.
     """
-    dispatcher: Dispatcher[T] = Dispatcher(site.context.check)
-    for number, (worker, its) in enumerate(steps.items()):
-        dispatcher.begin(number, worker.session, its)
-    found, errors = list[T](), []
+    dispatcher: Dispatcher[T] = Dispatcher(build.call.check)
+    for number, (worker, worker_steps) in enumerate(steps.items()):
+        dispatcher.begin(number, worker.session, worker_steps)
+    results = list[T]()
+    errors = []
     while dispatcher.busy():
         for outcome in dispatcher.wait():
             if outcome.error is None:
-                found.append(cast(T, outcome.value))
+                results.append(cast(T, outcome.value))
             else:
                 errors.append(outcome.error)
     if errors:
         raise errors[0]
-    return found
+    return results
 
 
-def means_of(request: FitRequest) -> Storage:
-    """The rows of a run, and what features of them may take."""
-    budget, rows = (
-        request.spec.arguments.feature_budget,
-        sum(table.rows for table in request.row_tables),
-    )
-    decoded = sum(table.decoded_bytes for table in request.row_tables)
+def make_storage(request: FitRequest) -> Storage:
+    """Return the size of the rows of a run, and the limit for stored outputs."""
+    rows = sum(table.rows for table in request.row_tables)
+    decoded_bytes = sum(table.decoded_bytes for table in request.row_tables)
+    budget = request.spec.arguments.feature_budget
     if budget is None:
-        return Storage(rows, decoded // rows, decoded)
-    return Storage(
-        rows, decoded // rows, budget * MEGABYTE, overhead=0
-    )  # who names one says that it is worth a moment
+        return Storage(rows, decoded_bytes // rows, decoded_bytes)
+    # The user accepts any overhead by naming a budget.
+    return Storage(rows, decoded_bytes // rows, budget * MEGABYTE, overhead=0)
 
 
-def _chosen(
-    request: FitRequest, found: Sequence[Candidate], kept: frozenset[str]
+def _choose_cuts(
+    request: FitRequest, candidates: Sequence[Candidate], existing: frozenset[str]
 ) -> dict[int, Cut]:
-    """The cuts that the run takes least with."""
-    most = LARGEST_VALUE // max(table.buffer_size for table in request.row_tables)
+    """Choose the cuts with which the run is expected to take the least time."""
+    max_row_bytes = MAX_BUFFER_BYTES // max(table.buffer_size for table in request.row_tables)
     evaluations = len(request.spec.evaluate_epochs)
-    wishes = [
-        ConfigCuts(
-            each.config.mst_key, cuts, request.spec.epochs * each.config.fit.passes + evaluations
-        )
-        for each in found
-        if (cuts := tuple(cut for cut in each.cuts if cut.nbytes <= most))
-    ]
-    return choose_cuts(wishes, means_of(request)._replace(existing=kept))
+    options = []
+    for candidate in candidates:
+        config = candidate.config
+        cuts = tuple(cut for cut in candidate.cuts if cut.nbytes <= max_row_bytes)
+        passes = request.spec.epochs * config.fit.passes + evaluations
+        if cuts:
+            options.append(ConfigCuts(config.mst_key, cuts, passes))
+    return choose_cuts(options, make_storage(request)._replace(existing=existing))
 
 
-def _repeated(
-    found: Sequence[Candidate], wanted: Sequence[Candidate], repeated: Mapping[int, str], why: str
+def _find_logged_cuts(
+    candidates: Sequence[Candidate], layers: Mapping[int, str], obstacle: str
 ) -> dict[int, Cut]:
-    """The cuts at the layers that the log names."""
-    cuts = {each.config.mst_key: {cut.layer: cut for cut in each.cuts} for each in found}
-    missing = sorted(
-        key
-        for key in (each.config.mst_key for each in wanted)
-        if repeated[key] not in cuts.get(key, {})
-    )
+    """Return the cuts at the layers that the log names, by mst_key.
+
+    Raises:
+        ObjectNotReady: a network cannot be cut there.
+    """
+    cuts = {
+        (candidate.config.mst_key, cut.layer): cut
+        for candidate in candidates
+        for cut in candidate.cuts
+    }
+    missing = sorted(mst_key for mst_key, layer in layers.items() if (mst_key, layer) not in cuts)
     if missing:
         raise ObjectNotReady(
             f"configurations {missing} were trained on what frozen layers give, which cannot be "
-            f"stored now: {why or 'their networks cannot be cut there'}",
+            f"stored now: {obstacle or 'their networks cannot be cut there'}",
             hint="COMMIT what the tables were made by, or train anew.",
         )
-    return {key: cuts[key][repeated[key]] for key in cuts}
+    return {mst_key: cuts[mst_key, layer] for mst_key, layer in layers.items()}

@@ -1,10 +1,11 @@
-"""What frozen layers gave for the rows of a packed table is kept for later runs of its owner, and
-never used when it is not what would be computed.
+"""Stored outputs of frozen layers, which later runs of their owner can reuse.
 
-A fingerprint decides: of the versions of the rows, the layers with their weights, the policy, and
-all of the software and the machine that bits depend on. A run that uses such a table takes it over,
-so that it is never gone while somebody reads it, and gives it back at its end. Where there is more
-than `kept_features_mb` allow, the oldest goes.
+A table is reused only if it contains what would be computed again. Its fingerprint covers the
+versions of the rows, the layers with their weights, the policy, and all software and hardware that
+the bits depend on.
+
+A run claims the tables that it uses, so that they are not dropped while they are read, and returns
+them at its end. If they take more than `kept_features_mb`, the oldest are dropped.
 """
 
 from __future__ import annotations
@@ -23,193 +24,197 @@ from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.state_tables import features_table
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import asdict
-from cerebro_plpy.run.activation_cache.selection import BuildContext, Candidate
+from cerebro_plpy.run.activation_cache.selection import MEGABYTE, BuildContext, Candidate
 from cerebro_plpy.run.request.run_request import CacheKey, FitRequest
 from cerebro_plpy.scheduling.planning.activation_cuts import Cut
 from cerebro_plpy.trainer_client.settings import Settings
 
-MEGABYTE = 1 << 20
+UNAVAILABLE_STATES = ("42P01", "55P03")
+"""SQLSTATEs of a table that was claimed or dropped, or is being read, for example by a backup."""
 
 
 class CachedTable(NamedTuple):
-    """A table that is kept: its name, its bytes, what it is of, and whether that is still told by
-    its fingerprint.
-    """
+    """A stored table; the fields are the columns of the query `kept.tables`."""
 
     name: str
-    bytes: int
+    nbytes: int
     fingerprint: str
-    valid: bool
-    source: int
+    is_valid: bool  # the fingerprint can still be that of a table
+    source_oid: int  # table of the rows
 
     @property
     def quoted(self) -> str:
-        """Its name with its schema."""
+        """The quoted name with its schema."""
         return features_table(self.name)
 
 
-class Rows(NamedTuple):
-    """The versions of a table's rows: the transaction before which all were there, how many, and a
-    hash of them.
-    """
+class RowVersions(NamedTuple):
+    """The versions of a table's rows."""
 
-    moment: str
-    number: int
-    hash: str
+    snapshot_xmax: str  # all rows were written by transactions before this one
+    row_count: int
+    digest: str
 
 
 class ActivationCache:
-    """What was kept by then, as a run sees it that begins."""
+    """The stored tables of the caller, at the begin of a run."""
 
-    def __init__(self, site: BuildContext, request: FitRequest) -> None:
-        self._control, self._settings = site.context.control, site.context.settings
-        self._request, self._workers = request, site.worker_set.workers
-        self._rows: dict[int, Rows | None] = {}
+    def __init__(self, build: BuildContext, request: FitRequest) -> None:
+        self._control = build.call.control
+        self._settings = build.call.settings
+        self._workers = build.worker_set.workers
+        self._request = request
+        self._versions: dict[int, RowVersions | None] = {}
 
     @cached_property
-    def _kept(self) -> dict[str, CachedTable]:
-        return {
-            each.fingerprint: each
-            for each in reversed(list_cached_tables(self._control))
-            if each.valid
-        }
+    def _tables(self) -> dict[str, CachedTable]:
+        """The valid tables by fingerprint; of equal ones, the newest."""
+        tables = reversed(list_cached_tables(self._control))
+        return {table.fingerprint: table for table in tables if table.is_valid}
 
-    def has(self, candidate: Candidate, cut: Cut) -> bool:
-        """Whether all that a layer gives for a configuration's rows is there."""
-        if not self._settings.kept_features_mb or not self._kept:
+    def is_cached(self, candidate: Candidate, cut: Cut) -> bool:
+        """Return whether the outputs of a layer for all rows of a configuration are stored."""
+        if not self._settings.kept_features_mb or not self._tables:
             return False
-        prints = [self.print(candidate, cut, table) for table in self._request.row_tables]
-        return all(each is not None and each.fingerprint in self._kept for each in prints)
+        keys = [self.make_key(candidate, cut, table) for table in self._request.row_tables]
+        return all(key is not None and key.fingerprint in self._tables for key in keys)
 
-    def print(self, candidate: Candidate, cut: Cut, table: PackedTable) -> CacheKey | None:
-        """What tells what a layer gives for the rows of a table; None where nothing is kept of such
-        a table.
+    def make_key(self, candidate: Candidate, cut: Cut, table: PackedTable) -> CacheKey | None:
+        """Return the key of a layer's outputs for the rows of a table.
+
+        Returns:
+            None if outputs for this table cannot be reused.
         """
         if not self._settings.kept_features_mb:
             return None
         oid = table.relation.oid
-        if oid not in self._rows:
-            self._rows[oid] = self._seen(table)
-        rows = self._rows[oid]
-        if rows is None:
+        if oid not in self._versions:
+            self._versions[oid] = self._read_versions(table)
+        versions = self._versions[oid]
+        if versions is None:
             return None
         framework = self._request.backends[candidate.config.mst_key]
-        worker = next(each for each in self._workers if each.framework == framework)
+        worker = next(worker for worker in self._workers if worker.framework == framework)
         text = json.dumps(
             [
-                _of_table(self._control, table, rows),
-                _of_layer(self._request, cut),
-                _of_worker(worker),
+                _describe_table(self._control, table, versions),
+                [cut.digest, cut.shape, self._request.spec.dtype_policy],
+                _describe_worker(worker),
             ]
         )
-        return CacheKey(hashlib.sha256(text.encode()).hexdigest(), oid, rows.moment)
+        fingerprint = hashlib.sha256(text.encode()).hexdigest()
+        return CacheKey(fingerprint, oid, versions.snapshot_xmax)
 
-    def take(self, found: CacheKey | None, features: str, name: str) -> int | None:
-        """Take over the table with that fingerprint, under a name of the run's: its oid; None where
-        there is none.
+    def claim(self, key: CacheKey | None, features: str, name: str) -> int | None:
+        """Rename the table with a key to one of the run.
+
+        Args:
+            features: quoted name of the run's table, with its schema.
+            name: the same without the schema.
+
+        Returns:
+            The oid of the table, or None if there is no such table.
         """
-        kept = self._kept.get(found.fingerprint) if found else None
-        if kept is None:
+        table = self._tables.get(key.fingerprint) if key else None
+        if table is None:
             return None
-        names = {
-            "kept": kept.quoted,
-            "features": features,
-            "renamed": name,
-            "literal": f"'{features}'",
-        }
+        statement = sql(
+            "kept.take",
+            kept=table.quoted,
+            features=features,
+            renamed=name,
+            literal=f"'{features}'",
+        )
         try:
-            ((oid,),) = self._control.run(sql("kept.take", **names))
+            ((oid,),) = self._control.run(statement)
         except CerebroError as error:
-            if error.sqlstate not in GONE:
+            if error.sqlstate not in UNAVAILABLE_STATES:
                 raise
             return None
         return int(oid)
 
-    def unchanged(self, table: PackedTable, filled: PackedTable) -> bool:
-        """Whether a table that was filled has what it would have of rows that nobody has changed
-        meanwhile.
-        """
-        before = self._rows.get(table.relation.oid)
+    def is_unchanged(self, table: PackedTable, filled: PackedTable) -> bool:
+        """Return whether no row of a table was changed while the filled table was computed."""
+        before = self._versions.get(table.relation.oid)
         if before is None:
             return False
-        now = self._seen(table)
-        ((count,),) = self._control.run(sql("kept.count", table=filled.relation.quoted))
-        return now is not None and before[1:] == now[1:] and count == now.number
+        now = self._read_versions(table)
+        statement = sql("kept.count", table=filled.relation.quoted)
+        ((count,),) = self._control.run(statement)
+        return now is not None and before[1:] == now[1:] and count == now.row_count
 
-    def _seen(self, table: PackedTable) -> Rows | None:
+    def _read_versions(self, table: PackedTable) -> RowVersions | None:
         if self._control.run(sql("kept.plain"), (table.relation.oid,)) != [(True,)]:
             return None
         text = sql("kept.rows", key=table.key, table=table.relation.quoted)
-        ((moment, count, digest),) = self._control.run(text)
-        return Rows(moment, count, digest)
+        ((snapshot_xmax, count, digest),) = self._control.run(text)
+        return RowVersions(snapshot_xmax, count, digest)
 
 
-GONE = ("42P01", "55P03")
-"""Somebody has taken or dropped it, or reads it, such as a backup."""
+def _describe_table(control: Session, table: PackedTable, versions: RowVersions) -> object:
+    """Return everything about a table that decides a layer's outputs."""
+    # Other columns may have these names by now.
+    names = [*table.independent, *table.dependent]
+    if table.weight:
+        names.append(table.weight)
+    names += [f"{name}_shape" for name in names]
+    columns = control.run(sql("kept.columns"), (table.relation.oid, names))
+    fields = {name: value for name, value in asdict(table).items() if name != "relation"}
+    return [table.relation.oid, versions.row_count, versions.digest, columns, fields]
 
 
-def _of_table(control: Session, table: PackedTable, rows: Rows) -> object:
-    # Other columns of the same rows may have these names by now.
-    weight = (table.weight,) if table.weight else ()
-    names = [*table.independent, *table.dependent, *weight]
-    columns = control.run(
-        sql("kept.columns"), (table.relation.oid, [*names, *(f"{name}_shape" for name in names)])
-    )
-    said = {name: value for name, value in asdict(table).items() if name != "relation"}
-    return [table.relation.oid, rows.number, rows.hash, columns, said]
-
-
-def _of_layer(request: FitRequest, cut: Cut) -> object:
-    return [cut.digest, cut.shape, request.spec.dtype_policy]
-
-
-def _of_worker(worker: Worker) -> object:
+def _describe_worker(worker: Worker) -> object:
     memory = worker.memory
     return [worker.framework, memory.machine, memory.threads, sorted(memory.software.items())]
 
 
 def list_cached_tables(control: Session) -> list[CachedTable]:
-    """All that is kept of the caller's, what was kept last first."""
+    """Return the stored tables of the caller, last stored first."""
     return [CachedTable(*row) for row in control.run(sql("kept.tables"))]
 
 
 def store_activations(control: Session, settings: Settings, request: FitRequest) -> None:
-    """Give back what a run has used, for later ones, as much as may be kept."""
-    done = set[int]()
-    for features in request.activations.values():
-        for found, table in zip(features.cache_keys, features.tables):
-            if found is not None and table.relation.oid not in done:
-                done.add(table.relation.oid)
-                with suppress(CerebroError):  # then it goes with the states of the run
-                    _keep(control, found, table)
-    if done:
-        sweep(control, settings)
+    """Store the tables that a run has used for later runs, if there is room for them."""
+    tables: dict[int, tuple[CacheKey, PackedTable]] = {}
+    for activations in request.activations.values():
+        for key, table in zip(activations.cache_keys, activations.tables):
+            if key is not None:
+                tables.setdefault(table.relation.oid, (key, table))
+    for key, table in tables.values():
+        with suppress(CerebroError):  # then it is dropped with the states of the run
+            _store(control, key, table)
+    if tables:
+        evict(control, settings)
 
 
-def _keep(control: Session, found: CacheKey, table: PackedTable) -> None:
+def _store(control: Session, key: CacheKey, table: PackedTable) -> None:
     name = f"kept_{table.relation.oid}"
-    comment = f"'features {found.fingerprint} of {found.source_oid} at {found.snapshot_xmax}'"
     index = f"{name}_index"
     for (quoted,) in control.run(sql("kept.index"), (table.relation.oid, index)):
         control.run(sql("kept.rename_index", index=quoted, renamed=index))
-    names = {
-        "features": table.relation.quoted,
-        "renamed": name,
-        "kept": features_table(name),
-        "comment": comment,
-    }
-    control.run(sql("kept.keep", **names))
+    comment = f"features {key.fingerprint} of {key.source_oid} at {key.snapshot_xmax}"
+    statement = sql(
+        "kept.keep",
+        features=table.relation.quoted,
+        renamed=name,
+        kept=features_table(name),
+        comment=f"'{comment}'",
+    )
+    control.run(statement)
 
 
-def sweep(control: Session, settings: Settings) -> int:
-    """Remove what is of no use any more, and what there is no room for; the bytes."""
-    gone = select_evicted(list_cached_tables(control), settings.kept_features_mb * MEGABYTE)
-    return sum(_drop(control, each) for each in gone)
+def evict(control: Session, settings: Settings) -> int:
+    """Drop stored tables that cannot be reused or exceed the limit; return their bytes."""
+    max_bytes = settings.kept_features_mb * MEGABYTE
+    evicted = select_evicted(list_cached_tables(control), max_bytes)
+    return sum(table.nbytes for table in evicted if drop_unread(control, table.quoted))
 
 
-def select_evicted(kept: Iterable[CachedTable], most: int) -> list[CachedTable]:
-    """Which tables go, of all in their order, where they may have so many bytes: what does not fit
-    any more, what nothing tells any more, and what there is twice.
+def select_evicted(tables: Iterable[CachedTable], max_bytes: int) -> list[CachedTable]:
+    """Return the tables that are invalid, duplicates of earlier ones, or exceed the limit.
+
+    Args:
+        tables: in the order of their priority.
 
     >>> tables = [CachedTable(*row) for row in [
     ...     ("a", 6, "1", True, 1), ("b", 5, "2", True, 1), ("c", 4, "3", True, 1),
@@ -217,28 +222,25 @@ def select_evicted(kept: Iterable[CachedTable], most: int) -> list[CachedTable]:
     >>> [table.name for table in select_evicted(tables, 10)]
     ['b', 'a', 'c']
     """
-    left, seen, gone = most, set[str](), list[CachedTable]()
-    for each in kept:
-        if each.valid and each.fingerprint not in seen and each.bytes <= left:
-            seen.add(each.fingerprint)
-            left -= each.bytes
+    remaining_bytes = max_bytes
+    fingerprints = set[str]()
+    evicted = []
+    for table in tables:
+        is_duplicate = table.fingerprint in fingerprints
+        if table.is_valid and not is_duplicate and table.nbytes <= remaining_bytes:
+            fingerprints.add(table.fingerprint)
+            remaining_bytes -= table.nbytes
         else:
-            gone.append(each)
-    return gone
-
-
-def _drop(control: Session, kept: CachedTable) -> int:
-    return kept.bytes if drop_unread(control, kept.quoted) else 0
+            evicted.append(table)
+    return evicted
 
 
 def drop_unread(control: Session, table: str) -> bool:
-    """Drop a table, and return whether it is dropped: one that somebody, such as a backup, reads
-    for long stays.
-    """
+    """Drop a table; return False if it is being read for long, for example by a backup."""
     try:
         control.run(sql("run.drop_unread_table", table=table))
     except CerebroError as error:
-        if error.sqlstate not in GONE:
+        if error.sqlstate not in UNAVAILABLE_STATES:
             raise
         return False
     return True

@@ -1,6 +1,4 @@
-"""What programs cost, as the log of a run has it, or as far as the timings of their forms say
-it.
-"""
+"""Costs of programs, from the log of a run or from timings of their execution modes."""
 
 from __future__ import annotations
 
@@ -17,66 +15,63 @@ from cerebro_plpy.run.log.form_timings import LANES
 from cerebro_plpy.scheduling.planning.run_plan import MEASURED, Program, RunPlan
 
 EVALUATION_SHARE = 0.25
-"""Of what a row takes to train, to evaluate it; the effort of `cerebro.train` expects as much."""
-STATE_SECONDS, STATE_RATE = 0.005, 200e6
-"""What a state takes to be read or stored, where nobody has measured it: so much, and a second for
-so many bytes.
+"""Estimated time to evaluate a row, as a share of the time to train it.
+
+The effort of `cerebro.train` expects as much.
 """
-VISITS_READ = 64
-"""Of each configuration of an earlier run: costs of a visit do not change, and the log may be long.
-"""
+STATE_SECONDS = 0.005
+"""Estimated time to read or store a state, in addition to the time for its bytes."""
+STATE_BYTES_PER_SECOND = 200e6
+MAX_VISIT_NO = 64
+"""Later visits of a configuration are not read: costs do not change, and the log may be long."""
 
 
-class Visits(NamedTuple):
-    """Visits of a run that trained with one program: sums of seconds, and what they are of; see the
-    query.
+class VisitCosts(NamedTuple):
+    """Sums over training visits with one program; the fields are columns of `plan.visits`.
 
-    `fused` are those that trained side by side with others."""
+    The overhead of a visit is its time apart from training.
+    """
 
     program: str
     visits: int
     rows: float
-    training: float
-    spread: float
-    form: str | None
-    fused: int
+    training_seconds: float
+    spread: float  # of the seconds per row, relative to their mean
+    form: str | None  # the most frequent mode
+    fused_visits: int  # visits that trained together with others
     threads: int | None
     state_bytes: int | None
-    later: int
-    around: float
-    moves: int
-    moving: float
-    firsts: int
-    beginning: float
+    later_visits: int  # visits on workers that had the program before
+    later_overhead: float
+    hops: int  # the later visits for which the worker had to read the state
+    hop_overhead: float
+    first_visits: int  # visits on workers that did not have the program
+    first_overhead: float
     stores: int
-    storing: float
+    store_seconds: float
     stored_bytes: float
 
     @property
-    def stay(self) -> float:
-        """Seconds around training where a worker goes on with what it has."""
-        stays = self.later - self.moves
-        return (self.around - self.moving) / stays if stays > 0 else 0.0
+    def mean_stay_overhead(self) -> float:
+        """The mean overhead of later visits for which the worker had the state."""
+        stays = self.later_visits - self.hops
+        return (self.later_overhead - self.hop_overhead) / stays if stays > 0 else 0.0
 
     @property
-    def hop(self) -> float:
-        """And where it has to read the state."""
-        return (
-            self.moving / self.moves
-            if self.moves
-            else self.around / self.later
-            if self.later
-            else 0.0
-        )
+    def mean_hop_overhead(self) -> float:
+        """The mean overhead of later visits for which the worker had to read the state."""
+        if self.hops:
+            return self.hop_overhead / self.hops
+        return self.later_overhead / self.later_visits if self.later_visits else 0.0
 
     @property
-    def compiling(self) -> float:
-        """What first visits on workers took beyond that, in all."""
-        return max(0.0, self.beginning - self.firsts * self.hop)
+    def compile_seconds(self) -> float:
+        """The overhead of all first visits that is not explained by reading states."""
+        return max(0.0, self.first_overhead - self.first_visits * self.mean_hop_overhead)
 
 
-class Evaluations(NamedTuple):
-    """Evaluations of a run with one program."""
+class EvaluationCosts(NamedTuple):
+    """Sums over evaluations with one program; the fields are columns of `plan.evaluations`."""
 
     program: str
     visits: int
@@ -85,104 +80,103 @@ class Evaluations(NamedTuple):
 
 
 class LoggedCosts(NamedTuple):
-    """What a run has logged, by program, and how many workers had `compiled` each before."""
+    """Costs in the log of a run, by program."""
 
-    visits: Mapping[str, Visits]
-    evaluations: Mapping[str, Evaluations]
-    compiled: Mapping[str, int]
+    visits: Mapping[str, VisitCosts]
+    evaluations: Mapping[str, EvaluationCosts]
+    compiled: Mapping[str, int]  # workers that had compiled the program before the run
 
     @classmethod
     def from_rows(
         cls, plan: RunPlan, visits: Iterable[Iterable[Any]], evaluations: Iterable[Iterable[Any]]
     ) -> LoggedCosts:
-        """Of the rows of both queries."""
-        trained, evaluated = (
-            [Visits(*row) for row in visits],
-            [Evaluations(*row) for row in evaluations],
-        )
-        compiled = Counter(chain.from_iterable(plan.compiled.values()))
+        """Create costs from the rows of `plan.visits` and `plan.evaluations`."""
+        visit_costs = [VisitCosts(*row) for row in visits]
+        evaluation_costs = [EvaluationCosts(*row) for row in evaluations]
         return cls(
-            {each.program: each for each in trained},
-            {each.program: each for each in evaluated},
-            compiled,
+            {costs.program: costs for costs in visit_costs},
+            {costs.program: costs for costs in evaluation_costs},
+            Counter(chain.from_iterable(plan.compiled.values())),
         )
 
     def estimate_compile_seconds(self, program: Program) -> float:
-        """What it takes to compile a program, as it was known before where all workers had it."""
-        found = self.visits[program.name]
-        fresh = found.firsts - self.compiled.get(program.name, 0)
-        return found.compiling / fresh if fresh > 0 else program.compile
+        """Return the time to compile a program; the known one if no worker compiled it."""
+        costs = self.visits[program.name]
+        compilations = costs.first_visits - self.compiled.get(program.name, 0)
+        return costs.compile_seconds / compilations if compilations > 0 else program.compile
 
 
 def encode_programs(programs: Iterable[Program]) -> str:
-    """The programs by mst_key, as the queries take them."""
-    return json.dumps({str(key): each.name for each in programs for key in each.configs})
+    """Return the names of programs by mst_key, as JSON for the queries."""
+    return json.dumps({str(key): program.name for program in programs for key in program.configs})
 
 
 def read_costs(control: Session, run_id: int, plan: RunPlan) -> LoggedCosts:
-    """What a run has logged of the programs of its plan, by the first visits of each
-    configuration.
-    """
+    """Return the costs of a plan's programs from the first visits of each configuration."""
     mapping = encode_programs(plan.programs)
-    trained = control.run(sql("plan.visits"), (mapping, run_id, VISITS_READ))
-    return LoggedCosts.from_rows(
-        plan, trained, control.run(sql("plan.evaluations"), (mapping, run_id))
-    )
+    visits = control.run(sql("plan.visits"), (mapping, run_id, MAX_VISIT_NO))
+    evaluations = control.run(sql("plan.evaluations"), (mapping, run_id))
+    return LoggedCosts.from_rows(plan, visits, evaluations)
 
 
 def apply_costs(program: Program, log: LoggedCosts) -> Program:
-    """The program with what a run has measured of it; as it is, where that has nothing of it."""
-    found, evaluated = log.visits.get(program.name), log.evaluations.get(program.name)
-    if found is None or not found.rows:
+    """Return the program with the costs that a run measured, or unchanged without any."""
+    costs = log.visits.get(program.name)
+    if costs is None or not costs.rows:
         return program
-    row = (found.training + found.stay * found.visits) / found.rows
+    stay_seconds = costs.mean_stay_overhead
+    row_seconds = (costs.training_seconds + stay_seconds * costs.visits) / costs.rows
+    evaluation_row_seconds = row_seconds * EVALUATION_SHARE
+    evaluations = log.evaluations.get(program.name)
+    if evaluations and evaluations.rows:
+        evaluation_row_seconds = evaluations.seconds / evaluations.rows
+    hop_seconds = estimate_transfer_seconds(costs.state_bytes)
+    if costs.hops:
+        hop_seconds = max(0.0, costs.mean_hop_overhead - stay_seconds)
     return replace(
         program,
         source=MEASURED,
-        row_seconds=row,
-        evaluation_row_seconds=evaluated.seconds / evaluated.rows
-        if evaluated and evaluated.rows
-        else row * EVALUATION_SHARE,
+        row_seconds=row_seconds,
+        evaluation_row_seconds=evaluation_row_seconds,
         compile=log.estimate_compile_seconds(program),
-        hop=max(0.0, found.hop - found.stay)
-        if found.moves
-        else estimate_transfer_seconds(found.state_bytes),
-        store=found.storing / found.stores if found.stores else 0.0,
-        form=found.form,
-        state_bytes=found.state_bytes,
-        spread=found.spread,
+        hop=hop_seconds,
+        store=costs.store_seconds / costs.stores if costs.stores else 0.0,
+        form=costs.form,
+        state_bytes=costs.state_bytes,
+        spread=costs.spread,
     )
 
 
-def apply_timings(program: Program, forms: Mapping[str, Mapping[str, Any]], source: str) -> Program:
-    """The program with what the timings of its forms say: the fastest one trains, of those for one
-    state.
-    """
-    alone = {form: each for form, each in forms.items() if form not in LANES}
-    known = {form: each for form, each in alone.items() if each["seconds_per_row"] is not None}
-    if not known:
+def apply_timings(
+    program: Program, timings: Mapping[str, Mapping[str, Any]], source: str
+) -> Program:
+    """Return the program with the costs of its fastest mode for one state."""
+    working = {
+        form: timing
+        for form, timing in timings.items()
+        if form not in LANES and timing["seconds_per_row"] is not None
+    }
+    if not working:
         return program
-    form = min(known, key=lambda name: float(known[name]["seconds_per_row"]))
-    row, state = (
-        float(known[form]["seconds_per_row"]),
-        estimate_transfer_seconds(program.state_bytes),
-    )
+    form = min(working, key=lambda name: float(working[name]["seconds_per_row"]))
+    row_seconds = float(working[form]["seconds_per_row"])
+    transfer_seconds = estimate_transfer_seconds(program.state_bytes)
     return replace(
         program,
         source=source,
         form=form,
-        row_seconds=row,
-        evaluation_row_seconds=row * EVALUATION_SHARE,
-        compile=float(known[form]["compile_seconds"]),
-        hop=state,
-        store=state,
+        row_seconds=row_seconds,
+        evaluation_row_seconds=row_seconds * EVALUATION_SHARE,
+        compile=float(working[form]["compile_seconds"]),
+        hop=transfer_seconds,
+        store=transfer_seconds,
     )
 
 
 def estimate_transfer_seconds(state_bytes: int | None) -> float:
-    """Seconds to read or to store a state of so many bytes, where nobody has measured it.
+    """Return the estimated time to read or store a state.
 
     >>> estimate_transfer_seconds(None), estimate_transfer_seconds(200_000_000)
     (0.005, 1.005)
     """
-    return STATE_SECONDS + (state_bytes or 0) / STATE_RATE
+    return STATE_SECONDS + (state_bytes or 0) / STATE_BYTES_PER_SECOND

@@ -1,4 +1,4 @@
-"""Writes what a run does into the tables of schema cerebro, through the control session.
+"""The log of a run in the tables of schema cerebro, written through the control session.
 
 Every call is a transaction of its own, so that other sessions see it at once.
 """
@@ -9,10 +9,8 @@ import json
 import os
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from cerebro_plpy.configs.params.config import Config
-from cerebro_plpy.configs.search_space.sampler_space import Point
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, Statement
 from cerebro_plpy.errors import (
@@ -26,25 +24,20 @@ from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.resource_usage import Cost
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.run.log import program_costs
+from cerebro_plpy.run.log.config_rows import (
+    Origin,
+    make_config_row,
+    make_first_origin_rows,
+    make_origin_row,
+)
 from cerebro_plpy.run.log.form_timings import Timings
 from cerebro_plpy.run.log.step_log import Command, StepLog
 from cerebro_plpy.run.request.run_request import FitRequest, WarmState
 from cerebro_plpy.run.request.state_routing import count_state_tables
 from cerebro_plpy.scheduling.planning.run_plan import RunPlan
 
-
-class Origin(NamedTuple):
-    """Where those that have joined come from: what they are clones of, whose state they may begin
-    from, and how many visits had left that; which points of a space they are, by mst_key."""
-
-    source: str
-    cloned_from: int | None = None
-    warm_started_from: int | None = None
-    warm_started_visits: int | None = None
-    points: Mapping[int, Point | None] = {}
-
-
-TABLES_AT_ONCE = 32  # of a large grid, whose tables are more than one transaction may lock
+MAX_TABLES = 32
+"""Tables per transaction: those of a large grid are more than one transaction may lock."""
 
 
 class RunLog(StepLog):
@@ -63,178 +56,142 @@ class RunLog(StepLog):
 
     def begin(self, request: FitRequest, pid: int) -> None:
         """Log the run and its configurations."""
-        segments = list(request.source.segments)
-        spec = json.dumps(request.spec.to_json())
-        run = [
+        spec = request.spec
+        run = (
             self.run_id,
-            request.spec.arguments.name,
-            spec,
+            spec.arguments.name,
+            json.dumps(spec.to_json()),
             pid,
-            request.spec.epochs,
-            segments,
+            spec.epochs,
+            list(request.source.segments),
             self.ticket,
-        ]
-        configs = [self._described(c, request) for c in request.configs]
-        origins = self._origins(request)
-        texts = [*(sql("run.config") for _ in configs), *(sql("run.origin") for _ in origins)]
-        self._control.run(
-            "; ".join([sql("run.begin"), *texts]),
-            [*run, *chain.from_iterable([*configs, *origins])],
         )
-
-    def _origins(self, request: FitRequest) -> list[Sequence[object]]:
-        """Where configurations come from that the call did not name."""
-        drawing, repeat = request.search.sampling if request.search else None, request.replay
-        points = drawing.points if drawing else {}
-        fresh = {
-            key: source
-            for key, source in repeat.added_sources.items()
-            if key not in repeat.clone_starts
-        }
-        groups = {
-            source: [key for key, each in fresh.items() if each == source]
-            for source in fresh.values()
-        }
-        drawn = [self._origin(Origin("search", points=points), [*points])] if points else []
-        # When a clone of a replay begins, the log hears after how many visits of its parent that
-        # was.
-        clones = [
-            self._origin(Origin(repeat.added_sources[key], start.parent, start.parent), [key])
-            for key, start in repeat.clone_starts.items()
-        ]
-        return [
-            *drawn,
-            *(self._origin(Origin(source), keys) for source, keys in groups.items()),
-            *clones,
-        ]
+        configs = [make_config_row(self.run_id, config, request) for config in request.configs]
+        origins = make_first_origin_rows(self.run_id, request)
+        statements = [Statement(sql("run.begin"), run)]
+        statements += [Statement(sql("run.config"), row) for row in configs]
+        statements += [Statement(sql("run.origin"), row) for row in origins]
+        self.write(statements)
 
     def resume(self, pid: int) -> bool:
-        """The run goes on; what its interrupted orchestrator left open has failed. False where the
-        run is hidden.
+        """Log that the run is resumed, and that its open visits have failed.
+
+        Returns:
+            False if the run is hidden from the caller.
         """
-        run, reason = self.run_id, "the run was interrupted"
-        text = "; ".join(
-            sql(f"run.{name}")
-            for name in ("stop_visits", "stop_evaluations", "resume_configs", "resume")
+        run_id = self.run_id
+        reason = "the run was interrupted"
+        texts = (
+            sql("run.stop_visits"),
+            sql("run.stop_evaluations"),
+            sql("run.resume_configs"),
+            sql("run.resume"),
         )
-        return bool(self._control.run(text, (reason, run, reason, run, run, pid, self.ticket, run)))
+        values = (reason, run_id, reason, run_id, run_id, pid, self.ticket, run_id)
+        return bool(self._control.run("; ".join(texts), values))
 
     def make_state_tables(
         self, request: FitRequest, mst_keys: Iterable[int], usable: Container[str] = ()
     ) -> None:
-        """Make the state tables of these configurations, of which no visit was made yet, but for
-        the usable ones.
+        """Create the state tables of configurations that have not been visited yet.
+
+        Args:
+            usable: tables that exist already.
         """
-        names = (
-            state_tables.state_tables(self.run_id, mst_key, count_state_tables(request))
-            for mst_key in mst_keys
+        count = count_state_tables(request)
+        names = chain.from_iterable(
+            state_tables.state_tables(self.run_id, mst_key, count) for mst_key in mst_keys
         )
-        missing = [name for name in chain.from_iterable(names) if name not in usable]
-        for start in range(0, len(missing), TABLES_AT_ONCE):
-            statements = map(
-                self._control.platform.state_table_sql, missing[start : start + TABLES_AT_ONCE]
-            )
-            self._control.run(sql("run.state_tables", statements="; ".join(statements)))
+        missing = [name for name in names if name not in usable]
+        for start in range(0, len(missing), MAX_TABLES):
+            tables = missing[start : start + MAX_TABLES]
+            statements = "; ".join(map(self._control.platform.state_table_sql, tables))
+            self._control.run(sql("run.state_tables", statements=statements))
 
-    def _described(self, config: Config, request: FitRequest) -> tuple[object, ...]:
-        tables = state_tables.state_tables(self.run_id, config.mst_key, count_state_tables(request))
-        key = (self.run_id, config.mst_key, tables)
-        architecture, backend = (
-            request.architectures[config.model_id].json,
-            request.backends.get(config.mst_key),
-        )
-        texts = config.compile_text, config.fit_text, architecture, backend
-        params = None if config.params is None else json.dumps(config.params)
-        own = None if config.group is None else list(request.segments_of(config.group))
-        return (*key, config.model_id, *texts, config.template, params, config.group, own)
+    def write_backends(self, backends: Mapping[int, str]) -> None:
+        """Log the chosen frameworks, by mst_key."""
+        self._control.run(sql("run.backends"), (json.dumps(backends), self.run_id))
 
-    def write_backends(self, chosen: Mapping[int, str]) -> None:
-        """Frameworks were chosen, by mst_key."""
-        self._control.run(sql("run.backends"), (json.dumps(chosen), self.run_id))
-
-    def write_cuts(self, chosen: Mapping[int, str]) -> None:
-        """On what layers give configurations are trained, by mst_key."""
-        self._control.run(sql("run.cuts"), (json.dumps(chosen), self.run_id))
+    def write_cuts(self, layers: Mapping[int, str]) -> None:
+        """Log the layers whose stored outputs configurations train on, by mst_key."""
+        self._control.run(sql("run.cuts"), (json.dumps(layers), self.run_id))
 
     def write_software(self, versions: Mapping[str, str], plan: RunPlan | None) -> None:
-        """With these versions it is trained from now on, and so it is expected to go."""
-        planned = json.dumps(plan.to_json()) if plan else None
-        self._control.run(sql("run.software"), (json.dumps(versions), planned, self.run_id))
+        """Log the versions of libraries that train from now on, and the plan of the run."""
+        plan_json = json.dumps(plan.to_json()) if plan else None
+        self._control.run(sql("run.software"), (json.dumps(versions), plan_json, self.run_id))
 
     def read_next_key(self) -> int:
-        """The mst_key of the next configuration to join."""
-        return int(self._control.run(sql("run.last_key"), (self.run_id,))[0][0]) + 1
+        """Return the mst_key of the next configuration that is added."""
+        ((last_key,),) = self._control.run(sql("run.last_key"), (self.run_id,))
+        return int(last_key) + 1
 
     def copy_state(self, state: StoredState, mst_key: int, visits: int) -> str:
-        """Copy a state, which so many visits have left, for the configuration that begins from it;
-        the table.
+        """Copy a state for a configuration that starts from it; return the table of the copy.
+
+        Args:
+            visits: visits of the other configuration that led to the state.
         """
-        platform, table = self._control.platform, state_tables.start_table(self.run_id, mst_key)
-        texts = platform.state_table_sql(table), platform.copy_state_sql(*state, table)
-        self._control.run(
-            "; ".join([*texts, sql("run.warm_started")]), (visits, self.run_id, mst_key)
+        platform = self._control.platform
+        table = state_tables.start_table(self.run_id, mst_key)
+        texts = (
+            platform.state_table_sql(table),
+            platform.copy_state_sql(*state, table),
+            sql("run.warm_started"),
         )
+        self._control.run("; ".join(texts), (visits, self.run_id, mst_key))
         return table
 
     def make_warm_state(self, table: str, source: str) -> WarmState:
-        """How a state is read that was copied so."""
+        """Return the copied state in a table as one that a configuration starts from."""
         return WarmState(source, self._control.platform.state_rows_sql(table, None), ())
 
     def build_config_statements(
         self, request: FitRequest, configs: Sequence[Config], origin: Origin
     ) -> list[Statement]:
         """Return the statements that log added configurations."""
-        keys = [config.mst_key for config in configs]
-        return [
-            *(Statement(sql("run.config"), self._described(config, request)) for config in configs),
-            Statement(sql("run.origin"), self._origin(origin, keys)),
-        ]
-
-    def _origin(self, origin: Origin, mst_keys: Sequence[int]) -> Sequence[object]:
-        *named, points = origin
-        return (*named, json.dumps(points), self.run_id, list(mst_keys))
+        rows = [make_config_row(self.run_id, config, request) for config in configs]
+        mst_keys = [config.mst_key for config in configs]
+        statements = [Statement(sql("run.config"), row) for row in rows]
+        origin_row = make_origin_row(self.run_id, origin, mst_keys)
+        return [*statements, Statement(sql("run.origin"), origin_row)]
 
     def read_commands(self) -> list[Command]:
-        """What was asked, and neither done nor refused yet."""
+        """Return the commands that were neither executed nor refused yet."""
         rows = self._control.run(sql("run.acts"), (self.run_id,))
         return [
-            Command(act_id, actor, action, key, json.loads(change))
-            for act_id, actor, action, key, change in rows
+            Command(command_id, actor, action, mst_key, json.loads(change))
+            for command_id, actor, action, mst_key, change in rows
         ]
 
     def write_queued(self, queued: bool) -> None:
-        """Whether the run waits for a place; one that is paused waits for somebody."""
+        """Log whether the run waits for slots; a paused run stays paused."""
         self._control.run(sql("queue.queued"), ("queued" if queued else "running", self.run_id))
 
     def read_costs(self, plan: RunPlan) -> program_costs.LoggedCosts:
-        """What visits so far have taken, by the programs of a plan."""
+        """Return the costs of visits so far, by the programs of a plan."""
         return program_costs.read_costs(self._control, self.run_id, plan)
 
     def read_timings(self, programs: Sequence[str]) -> Timings:
-        """What earlier runs of this user measured of these programs."""
+        """Return the timings of programs from earlier runs of this user."""
         return Timings(self._control.run(sql("run.known_timings"), (list(programs),)))
 
     def drop_states(self, keep: Sequence[str]) -> int:
-        """Remove the state tables but those to keep, as far as nobody, such as a backup, reads
-        them; their bytes.
-        """
+        """Drop state tables, except those to keep and those in use; return their bytes."""
         return sum(self.drop_states_stepwise(keep))
 
     def drop_states_stepwise(self, keep: Sequence[str]) -> Iterator[int]:
-        """The same, some tables at a time.
+        """Drop state tables like `drop_states`; yield the bytes after each transaction.
 
-        Those that are read by now go one by one after the others, until one of them cannot go.
+        Tables that are being read, for example by a backup, are dropped last, one by one, until one
+        of them is locked.
         """
-        spare = self._control.run(
-            sql("run.spare_state_tables"), (self.run_id, list(keep), os.getpid())
-        )
-        free, used = (
-            [(name, size) for name, size, used in spare if used is kind] for kind in (False, True)
-        )
-        groups = [
-            free[start : start + TABLES_AT_ONCE] for start in range(0, len(free), TABLES_AT_ONCE)
-        ]
-        for group in [*groups, *([each] for each in used)]:
+        values = (self.run_id, list(keep), os.getpid())
+        spare = self._control.run(sql("run.spare_state_tables"), values)
+        unused = [(name, size) for name, size, is_used in spare if not is_used]
+        groups = [unused[start : start + MAX_TABLES] for start in range(0, len(unused), MAX_TABLES)]
+        groups += [[(name, size)] for name, size, is_used in spare if is_used]
+        for group in groups:
             if not self._drop([name for name, _ in group]):
                 return
             yield sum(size for _, size in group)
@@ -242,16 +199,17 @@ class RunLog(StepLog):
     def drop_released(self, mst_keys: Collection[int]) -> None:
         """Drop the state tables of released configurations.
 
-        A table that somebody reads, such as a backup, goes with the last ones of the run.
+        Tables that are being read, for example by a backup, are dropped with the last ones of the
+        run.
         """
-        for key in mst_keys:
-            prefix = state_tables.prefix(self.run_id, key)
+        for mst_key in mst_keys:
+            prefix = state_tables.prefix(self.run_id, mst_key)
             rows = self._control.run(sql("run.states_of"), (self.run_id, prefix))
             if rows:
                 self._drop([name for (name,) in rows])
 
     def _drop(self, names: Sequence[str]) -> bool:
-        """Whether they could go."""
+        """Drop tables in one transaction; return False if one of them is locked."""
         text = sql("run.drop_state_tables", states=", ".join(names))
         try:
             self._control.run(text, state_tables.drop_values(self.run_id, names))
@@ -262,9 +220,7 @@ class RunLog(StepLog):
         return True
 
     def is_owned(self) -> bool:
-        """Whether the log still has the run as one of this role's; a server that is gone says
-        nothing else.
-        """
+        """Return whether the run still belongs to this role; True if the server does not answer."""
         try:
             return bool(self._control.run(sql("run.own"), (self.run_id,)))
         except (ConnectionFailure, ServerGone, QueryCanceled):
@@ -273,34 +229,36 @@ class RunLog(StepLog):
             return False
 
     def write_cost(self, cost: Cost) -> None:
-        """That was spent since the last time on what belongs to no visit and no evaluation."""
+        """Log costs since the last time that belong to no visit and no evaluation."""
         self._control.run(sql("run.spent"), (*cost, self.run_id))
 
     def end(self) -> None:
-        """The run is completed."""
+        """Log that the run is completed."""
         self._control.run(sql("run.end"), ("completed", None, self.run_id))
 
     def write_missing_outputs(self, reason: str) -> None:
-        """The run is completed, but its output tables could not be made."""
+        """Log that the run is completed, but its output tables could not be created."""
         self._control.run(sql("run.outputs_missing"), (reason, self.run_id))
 
     def discard(self) -> None:
-        """Remove a run of which nothing was trained, with its state tables."""
+        """Remove a run in which nothing was trained, with its state tables."""
         self.drop_states(keep=[])
-        self._control.run(
-            "; ".join([sql("run.mark_dropped"), sql("run.remove_dropped")]),
-            (self.run_id, self.run_id),
-        )
+        text = "; ".join((sql("run.mark_dropped"), sql("run.remove_dropped")))
+        self._control.run(text, (self.run_id, self.run_id))
 
     def stop(self, status: str, error: str, cost: Cost) -> None:
-        """The run ended early, at that cost since the last time: in its log nothing goes on, its
-        places are free.
+        """Log the early end of the run, and free its slots.
+
+        Args:
+            cost: costs since the last time that belong to no visit and no evaluation.
         """
-        run, parts = (
-            self.run_id,
-            ("stop_configs", "abandon_visits", "abandon_evaluations", "spent", "end"),
+        run_id = self.run_id
+        statements = (
+            Statement(sql("run.stop_configs"), (run_id,)),
+            Statement(sql("run.abandon_visits"), (error, run_id)),
+            Statement(sql("run.abandon_evaluations"), (error, run_id)),
+            Statement(sql("run.spent"), (*cost, run_id)),
+            Statement(sql("run.end"), (status, error, run_id)),
+            Statement(sql("queue.leave"), (run_id, self.ticket)),
         )
-        text = "; ".join([*(sql(f"run.{name}") for name in parts), sql("queue.leave")])
-        self._control.run(
-            text, (run, error, run, error, run, *cost, run, status, error, run, run, self.ticket)
-        )
+        self.write(statements)

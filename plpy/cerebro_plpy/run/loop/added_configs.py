@@ -26,7 +26,8 @@ from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.sessions.async_dispatcher import Statement
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, InvalidText
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.log.run_log import Origin, RunLog
+from cerebro_plpy.run.log.config_rows import Origin
+from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.log.step_log import Command
 from cerebro_plpy.run.loop.step import Effect, Step
 from cerebro_plpy.run.request.early_stopping import check_monitor

@@ -38,12 +38,12 @@ class Node(NamedTuple):
     """
 
     name: str
-    head: Mapping[str, object]
-    facts: Mapping[str, object]
-    parts: Sequence[Node] = ()
+    attributes: Mapping[str, object]
+    properties: Mapping[str, object]
+    children: Sequence[Node] = ()
 
 
-class Measure(NamedTuple):
+class Quantity(NamedTuple):
     """A number, and what it counts: it is shown in the unit that suits it, and is a plain number in
     JSON.
     """
@@ -52,30 +52,34 @@ class Measure(NamedTuple):
     unit: str = "s"
 
     def __str__(self) -> str:
-        return bytes_text(self.value) if self.unit == "B" else f"{number(self.value)} {self.unit}"
+        return (
+            format_bytes(self.value)
+            if self.unit == "B"
+            else f"{format_number(self.value)} {self.unit}"
+        )
 
 
-class Amount(NamedTuple):
+class Money(NamedTuple):
     """A sum of money, in the unit of the prices."""
 
     value: float
 
     def __str__(self) -> str:
-        return number(self.value)
+        return format_number(self.value)
 
 
-class Ways(NamedTuple):
+class StrategyList(NamedTuple):
     """Strategies beside one another; in JSON each is an object."""
 
-    every: Sequence[Strategy]
+    strategies: Sequence[Strategy]
 
     def __str__(self) -> str:
-        return ", ".join(map(_strategy, self.every))
+        return ", ".join(map(_strategy, self.strategies))
 
     @property
     def best(self) -> str:
         """The one with the least seconds."""
-        known = [each for each in self.every if each.seconds is not None]
+        known = [each for each in self.strategies if each.seconds is not None]
         return _strategy(min(known, key=lambda each: each.seconds or 0.0)) if known else "unknown"
 
 
@@ -127,7 +131,7 @@ def build_tree(plan: RunPlan, known: PlanContext, happened: ActualRun | None = N
         "epochs": plan.work.epochs,
     }
     if happened and happened.seconds is not None:
-        head["actual"] = Measure(happened.seconds)
+        head["actual"] = Quantity(happened.seconds)
     facts = {
         **dict(_run(plan, settled, happened)),
         **dict(_money(plan, outcome, known.prices, happened)),
@@ -138,7 +142,7 @@ def build_tree(plan: RunPlan, known: PlanContext, happened: ActualRun | None = N
 def _expected(plan: RunPlan) -> dict[str, object]:
     if plan.seconds is None:
         return {"expected": "unknown"}
-    return {"at most" if plan.is_upper_bound else "expected": Measure(plan.seconds)}
+    return {"at most" if plan.is_upper_bound else "expected": Quantity(plan.seconds)}
 
 
 def _money(
@@ -146,9 +150,9 @@ def _money(
 ) -> Iterator[tuple[str, object]]:
     if prices and outcome:
         spent = run_plan.estimate_usage(plan, outcome, _tables(plan))
-        yield "Most Cost" if plan.is_upper_bound else "Expected Cost", Amount(prices.cost_of(spent))
+        yield "Most Cost" if plan.is_upper_bound else "Expected Cost", Money(prices.cost_of(spent))
     if happened and happened.money is not None:
-        yield "Actual Cost", Amount(happened.money)
+        yield "Actual Cost", Money(happened.money)
 
 
 def _stored(each: StoredLayer) -> Node:
@@ -157,8 +161,8 @@ def _stored(each: StoredLayer) -> Node:
     facts = {
         "Configurations": _keys(each.configs),
         "Rows": each.rows,
-        "Stored": Measure(each.bytes, "B"),
-        "Time": Measure(each.seconds),
+        "Stored": Quantity(each.bytes, "B"),
+        "Time": Quantity(each.seconds),
         "From": "an earlier run" if each.exists else "this run",
     }
     return Node("Features", head, facts)
@@ -168,30 +172,30 @@ def _run(
     plan: RunPlan, settled: PlanInputs, happened: ActualRun | None
 ) -> Iterator[tuple[str, object]]:
     yield "Execution", run_plan.STRATEGY_TEXTS[plan.strategy.name]
-    yield "Compared", Ways((plan.strategy, *plan.alternatives))
+    yield "Compared", StrategyList((plan.strategy, *plan.alternatives))
     if plan.seconds is not None and plan.error is not None:
-        yield "Error", Measure(plan.error * plan.seconds)
+        yield "Error", Quantity(plan.error * plan.seconds)
     found = run_plan.make_case(settled, plan.programs, plan.strategy)
     if found is not None:
-        yield "Lower Bound", Measure(run_duration.lower_bound(found))
+        yield "Lower Bound", Quantity(run_duration.lower_bound(found))
         yield "Bound By", run_plan.describe_bottleneck(found)
     if plan.startup_seconds:
-        yield "Start-up", Measure(plan.startup_seconds)
+        yield "Start-up", Quantity(plan.startup_seconds)
     if plan.extra_seconds:
-        yield "Correction", Measure(plan.extra_seconds)
+        yield "Correction", Quantity(plan.extra_seconds)
     if happened:
         yield "Status", happened.status
         if happened.changes:
             yield "Changed", "; ".join(happened.changes)
         if happened.seconds is not None and plan.seconds:
-            yield "Estimate Off By", Measure(100 * (plan.seconds / happened.seconds - 1), "%")
+            yield "Estimate Off By", Quantity(100 * (plan.seconds / happened.seconds - 1), "%")
         if happened.alternatives:
-            yield "By Measured Times", Ways(happened.alternatives)
-            yield "Would Have Been Best", Ways(happened.alternatives).best
+            yield "By Measured Times", StrategyList(happened.alternatives)
+            yield "Would Have Been Best", StrategyList(happened.alternatives).best
 
 
 def _strategy(each: Strategy) -> str:
-    took = "unknown" if each.seconds is None else str(Measure(each.seconds))
+    took = "unknown" if each.seconds is None else str(Quantity(each.seconds))
     return f"{each.name} {took} ({each.workers} x {each.threads})"
 
 
@@ -210,17 +214,17 @@ def _workers(plan: RunPlan, outcome: Outcome | None, happened: ActualRun | None)
     facts: dict[str, object] = {
         "Segments": len(plan.work.segments),
         "Rows": f"{data.training_rows} to train on, {data.rows - data.training_rows} to validate",
-        "Rows Kept": Measure(kept, "B"),
-        "Trainer Memory": Measure(
+        "Rows Kept": Quantity(kept, "B"),
+        "Trainer Memory": Quantity(
             host_resources.TRAINER_BYTES + kept + max([states, *shards]), "B"
         ),
     }
     if data.bytes * shared > data.capacity_bytes:
         facts["Rows Read Again"] = "in each visit: a trainer has no room for them"
     if outcome:
-        facts["Idle"] = Measure(100 * outcome.idle_share, "%")
+        facts["Idle"] = Quantity(100 * outcome.idle_share, "%")
     if happened:
-        facts["Actual Idle"] = Measure(100 * happened.idle_share, "%")
+        facts["Actual Idle"] = Quantity(100 * happened.idle_share, "%")
     return Node(
         "Workers",
         {"workers": chosen.workers, "threads": chosen.threads, "gpus": len(data.gpus)},
@@ -233,17 +237,17 @@ def _states(plan: RunPlan, outcome: Outcome | None, happened: ActualRun | None) 
     mean, facts = sum(sizes.values()) / max(1, len(sizes)), dict[str, object]()
     if outcome and any(sizes.values()):
         hops, stores = (count / plan.work.epochs for count in (outcome.hops, outcome.stores))
-        facts["Moved per Epoch"] = Measure((hops + stores) * mean, "B")
-        facts["WAL per Epoch"] = Measure(stores * mean, "B")
-        facts["Disk at the Peak"] = Measure((_tables(plan) + 1) * sum(sizes.values()), "B")
+        facts["Moved per Epoch"] = Quantity((hops + stores) * mean, "B")
+        facts["WAL per Epoch"] = Quantity(stores * mean, "B")
+        facts["Disk at the Peak"] = Quantity((_tables(plan) + 1) * sum(sizes.values()), "B")
     head: dict[str, object] = {}
     if outcome:
         head = {"hops": outcome.hops, "stores": outcome.stores}
     if happened:
         facts["Actual Hops"] = int(_sum(happened, "hops"))
         facts["Actual Stores"] = int(_sum(happened, "stores"))
-        facts["Actual Bytes Stored"] = Measure(_sum(happened, "bytes"), "B")
-        facts["Actual Store Time"] = Measure(_sum(happened, "storing"))
+        facts["Actual Bytes Stored"] = Quantity(_sum(happened, "bytes"), "B")
+        facts["Actual Store Time"] = Quantity(_sum(happened, "storing"))
     return Node("States", head, facts)
 
 
@@ -264,15 +268,15 @@ def _program(plan: RunPlan, program: Program, happened: ActualRun | None) -> Nod
     if program.form:
         facts["Form"] = program.form
     if program.row_seconds is not None:
-        facts["Visit Time"] = Measure(program.row_seconds * sum(rows) / len(rows))
-        facts["Evaluation Time"] = Measure(
+        facts["Visit Time"] = Quantity(program.row_seconds * sum(rows) / len(rows))
+        facts["Evaluation Time"] = Quantity(
             program.evaluation_row_seconds * plan.work.evaluated_rows
         )
-        facts["Hop Time"] = Measure(program.hop + program.store)
-        facts["Compile Time"] = Measure(program.compile)
+        facts["Hop Time"] = Quantity(program.hop + program.store)
+        facts["Compile Time"] = Quantity(program.compile)
     facts["Known"] = SOURCE_TEXTS[program.source]
     if program.state_bytes is not None:
-        facts["State"] = Measure(program.state_bytes, "B")
+        facts["State"] = Quantity(program.state_bytes, "B")
     if happened:
         facts |= _actual(happened, program, sum(rows) / len(rows))
     head = {
@@ -301,8 +305,8 @@ def _shard(shard: Mapping[str, Any]) -> Node:
     first, last = shard["layers"][0], shard["layers"][-1]
     facts = {
         "Layers": first if first == last else f"{first} to {last}",
-        "State": Measure(shard["state_bytes"], "B"),
-        "Memory": Measure(shard["memory_bytes"], "B"),
+        "State": Quantity(shard["state_bytes"], "B"),
+        "Memory": Quantity(shard["memory_bytes"], "B"),
     }
     return Node("Shard", {"layers": len(shard["layers"])}, facts)
 
@@ -315,11 +319,11 @@ def _actual(happened: ActualRun, program: Program, rows: float) -> Iterator[tupl
     yield "Actual Visits", int(sums["visits"])
     if sums["fused"]:
         yield "Actual Fused", f"{int(sums['fused'])} of these visits"
-    yield "Actual Visit Time", Measure(found.row_seconds * rows)
+    yield "Actual Visit Time", Quantity(found.row_seconds * rows)
     if program.row_seconds:
-        yield "Estimate Off By", Measure(100 * (program.row_seconds / found.row_seconds - 1), "%")
-    yield "Actual Hop Time", Measure(found.hop + found.store)
-    yield "Actual Compile Time", Measure(sums["compiling"])
+        yield "Estimate Off By", Quantity(100 * (program.row_seconds / found.row_seconds - 1), "%")
+    yield "Actual Hop Time", Quantity(found.hop + found.store)
+    yield "Actual Compile Time", Quantity(sums["compiling"])
 
 
 def _keys(keys: Sequence[int]) -> str:
@@ -338,44 +342,44 @@ def _keys(keys: Sequence[int]) -> str:
 
 
 def _lines(node: Node, depth: int) -> Iterator[str]:
-    beside = " ".join(f"{name}={value}" for name, value in node.head.items())
+    beside = " ".join(f"{name}={value}" for name, value in node.attributes.items())
     lead = " " * (INDENT * depth - 4) + "->  " if depth else ""
     yield f"{lead}{node.name}  ({beside})" if beside else f"{lead}{node.name}"
     below = " " * (INDENT * depth + 2)
-    yield from (f"{below}{name}: {value}" for name, value in node.facts.items())
-    for part in node.parts:
+    yield from (f"{below}{name}: {value}" for name, value in node.properties.items())
+    for part in node.children:
         yield from _lines(part, depth + 1)
 
 
 def _plain(node: Node) -> dict[str, Any]:
-    named = {name.capitalize(): value for name, value in node.head.items()}
-    values = {name: _value(value) for name, value in {**named, **node.facts}.items()}
-    parts = {"Plans": [_plain(part) for part in node.parts]} if node.parts else {}
+    named = {name.capitalize(): value for name, value in node.attributes.items()}
+    values = {name: _value(value) for name, value in {**named, **node.properties}.items()}
+    parts = {"Plans": [_plain(part) for part in node.children]} if node.children else {}
     return {"Node Type": node.name, **values, **parts}
 
 
 def _value(value: object) -> object:
-    if isinstance(value, (Amount, Measure)):
+    if isinstance(value, (Money, Quantity)):
         return value.value
-    return [asdict(each) for each in value.every] if isinstance(value, Ways) else value
+    return [asdict(each) for each in value.strategies] if isinstance(value, StrategyList) else value
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """A number with as many digits as tell anything.
 
-    >>> number(1234.56), number(12.345), number(0.0123456), number(0.0)
+    >>> format_number(1234.56), format_number(12.345), format_number(0.0123456), format_number(0.0)
     ('1235', '12.3', '0.0123', '0')
     """
     return f"{value:.0f}" if abs(value) >= 10**DIGITS else f"{value:.{DIGITS}g}"
 
 
-def bytes_text(size: float) -> str:
+def format_bytes(size: float) -> str:
     """So many bytes.
 
-    >>> bytes_text(512), bytes_text(1_500), bytes_text(2_345_678_901)
+    >>> format_bytes(512), format_bytes(1_500), format_bytes(2_345_678_901)
     ('512 B', '1.5 kB', '2.35 GB')
     """
     for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if size >= factor:
-            return f"{number(size / factor)} {unit}"
+            return f"{format_number(size / factor)} {unit}"
     return f"{size:.0f} B"

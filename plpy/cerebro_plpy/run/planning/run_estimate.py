@@ -12,13 +12,13 @@ from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.planning import template_costs
-from cerebro_plpy.run.planning.parallelism import Comparison, compared, widths_of
+from cerebro_plpy.run.planning.parallelism import Comparison, compare_strategies, compute_sizes
 from cerebro_plpy.run.planning.workload import (
-    Knowledge,
     PriorRun,
     ProbeResult,
+    ProgramHistory,
     Trainers,
-    Width,
+    TrainerSize,
     describe_data,
     describe_work,
     list_stored_layers,
@@ -40,12 +40,12 @@ def describe_trainers(
     widths = {} if fixed else workplace.platform.trainer_threads(most)
     room = min(worker.memory.cache_bytes for worker in started)
     return Trainers(
-        number=request.workers,
-        width=Width(started[0].memory.threads, room),
+        worker_count=request.workers,
+        size=TrainerSize(started[0].memory.threads, room),
         machines={worker.framework: worker.memory.machine for worker in started},
-        widths=widths_of(workplace, widths),
+        sizes=compute_sizes(workplace, widths),
         compiled=workers.list_compilations(started),
-        apart=not all(worker.is_replaceable for worker in started),
+        are_segment_bound=not all(worker.is_replaceable for worker in started),
     )
 
 
@@ -61,31 +61,33 @@ def make_plan(
     `begun` are the seconds that it has taken so far. One that is asked for, and not made where a
     run begins, has all strategies; `probed` are programs that were timed for it.
     """
-    threads = trainers.width.threads
+    threads = trainers.size.threads
     if not threads:
         return None
-    knowledge = Knowledge(control, request, trainers.machines)
-    programs = knowledge.measured([*knowledge.timed(threads, probed or {})], threads)
-    like = template_costs.read_for_request(control, request, programs, threads)
+    knowledge = ProgramHistory(control, request, trainers.machines)
+    programs = knowledge.apply_measurements(
+        [*knowledge.list_programs(threads, probed or {})], threads
+    )
+    like = template_costs.read_request_costs(control, request, programs, threads)
     programs = template_costs.apply_template_costs(request, programs, like)
     settled = PlanInputs(describe_work(request), request.replay.orders, trainers.compiled)
     comparison = Comparison(request, trainers, settled, programs, knowledge)
-    chosen, others = compared(comparison, every=probed is not None)
+    chosen, others = compare_strategies(comparison, every=probed is not None)
     plan = RunPlan(
         work=settled.work,
-        programs=tuple(knowledge.fused(each, chosen) for each in programs),
+        programs=tuple(knowledge.add_lanes(each, chosen) for each in programs),
         strategy=chosen,
         alternatives=tuple(others),
-        data=describe_data(request, trainers.width.room),
+        data=describe_data(request, trainers.size.cache_bytes),
         startup_seconds=begun,
         compiled={worker: tuple(sorted(found)) for worker, found in settled.compiled.items()},
-        stored_layers=tuple(list_stored_layers(request, trainers.number * threads)),
+        stored_layers=tuple(list_stored_layers(request, trainers.worker_count * threads)),
     )
-    plan = corrected(plan, knowledge.earlier(programs, threads))
+    plan = correct_plan(plan, knowledge.read_prior_runs(programs, threads))
     return plan if plan.error is not None else replace(plan, extra_seconds=like.extra_seconds)
 
 
-def corrected(plan: RunPlan, earlier: Sequence[PriorRun]) -> RunPlan:
+def correct_plan(plan: RunPlan, earlier: Sequence[PriorRun]) -> RunPlan:
     """The plan with what runs of the same work took beside what is known of their visits, and how
     far their times lie apart. Of two the lower: what is odd takes longer."""
     if plan.strategy.seconds is None:
@@ -96,7 +98,7 @@ def corrected(plan: RunPlan, earlier: Sequence[PriorRun]) -> RunPlan:
         for each in kept
         if each.plan.work == plan.work and each.plan.strategy.name == plan.strategy.name
     ]
-    rests = [rest(plan, each) for each in alike]
+    rests = [estimate_extra_seconds(plan, each) for each in alike]
     if not rests:
         return plan
     plan = replace(plan, extra_seconds=median_low(rests))
@@ -108,20 +110,20 @@ def corrected(plan: RunPlan, earlier: Sequence[PriorRun]) -> RunPlan:
     return replace(plan, error=median(apart) if len(apart) > 2 else max([*known, *apart]))
 
 
-def ready(plan: RunPlan) -> int:
+def count_compiled(plan: RunPlan) -> int:
     """How many programs of a run its workers have compiled before, each."""
     names = {each.name for each in plan.programs}
     return sum(len(names.intersection(found)) for found in plan.compiled.values())
 
 
-def rest(plan: RunPlan, earlier: PriorRun) -> float:
+def estimate_extra_seconds(plan: RunPlan, earlier: PriorRun) -> float:
     """What an earlier run took beside its visits; where it was over sooner than these are expected
     to be, what part of them they took."""
     again, took = (
         plan.strategy.seconds or 0.0,
         earlier.seconds - earlier.plan.startup_seconds - earlier.plan.storing_seconds,
     )
-    if ready(earlier.plan) != ready(plan):
+    if count_compiled(earlier.plan) != count_compiled(plan):
         found = run_plan.estimate_outcome(
             PlanInputs(earlier.plan.work, {}, earlier.plan.compiled),
             plan.programs,

@@ -123,7 +123,7 @@ def _usual(programs: Sequence[Program]) -> Program:
     )
 
 
-def read_for_request(
+def read_request_costs(
     session: Session, request: FitRequest, programs: Sequence[Program], threads: int
 ) -> TemplateCosts:
     """What runs before one of `cerebro.train` tell of it, whose programs are these; nothing of

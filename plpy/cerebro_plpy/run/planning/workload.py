@@ -12,7 +12,7 @@ from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.activation_cache.selection import means_of
+from cerebro_plpy.run.activation_cache.selection import make_storage
 from cerebro_plpy.run.log import program_costs
 from cerebro_plpy.run.log.form_timings import (
     TimingKey,
@@ -47,13 +47,13 @@ MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
 """What a plan may raise that somebody has written into the log."""
 
 
-class Width(NamedTuple):
+class TrainerSize(NamedTuple):
     """What each trainer has where there are so many: its threads, and the bytes of rows that it may
     keep.
     """
 
     threads: int
-    room: int
+    cache_bytes: int
 
 
 class Trainers(NamedTuple):
@@ -61,12 +61,12 @@ class Trainers(NamedTuple):
     framework, and what they have compiled; `apart` they serve a segment each. Of other numbers of
     them that there may be it is known what each would have (`widths`)."""
 
-    number: int
-    width: Width
+    worker_count: int
+    size: TrainerSize
     machines: Mapping[str, str]
-    widths: Mapping[int, Width]
+    sizes: Mapping[int, TrainerSize]
     compiled: Mapping[int, frozenset[str]] = {}
-    apart: bool = False
+    are_segment_bound: bool = False
 
 
 class PriorRun(NamedTuple):
@@ -80,7 +80,7 @@ class PriorRun(NamedTuple):
     has_changed_strategy: bool = False
 
 
-class Knowledge:
+class ProgramHistory:
     """What the log has of the programs of a request, on machines that are called so by
     framework.
     """
@@ -101,7 +101,7 @@ class Knowledge:
         }
         self._like: list[PriorRun] | None = None
 
-    def timed(self, threads: int, probed: Mapping[str, ProbeResult]) -> Iterator[Program]:
+    def list_programs(self, threads: int, probed: Mapping[str, ProbeResult]) -> Iterator[Program]:
         """What is compiled for the configurations, as far as its forms were timed with so many
         threads.
         """
@@ -127,7 +127,7 @@ class Knowledge:
             probed_as = UPPER_BOUND if configs[0] in request.activations else PROBED
             yield program_costs.apply_timings(program, forms, probed_as if done else TIMED)
 
-    def fused(self, program: Program, chosen: Strategy) -> Program:
+    def add_lanes(self, program: Program, chosen: Strategy) -> Program:
         """The program with how many of its configurations workers of a strategy train side by
         side.
         """
@@ -164,17 +164,17 @@ class Knowledge:
         most = max(sum(fit == other for other in able) for fit in able)
         return min(choose_max_lanes(request.gpus), -(-most // chosen.workers))
 
-    def earlier(self, programs: Sequence[Program], threads: int) -> list[PriorRun]:
+    def read_prior_runs(self, programs: Sequence[Program], threads: int) -> list[PriorRun]:
         """The newest runs with any of these programs, whose trainers had as many threads."""
         if self._like is None:
             self._like = list(_like_runs(self._control, programs))
         return [each for each in self._like if each.plan.strategy.threads == threads]
 
-    def measured(self, programs: Sequence[Program], threads: int) -> list[Program]:
+    def apply_measurements(self, programs: Sequence[Program], threads: int) -> list[Program]:
         """The programs with what the newest run that had each has measured. What its own plan knew
         of compilation holds where its trainers did not compile."""
         found = list(programs)
-        for each in self.earlier(programs, threads):
+        for each in self.read_prior_runs(programs, threads):
             before = {program.name: program.compile for program in each.plan.programs}
             if not any(program.source != MEASURED and program.name in before for program in found):
                 continue
@@ -189,13 +189,13 @@ class Knowledge:
             ]
         return found
 
-    def at_width(self, programs: Sequence[Program], here: int, there: int) -> list[Program]:
+    def convert_threads(self, programs: Sequence[Program], here: int, there: int) -> list[Program]:
         """The programs of trainers with so many threads as those with another number have them: as
         they were measured, where all were with both; else by forms that were timed with both, for a
         form that nobody has tried there yet would look like a matter of the width."""
         if all(program.source == MEASURED for program in programs):
             plain = [replace(program, source=UNKNOWN) for program in programs]
-            measured = self.measured(plain, there)
+            measured = self.apply_measurements(plain, there)
             if all(program.source == MEASURED for program in measured):
                 return measured
         return [self._scaled(program, here, there) for program in programs]
@@ -270,7 +270,7 @@ def list_stored_layers(request: FitRequest, cores: int) -> Iterator[StoredLayer]
     for key, features in sorted(request.activations.items()):
         users.setdefault(features.cut.digest, []).append(key)
     for keys in users.values():
-        features, means = request.activations[keys[0]], means_of(request)
+        features, means = request.activations[keys[0]], make_storage(request)
         cut, kept = features.cut, features.exists
         seconds = 0.0 if kept else means.store_seconds(cut) / cores
         yield StoredLayer(cut.layer, tuple(keys), means.rows, means.size_of(cut), seconds, kept)

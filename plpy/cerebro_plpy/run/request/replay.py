@@ -164,7 +164,9 @@ def read_run_record(control: Session, module: str, run_id: int | None) -> RunRec
     }
     configs = [RecordedConfig(*row) for row in control.run(sql("run.recorded_configs"), (run_id,))]
     patience, evaluate_epochs = _read_patience(control, module, run_id)
-    ended: dict[int, int] = dict(control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER)))
+    ended: dict[int, int] = dict(
+        control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER))
+    )
     starts = {config.mst_key: config.clone_start for config in configs}
     return RunRecord(
         run_id=run_id,

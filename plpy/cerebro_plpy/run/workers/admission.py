@@ -63,27 +63,27 @@ class Queue(NamedTuple):
     server: Quota
 
     @property
-    def limited(self) -> bool:
+    def is_limited(self) -> bool:
         """Whether any quota is in force."""
         return self.server != Quota() or any(
             role.is_paused or role.quota != Quota() for role in self.roles.values()
         )
 
-    def place_of(self, run_id: int) -> int | None:
+    def find_position(self, run_id: int) -> int | None:
         """Where a run stands among all."""
         return next((index for index, row in enumerate(self.rows) if row["run_id"] == run_id), None)
 
-    def shares(self) -> Sequence[int]:
+    def compute_shares(self) -> Sequence[int]:
         """The places of each."""
         return divide_slots(self.entries, self.roles, self.server)
 
-    def asking(self, index: int, most: int) -> Queue:
+    def with_demand(self, index: int, most: int) -> Queue:
         """The same where that run can use so many places."""
         entries = [*self.entries]
         entries[index] = entries[index]._replace(max_slots=most)
         return self._replace(entries=entries)
 
-    def joined(self, wish: SlotRequest, limit: Quota) -> Queue:
+    def with_run(self, wish: SlotRequest, limit: Quota) -> Queue:
         """The same with one more run of the caller's role, which has that limit."""
         own = next((row["role"] for row in self.rows if row["own"]), max(self.roles, default=0) + 1)
         entry = Demand(own, wish.min_slots, wish.max_slots, wish.configs, 0, wish.is_static)
@@ -162,7 +162,7 @@ def check_quotas(db: Database, wish: SlotRequest) -> None:
 
 def _refuse_to_wait(db: Database, wish: SlotRequest, quotas: Mapping[str | None, Row]) -> None:
     own = next((quota for role, quota in quotas.items() if role is not None), None)
-    if read_queue(db).joined(wish, _limit(own)).shares()[-1] >= wish.min_slots:
+    if read_queue(db).with_run(wish, _limit(own)).compute_shares()[-1] >= wish.min_slots:
         return
     waiting = db.peek(sql("queue.waiting"))[0]
     for role, quota in quotas.items():
@@ -331,13 +331,13 @@ class RunSlots:
     def _share(self) -> tuple[int, int | None]:
         """How many places the run is to have, and its position where it is queued."""
         self._looked, queue = time.monotonic(), read_queue(self._db)
-        index, self.is_limited = queue.place_of(self._log.run_id), queue.limited
+        index, self.is_limited = queue.find_position(self._log.run_id), queue.is_limited
         if index is None:
             self._refuse_if_hidden()
             return self.count, None
         if queue.rows[index]["status"] == "queued":  # also where others do not count it any more
-            queue = queue.asking(index, self._most)
-        return queue.shares()[index], queue.rows[index]["position"]
+            queue = queue.with_demand(index, self._most)
+        return queue.compute_shares()[index], queue.rows[index]["position"]
 
     def _refuse_if_hidden(self) -> None:
         """Raise an error if the role of the run has another name by now: the run could wait
