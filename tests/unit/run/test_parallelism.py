@@ -308,7 +308,7 @@ def test_fewer_workers_are_compared_with_what_the_usual_number_would_follow() ->
         mop, task, single = (
             run_plan.estimate_strategy(
                 PlanInputs(describe_work(wanted)),
-                [*known.timed(threads, {})],
+                [*known.list_programs(threads, {})],
                 Strategy(name, workers, threads),
             )
             for name, workers, threads in ((MOP, 3, 2), (TASK, 3, 2), (WIDE, 1, 8))

@@ -1,8 +1,8 @@
-"""How a run is divided among workers: the one place that compares strategies by what they would
-take, and chooses.
+"""The choice of how a run is divided among workers, by comparing estimates of strategies.
 
-It is asked before trainers start, for their number and width cannot be changed then; and when they
-have started, for then it is known what they have compiled and how much room they have.
+A strategy is chosen twice: before the trainers start, because their number and threads cannot be
+changed afterwards; and when they have started, because only then it is known which programs they
+have compiled and how much memory they have.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from typing import NamedTuple
 
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.planning.workload import ProgramHistory, Trainers, TrainerSize, describe_work
+from cerebro_plpy.run.planning.workload import (
+    ProgramHistory,
+    Trainers,
+    TrainerSize,
+    describe_work,
+)
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.workers.workers import has_cache_memory
 from cerebro_plpy.scheduling.planning import run_plan
@@ -31,210 +36,218 @@ from cerebro_plpy.scheduling.schedule.schedule import AVERAGING
 from cerebro_plpy.trainer_client import settings
 
 SHORT_RUN_SECONDS = 10.0
-"""A run of so many seconds keeps its number of workers: what was measured of one is mostly rough,
-and little can be gained."""
+"""A shorter run keeps its number of workers: measurements of one are rough, and the gain small."""
 
 
 class Comparison(NamedTuple):
-    """What strategies are compared by: the run and its trainers, what is known of its programs with
-    as many threads, and what the log has beside."""
+    """Everything from which the durations of strategies are estimated."""
 
     request: FitRequest
     trainers: Trainers
     inputs: PlanInputs
-    programs: Sequence[Program]
+    programs: Sequence[Program]  # with costs for the threads of the trainers
     history: ProgramHistory
 
     @property
     def usual_strategy(self) -> Strategy:
-        """The one that is followed where no other promises much more: where configurations may stay
-        they do.
+        """The strategy that is followed unless another one is much faster.
+
+        Configurations stay with workers if they can.
         """
         trainers = self.trainers
-        return run_plan.estimate_strategy(
-            self.inputs,
-            self.programs,
-            make_usual_strategy(self.request, trainers, trainers.worker_count, trainers.size),
-        )
+        usual = make_usual_strategy(self.request, trainers, trainers.worker_count, trainers.size)
+        return run_plan.estimate_strategy(self.inputs, self.programs, usual)
 
     def list_alternatives(self, usual: Strategy) -> Iterator[Strategy]:
-        """The others, each with what it would take; of other numbers of workers those that are
-        known, the one that has all cores, and the largest."""
-        request, trainers = self.request, self.trainers
-        if usual.name in (MOP, TASK) and can_stay(request, trainers, trainers.size):
-            other = replace(usual, name=MOP if usual.name == TASK else TASK)
-            yield run_plan.estimate_strategy(self.inputs, self.programs, other)
-        for number, width in self._widths().items():
-            there = self.history.convert_threads(
-                self.programs, trainers.size.threads, width.threads
-            )
-            other = make_usual_strategy(request, trainers, number, width)
-            priced = run_plan.estimate_strategy(self.inputs._replace(compiled={}), there, other)
-            if priced.seconds is not None or number in (1, max(trainers.sizes)):
-                yield priced
+        """Yield the other strategies with their estimated durations.
 
-    def _widths(self) -> Mapping[int, TrainerSize]:
-        """Other numbers of workers that have room for all rows; of those with as many threads the
-        largest.
+        Of those with other numbers of workers, these are the ones with a known duration, the one
+        with all cores, and the largest.
         """
-        found: dict[int, tuple[int, TrainerSize]] = {}
-        for number, width in sorted(self.trainers.sizes.items()):
-            room = number * width.cache_bytes >= self.request.decoded_bytes or number == max(
-                self.trainers.sizes
+        trainers = self.trainers
+        if usual.name in (MOP, TASK) and can_stay(self.request, trainers, trainers.size):
+            name = MOP if usual.name == TASK else TASK
+            other = replace(usual, name=name)
+            yield run_plan.estimate_strategy(self.inputs, self.programs, other)
+        inputs = self.inputs._replace(compiled={})
+        for workers, size in self._list_other_sizes().items():
+            programs = self.history.convert_threads(
+                self.programs, trainers.size.threads, size.threads
             )
-            if width.threads != self.trainers.size.threads and room:
-                found[width.threads] = number, width
-        return dict(found.values())
+            other = make_usual_strategy(self.request, trainers, workers, size)
+            strategy = run_plan.estimate_strategy(inputs, programs, other)
+            if strategy.seconds is not None or workers in (1, max(trainers.sizes)):
+                yield strategy
+
+    def _list_other_sizes(self) -> Mapping[int, TrainerSize]:
+        """Return other numbers of workers whose caches hold all rows, with their trainers' sizes.
+
+        Of several numbers with as many threads per trainer, the largest is taken.
+        """
+        largest = max(self.trainers.sizes, default=0)
+        workers_by_threads: dict[int, int] = {}
+        for workers, size in sorted(self.trainers.sizes.items()):
+            fits = workers * size.cache_bytes >= self.request.decoded_bytes
+            if size.threads != self.trainers.size.threads and (fits or workers == largest):
+                workers_by_threads[size.threads] = workers
+        return {workers: self.trainers.sizes[workers] for workers in workers_by_threads.values()}
 
 
-def choose_worker_count(workplace: CallContext, request: FitRequest) -> int:
-    """As many as the request has; or fewer with more threads each, where these are expected to be
-    done sooner, or where the run had so many threads before."""
-    usual, wanted = request.workers, request.replay.threads
-    threads = (
-        {}
-        if workplace.is_local or request.spec.arguments.workers
-        else workplace.platform.trainer_threads(usual)
-    )
-    if not threads or request.replay.orders:
+def choose_worker_count(context: CallContext, request: FitRequest) -> int:
+    """Return the number of workers of a run whose trainers are still to be started.
+
+    It is that of the request, or smaller with more threads per trainer if this is expected to be
+    faster. A replay takes the number for the threads that its run had.
+    """
+    usual = request.workers
+    if context.is_local or request.spec.arguments.workers or request.replay.orders:
         return usual
-    if wanted:
-        return count_workers_with_threads(threads, wanted, usual)
+    threads = context.platform.trainer_threads(usual)
+    if not threads:
+        return usual
+    if request.replay.threads:
+        return count_workers_with_threads(threads, request.replay.threads, usual)
     if usual == 1 or not may_choose_workers(request):
         return usual
-    found = choose_early_strategy(
-        ProgramHistory(workplace.control, request), request, compute_sizes(workplace, threads)
-    )
-    if found.workers != usual:
-        wide = f"{found.workers} of {usual} workers, with {found.threads} threads each"
-        workplace.db.info(
-            f"{wide}: they are expected to be done sooner, by the times of earlier runs"
+    history = ProgramHistory(context.control, request)
+    strategy = choose_early_strategy(history, request, compute_sizes(context, threads))
+    if strategy.workers != usual:
+        context.db.info(
+            f"{strategy.workers} of {usual} workers, with {strategy.threads} threads each: they "
+            "are expected to be done sooner, by the times of earlier runs"
         )
-    return found.workers
+    return strategy.workers
 
 
-def compute_sizes(workplace: CallContext, threads: Mapping[int, int]) -> dict[int, TrainerSize]:
-    """What each trainer would have where there are so many, with as many threads each."""
+def compute_sizes(context: CallContext, threads: Mapping[int, int]) -> dict[int, TrainerSize]:
+    """Return the sizes of trainers from their threads, both by number of workers."""
     return {
-        number: TrainerSize(each, settings.cache_bytes(workplace.settings, number))
-        for number, each in threads.items()
+        workers: TrainerSize(count, settings.cache_bytes(context.settings, workers))
+        for workers, count in threads.items()
     }
 
 
-def count_workers_with_threads(threads: Mapping[int, int], wanted: int, usual: int) -> int:
-    """How many workers there are cores for, where each trainer has as many threads as `wanted`.
+def count_workers_with_threads(threads: Mapping[int, int], required: int, usual: int) -> int:
+    """Return the largest number of workers whose trainers have the required threads.
 
     >>> threads = {1: 8, 2: 4, 3: 2, 4: 2}
     >>> count_workers_with_threads(threads, 4, 4), count_workers_with_threads(threads, 2, 4)
     (2, 4)
     """
-    return max((number for number, each in threads.items() if each >= wanted), default=usual)
+    return max((workers for workers, count in threads.items() if count >= required), default=usual)
 
 
 def may_choose_workers(request: FitRequest) -> bool:
-    """Whether measured times may decide on the number of workers. Not where all segments train at
-    once, or on a GPU; a search has as many workers in all of its runs, and a budget was planned for
-    the usual number; nor where somebody has said how configurations are divided among them."""
+    """Return whether measured times may decide on the number of workers."""
     spec = request.spec
-    limited = spec.train or spec.search or request.gpus
-    return not (limited or spec.schedule == AVERAGING or request.strategy) and bool(
-        request.backends
-    )
+    if spec.search:  # all of its runs have as many
+        return False
+    if spec.train:  # its budget was planned for the usual number
+        return False
+    if spec.schedule == AVERAGING:  # all segments train at once
+        return False
+    return not request.gpus and not request.strategy and bool(request.backends)
 
 
 def choose_early_strategy(
-    knowledge: ProgramHistory, request: FitRequest, widths: Mapping[int, TrainerSize]
+    history: ProgramHistory, request: FitRequest, sizes: Mapping[int, TrainerSize]
 ) -> Strategy:
-    """The strategy of a run whose trainers are still to be started, of the usual number or of
-    another one.
+    """Return the strategy of a run whose trainers are still to be started.
+
+    Args:
+        sizes: sizes of trainers, by number of workers.
     """
-    usual = widths[request.workers]
-    trainers, settled = (
-        Trainers(request.workers, usual, {}, widths),
-        PlanInputs(describe_work(request)),
-    )
-    programs: Sequence[Program] = [*knowledge.list_programs(usual.threads, {})]
-    others = {width.threads for width in widths.values()} - {usual.threads}
-    if not any(_known(knowledge, programs, usual.threads, threads) for threads in others):
-        return make_usual_strategy(request, trainers, request.workers, usual)
-    programs = knowledge.apply_measurements(programs, usual.threads)
-    here, found = compare_strategies(
-        Comparison(request, trainers, settled, programs, knowledge), every=True
-    )
-    if here.seconds is None or here.seconds <= SHORT_RUN_SECONDS:
-        return here
-    return run_plan.choose_strategy(
-        here, [each for each in found if each.workers != request.workers]
-    )
+    size = sizes[request.workers]
+    trainers = Trainers(request.workers, size, {}, sizes)
+    programs: Sequence[Program] = [*history.list_programs(size.threads, {})]
+    other_threads = {other.threads for other in sizes.values()} - {size.threads}
+    if not any(_has_costs(history, programs, size.threads, other) for other in other_threads):
+        return make_usual_strategy(request, trainers, request.workers, size)
+    programs = history.apply_measurements(programs, size.threads)
+    inputs = PlanInputs(describe_work(request))
+    comparison = Comparison(request, trainers, inputs, programs, history)
+    usual, others = compare_strategies(comparison, every=True)
+    if usual.seconds is None or usual.seconds <= SHORT_RUN_SECONDS:
+        return usual
+    alternatives = [other for other in others if other.workers != request.workers]
+    return run_plan.choose_strategy(usual, alternatives)
 
 
-def _known(knowledge: ProgramHistory, programs: Sequence[Program], here: int, there: int) -> bool:
-    """Whether anything may be told of another number of threads."""
-    timed = all(
-        program.row_seconds is not None
-        for program in knowledge.convert_threads(programs, here, there)
-    )
-    return timed or bool(knowledge.read_prior_runs(programs, there))
+def _has_costs(
+    history: ProgramHistory, programs: Sequence[Program], threads: int, other_threads: int
+) -> bool:
+    """Return whether costs with another number of threads may be known."""
+    converted = history.convert_threads(programs, threads, other_threads)
+    if all(program.row_seconds is not None for program in converted):
+        return True
+    return bool(history.read_prior_runs(programs, other_threads))
 
 
 def compare_strategies(
     comparison: Comparison, *, every: bool
 ) -> tuple[Strategy, Sequence[Strategy]]:
-    """The strategy that a run with its trainers is to follow, and others, as far as they may be
-    chosen, or `every` one is asked for, or the run is a long one.
+    """Return the strategy that a run with its trainers should follow, and the other ones.
 
-    Where configurations may stay they do, unless the run is expected to be over much sooner where
-    they hop, and that by what earlier runs have measured. What a search comes to, or a run with a
-    budget, nobody knows beforehand.
+    Configurations stay with workers if they can, unless hopping is expected to be much faster, by
+    measurements of earlier runs. For a search or a run with a budget, nothing is expected.
+
+    Args:
+        every: return all other strategies, also of a short run that cannot choose them.
     """
-    request, settled, programs, usual = (
-        comparison.request,
-        comparison.inputs,
-        comparison.programs,
-        comparison.usual_strategy,
-    )
-    known = all(program.source == MEASURED for program in programs)
-    undecided = (
-        known
+    request = comparison.request
+    usual = comparison.usual_strategy
+    is_predictable = not (request.search or request.spec.train)
+    may_hop = (
+        is_predictable
+        and not request.strategy
         and usual.name == TASK
-        and not (request.search or request.spec.train or request.strategy)
+        and all(program.source == MEASURED for program in comparison.programs)
     )
-    every = every or (usual.seconds or 0.0) > SHORT_RUN_SECONDS
-    if not every and not (undecided and run_plan.may_improve(settled, programs, usual)):
-        return usual, ()
+    if not every and (usual.seconds or 0.0) <= SHORT_RUN_SECONDS:
+        inputs = comparison.inputs
+        if not may_hop or not run_plan.may_improve(inputs, comparison.programs, usual):
+            return usual, ()
     others = list(comparison.list_alternatives(usual))
-    hopping = [each for each in others if each.name == MOP and each.workers == usual.workers]
-    chosen = run_plan.choose_strategy(usual, hopping if undecided else ())
-    return chosen, [each for each in (usual, *others) if each is not chosen]
+    alternatives = []
+    if may_hop:
+        alternatives = [
+            other for other in others if other.name == MOP and other.workers == usual.workers
+        ]
+    chosen = run_plan.choose_strategy(usual, alternatives)
+    return chosen, [strategy for strategy in (usual, *others) if strategy is not chosen]
 
 
 def make_usual_strategy(
-    request: FitRequest, trainers: Trainers, number: int, width: TrainerSize
+    request: FitRequest, trainers: Trainers, workers: int, size: TrainerSize
 ) -> Strategy:
-    """The strategy that so many workers usually follow, or are told to."""
+    """Return the strategy that a number of workers follows unless another one is faster."""
     if request.spec.schedule == AVERAGING:
-        return Strategy(LATE if request.spec.copies else AVERAGE, number, width.threads)
-    if request.strategy == MOP:
-        return Strategy(MOP, number, width.threads)
-    cores = max((each.threads for each in trainers.sizes.values()), default=width.threads)
-    wide = number == 1 and width.threads == cores > 1
-    return Strategy(
-        WIDE if wide else TASK if can_stay(request, trainers, width) else MOP, number, width.threads
-    )
+        name = LATE if request.spec.copies else AVERAGE
+    elif request.strategy == MOP:
+        name = MOP
+    elif workers == 1 and 1 < size.threads == _count_cores(trainers, size):
+        name = WIDE
+    elif can_stay(request, trainers, size):
+        name = TASK
+    else:
+        name = MOP
+    return Strategy(name, workers, size.threads)
 
 
-def can_stay(request: FitRequest, trainers: Trainers, width: TrainerSize) -> bool:
-    """Whether configurations may stay with workers that have as much each."""
-    return not trainers.are_segment_bound and has_cache_memory(request, width.cache_bytes)
+def _count_cores(trainers: Trainers, size: TrainerSize) -> int:
+    return max((other.threads for other in trainers.sizes.values()), default=size.threads)
+
+
+def can_stay(request: FitRequest, trainers: Trainers, size: TrainerSize) -> bool:
+    """Return whether configurations can stay with workers that have trainers of this size."""
+    return not trainers.are_segment_bound and has_cache_memory(request, size.cache_bytes)
 
 
 def explain_ignored_strategy(request: FitRequest, trainers: Trainers) -> str | None:
-    """Return why a strategy that was asked for is not followed, or None if it is."""
+    """Return why a requested strategy is not followed, or None if it is."""
     if request.strategy != TASK or request.plan is None or request.plan.strategy.is_stationary:
         return None
-    why = (
-        "each trainer has the rows of its own segment"
-        if trainers.are_segment_bound
-        else "not every trainer has room for all rows"
-    )
-    return f"strategy {TASK!r} is not followed: configurations hop, for {why}"
+    reason = "not every trainer has room for all rows"
+    if trainers.are_segment_bound:
+        reason = "each trainer has the rows of its own segment"
+    return f"strategy {TASK!r} is not followed: configurations hop, for {reason}"

@@ -1,6 +1,4 @@
-"""What a run is expected to take when its trainers have started: by what earlier runs have measured
-of its programs.
-"""
+"""The plan of a run whose trainers have started, from measurements of earlier runs."""
 
 from __future__ import annotations
 
@@ -24,28 +22,29 @@ from cerebro_plpy.run.planning.workload import (
     list_stored_layers,
 )
 from cerebro_plpy.run.request.run_request import FitRequest
-from cerebro_plpy.run.workers import workers
+from cerebro_plpy.run.workers.workers import list_compilations
 from cerebro_plpy.scheduling.planning import run_plan
 from cerebro_plpy.scheduling.planning.run_plan import PlanInputs, RunPlan
 from cerebro_plpy.scheduling.schedule.visit_batches import MIN_VISIT_SECONDS
 
 
 def describe_trainers(
-    workplace: CallContext, request: FitRequest, started: Sequence[Worker]
+    context: CallContext, request: FitRequest, workers: Sequence[Worker]
 ) -> Trainers:
-    """The trainers of a run, and what others there might be."""
-    segments = len(request.source.segments)
-    fixed = workplace.is_local or request.spec.arguments.workers or request.gpus
-    most = min(workplace.platform.default_workers(segments), segments)
-    widths = {} if fixed else workplace.platform.trainer_threads(most)
-    room = min(worker.memory.cache_bytes for worker in started)
+    """Return the trainers of a run, and the sizes that others could have."""
+    sizes: Mapping[int, TrainerSize] = {}
+    if not (context.is_local or request.spec.arguments.workers or request.gpus):
+        segments = len(request.source.segments)
+        max_workers = min(context.platform.default_workers(segments), segments)
+        sizes = compute_sizes(context, context.platform.trainer_threads(max_workers))
+    cache_bytes = min(worker.memory.cache_bytes for worker in workers)
     return Trainers(
         worker_count=request.workers,
-        size=TrainerSize(started[0].memory.threads, room),
-        machines={worker.framework: worker.memory.machine for worker in started},
-        sizes=compute_sizes(workplace, widths),
-        compiled=workers.list_compilations(started),
-        are_segment_bound=not all(worker.is_replaceable for worker in started),
+        size=TrainerSize(workers[0].memory.threads, cache_bytes),
+        machines={worker.framework: worker.memory.machine for worker in workers},
+        sizes=sizes,
+        compiled=list_compilations(workers),
+        are_segment_bound=not all(worker.is_replaceable for worker in workers),
     )
 
 
@@ -53,83 +52,87 @@ def make_plan(
     control: Session,
     request: FitRequest,
     trainers: Trainers,
-    begun: float,
+    startup_seconds: float,
     probed: Mapping[str, ProbeResult] | None = None,
 ) -> RunPlan | None:
-    """The plan of a run whose trainers are there; None where it is of no use.
+    """Return the plan of a run, or None if no trainer has started.
 
-    `begun` are the seconds that it has taken so far. One that is asked for, and not made where a
-    run begins, has all strategies; `probed` are programs that were timed for it.
+    Args:
+        startup_seconds: seconds that the run has taken so far.
+        probed: timings that were measured for a plan without a run, by compilation key. Such a plan
+            contains all strategies.
     """
     threads = trainers.size.threads
     if not threads:
         return None
-    knowledge = ProgramHistory(control, request, trainers.machines)
-    programs = knowledge.apply_measurements(
-        [*knowledge.list_programs(threads, probed or {})], threads
-    )
-    like = template_costs.read_request_costs(control, request, programs, threads)
-    programs = template_costs.apply_template_costs(request, programs, like)
-    settled = PlanInputs(describe_work(request), request.replay.orders, trainers.compiled)
-    comparison = Comparison(request, trainers, settled, programs, knowledge)
-    chosen, others = compare_strategies(comparison, every=probed is not None)
+    history = ProgramHistory(control, request, trainers.machines)
+    timed = [*history.list_programs(threads, probed or {})]
+    programs = history.apply_measurements(timed, threads)
+    costs = template_costs.read_request_costs(control, request, programs, threads)
+    programs = template_costs.apply_template_costs(request, programs, costs)
+    inputs = PlanInputs(describe_work(request), request.replay.orders, trainers.compiled)
+    comparison = Comparison(request, trainers, inputs, programs, history)
+    strategy, alternatives = compare_strategies(comparison, every=probed is not None)
     plan = RunPlan(
-        work=settled.work,
-        programs=tuple(knowledge.add_lanes(each, chosen) for each in programs),
-        strategy=chosen,
-        alternatives=tuple(others),
+        work=inputs.work,
+        programs=tuple(history.add_lanes(program, strategy) for program in programs),
+        strategy=strategy,
+        alternatives=tuple(alternatives),
         data=describe_data(request, trainers.size.cache_bytes),
-        startup_seconds=begun,
-        compiled={worker: tuple(sorted(found)) for worker, found in settled.compiled.items()},
+        startup_seconds=startup_seconds,
+        compiled={worker: tuple(sorted(names)) for worker, names in inputs.compiled.items()},
         stored_layers=tuple(list_stored_layers(request, trainers.worker_count * threads)),
     )
-    plan = correct_plan(plan, knowledge.read_prior_runs(programs, threads))
-    return plan if plan.error is not None else replace(plan, extra_seconds=like.extra_seconds)
+    plan = correct_plan(plan, history.read_prior_runs(programs, threads))
+    if plan.error is None:
+        return replace(plan, extra_seconds=costs.extra_seconds)
+    return plan
 
 
-def correct_plan(plan: RunPlan, earlier: Sequence[PriorRun]) -> RunPlan:
-    """The plan with what runs of the same work took beside what is known of their visits, and how
-    far their times lie apart. Of two the lower: what is odd takes longer."""
+def correct_plan(plan: RunPlan, prior_runs: Sequence[PriorRun]) -> RunPlan:
+    """Return the plan with the extra time and the error that runs of the same work had.
+
+    Of two extra times, the lower is taken, because disturbances take longer.
+    """
     if plan.strategy.seconds is None:
         return plan
-    kept = [each for each in earlier if not each.has_changed_strategy]
-    alike = [
-        each
-        for each in kept
-        if each.plan.work == plan.work and each.plan.strategy.name == plan.strategy.name
+    extra_seconds = [
+        estimate_extra_seconds(plan, run)
+        for run in prior_runs
+        if not run.has_changed_strategy
+        and run.plan.work == plan.work
+        and run.plan.strategy.name == plan.strategy.name
     ]
-    rests = [estimate_extra_seconds(plan, each) for each in alike]
-    if not rests:
+    if not extra_seconds:
         return plan
-    plan = replace(plan, extra_seconds=median_low(rests))
-    apart = [
-        abs(each - plan.extra_seconds) / max(plan.seconds or 0.0, MIN_VISIT_SECONDS)
-        for each in rests
-    ]
-    known = [each.spread for each in plan.programs if each.spread is not None]
-    return replace(plan, error=median(apart) if len(apart) > 2 else max([*known, *apart]))
+    plan = replace(plan, extra_seconds=median_low(extra_seconds))
+    expected_seconds = max(plan.seconds or 0.0, MIN_VISIT_SECONDS)
+    errors = [abs(seconds - plan.extra_seconds) / expected_seconds for seconds in extra_seconds]
+    if len(errors) > 2:
+        return replace(plan, error=median(errors))
+    spreads = [program.spread for program in plan.programs if program.spread is not None]
+    return replace(plan, error=max([*spreads, *errors]))
 
 
 def count_compiled(plan: RunPlan) -> int:
-    """How many programs of a run its workers have compiled before, each."""
-    names = {each.name for each in plan.programs}
-    return sum(len(names.intersection(found)) for found in plan.compiled.values())
+    """Return the number of programs of a run that workers have compiled before, over workers."""
+    names = {program.name for program in plan.programs}
+    return sum(len(names.intersection(compiled)) for compiled in plan.compiled.values())
 
 
-def estimate_extra_seconds(plan: RunPlan, earlier: PriorRun) -> float:
-    """What an earlier run took beside its visits; where it was over sooner than these are expected
-    to be, what part of them they took."""
-    again, took = (
-        plan.strategy.seconds or 0.0,
-        earlier.seconds - earlier.plan.startup_seconds - earlier.plan.storing_seconds,
-    )
-    if count_compiled(earlier.plan) != count_compiled(plan):
-        found = run_plan.estimate_outcome(
-            PlanInputs(earlier.plan.work, {}, earlier.plan.compiled),
-            plan.programs,
-            earlier.plan.strategy,
-        )
-        again = found.seconds if found else again
-    if took >= again:
-        return took - again
-    return (plan.strategy.seconds or 0.0) * (took / again - 1)
+def estimate_extra_seconds(plan: RunPlan, run: PriorRun) -> float:
+    """Return the time that a run like an earlier one takes in addition to its visits.
+
+    It is negative, in proportion to the plan, if the earlier run took less than expected.
+    """
+    planned_seconds = plan.strategy.seconds or 0.0
+    expected_seconds = planned_seconds
+    if count_compiled(run.plan) != count_compiled(plan):
+        inputs = PlanInputs(run.plan.work, {}, run.plan.compiled)
+        outcome = run_plan.estimate_outcome(inputs, plan.programs, run.plan.strategy)
+        if outcome:
+            expected_seconds = outcome.seconds
+    seconds = run.seconds - run.plan.startup_seconds - run.plan.storing_seconds
+    if seconds >= expected_seconds:
+        return seconds - expected_seconds
+    return planned_seconds * (seconds / expected_seconds - 1)

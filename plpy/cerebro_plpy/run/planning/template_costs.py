@@ -1,5 +1,7 @@
-"""What templates cost, as earlier runs of `cerebro.train` over the same table have measured: for
-networks that nobody has compiled yet, but others of the same template."""
+"""Costs of templates, as earlier runs of `cerebro.train` over the same table measured them.
+
+They are used for networks that were never compiled, from other networks of the same template.
+"""
 
 from __future__ import annotations
 
@@ -25,98 +27,100 @@ from cerebro_plpy.scheduling.planning.run_plan import (
 
 
 class TrainingTask(NamedTuple):
-    """What runs have in common: the quoted name of their table, and their target."""
+    """The table and the target that runs have in common."""
 
-    relation: str
+    relation: str  # quoted name
     target: str
 
 
 class TemplateBatch(NamedTuple):
-    """What configurations have in common that a plan takes together: their template, and the rows
-    of a batch.
-    """
+    """The template and the batch size of configurations whose costs are averaged."""
 
     template: str
     batch_size: int
 
 
 class TemplateCosts(NamedTuple):
-    """What earlier runs have measured: of each kind a program that has all configurations, and how
-    many `networks` each of them is, at most one. The newest has taken so many seconds until its
-    trainers were there (`begun`), and so many `beside` its visits."""
+    """Costs that earlier runs measured."""
 
-    programs: Mapping[TemplateBatch, Program]
-    networks: Mapping[TemplateBatch, float] = {}
-    startup_seconds: float = 0.0
-    extra_seconds: float = 0.0
+    programs: Mapping[TemplateBatch, Program]  # one for all configurations, with mean costs
+    networks: Mapping[TemplateBatch, float] = {}  # number of networks per configuration, at most 1
+    startup_seconds: float = 0.0  # of the newest run, until its trainers had started
+    extra_seconds: float = 0.0  # of the newest run, in addition to its visits
 
 
 def read_template_costs(
-    session: Session, goal: TrainingTask, threads: int, wanted: Collection[TemplateBatch]
+    session: Session, task: TrainingTask, threads: int, required: Collection[TemplateBatch]
 ) -> TemplateCosts:
-    """What the newest run of the caller that had each kind has measured of it, with trainers of so
-    many threads. What the first of these runs tell of all that is `wanted`, older ones are not
-    asked."""
-    known: TemplateCosts | None = None
-    for run_id, text, seconds, templates in session.run(sql("plan.trained"), (*goal, threads)):
+    """Return costs from the newest runs of the caller that had each template and batch size.
+
+    Older runs are not read if newer ones have measured everything that is required.
+
+    Args:
+        threads: threads of each trainer of these runs.
+    """
+    costs: TemplateCosts | None = None
+    for run_id, text, seconds, templates in session.run(sql("plan.trained"), (*task, threads)):
         try:
             plan = RunPlan.from_json(json.loads(text))
-            named = {int(key): str(name) for key, name in json.loads(templates or "{}").items()}
+            names = {int(key): str(name) for key, name in json.loads(templates or "{}").items()}
         except MALFORMED:
             continue
         log = program_costs.read_costs(session, run_id, plan)
-        programs = [program_costs.apply_costs(each, log) for each in plan.programs]
-        kinds: dict[TemplateBatch, list[Program]] = {}
-        for program in programs:
-            template = named.get(program.configs[0])
-            if program.source == MEASURED and template:
-                kinds.setdefault(TemplateBatch(template, program.batch_size), []).append(program)
-        found = {kind: _usual(each) for kind, each in kinds.items()}
-        networks = {kind: len(each) / len(found[kind].configs) for kind, each in kinds.items()}
-        if known is not None:
-            known = known._replace(
-                programs={**found, **known.programs}, networks={**networks, **known.networks}
-            )
+        programs = [program_costs.apply_costs(program, log) for program in plan.programs]
+        groups = _group_measured(programs, names)
+        means = {key: _average(group) for key, group in groups.items()}
+        networks = {key: len(group) / len(means[key].configs) for key, group in groups.items()}
+        if costs is None:
+            extra_seconds = _compute_extra_seconds(plan, programs, seconds)
+            costs = TemplateCosts(means, networks, plan.startup_seconds, extra_seconds)
         else:
-            known = TemplateCosts(
-                found, networks, plan.startup_seconds, _beside(plan, programs, seconds)
+            costs = costs._replace(
+                programs={**means, **costs.programs}, networks={**networks, **costs.networks}
             )
-        if known.programs.keys() >= set(wanted):
+        if costs.programs.keys() >= set(required):
             break
-    return known or TemplateCosts({})
+    return costs or TemplateCosts({})
 
 
-def _beside(plan: RunPlan, programs: Sequence[Program], seconds: float) -> float:
-    """What a run took beside its visits. One that was over before it had made all of them tells
-    nothing of that.
-    """
-    again = run_plan.estimate_outcome(
-        PlanInputs(plan.work, {}, plan.compiled), programs, plan.strategy
-    )
-    return max(0.0, seconds - plan.startup_seconds - again.seconds) if again else 0.0
+def _group_measured(
+    programs: Sequence[Program], templates: Mapping[int, str]
+) -> dict[TemplateBatch, list[Program]]:
+    groups: dict[TemplateBatch, list[Program]] = {}
+    for program in programs:
+        template = templates.get(program.configs[0])
+        if program.source == MEASURED and template:
+            groups.setdefault(TemplateBatch(template, program.batch_size), []).append(program)
+    return groups
 
 
-def _usual(programs: Sequence[Program]) -> Program:
-    """What each configuration of these programs is expected to take: as they did in the mean."""
-    configs = tuple(key for each in programs for key in each.configs)
+def _compute_extra_seconds(plan: RunPlan, programs: Sequence[Program], seconds: float) -> float:
+    """Return what a run took in addition to its visits; 0 if it ended before its last visit."""
+    inputs = PlanInputs(plan.work, {}, plan.compiled)
+    outcome = run_plan.estimate_outcome(inputs, programs, plan.strategy)
+    return max(0.0, seconds - plan.startup_seconds - outcome.seconds) if outcome else 0.0
 
-    def mean(name: str) -> float:
-        return sum((getattr(each, name) or 0.0) * len(each.configs) for each in programs) / len(
-            configs
-        )
 
-    forms = {each.form for each in programs}
+def _average(programs: Sequence[Program]) -> Program:
+    """Return a program for all configurations of these programs, with their mean costs."""
+    configs = tuple(mst_key for program in programs for mst_key in program.configs)
+
+    def average(field: str) -> float:
+        total = sum((getattr(program, field) or 0.0) * len(program.configs) for program in programs)
+        return total / len(configs)
+
+    forms = {program.form for program in programs}
     return replace(
         programs[0],
         configs=configs,
         source=SAME_TEMPLATE,
-        row_seconds=mean("row_seconds"),
-        evaluation_row_seconds=mean("evaluation_row_seconds"),
-        compile=mean("compile"),
-        hop=mean("hop"),
-        store=mean("store"),
+        row_seconds=average("row_seconds"),
+        evaluation_row_seconds=average("evaluation_row_seconds"),
+        compile=average("compile"),
+        hop=average("hop"),
+        store=average("store"),
         form=programs[0].form if len(forms) == 1 else None,
-        state_bytes=max(each.state_bytes or 0 for each in programs),
+        state_bytes=max(program.state_bytes or 0 for program in programs),
         spread=None,
         lanes=None,
         lane_gain=None,
@@ -126,32 +130,31 @@ def _usual(programs: Sequence[Program]) -> Program:
 def read_request_costs(
     session: Session, request: FitRequest, programs: Sequence[Program], threads: int
 ) -> TemplateCosts:
-    """What runs before one of `cerebro.train` tell of it, whose programs are these; nothing of
-    another one.
-    """
+    """Return costs of templates for a request of `cerebro.train`; none for other requests."""
     train = request.spec.train
     if train is None:
         return TemplateCosts({})
-    wanted = {_kind(train, program) for program in programs if program.row_seconds is None}
-    return read_template_costs(session, TrainingTask(train.relation, train.target), threads, wanted)
+    required = {_make_key(train, program) for program in programs if program.row_seconds is None}
+    task = TrainingTask(train.relation, train.target)
+    return read_template_costs(session, task, threads, required)
 
 
 def apply_template_costs(
-    request: FitRequest, programs: Sequence[Program], known: TemplateCosts
+    request: FitRequest, programs: Sequence[Program], costs: TemplateCosts
 ) -> list[Program]:
-    """The programs of a run, where those that nobody has timed cost what others of their templates
-    did.
-    """
+    """Return the programs, those without timings with the costs of their template."""
     train = request.spec.train
-
-    def expected(program: Program) -> Program:
-        like = known.programs.get(_kind(train, program)) if train else None
-        if program.row_seconds is not None or like is None or like.backend != program.backend:
-            return program
-        return replace(like, name=program.name, configs=program.configs)
-
-    return [expected(program) for program in programs]
+    if train is None:
+        return list(programs)
+    return [_apply_template_costs(train, program, costs) for program in programs]
 
 
-def _kind(train: TrainSpec, program: Program) -> TemplateBatch:
+def _apply_template_costs(train: TrainSpec, program: Program, costs: TemplateCosts) -> Program:
+    mean = costs.programs.get(_make_key(train, program))
+    if program.row_seconds is not None or mean is None or mean.backend != program.backend:
+        return program
+    return replace(mean, name=program.name, configs=program.configs)
+
+
+def _make_key(train: TrainSpec, program: Program) -> TemplateBatch:
     return TemplateBatch(train.templates.get(program.configs[0], ""), program.batch_size)

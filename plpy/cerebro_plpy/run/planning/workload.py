@@ -1,6 +1,4 @@
-"""What is known of a run before it begins: its work, and what earlier runs have measured of its
-programs.
-"""
+"""The work of a run, and the measurements of its programs by earlier runs."""
 
 from __future__ import annotations
 
@@ -42,37 +40,31 @@ from cerebro_plpy.scheduling.planning.run_plan import (
 )
 
 ProbeResult = Optional[Mapping[str, Any]]
-"""What a trainer says of a program that it was to time; None where it cannot train it."""
+"""A trainer's timing of a program; None if it cannot train the program."""
 MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
-"""What a plan may raise that somebody has written into the log."""
+"""Errors of reading a plan that a user has written into the log."""
 
 
 class TrainerSize(NamedTuple):
-    """What each trainer has where there are so many: its threads, and the bytes of rows that it may
-    keep.
-    """
+    """The resources of each trainer."""
 
     threads: int
-    cache_bytes: int
+    cache_bytes: int  # memory for rows
 
 
 class Trainers(NamedTuple):
-    """Those of a run: how many train at a time, what each has, how they call their machine by
-    framework, and what they have compiled; `apart` they serve a segment each. Of other numbers of
-    them that there may be it is known what each would have (`widths`)."""
+    """The trainers of a run."""
 
-    worker_count: int
+    worker_count: int  # number of workers that train at a time
     size: TrainerSize
-    machines: Mapping[str, str]
-    sizes: Mapping[int, TrainerSize]
-    compiled: Mapping[int, frozenset[str]] = {}
-    are_segment_bound: bool = False
+    machines: Mapping[str, str]  # name of the machine by framework
+    sizes: Mapping[int, TrainerSize]  # sizes with other numbers of workers, by that number
+    compiled: Mapping[int, frozenset[str]] = {}  # compiled programs by worker
+    are_segment_bound: bool = False  # each trainer serves one segment only
 
 
 class PriorRun(NamedTuple):
-    """A completed run of like programs: its plan, what it took, and whether it has changed its
-    strategy meanwhile.
-    """
+    """A completed run with some of the same programs."""
 
     run_id: int
     plan: RunPlan
@@ -81,133 +73,142 @@ class PriorRun(NamedTuple):
 
 
 class ProgramHistory:
-    """What the log has of the programs of a request, on machines that are called so by
-    framework.
-    """
+    """The timings and costs of a request's programs in the log."""
 
     def __init__(
         self, control: Session, request: FitRequest, machines: Mapping[str, str] | None = None
     ) -> None:
-        self._control, self._request = control, request
+        """Read the timings.
+
+        Args:
+            machines: name of the machine by framework; if not given, that of the newest timings.
+        """
+        self._control = control
+        self._request = request
         self._names = {
             config.mst_key: hash_program(visit_jobs.describe_program(request, config))
             for config in request.configs
         }
-        self._timings = Timings(
-            control.run(sql("run.known_timings"), (sorted({*self._names.values()}),))
-        )
+        names = sorted(set(self._names.values()))
+        self._timings = Timings(control.run(sql("run.known_timings"), (names,)))
         self._machines = machines or {
-            each: self._timings.find_machine(each) for each in {*request.backends.values()}
+            framework: self._timings.find_machine(framework)
+            for framework in set(request.backends.values())
         }
-        self._like: list[PriorRun] | None = None
+        self._prior_runs: list[PriorRun] | None = None
 
     def list_programs(self, threads: int, probed: Mapping[str, ProbeResult]) -> Iterator[Program]:
-        """What is compiled for the configurations, as far as its forms were timed with so many
-        threads.
-        """
-        request, groups = self._request, dict[tuple[str, int, str], list[int]]()
-        for config in request.configs:
-            key = (
-                self._names[config.mst_key],
-                config.fit.batch_size,
-                request.backends[config.mst_key],
-            )
-            groups.setdefault(key, []).append(config.mst_key)
-        for (name, batch, backend), configs in groups.items():
-            compiled = make_compilation_key(name, batch)
-            done = probed.get(compiled)
-            program = Program(compiled, tuple(configs), backend, batch, UNKNOWN)
-            situation = TimingKey(self._machines[backend], name, batch, threads)
-            forms: Mapping[str, Mapping[str, Any]] = self._timings.get(situation)
-            if done:
-                forms = {done["form"]: done} if done["shards"] else {**forms, done["form"]: done}
-                program = replace(
-                    program, state_bytes=done["state_bytes"], shards=tuple(done["shards"])
-                )
-            probed_as = UPPER_BOUND if configs[0] in request.activations else PROBED
-            yield program_costs.apply_timings(program, forms, probed_as if done else TIMED)
+        """Yield the programs of the request, with costs from timings of their execution modes.
 
-    def add_lanes(self, program: Program, chosen: Strategy) -> Program:
-        """The program with how many of its configurations workers of a strategy train side by
-        side.
+        Args:
+            threads: threads of each trainer.
+            probed: timings that were measured just now, by compilation key.
         """
-        lanes = self._alike(program, chosen)
-        situation = TimingKey(
-            self._machines[program.backend],
-            self._names[program.configs[0]],
-            program.batch_size,
-            chosen.threads,
-        )
-        known = self._timings.get(situation)
-        if lanes < 2 or choose_fused_form(lanes) not in known:
-            return replace(program, lanes=lanes)
-        lanes = choose_fusion_size(known, lanes)
-        return replace(
-            program,
-            lanes=lanes,
-            lane_gain=compute_fusion_saving(known, lanes) / find_single_seconds(known)
-            if find_single_seconds(known)
-            else None,
-        )
-
-    def _alike(self, program: Program, chosen: Strategy) -> int:
-        """How many configurations a worker may train side by side: see `run/loop/fusion.py`."""
         request = self._request
-        configs = [config for config in request.configs if config.mst_key in program.configs]
-        able = [
-            each.fit
-            for each in configs
-            if each.group is None and each.fit.callbacks.tensorboard is None
+        groups: dict[tuple[str, int, str], list[int]] = {}
+        for config in request.configs:
+            mst_key = config.mst_key
+            key = (self._names[mst_key], config.fit.batch_size, request.backends[mst_key])
+            groups.setdefault(key, []).append(mst_key)
+        for (name, batch_size, backend), mst_keys in groups.items():
+            compilation = make_compilation_key(name, batch_size)
+            program = Program(compilation, tuple(mst_keys), backend, batch_size, UNKNOWN)
+            timing_key = TimingKey(self._machines[backend], name, batch_size, threads)
+            timings: Mapping[str, Mapping[str, Any]] = self._timings.get(timing_key)
+            probe = probed.get(compilation)
+            if not probe:
+                yield program_costs.apply_timings(program, timings, TIMED)
+                continue
+            # A sharded program has no other mode.
+            other_timings = {} if probe["shards"] else timings
+            timings = {**other_timings, probe["form"]: probe}
+            shards = tuple(probe["shards"])
+            program = replace(program, state_bytes=probe["state_bytes"], shards=shards)
+            # Whole networks are timed, because stored layer outputs do not exist yet.
+            source = UPPER_BOUND if mst_keys[0] in request.activations else PROBED
+            yield program_costs.apply_timings(program, timings, source)
+
+    def add_lanes(self, program: Program, strategy: Strategy) -> Program:
+        """Return the program with the number of configurations that a worker trains at once."""
+        lanes = self._count_fusable(program, strategy)
+        name = self._names[program.configs[0]]
+        machine = self._machines[program.backend]
+        timings = self._timings.get(TimingKey(machine, name, program.batch_size, strategy.threads))
+        if lanes < 2 or choose_fused_form(lanes) not in timings:
+            return replace(program, lanes=lanes)
+        lanes = choose_fusion_size(timings, lanes)
+        single_seconds = find_single_seconds(timings)
+        gain = compute_fusion_saving(timings, lanes) / single_seconds if single_seconds else None
+        return replace(program, lanes=lanes, lane_gain=gain)
+
+    def _count_fusable(self, program: Program, strategy: Strategy) -> int:
+        """Return how many configurations a worker may train at once, see `run/loop/fusion.py`."""
+        fits = [
+            config.fit
+            for config in self._request.configs
+            if config.mst_key in program.configs
+            and config.group is None
+            and config.fit.callbacks.tensorboard is None
         ]
-        if not able or program.shards or not chosen.is_stationary:
+        if not fits or program.shards or not strategy.is_stationary:
             return 1
-        most = max(sum(fit == other for other in able) for fit in able)
-        return min(choose_max_lanes(request.gpus), -(-most // chosen.workers))
+        equal_fits = max(sum(fit == other for other in fits) for fit in fits)
+        configs_per_worker = -(-equal_fits // strategy.workers)
+        return min(choose_max_lanes(self._request.gpus), configs_per_worker)
 
     def read_prior_runs(self, programs: Sequence[Program], threads: int) -> list[PriorRun]:
-        """The newest runs with any of these programs, whose trainers had as many threads."""
-        if self._like is None:
-            self._like = list(_like_runs(self._control, programs))
-        return [each for each in self._like if each.plan.strategy.threads == threads]
+        """Return the newest runs with any of these programs and as many threads per trainer."""
+        if self._prior_runs is None:
+            self._prior_runs = list(_read_prior_runs(self._control, programs))
+        return [run for run in self._prior_runs if run.plan.strategy.threads == threads]
 
     def apply_measurements(self, programs: Sequence[Program], threads: int) -> list[Program]:
-        """The programs with what the newest run that had each has measured. What its own plan knew
-        of compilation holds where its trainers did not compile."""
-        found = list(programs)
-        for each in self.read_prior_runs(programs, threads):
-            before = {program.name: program.compile for program in each.plan.programs}
-            if not any(program.source != MEASURED and program.name in before for program in found):
-                continue
-            log = program_costs.read_costs(self._control, each.run_id, each.plan)
-            found = [
-                program
-                if program.source == MEASURED
-                else program_costs.apply_costs(
-                    replace(program, compile=before.get(program.name) or program.compile), log
-                )
-                for program in found
-            ]
-        return found
+        """Return the programs with the costs that the newest run with each of them measured.
 
-    def convert_threads(self, programs: Sequence[Program], here: int, there: int) -> list[Program]:
-        """The programs of trainers with so many threads as those with another number have them: as
-        they were measured, where all were with both; else by forms that were timed with both, for a
-        form that nobody has tried there yet would look like a matter of the width."""
+        If its trainers did not compile, the compile time is that of its plan.
+        """
+        updated = list(programs)
+        for run in self.read_prior_runs(programs, threads):
+            compile_seconds = {program.name: program.compile for program in run.plan.programs}
+            is_new = [
+                program.source != MEASURED and program.name in compile_seconds
+                for program in updated
+            ]
+            if not any(is_new):
+                continue
+            log = program_costs.read_costs(self._control, run.run_id, run.plan)
+            for position, program in enumerate(updated):
+                if program.source != MEASURED:
+                    planned = compile_seconds.get(program.name) or program.compile
+                    program = replace(program, compile=planned)
+                    updated[position] = program_costs.apply_costs(program, log)
+        return updated
+
+    def convert_threads(
+        self, programs: Sequence[Program], threads: int, other_threads: int
+    ) -> list[Program]:
+        """Return programs with their costs in trainers with another number of threads.
+
+        If all are measured with both numbers, the measurements are taken. Otherwise, only modes
+        that were timed with both count: an untimed mode would look like an effect of the threads.
+        """
         if all(program.source == MEASURED for program in programs):
-            plain = [replace(program, source=UNKNOWN) for program in programs]
-            measured = self.apply_measurements(plain, there)
+            unmeasured = [replace(program, source=UNKNOWN) for program in programs]
+            measured = self.apply_measurements(unmeasured, other_threads)
             if all(program.source == MEASURED for program in measured):
                 return measured
-        return [self._scaled(program, here, there) for program in programs]
+        return [self._scale(program, threads, other_threads) for program in programs]
 
-    def _scaled(self, program: Program, here: int, there: int) -> Program:
-        name, machine = self._names[program.configs[0]], self._machines[program.backend]
+    def _scale(self, program: Program, threads: int, other_threads: int) -> Program:
+        name = self._names[program.configs[0]]
+        machine = self._machines[program.backend]
         speeds = self._timings.collect_speeds(machine, name, program.batch_size)
-        one, other = speeds.get(here, {}), speeds.get(there, {})
-        both = one.keys() & other.keys()
-        if not both or program.row_seconds is None:
+        current = speeds.get(threads, {})
+        other = speeds.get(other_threads, {})
+        forms = current.keys() & other.keys()
+        if not forms or program.row_seconds is None:
             return replace(program, row_seconds=None)
-        factor = min(other[form] for form in both) / min(one[form] for form in both)
+        factor = min(other[form] for form in forms) / min(current[form] for form in forms)
         return replace(
             program,
             row_seconds=program.row_seconds * factor,
@@ -215,62 +216,69 @@ class ProgramHistory:
         )
 
 
-def _like_runs(control: Session, programs: Sequence[Program]) -> Iterator[PriorRun]:
-    for run_id, text, seconds, changed in control.run(
-        sql("plan.like_runs"), ([each.name for each in programs],)
-    ):
+def _read_prior_runs(control: Session, programs: Sequence[Program]) -> Iterator[PriorRun]:
+    names = [program.name for program in programs]
+    for run_id, text, seconds, has_changed in control.run(sql("plan.like_runs"), (names,)):
         try:
             plan = RunPlan.from_json(json.loads(text))
         except MALFORMED:
             continue
-        yield PriorRun(run_id, plan, seconds, changed)
+        yield PriorRun(run_id, plan, seconds, has_changed)
 
 
 def describe_work(request: FitRequest) -> Work:
-    """What there is to do."""
-    spec, segments = request.spec, request.source.segments
+    """Return the work of a run."""
+    spec = request.spec
+    segments = request.source.segments
     epochs = tuple(spec.list_evaluations_until(request.last_epoch))
-    share = sum(map(spec.evaluates_training, epochs)) / max(1, len(epochs))
-    evaluated = request.source.rows * share + (request.validation.rows if request.validation else 0)
+    training_share = sum(map(spec.evaluates_training, epochs)) / max(1, len(epochs))
+    evaluated_rows = request.source.rows * training_share
+    if request.validation:
+        evaluated_rows += request.validation.rows
+    subsets = request.segment_subsets.items()
     return Work(
         epochs=request.last_epoch,
         evaluate_epochs=epochs,
         segments=tuple(segments),
         rows={config.mst_key: count_visit_rows(request, config) for config in request.configs},
-        evaluated_rows=evaluated / len(segments),
+        evaluated_rows=evaluated_rows / len(segments),
         schedule=spec.schedule,
         commit_seconds=request.commit_seconds,
-        segment_subsets={key: tuple(sorted(own)) for key, own in request.segment_subsets.items()},
+        segment_subsets={mst_key: tuple(sorted(subset)) for mst_key, subset in subsets},
         may_end_early=request.search is not None,
-        copies=len(request.spec.copy_segments),
+        copies=len(spec.copy_segments),
     )
 
 
 def count_visit_rows(request: FitRequest, config: Config) -> int:
-    """The rows that a configuration trains in a visit."""
-    fit, segments = config.fit, request.segments_of(config.group)
-    rows = request.source.rows if config.group is None else request.groups[config.group].rows
-    rows = -(-rows // len(segments))
+    """Return the rows that a configuration trains in a visit, in all passes."""
+    fit = config.fit
+    source = request.source if config.group is None else request.groups[config.group]
+    rows = -(-source.rows // len(request.segments_of(config.group)))
     if fit.steps_per_epoch is not None:
         rows = min(rows, fit.steps_per_epoch * fit.batch_size)
     return rows * fit.passes
 
 
-def describe_data(request: FitRequest, room: int) -> Data:
-    """Sizes of what is trained on, where each trainer has this room for rows."""
+def describe_data(request: FitRequest, cache_bytes: int) -> Data:
+    """Return the sizes of the data if each trainer has this memory for rows."""
     rows = sum(table.rows for table in request.row_tables)
-    return Data(request.source.rows, rows, request.decoded_bytes, room, request.gpus)
+    return Data(request.source.rows, rows, request.decoded_bytes, cache_bytes, request.gpus)
 
 
 def list_stored_layers(request: FitRequest, cores: int) -> Iterator[StoredLayer]:
-    """What is stored of frozen layers, each that gives the same once, where so many cores compute
-    it.
+    """Yield the layers whose outputs are stored; layers with equal outputs count once.
+
+    Args:
+        cores: number of cores that compute the outputs.
     """
     users: dict[str, list[int]] = {}
-    for key, features in sorted(request.activations.items()):
-        users.setdefault(features.cut.digest, []).append(key)
-    for keys in users.values():
-        features, means = request.activations[keys[0]], make_storage(request)
-        cut, kept = features.cut, features.exists
-        seconds = 0.0 if kept else means.store_seconds(cut) / cores
-        yield StoredLayer(cut.layer, tuple(keys), means.rows, means.size_of(cut), seconds, kept)
+    for mst_key, activations in sorted(request.activations.items()):
+        users.setdefault(activations.cut.digest, []).append(mst_key)
+    for mst_keys in users.values():
+        storage = make_storage(request)
+        cut = request.activations[mst_keys[0]].cut
+        exists = request.activations[mst_keys[0]].exists
+        seconds = 0.0 if exists else storage.store_seconds(cut) / cores
+        size = storage.size_of(cut)
+        yield StoredLayer(cut.layer, tuple(mst_keys), storage.rows, size, seconds, exists)
