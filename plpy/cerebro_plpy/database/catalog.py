@@ -12,6 +12,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import (
     MAX_BYTES,
+    Names,
     quote_identifier,
     quote_qualified,
     split_qualified,
@@ -106,7 +107,7 @@ class Catalog:
             )
         return name
 
-    def reserve_output(self, name: str | None, suffixes: tuple[str, ...] = ()) -> Relation:
+    def reserve_output(self, name: str | None, suffixes: Names = ()) -> Relation:
         """Return a new table in a schema where the caller may create; reserve its name.
 
         Neither the table nor its companions with these suffixes may exist yet.
@@ -190,7 +191,7 @@ class Catalog:
             return None
         return next(iter(self.db.rows(sql("read.relation"), oid)), None)
 
-    def _split(self, name: str, role: str) -> tuple[str, ...]:
+    def _split(self, name: str, role: str) -> Names:
         try:
             return split_qualified(name, self.db.name)
         except InvalidName as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Optional
 
 from cerebro_plpy.database.definitions import relations_query
 from cerebro_plpy.database.platform_protocol import Reader, Table, Wait
@@ -19,6 +19,8 @@ from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import DeadlockDetected, LockNotAvailable
 from cerebro_plpy.records import dataclass
 
+FindBlocker = Callable[[], Optional[Wait]]
+"""Return the process that was observed to block the session that reads, if any."""
 UNLIMITED = "0"
 MIN_SECONDS = 0.001  # The server reads 0 as unlimited.
 IDLE = "idle in transaction"
@@ -75,7 +77,7 @@ def bounded_waits(
     session: Reader,
     source: Table,
     limit: WaitLimit,
-    blocker: Callable[[], Wait | None] = lambda: None,
+    blocker: FindBlocker = lambda: None,
 ) -> Iterator[None]:
     """Limit the waits for locks within this context, and until the transaction ends.
 
@@ -102,7 +104,7 @@ def _translate_lock_error(
     db: Database,
     source: Table,
     limit: WaitLimit,
-    blocker: Callable[[], Wait | None],
+    blocker: FindBlocker,
     oids: Sequence[int] = (),
 ) -> Iterator[None]:
     """Raise a lock timeout again, with the session that holds the lock."""
@@ -118,7 +120,7 @@ def _translate_lock_error(
 
 
 def _find_holder(
-    db: Database, oids: Sequence[int], blocker: Callable[[], Wait | None]
+    db: Database, oids: Sequence[int], blocker: FindBlocker
 ) -> Mapping[str, Any] | None:
     """Return the session that has locked one of these relations, or else the observed blocker."""
     db.platform.refresh_activity(db)

@@ -19,6 +19,9 @@ BUFFERS_PER_BLOCK = 8
 """Fewest buffers of a block, so that rows of as many groups are mixed in it."""
 
 
+BufferIds = dict[int, tuple[int, ...]]  # by key of their segment
+
+
 class GroupBuffer(NamedTuple):
     """A buffer with rows of one group."""
 
@@ -45,9 +48,9 @@ class BufferLayout:
         """Rows of the largest buffer."""
         return max(buffer.rows for buffer in self.buffers)
 
-    def find_buffer_ids(self, group: int) -> dict[int, tuple[int, ...]]:
+    def find_buffer_ids(self, group: int) -> BufferIds:
         """Return the ids of a group's buffers, by the key of their segment."""
-        buffer_ids: dict[int, tuple[int, ...]] = {}
+        buffer_ids: BufferIds = {}
         for buffer in self.buffers:
             if buffer.group == group:
                 key = self.keys[buffer.segment]

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import Optional
 
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Row
+from cerebro_plpy.database.sql.identifiers import Names
 
 OLD_CLASSES = "class_values"
 """Column with the classes of all targets, in summaries of MADlib before 1.18."""
 
 ClassValues = tuple["str | None", ...]
 """Classes in the order of the one-hot columns; None stands for the class of NULL."""
+
+
+ClassCounts = Optional[list[Optional[int]]]
+"""Number of classes of each target; see `tables.outputs.class_columns.count_classes`."""
 
 
 def read_summary_row(reader: Session, summary: Relation) -> Row:
@@ -31,7 +37,7 @@ def read_summary_row(reader: Session, summary: Relation) -> Row:
     return dict(value)
 
 
-def read_names(summary: Row, field: str) -> tuple[str, ...]:
+def read_names(summary: Row, field: str) -> Names:
     """Return a list of names from a summary row; older summaries hold a single name.
 
     >>> read_names({"a": "x"}, "a"), read_names({"a": ["x", "y"]}, "a"), read_names({}, "a")

@@ -13,7 +13,7 @@ from cerebro_plpy.database.platform_protocol import KEY, read_value
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Row
-from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.database.sql.identifiers import Names, quote_identifier
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn, WrongObjectType
 from cerebro_plpy.packing.packed_summary import (
@@ -41,11 +41,11 @@ class PackedTable:
     """A table made by a preprocessor, with the contents of its summary."""
 
     relation: Relation
-    independent: tuple[str, ...]
-    dependent: tuple[str, ...]
-    dependent_types: tuple[str, ...]
+    independent: Names
+    dependent: Names
+    dependent_types: Names
     class_values: tuple[ClassValues | None, ...]  # per target; None if encoded before, or float
-    class_types: tuple[str, ...]
+    class_types: Names
     num_classes: tuple[int, ...] | None
     normalizing_const: float
     buffer_size: int
@@ -64,7 +64,7 @@ class PackedTable:
         return DataSpec(table=self.relation.spelling, **values)
 
     @property
-    def copied_columns(self) -> tuple[str, ...]:
+    def copied_columns(self) -> Names:
         """Columns that are not inputs: the targets, then the weights, if any."""
         return (*self.dependent, *filter(None, (self.weight,)))
 
@@ -204,7 +204,7 @@ def _check_columns(
     catalog: Catalog,
     packed: PackedRelation,
     columns: Mapping[str, Row],
-    packed_columns: tuple[str, ...],
+    packed_columns: Names,
 ) -> None:
     """Check that the table has the packed columns, their shapes and buffer ids."""
     table = packed.table.spelling

@@ -13,7 +13,7 @@ from cerebro_plpy.database.sql.literals import array_literal, show_value
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.packing import packed_columns
 from cerebro_plpy.packing.packed_columns import MAX_CLASSES, Column
-from cerebro_plpy.packing.packed_summary import ClassValues, strip_padding
+from cerebro_plpy.packing.packed_summary import ClassCounts, ClassValues, strip_padding
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.records import replace
 
@@ -56,7 +56,7 @@ def encode_targets(
     catalog: Catalog,
     source: Relation,
     targets: tuple[Column, ...],
-    num_classes: list[int | None] | None,
+    num_classes: ClassCounts,
     known_classes: ClassValues | None = None,
 ) -> tuple[Column, ...]:
     """Return the targets with the classes of the source.

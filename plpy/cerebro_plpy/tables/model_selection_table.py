@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
@@ -34,6 +34,7 @@ from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import find_table
 
 COLUMNS = ("mst_key", "model_id", "compile_params", "fit_params")
+ModelIds = Optional[Sequence[Optional[int]]]
 SINGLE_KEY = 1
 """The mst_key of a configuration that is not in a model selection table."""
 
@@ -57,7 +58,7 @@ def load(
     catalog: Catalog,
     architectures: str | None,
     table: str | None,
-    model_ids: Sequence[int | None] | None,
+    model_ids: ModelIds,
     params: tuple[Sequence[str | None] | None, Sequence[str | None] | None],
     objects: str | None,
 ) -> None:
@@ -86,7 +87,7 @@ def generate(
     catalog: Catalog,
     architectures: str | None,
     table: str | None,
-    model_ids: Sequence[int | None] | None,
+    model_ids: ModelIds,
     make_rows: Callable[[list[int], Functions | None, Poll], Sequence[grid.ConfigRow]],
     objects: str | None,
 ) -> None:
@@ -104,9 +105,7 @@ def generate(
     add(catalog.db, create(catalog, table, relation, objects), rows)
 
 
-def check_models(
-    catalog: Catalog, table: str | None, model_ids: Sequence[int | None] | None
-) -> Relation:
+def check_models(catalog: Catalog, table: str | None, model_ids: ModelIds) -> Relation:
     """Check that an architecture table has all these models, and return it."""
     relation = find_table(catalog, table)
     check_flat(catalog.module, "model_id_list", model_ids)

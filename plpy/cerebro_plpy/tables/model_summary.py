@@ -11,6 +11,7 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import NullNotAllowed, UndefinedColumn
 from cerebro_plpy.packing.packed_summary import (
     OLD_CLASSES,
+    ClassCounts,
     ClassValues,
     find_classes_column,
     parse_class_values,
@@ -44,13 +45,13 @@ def read(reader: Session, summary: Relation, *columns: str) -> Row:
     return row
 
 
-def read_class_counts(row: Row, target: str) -> list[int | None] | None:
+def read_class_counts(row: Row, target: str) -> ClassCounts:
     """Return the number of classes of each target.
 
     MADlib has no float targets, and before 1.18 left the numbers out if the user encoded the
     target.
     """
-    counts: list[int | None] | None = row.get("num_classes")
+    counts: ClassCounts = row.get("num_classes")
     if counts is None and find_classes_column(row, target) == OLD_CLASSES:
         return []
     return counts
@@ -68,7 +69,7 @@ def read_class_values(
 
 
 def find_float_targets(
-    classes: tuple[ClassValues | None, ...], counts: list[int | None] | None
+    classes: tuple[ClassValues | None, ...], counts: ClassCounts
 ) -> tuple[bool, ...]:
     """Return for each target whether it is a float; see `class_columns.count_classes`.
 

@@ -15,6 +15,7 @@ from cerebro_plpy.records import dataclass, fields
 from cerebro_plpy.trainer_client.process import compilation_cache, host_resources
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec, describe_environment
 
+Gpus = tuple[int, ...]  # device numbers
 FRAMEWORKS = ("tensorflow", "jax", "torch", "none")
 MAX_DIGITS = 80
 MAX_NUMBER = 1024  # limit of trainers, threads and device numbers in any request
@@ -38,7 +39,7 @@ class Settings:
     cache_mb: int | None = None
     compilation_cache: str | None = None
     kept_features_mb: int = 1000
-    gpus: tuple[int, ...] | None = None
+    gpus: Gpus | None = None
     spare_cores: int = 0  # cores that trainers do not use
     # The caller's role is shared by tenants, so that trainers are not reused across sessions.
     tenant_roles: bool = False
@@ -93,7 +94,7 @@ def _parse_decimal(name: str, text: str) -> float:
     return float(text)
 
 
-def _parse_gpus(text: str) -> tuple[int, ...]:
+def _parse_gpus(text: str) -> Gpus:
     """Return device numbers, which are separated by commas.
 
     >>> _parse_gpus("0, 2"), _parse_gpus("")
@@ -115,14 +116,14 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
 }
 
 
-def usable_gpus(settings: Settings) -> tuple[int, ...]:
+def usable_gpus(settings: Settings) -> Gpus:
     """Return the numbers of the GPUs of this machine that trainers may use."""
     if settings.gpus is not None:
         return settings.gpus
     return tuple(range(host_resources.count_gpus()))
 
 
-def choose_gpus(settings: Settings, use_gpus: bool | None) -> tuple[int, ...]:
+def choose_gpus(settings: Settings, use_gpus: bool | None) -> Gpus:
     """Return the numbers of the GPUs for the trainers of a call, empty without `use_gpus`.
 
     Raises:
@@ -140,7 +141,7 @@ def choose_gpus(settings: Settings, use_gpus: bool | None) -> tuple[int, ...]:
     return gpus
 
 
-def assign_gpu(gpus: tuple[int, ...], number: int) -> int | None:
+def assign_gpu(gpus: Gpus, number: int) -> int | None:
     """Return the GPU of the trainer with a number; trainers are assigned round robin.
 
     >>> [assign_gpu((4, 7), number) for number in range(3)], assign_gpu((), 0)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from cerebro_plpy.errors import InvalidName
 
+Names = tuple[str, ...]
 MAX_BYTES = 63  # NAMEDATALEN - 1, in bytes of UTF-8
 
 # A plain name consists of letters, _ and all non-ASCII characters, after the first also of digits
@@ -22,7 +23,7 @@ _IDENTIFIER = re.compile(
 )
 
 
-def split_columns(text: str) -> tuple[str, ...]:
+def split_columns(text: str) -> Names:
     """Return the column names of a comma-separated list, unquoted and folded.
 
     >>> split_columns('a, B, "C d", "x,""y"')
@@ -31,7 +32,7 @@ def split_columns(text: str) -> tuple[str, ...]:
     return tuple(_parse_names(text, ","))
 
 
-def split_qualified(text: str, database: str | None = None) -> tuple[str, ...]:
+def split_qualified(text: str, database: str | None = None) -> Names:
     """Return the parts of a name, unquoted and folded: a table, or a schema and a table.
 
     As in a statement, the name of this database may come first; some tools always write it.
@@ -66,7 +67,7 @@ def select_list(row: str, names: Iterable[str]) -> str:
     return ", ".join(f"{row}.{quote_identifier(name)}" for name in dict.fromkeys(names))
 
 
-def quote_qualified(parts: tuple[str, ...]) -> str:
+def quote_qualified(parts: Names) -> str:
     """Return the parts of a name in double quotes, joined by dots."""
     return ".".join(quote_identifier(part) for part in parts)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals
-from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.database.sql.identifiers import Names, quote_identifier
 from cerebro_plpy.operations.predict.predict_table import (
     SETTINGS,
     Block,
@@ -60,7 +60,7 @@ class LabelledRows(NamedTuple):
     grouped_model: GroupedModel
     table: Relation
     query: SourceQuery
-    group_columns: tuple[str, ...]
+    group_columns: Names
 
 
 def evaluate_source(db: Database, gd: Globals, arguments: Arguments) -> RowBlocks:
@@ -153,7 +153,7 @@ def _make_pair(target: Expression, families: Mapping[str, str | None]) -> Expres
 
 def _find_group_columns(
     columns: Sequence[RawColumn], group_by: Sequence[str | None], table: Relation
-) -> tuple[str, ...]:
+) -> Names:
     """Return the names of the group columns, which may be written as in SQL, without repetition."""
     existing = [column.name for column in columns]
     names: dict[str, None] = {}

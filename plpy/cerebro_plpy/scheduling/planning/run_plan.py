@@ -16,9 +16,10 @@ from cerebro_plpy.scheduling.planning import run_duration
 from cerebro_plpy.scheduling.planning.simulation import Case, ConfigCost, Outcome
 from cerebro_plpy.scheduling.quota.cost_limits import Usage
 from cerebro_plpy.scheduling.schedule.placement import assign_segments, divide_segments
-from cerebro_plpy.scheduling.schedule.schedule import Plan
+from cerebro_plpy.scheduling.schedule.schedule import Epochs, Plan, Segments
 from cerebro_plpy.scheduling.schedule.scheduling_policies import REPLAY
 
+Keys = tuple[int, ...]  # mst_keys
 # Names of strategies.
 MOP = "mop"
 TASK = "task"
@@ -76,7 +77,7 @@ class Program:
     """A program that is compiled for configs, and its costs."""
 
     name: str
-    configs: tuple[int, ...]
+    configs: Keys
     backend: str
     batch_size: int
     source: str  # of the times
@@ -100,13 +101,13 @@ class Work:
     """The work of a run, whatever the strategy."""
 
     epochs: int
-    evaluate_epochs: tuple[int, ...]
-    segments: tuple[int, ...]
+    evaluate_epochs: Epochs
+    segments: Segments
     rows: Mapping[int, int]  # of a training visit, by mst_key
     evaluated_rows: float  # of an evaluating visit
     schedule: str
     commit_seconds: float = 0.0
-    segment_subsets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    segment_subsets: Mapping[int, Segments] = field(default_factory=dict)
     """Segments by mst_key, of configs that do not visit all segments."""
     may_end_early: bool = False  # as a search may
     copies: int = 0  # number of averaged copies; 0 without averaging
@@ -143,7 +144,7 @@ class StoredLayer:
     """Activations of a frozen layer that are stored for configs."""
 
     layer: str
-    configs: tuple[int, ...]
+    configs: Keys
     rows: int
     bytes: int  # of all rows
     seconds: float  # expected for all workers together; 0 if an earlier run has stored them

@@ -23,6 +23,7 @@ from cerebro_plpy.records import dataclass, field, replace
 Kind = Literal["train", "average", "evaluate"]
 Stage = tuple[int, int, Kind]  # mst_key, epoch and kind
 Segments = tuple[int, ...]
+Epochs = tuple[int, ...]
 Copies = tuple[Segments, ...]  # segments of each averaged copy of a config
 Orders = Mapping[tuple[int, int], Sequence[int]]
 """Segments in the order of visits, by mst_key and epoch."""
@@ -84,7 +85,7 @@ class Plan:
         return frozenset(self.segments)
 
     @cached_property
-    def evaluations(self) -> tuple[int, ...]:
+    def evaluations(self) -> Epochs:
         """Return the epochs that end with an evaluation, in order."""
         return tuple(sorted(epoch for epoch in self.evaluate_epochs if 1 <= epoch <= self.epochs))
 

@@ -10,7 +10,14 @@ from statistics import fmean
 from typing import NamedTuple
 
 from cerebro_plpy.records import dataclass, field, replace
-from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Configs, Kind, Orders, Plan
+from cerebro_plpy.scheduling.schedule.schedule import (
+    ConfigProgress,
+    Configs,
+    Kind,
+    Orders,
+    Plan,
+    Segments,
+)
 from cerebro_plpy.scheduling.schedule.visit_batches import Policy, Preference
 
 # Names of schedules.
@@ -121,11 +128,12 @@ class LongestFirst:
         return fmean(measured or [1.0])
 
 
-Rank = Callable[[ConfigProgress], tuple[int, ...]]
+RankKey = tuple[int, ...]
+Rank = Callable[[ConfigProgress], RankKey]
 """Return the rank of a config, the smallest first; ranks are distinct."""
 
 
-def _advance(progress: ConfigProgress) -> tuple[int, ...]:
+def _advance(progress: ConfigProgress) -> RankKey:
     return (
         progress.epoch,
         progress.kind == "evaluate",
@@ -134,7 +142,7 @@ def _advance(progress: ConfigProgress) -> tuple[int, ...]:
     )
 
 
-def _key(progress: ConfigProgress) -> tuple[int, ...]:
+def _key(progress: ConfigProgress) -> RankKey:
     return (progress.mst_key,)
 
 
@@ -252,6 +260,6 @@ def make_policy(
     return fixed or LongestFirst.of_training(seconds, programs)
 
 
-def _ring(segments: Sequence[int], index: int) -> tuple[int, ...]:
+def _ring(segments: Sequence[int], index: int) -> Segments:
     first = index % len(segments)
     return (*segments[first:], *segments[:first])

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import dataclass
+from cerebro_plpy.scheduling.schedule.schedule import Epochs
 from cerebro_plpy.scheduling.search.promotion_rules import (
     BaseRule,
     Capacity,
@@ -120,7 +121,7 @@ class Hyperband:
         """Return the largest number of iterations that a configuration makes."""
         return max(ends[-1] for ends in self.ends().values())
 
-    def ends(self) -> dict[int, tuple[int, ...]]:
+    def ends(self) -> dict[int, Epochs]:
         """Return by bracket the total iterations of a configuration at the end of each round.
 
         >>> Hyperband(6, 3, 0).ends()

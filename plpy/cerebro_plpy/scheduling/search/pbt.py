@@ -13,6 +13,7 @@ from math import ceil, isfinite
 from random import Random
 
 from cerebro_plpy.records import dataclass
+from cerebro_plpy.scheduling.schedule.schedule import Epochs
 from cerebro_plpy.scheduling.search.promotion_rules import (
     BaseRule,
     Capacity,
@@ -37,7 +38,7 @@ class Pbt(BaseRule):
     seed: int = 0
 
     @property
-    def ends(self) -> tuple[int, ...]:
+    def ends(self) -> Epochs:
         """Return the ends of the steps, in epochs including those of the ancestors.
 
         >>> Pbt(9, 3).ends, Pbt(8, 3).ends, Pbt(2, 3).ends

@@ -14,6 +14,7 @@ from statistics import median
 from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from cerebro_plpy.records import dataclass
+from cerebro_plpy.scheduling.schedule.schedule import Epochs
 
 Action = Literal["start", "continue", "promote", "rest", "hold", "stop", "clone"]
 
@@ -357,7 +358,7 @@ class ReplayedEpochs(BaseRule):
         return True
 
 
-def compute_rungs(epochs: int, eta: int, first_rung: int) -> tuple[int, ...]:
+def compute_rungs(epochs: int, eta: int, first_rung: int) -> Epochs:
     """Return the ends of rungs, each `eta` times the previous one; the last is the last epoch."""
     ends = [first_rung]
     while ends[-1] * eta <= epochs:

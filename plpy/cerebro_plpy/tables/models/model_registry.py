@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.database.platform_protocol import read_value
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, transaction
+from cerebro_plpy.database.sql.identifiers import Names
 from cerebro_plpy.errors import hidden_run
 from cerebro_plpy.platform.state_tables import StoredState, version_table
 from cerebro_plpy.tables.models import model_grants
@@ -27,7 +28,7 @@ class ModelEntry(NamedTuple):
     split_seed: int
     bound: str | None  # where the hold-out rows begin, if a column's order decides the split
     deployed: int | None  # the version that predicts
-    identity: tuple[str, ...] = ()  # columns that identify a row; empty if not recorded
+    identity: Names = ()  # columns that identify a row; empty if not recorded
 
 
 class Ensemble(NamedTuple):

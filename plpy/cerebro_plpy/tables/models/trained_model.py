@@ -12,6 +12,7 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Row
+from cerebro_plpy.database.sql.identifiers import Names
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import (
     InvalidParameter,
@@ -40,8 +41,8 @@ class TrainedModel:
     mst_key: int
     architecture: object
     compile: CompileParams  # custom functions have no digests
-    independent: tuple[str, ...]
-    dependent: tuple[str, ...]
+    independent: Names
+    dependent: Names
     class_values: tuple[ClassValues | None, ...]  # per target; None if encoded before, or float
     float_targets: tuple[bool, ...]
     normalizing_const: float

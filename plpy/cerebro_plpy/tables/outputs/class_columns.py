@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from cerebro_plpy.configs.run_spec import DataSpec
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import array_literal
+from cerebro_plpy.packing.packed_summary import ClassCounts
 
 
-def count_classes(source: DataSpec) -> list[int | None] | None:
+def count_classes(source: DataSpec) -> ClassCounts:
     """Return the number of classes of each target, NULL for floats.
 
     With a single target, the list is NULL for floats, and empty if the user encoded the target.

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sql.identifiers import Names
 from cerebro_plpy.errors import DataCorrupted, ObjectNotReady, hidden_run
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.records import dataclass, replace
@@ -81,7 +82,7 @@ def _check_visible(run_id: int, rows: list[Row]) -> list[Row]:
     return rows
 
 
-def _check_types(db: Database, logged: Sequence[str]) -> tuple[str, ...]:
+def _check_types(db: Database, logged: Sequence[str]) -> Names:
     """Return the types of class values; the owner of the run may have changed the log."""
     types = tuple(row["type"] for row in db.rows(sql("output.types"), list(logged)))
     if len(types) != len(logged):
