@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Rows, Statement
 from cerebro_plpy.database.sql import strict_json
-from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.database.sql.identifiers import Names, quote_identifier
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.platform.job import Dataset, Filling, StateSource
 from cerebro_plpy.platform.visit_protocol import Worker
@@ -98,10 +98,6 @@ def read_dataset(dataset: Dataset, condition: str = "") -> dict[str, str]:
     table = dataset.table
     names = table.independent + table.copied_columns
     numbers = range(1, len(names) + 1)
-    arrays = (
-        f"t.{quote_identifier(n)} AS c{i}, t.{quote_identifier(n + '_shape')} AS s{i}"
-        for i, n in zip(numbers, names)
-    )
     parts = sql(
         "visit.dataset_parts",
         table=table.relation.quoted,
@@ -110,7 +106,7 @@ def read_dataset(dataset: Dataset, condition: str = "") -> dict[str, str]:
         inputs=str(len(table.independent)),
         weights=str(len(table.copied_columns) - len(table.dependent)),
         count=str(len(names)),
-        columns=", ".join(arrays),
+        columns=_alias_arrays(names),
         arrays=" ".join(f"WHEN {i} THEN n.c{i}" for i in numbers),
         shapes=", ".join(f"p.s{i}" for i in numbers),
         sizes=", ".join(f"pg_catalog.octet_length(p.c{i})" for i in numbers),
@@ -119,29 +115,30 @@ def read_dataset(dataset: Dataset, condition: str = "") -> dict[str, str]:
     return {"parts": parts, "part": str(PART_BYTES)}
 
 
+def _alias_arrays(names: Names) -> str:
+    """Return a SELECT list of arrays and their shapes, as c1, s1, c2, s2 …"""
+    return ", ".join(
+        f"t.{quote_identifier(name)} AS c{i}, t.{quote_identifier(name + '_shape')} AS s{i}"
+        for i, name in enumerate(names, 1)
+    )
+
+
 def store_outputs(filling: Filling) -> Statement:
     """Return the statement that stores a layer's outputs; targets and weights are copied."""
     table = filling.source.table
-    copied = table.copied_columns
-    columns = [
-        (f"c{number}", f"s{number}", name)
-        for number, name in enumerate(table.independent + copied, 1)
-    ]
-    inputs = columns[: len(table.independent)]
-    others = columns[len(table.independent) :]
-    names = [name + suffix for name in (table.independent[0], *copied) for suffix in ("", "_shape")]
+    names = table.independent + table.copied_columns
+    inputs = range(1, len(table.independent) + 1)
+    stored = (table.independent[0], *table.copied_columns)
     text = sql(
         "visit.features_store",
         features=filling.table,
-        names=", ".join(map(quote_identifier, names)),
-        shapes=", ".join(f"b.{shape}" for _, shape, _ in inputs),
-        inputs=", ".join(f"b.{data}" for data, _, _ in inputs),
-        others="".join(f", b.{data}, b.{shape}" for data, shape, _ in others),
-        columns=", ".join(
-            f"t.{quote_identifier(name)} AS {data}, "
-            f"t.{quote_identifier(name + '_shape')} AS {shape}"
-            for data, shape, name in columns
+        names=", ".join(
+            quote_identifier(name + suffix) for name in stored for suffix in ("", "_shape")
         ),
+        shapes=", ".join(f"b.s{i}" for i in inputs),
+        inputs=", ".join(f"b.c{i}" for i in inputs),
+        others="".join(f", b.c{i}, b.s{i}" for i in range(inputs.stop, len(names) + 1)),
+        columns=_alias_arrays(names),
         table=table.relation.quoted,
         key=table.key,
     )

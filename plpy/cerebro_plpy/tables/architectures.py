@@ -64,12 +64,10 @@ def load(
             hint="In Python: b''.join(w.astype('<f4').tobytes() for w in model.get_weights()).",
         )
     db = catalog.db
-    exists = _exists(catalog, table)
-    if not exists:
+    if not _exists(catalog, table):
         # Of two concurrent first loads, the second one adds to the table that the first creates.
         catalog.wait_for_creator(table)
-        exists = _exists(catalog, table)
-    if exists:
+    if _exists(catalog, table):
         relation = find_table(catalog, table)
     else:
         relation = catalog.reserve_output(table)

@@ -171,6 +171,9 @@ class _Simulation:
             self._programs,
         )
         for worker, batch in choose(case.plan, configs, self._idle, policy, self._limit_of, pinned):
+            key = batch[0].mst_key
+            self._progress[key] = schedule.begin(self._progress[key], batch)
+            self._idle.remove(worker)
             if case.plan.is_averaging and batch[0].kind != "evaluate":
                 self._start_copy(worker, batch)
             else:
@@ -195,8 +198,6 @@ class _Simulation:
         key = batch[0].mst_key
         cost = self._case.costs[key]
         storing_until = self._storing_until[worker]
-        self._progress[key] = schedule.begin(self._progress[key], batch)
-        self._idle.remove(worker)
         is_training = batch[0].kind == "train"
         start = self._now if is_training else max(self._now, storing_until)
         visit_seconds = sum(
@@ -225,8 +226,6 @@ class _Simulation:
         """
         key = batch[0].mst_key
         cost = self._case.costs[key]
-        self._idle.remove(worker)
-        self._progress[key] = schedule.begin(self._progress[key], batch)
         if batch[0].kind == "train":
             seconds = self._prepare(worker, key) + cost.train + cost.store
             if key not in self._pinned and self._continues_copy(batch[0]):

@@ -40,27 +40,23 @@ class GroupedRules:
     def decide(self, trials: Trials, capacity: Capacity, latest: int | None) -> Decisions:
         """See `Rule`; the rule of `latest` decides first, then the others within the capacity."""
         trials_by_group = self._divide(trials)
-        decisions = list[Decision]()
-        if latest is not None:
-            group = trials[latest].group
+
+        def decide_group(group: str | None, slots: int, latest: int | None) -> Decisions:
             group_trials = trials_by_group[group]
-            group_capacity = _capacity_of(capacity, group, capacity.free_slots)
-            decisions += _apply(
+            group_capacity = Capacity(slots, can_add=group in capacity.groups)
+            return _apply(
                 group_trials, self.rules[group].decide(group_trials, group_capacity, latest)
             )
+
+        decisions = list[Decision]()
+        if latest is not None:
+            decisions += decide_group(trials[latest].group, capacity.free_slots, latest)
         progressed = True
         while progressed:
             progressed = False
-            by_begun = sorted(
-                self.rules.items(), key=lambda item: _count_begun(trials_by_group[item[0]])
-            )
-            for group, rule in by_begun:
-                group_trials = trials_by_group[group]
+            for group in sorted(self.rules, key=lambda group: _count_begun(trials_by_group[group])):
                 slots = min(1, max(0, capacity.free_slots - len(decisions)))
-                new = _apply(
-                    group_trials,
-                    rule.decide(group_trials, _capacity_of(capacity, group, slots), None),
-                )
+                new = decide_group(group, slots, None)
                 decisions += new
                 progressed = progressed or bool(new)
         return decisions
@@ -92,10 +88,6 @@ class GroupedRules:
 def trials_of_group(trials: Trials, group: str | None) -> Mapping[int, Trial]:
     """Return the trials of one selection."""
     return {key: trials[key] for key in sorted(trials) if trials[key].group == group}
-
-
-def _capacity_of(capacity: Capacity, group: str | None, free_slots: int) -> Capacity:
-    return capacity._replace(free_slots=free_slots, can_add=group in capacity.groups)
 
 
 def _count_begun(group_trials: Trials) -> int:
