@@ -79,7 +79,7 @@ class ConfigSource:
         Raises:
             InvalidParameter: there is no such configuration, or no state for a warm clone.
         """
-        parent = None if command.mst_key is None else self._state.configs.get(command.mst_key)
+        parent = self._find_config(command)
         if parent is None:
             raise InvalidParameter(
                 f"the run has no configuration {command.mst_key} that could be cloned"
@@ -101,8 +101,7 @@ class ConfigSource:
 
     def add(self, command: Command) -> AddedConfigs:
         """Return configurations of a model selection table or a space that a command adds."""
-        like = None if command.mst_key is None else self._state.configs.get(command.mst_key)
-        built = self._build(command.change["configs"], like)
+        built = self._build(command.change["configs"], self._find_config(command))
         self._locate(built.configs)
         return self._prepare(built, Origin("act", command.mst_key), None)
 
@@ -139,8 +138,8 @@ class ConfigSource:
         origin = Origin(
             "search", points={config.mst_key: self._points[config.mst_key] for config in configs}
         )
-        added = self._prepare(BuiltConfigs(tuple(configs), architectures), origin, None)
-        return added._replace(notes=notes)
+        prepared = self._prepare(BuiltConfigs(tuple(configs), architectures), origin, None)
+        return prepared._replace(notes=notes)
 
     def _suggest(
         self, count: int, trials: Mapping[int, Trial], group: str | None
@@ -174,6 +173,12 @@ class ConfigSource:
             if start == (parent.mst_key, parent.visits):
                 warm_state = self._copy(self._state.configs[key].config, parent, anew=True)
                 yield Step(changes=[partial(self._state.start_clone, key, warm_state)])
+
+    def _find_config(self, command: Command) -> ConfigState | None:
+        """Return the configuration that a command names, if there is one."""
+        if command.mst_key is None:
+            return None
+        return self._state.configs.get(command.mst_key)
 
     def _locate(self, configs: Sequence[Config]) -> None:
         """Let the sampler know the configurations that lie in its space."""
@@ -272,8 +277,8 @@ class ConfigSource:
     def _choose_framework(self, config: Config) -> str:
         """Return the framework of others with the same model or template."""
         frameworks = {
-            other.config.template or other.config.model_id: other.framework
-            for other in self._state.configs.values()
+            state.config.template or state.config.model_id: state.framework
+            for state in self._state.configs.values()
         }
         framework = frameworks.get(config.template or config.model_id)
         return framework or next(iter(frameworks.values()), BACKENDS[0])

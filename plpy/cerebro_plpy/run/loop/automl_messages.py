@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 
 from cerebro_plpy.run.log.step_log import DecisionRow
 from cerebro_plpy.run.loop import messages
@@ -16,8 +17,9 @@ class AutomlMessages:
 
     def __init__(self, info: Callable[[str], None], request: FitRequest) -> None:
         self._info = info
-        rule = request.search.rule if request.search else None
-        self._hyperband = rule.hyperband if isinstance(rule, Diagonals) else None
+        self._hyperband: Hyperband | None = None
+        if request.search and isinstance(request.search.rule, Diagonals):
+            self._hyperband = request.search.rule.hyperband
         self._leaders: dict[str, Evaluation] = {}
 
     def report_decisions(
@@ -39,7 +41,7 @@ class AutomlMessages:
 def find_leaders(evaluations: Iterable[Evaluation]) -> dict[str, Evaluation]:
     """Return the evaluation with the lowest loss of each data set; NaN never leads."""
     leaders: dict[str, Evaluation] = {}
-    for evaluation in sorted(evaluations, key=lambda each: (each.mst_key, each.epoch)):
+    for evaluation in sorted(evaluations, key=attrgetter("mst_key", "epoch")):
         leader = leaders.get(evaluation.dataset)
         if evaluation.loss == evaluation.loss and (not leader or evaluation.loss < leader.loss):
             leaders[evaluation.dataset] = evaluation

@@ -1,4 +1,4 @@
-"""The choice of the next visits: which configurations idle workers visit, and how many visits.
+"""The choice of the next visits: configurations for idle workers, and the number of visits.
 
 Nothing here changes the state of the run.
 """
@@ -50,11 +50,15 @@ class VisitChooser:
             if self._may_train_ahead(task):
                 progress[task.mst_key] = state.progress_after(task.batch)
                 pinned[task.mst_key] = task.worker.number
-        awake = {key: each for key, each in progress.items() if not each.awaits_decision}
-        eligible = {key: each for key, each in awake.items() if key not in state.saving_best}
+        running = {
+            key: position for key, position in progress.items() if not position.awaits_decision
+        }
+        eligible = {
+            key: position for key, position in running.items() if key not in state.saving_best
+        }
         if state.residence is None and self._request.spec.schedule == FOREMOST:
-            front = choose_front(awake, min(self._request.workers, workers)).union(state.first)
-            eligible = {key: each for key, each in eligible.items() if key in front}
+            front = choose_front(running, min(self._request.workers, workers)).union(state.first)
+            eligible = {key: position for key, position in eligible.items() if key in front}
         policy = self._make_policy()
         if state.residence is not None:
             return state.residence.choose_batches(
@@ -86,9 +90,9 @@ class VisitChooser:
         """Return the rows that each worker has still to train with a configuration's code."""
         state = self._state
         rows = sum(
-            other.remaining_rows(state.plan, state.progress[key])
-            for key, other in state.configs.items()
-            if key in state.progress and other.compilation == config.compilation
+            state.configs[key].remaining_rows(state.plan, progress)
+            for key, progress in state.progress.items()
+            if state.configs[key].compilation == config.compilation
         )
         if state.residence is not None:
             workers = state.residence.workers_per_program(workers)
@@ -133,7 +137,9 @@ class VisitChooser:
 
     def _make_policy(self) -> Policy:
         state = self._state
-        seconds = dict(self._request.plan.visit_seconds) if self._request.plan else {}
+        seconds: dict[int, float] = {}
+        if self._request.plan:
+            seconds.update(self._request.plan.visit_seconds)
         for key, config in state.configs.items():
             if config.mean_visit_seconds is not None:
                 seconds[key] = config.mean_visit_seconds

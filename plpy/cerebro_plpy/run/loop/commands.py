@@ -318,19 +318,19 @@ def add_configs(run: Run, command: Command) -> Step:
     The rule decides on them. If it takes no more, they train to the last epoch.
     """
     if command.action == "clone_config":
-        added = run.sources.clone(command)
+        additions = run.sources.clone(command)
     else:
-        added = run.sources.add(command)
+        additions = run.sources.add(command)
     max_epoch = 0
     decisions: list[Decision] = []
     if run.search is None or not run.search.rule.accepts_new_configs:
         max_epoch = run.request.spec.epochs
         decisions = [
             Decision(config.mst_key, "start", max_epoch, f"added by {command.actor}")
-            for config in added.configs
+            for config in additions.configs
         ]
-    changes = [*added.changes, *enter_search(run, added.configs, max_epoch)]
-    return log_command(run, command, decisions, log=added.log, changes=changes)
+    changes = [*additions.changes, *enter_search(run, additions.configs, max_epoch)]
+    return log_command(run, command, decisions, log=additions.log, changes=changes)
 
 
 def log_command(

@@ -58,7 +58,7 @@ class EpochLoop:
     """Trains the configurations of one request, from where an interrupted run left them.
 
     Args:
-        history: what the configurations did before; empty for a new run.
+        history: visits and evaluations of the configurations so far; empty for a new run.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class EpochLoop:
         timings = log.read_timings(sorted({config.program for config in state.configs.values()}))
         stats = RuntimeStats(timings, request.commit_seconds)
         chooser = VisitChooser(state, stats)
-        epochs = min((each.epoch - 1 for each in state.progress.values()), default=0)
+        epochs = min((progress.epoch - 1 for progress in state.progress.values()), default=0)
         self._resting = restored.resting
         self._command_reader = commands.CommandReader()
         self._replanner = Replanner(state, stats, log, workers, epochs, context.notify)

@@ -13,6 +13,7 @@ from cerebro_plpy.run.loop.run_objects import Run
 from cerebro_plpy.run.loop.search import report_values
 from cerebro_plpy.run.loop.step import Effect, Step
 from cerebro_plpy.run.loop.stopping import stop_early
+from cerebro_plpy.run.state import config_jobs
 from cerebro_plpy.run.state.config_state import ConfigState, RetainedState, make_evaluations
 from cerebro_plpy.run.workers.events import BestSaved, MetricsComputed, PartsEvaluated
 from cerebro_plpy.run.workers.tasks import BestStateTask, MetricsTask
@@ -39,7 +40,7 @@ def on_parts_evaluated(run: Run, event: PartsEvaluated) -> Iterator[Step]:
         return
     # The visits are completed when their metrics are logged: a resumed run needs the metrics, or
     # makes the visits again.
-    metrics_task = MetricsTask(batch, config.add_up(task.epoch))
+    metrics_task = MetricsTask(batch, config_jobs.add_up(config, task.epoch))
     yield Step(
         changes=[partial(state.forget_parts, key, task.epoch)],
         tasks=[partial(run.pool.start_follow_up, event.worker, metrics_task)],
@@ -75,7 +76,7 @@ def follow_metrics(run: Run, config: ConfigState, worker: Worker | None) -> Step
     epoch = config.find_epoch_to_retain()
     if epoch is None:
         return stop_early(run, config)
-    task = BestStateTask(config.newest_as_best(epoch))
+    task = BestStateTask(config_jobs.newest_as_best(config, epoch))
     start = partial(run.pool.queue_follow_up, task)
     if worker:
         start = partial(run.pool.start_follow_up, worker, task)

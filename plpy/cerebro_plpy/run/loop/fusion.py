@@ -39,25 +39,25 @@ class FusionChooser:
         self._state = state
         self._stats = stats
         self._chooser = chooser
-        self._offered: set[tuple[Code, str]] = set()  # with the mode that was to be measured
-        self._unfit: set[Code] = set()
+        self._tried_modes: set[tuple[Code, str]] = set()  # with the mode that was to be measured
+        self._failed_codes: set[Code] = set()
 
     def choose(
-        self, worker: Worker, batch: VisitBatch, taken: Collection[int], workers: int
+        self, worker: Worker, batch: VisitBatch, chosen_keys: Collection[int], workers: int
     ) -> Sequence[VisitBatch]:
         """Return batches that a worker makes together instead of `batch`; none if it goes alone.
 
         Args:
-            taken: configurations that other workers visit.
+            chosen_keys: configurations that workers visit next.
             workers: number of workers.
         """
         state = self._state
         leader = state.progress[batch[0].mst_key]
         if leader.mst_key in state.first or not self._is_fusible(leader):
             return ()
-        if self._code_of(worker, leader.mst_key) in self._unfit:
+        if self._code_of(worker, leader.mst_key) in self._failed_codes:
             return ()
-        members = [leader, *self._find_companions(worker, leader, taken)]
+        members = [leader, *self._find_companions(worker, leader, chosen_keys)]
         visits = fusion_groups.take_training(batch)
         form = self._recorded_form(leader.mst_key, visits[:1])
         if form:
@@ -67,22 +67,22 @@ class FusionChooser:
         else:
             most = choose_max_lanes(state.request.gpus)
             members = members[: min(most, self._share(worker, members, workers))]
-            limits = [self._chooser.limit_of(each, len(members)).visits for each in members]
+            limits = [self._chooser.limit_of(member, len(members)).visits for member in members]
             is_whole = len(visits) == len(batch)
             visits = visits[: max(1, min(limits))]
             members = members[: self._choose_size(worker, members, visits, is_whole=is_whole)]
         if len(members) < 2:
             return ()
-        return [fusion_groups.assign_batch(visits, each.mst_key) for each in members]
+        return [fusion_groups.assign_batch(visits, member.mst_key) for member in members]
 
-    def note_offered(self, worker: Worker, batches: Sequence[VisitBatch]) -> None:
+    def note_tried(self, worker: Worker, batches: Sequence[VisitBatch]) -> None:
         """Note that a worker measures a mode, and need not be asked again."""
         code = self._code_of(worker, batches[0][0].mst_key)
-        self._offered.add((code, choose_fused_form(len(batches))))
+        self._tried_modes.add((code, choose_fused_form(len(batches))))
 
     def note_unfit(self, worker: Worker, mst_key: int) -> None:
         """Note that a worker failed: fused visits may be too much for its trainer."""
-        self._unfit.add(self._code_of(worker, mst_key))
+        self._failed_codes.add(self._code_of(worker, mst_key))
 
     def _code_of(self, worker: Worker, mst_key: int) -> Code:
         return worker.number, self._state.configs[mst_key].compilation
@@ -92,10 +92,10 @@ class FusionChooser:
     ) -> tuple[list[ConfigProgress], VisitBatch]:
         """Return the members that the log has in a mode, and the visits for which all have it."""
         repeated = [
-            each for each in members if self._recorded_form(each.mst_key, visits[:1]) == form
+            member for member in members if self._recorded_form(member.mst_key, visits[:1]) == form
         ]
         repeated = repeated[: LANES[form]]
-        while any(self._recorded_form(each.mst_key, visits) != form for each in repeated):
+        while any(self._recorded_form(member.mst_key, visits) != form for member in repeated):
             visits = visits[:-1]
         return repeated, visits
 
@@ -103,8 +103,9 @@ class FusionChooser:
         """Return the fused mode in which a replay has all these visits, if it has one."""
         recorded = self._state.request.replay.forms
         forms = {recorded.get((mst_key, visit.epoch, visit.segment_id)) for visit in visits}
-        form = forms.pop() if len(forms) == 1 else None
-        return form if form in LANES else None
+        if len(forms) > 1 or forms.isdisjoint(LANES):
+            return None
+        return forms.pop()
 
     def _is_fusible(self, progress: ConfigProgress) -> bool:
         """Return True if a configuration may train together with others now."""
@@ -121,7 +122,7 @@ class FusionChooser:
         return not config.must_visit_singly(progress)
 
     def _find_companions(
-        self, worker: Worker, leader: ConfigProgress, taken: Collection[int]
+        self, worker: Worker, leader: ConfigProgress, chosen_keys: Collection[int]
     ) -> list[ConfigProgress]:
         """Return configurations that can train together with the leader on a worker."""
         state = self._state
@@ -129,7 +130,7 @@ class FusionChooser:
         free = (
             progress
             for key, progress in sorted(state.progress.items())
-            if key not in taken and self._is_fusible(progress)
+            if key not in chosen_keys and self._is_fusible(progress)
         )
         return [
             progress
@@ -151,12 +152,13 @@ class FusionChooser:
             if not progress.finished and _is_alike(config, state.configs[key])
         }
         elsewhere = keys - {progress.mst_key for progress in members}
-        own = sum(self._home_of(key) == worker.number for key in elsewhere)
-        return max(1, math.ceil(len(keys) / workers) - own)
+        staying = sum(self._home_of(key) == worker.number for key in elsewhere)
+        return max(1, math.ceil(len(keys) / workers) - staying)
 
     def _home_of(self, mst_key: int) -> int | None:
-        residence = self._state.residence
-        return residence.home_of(mst_key) if residence else None
+        if self._state.residence is None:
+            return None
+        return self._state.residence.home_of(mst_key)
 
     def _choose_size(
         self,
@@ -179,8 +181,9 @@ class FusionChooser:
         timings = self._stats.timings_of(config, worker)
         form = choose_fused_form(most)
         if form not in timings:
-            is_offered = (self._code_of(worker, config.mst_key), form) in self._offered
-            return most if most > LANES[form] // 2 and not is_offered else 1
+            is_tried = (self._code_of(worker, config.mst_key), form) in self._tried_modes
+            may_measure = most > LANES[form] // 2 and not is_tried
+            return most if may_measure else 1
         size = choose_fusion_size(timings, most)
         saving = compute_fusion_saving(timings, size)
         if saving <= 0:
@@ -192,5 +195,6 @@ class FusionChooser:
         return 1
 
 
-def _is_alike(one: ConfigState, other: ConfigState) -> bool:
-    return one.compilation == other.compilation and one.config.fit == other.config.fit
+def _is_alike(first: ConfigState, second: ConfigState) -> bool:
+    same_code = first.compilation == second.compilation
+    return same_code and first.config.fit == second.config.fit

@@ -1,4 +1,4 @@
-"""Recovery: which visits are made again when a trainer or a session is lost, and who is charged."""
+"""Recovery: lost trainers and sessions, visits that are made again, and failed configurations."""
 
 from __future__ import annotations
 

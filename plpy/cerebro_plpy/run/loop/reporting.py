@@ -55,7 +55,11 @@ class Reporter:
                 return
             now = time.monotonic()
             losses = {key: state.configs[key].mean_loss(epoch) for key in keys}
-            evaluations = [each for each in state.evaluations if each.mst_key in state.progress]
+            evaluations = [
+                evaluation
+                for evaluation in state.evaluations
+                if evaluation.mst_key in state.progress
+            ]
             seconds = now - self._epoch_began
             yield Step(
                 changes=[
@@ -76,8 +80,10 @@ class Reporter:
         ]
         if not schedule.is_epoch_complete(committed, epoch):
             return []
-        evaluated = {each.mst_key for each in state.evaluations if each.epoch == epoch}
-        if epoch in self._request.spec.evaluate_epochs and not evaluated.issuperset(keys):
+        evaluated_keys = {
+            evaluation.mst_key for evaluation in state.evaluations if evaluation.epoch == epoch
+        }
+        if epoch in self._request.spec.evaluate_epochs and not evaluated_keys.issuperset(keys):
             return []
         return keys
 
@@ -165,8 +171,9 @@ def estimate_remaining_seconds(
     visits = sum(config.visits for config in configs.values())
     mean_seconds = sum(config.seconds for config in configs.values()) / max(1, visits)
     remaining = 0.0
-    for key, each in progress.items():
+    for key, position in progress.items():
         seconds = configs[key].mean_visit_seconds
-        count = count_remaining_visits(plan, each).train
-        remaining += count * (mean_seconds if seconds is None else seconds)
+        if seconds is None:
+            seconds = mean_seconds
+        remaining += count_remaining_visits(plan, position).train * seconds
     return remaining

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from cerebro_plpy.configs.params.config import Config
+from cerebro_plpy.database.sessions.async_dispatcher import Statement
 from cerebro_plpy.run.log.step_log import DecisionRow
 from cerebro_plpy.run.loop.run_objects import Run
 from cerebro_plpy.run.loop.step import Effect, Step
@@ -29,7 +30,7 @@ def decide(run: Run) -> Iterator[Step]:
     yield release_states(run)
     if state.is_all_paused or state.awaits_lost_parent:
         return
-    if all(each.finished or each.awaits_decision for each in state.progress.values()):
+    if all(progress.finished or progress.awaits_decision for progress in state.progress.values()):
         yield close_search(run)
 
 
@@ -91,14 +92,15 @@ def follow_decision(run: Run, search: SearchState, decision: Decision) -> Iterat
 def sample_configs(run: Run, search: SearchState, batch: DecisionBatch) -> Iterator[Step]:
     """Add configurations that the sampler suggests; if it has fewer, it is not asked again."""
     trials = trials_of_group(search.trials, batch.group)
-    added = run.sources.sample(batch.sample_count, trials, batch.group)
+    sampled = run.sources.sample(batch.sample_count, trials, batch.group)
+    log: Sequence[Statement] = ()
     changes: list[Effect] = []
-    if added.configs:
-        changes += [*added.changes, *enter_search(run, added.configs, max_epoch=0)]
-    if len(added.configs) < batch.sample_count:
+    if sampled.configs:
+        log = sampled.log
+        changes += [*sampled.changes, *enter_search(run, sampled.configs, max_epoch=0)]
+    if len(sampled.configs) < batch.sample_count:
         changes.append(partial(search.stop_sampling, batch.group))
-    log = added.log if added.configs else ()
-    yield Step(log=log, changes=changes, notes=added.notes)
+    yield Step(log=log, changes=changes, notes=sampled.notes)
 
 
 def enter_search(run: Run, configs: Sequence[Config], max_epoch: int) -> Iterator[Effect]:
@@ -111,8 +113,8 @@ def enter_search(run: Run, configs: Sequence[Config], max_epoch: int) -> Iterato
 
 def drop_losing_states(run: Run, search: SearchState) -> Step:
     """Return the step that ends configurations which will hardly go on, beyond `live_states`."""
-    max_states = run.request.search.live_states if run.request.search else None
-    if max_states is None:
+    request = run.request.search
+    if request is None or request.live_states is None:
         return Step()
     progress = run.state.progress
     losers = [
@@ -120,7 +122,7 @@ def drop_losing_states(run: Run, search: SearchState) -> Step:
         for key in search.rule.list_losers(search.trials)
         if key in progress and not progress[key].paused and not run.state.configs[key].released
     ]
-    keys = losers[: max(0, len(losers) - max_states)]
+    keys = losers[: max(0, len(losers) - request.live_states)]
     if not keys:
         return Step()
     reason = "its state is dropped for live_states"
@@ -174,13 +176,13 @@ def close_search(run: Run) -> Step:
     )
 
 
-def end_by_cost(run: Run, ended: Sequence[ConfigProgress]) -> Step:
+def end_by_cost(run: Run, positions: Sequence[ConfigProgress]) -> Step:
     """Return the step that ends configurations because the run has cost as much as it may."""
     exceeded = run.state.limits.exceeded
     assert exceeded is not None
     decisions = [
         Decision(progress.mst_key, "stop", run.state.max_epoch_of(progress), exceeded.reason)
-        for progress in ended
+        for progress in positions
     ]
     rows = number_decisions(run, DecisionBatch(None, tuple(decisions)))
     return Step(
@@ -226,7 +228,7 @@ def make_row(state: RunState, number: int, cause: int | None, decision: Decision
         epoch = max(values, default=0)
         if epoch:
             ranking = state.request.spec.ranking
-            value = -values[epoch] if ranking.descending else values[epoch]
+            value = values[epoch] * state.ranking_sign
             reason = f"{ranking.metric} {value:.6g} after epoch {epoch}: {decision.reason}"
     return DecisionRow(
         number,

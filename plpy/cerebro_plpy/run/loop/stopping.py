@@ -68,7 +68,7 @@ def stop_in_time(run: Run) -> Iterator[Step]:
     yield Step(
         log=[run.log.log_config_stopped(key, TIME_OVER) for key in shortened],
         changes=[
-            *(partial(run.state.set_progress, key, each) for key, each in stopped.items()),
+            *(partial(run.state.set_progress, key, progress) for key, progress in stopped.items()),
             partial(run.state.limit, shortened),
         ],
     )
@@ -117,20 +117,22 @@ def keep_to_budget(run: Run, *, has_state: bool) -> Iterator[Step]:
         return
     shortened = {}
     for key, progress in state.progress.items():
-        after = shorten(state, key, progress, has_state=has_state)
-        if after is not progress and after != progress:
-            shortened[key] = after
+        shorter = shorten(state, key, progress, has_state=has_state)
+        if shorter is not progress and shorter != progress:
+            shortened[key] = shorter
     if not shortened:
         return
-    ended = [
+    limited = [
         state.progress[key]
-        for key, after in shortened.items()
+        for key, shorter in shortened.items()
         if key not in state.stopped
-        and count_remaining_visits(state.plan, after)
+        and count_remaining_visits(state.plan, shorter)
         != count_remaining_visits(state.plan, state.progress[key])
     ]
-    step = log_ends(run, ended, BUDGET_OVER)
-    progress_changes = [partial(state.set_progress, key, after) for key, after in shortened.items()]
+    step = log_ends(run, limited, BUDGET_OVER)
+    progress_changes = [
+        partial(state.set_progress, key, shorter) for key, shorter in shortened.items()
+    ]
     yield step._replace(changes=[*step.changes, *progress_changes])
 
 
@@ -187,21 +189,22 @@ def close(run: Run) -> Iterator[Step]:
     undecided = sorted(
         state.undecided & state.progress.keys() - state.stopped - state.stopped_early.keys()
     )
-    ended = [state.progress[key] for key in undecided if not state.configs[key].is_completed]
-    yield log_ends(run, ended, TIME_OVER if state.limits.is_time_over else BUDGET_OVER)
+    limited = [state.progress[key] for key in undecided if not state.configs[key].is_completed]
+    reason = TIME_OVER if state.limits.is_time_over else BUDGET_OVER
+    yield log_ends(run, limited, reason)
 
 
-def log_ends(run: Run, ended: Sequence[ConfigProgress], reason: str) -> Step:
+def log_ends(run: Run, limited: Sequence[ConfigProgress], reason: str) -> Step:
     """Return the step that logs configurations that a limit ends.
 
     If it is the cost limit, their ends are decisions, which a replay reads.
     """
-    if not ended:
+    if not limited:
         return Step()
-    keys = [progress.mst_key for progress in ended]
+    keys = [progress.mst_key for progress in limited]
     change = partial(run.state.limit, keys)
     if run.state.limits.exceeded:
-        step = end_by_cost(run, ended)
+        step = end_by_cost(run, limited)
         return step._replace(changes=[*step.changes, change])
     return Step(log=[run.log.log_config_stopped(key, reason) for key in keys], changes=[change])
 

@@ -14,6 +14,7 @@ from cerebro_plpy.run.loop.recovery import abandon_fused, fail_config
 from cerebro_plpy.run.loop.run_objects import Run
 from cerebro_plpy.run.loop.step import Effect, Step
 from cerebro_plpy.run.loop.stopping import stop_early
+from cerebro_plpy.run.state import config_jobs
 from cerebro_plpy.run.state.config_state import ConfigState, RetainedState
 from cerebro_plpy.run.workers.events import FusedStored, StatesStored, VisitsBegun, VisitsTrained
 from cerebro_plpy.run.workers.tasks import FusedTask, VisitTask
@@ -26,11 +27,11 @@ def start_visits(run: Run) -> Iterator[Step]:
     pool = run.pool
     capacity = run.request.workers - pool.busy_count
     batches = run.chooser.choose(pool.idle, pool.unstored, len(pool.numbers))
-    taken = {batch[0].mst_key for _, batch in batches}
+    chosen_keys = {batch[0].mst_key for _, batch in batches}
     for number, batch in batches:
         config = state.configs[batch[0].mst_key]
         worker = pool.get_worker(number, config.framework)
-        fused = run.fusion.choose(worker, batch, taken, len(pool.numbers))
+        fused = run.fusion.choose(worker, batch, chosen_keys, len(pool.numbers))
         if fused:
             # A worker stores its last state before it makes fused visits.
             if capacity > 0 and not pool.is_busy(number):
@@ -39,7 +40,7 @@ def start_visits(run: Run) -> Iterator[Step]:
             continue
         if capacity <= 0 and not pool.is_busy(number):
             continue
-        if pool.may_start(worker, batch, list(config.list_datasets(batch))):
+        if pool.may_start(worker, batch, list(config_jobs.list_datasets(config, batch))):
             capacity -= not pool.is_busy(number)
             yield start_batch(run, worker, batch)
 
@@ -69,7 +70,7 @@ def give_batch(run: Run, worker: Worker, batch: VisitBatch) -> None:
     """Give a worker a batch that has begun."""
     config = run.state.configs[batch[0].mst_key]
     if batch[0].kind == "evaluate":
-        run.pool.evaluate(worker, batch, config.build_evaluation(batch))
+        run.pool.evaluate(worker, batch, config_jobs.build_evaluation(config, batch))
     else:
         run.pool.train(worker, build_visits(run, worker, batch))
 
@@ -79,13 +80,14 @@ def build_visits(run: Run, worker: Worker, batch: VisitBatch) -> VisitTask:
     config = run.state.configs[batch[0].mst_key]
     timings = run.stats.timings_of(config, worker)
     rows = run.chooser.remaining_rows(config, len(run.pool.numbers))
-    return VisitTask(batch, time.monotonic(), config.build_visits(batch, rows, timings))
+    visits = config_jobs.build_visits(config, batch, rows, timings)
+    return VisitTask(batch, time.monotonic(), visits)
 
 
 def start_fused(run: Run, worker: Worker, batches: Sequence[VisitBatch]) -> Step:
     """Return the step that starts batches of several configurations in one job."""
     log: list[Statement] = []
-    changes: list[Effect] = [partial(run.fusion.note_offered, worker, batches)]
+    changes: list[Effect] = [partial(run.fusion.note_tried, worker, batches)]
     for batch in batches:
         key = batch[0].mst_key
         log += log_first_visit(run, run.state.configs[key], batch)
@@ -121,7 +123,7 @@ def on_visits_trained(run: Run, event: VisitsTrained) -> Iterator[Step]:
     yield Step(changes=changes)
     is_evaluated_next = bool(result.evaluations)
     if is_evaluated_next:
-        result = result._replace(best=config.find_best(result))
+        result = result._replace(best=config_jobs.find_best(config, result))
     elif state.is_running(batch):
         is_evaluated_next = state.progress_after(batch).kind == "evaluate"
     yield Step(

@@ -109,7 +109,7 @@ class WorkerScaling:
 
     def _close_leaving(self, slots: RunSlots) -> None:
         """End the sessions of leaving workers that have nothing left to do."""
-        for number in [each for each in self._leaving if not self._pool.is_busy(each)]:
+        for number in [leaving for leaving in self._leaving if not self._pool.is_busy(leaving)]:
             self._leaving.remove(number)
             self._close(number)
         if slots.count > self._present:

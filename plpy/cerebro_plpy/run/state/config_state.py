@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import count, groupby
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.platform import state_tables
-from cerebro_plpy.platform.job import Dataset, StateSource, Sums
-from cerebro_plpy.platform.state_tables import StoredState, best_table
+from cerebro_plpy.platform.job import StateSource
+from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.visit_protocol import (
-    BatchResult,
-    BatchVisit,
-    BestState,
-    EvaluateVisit,
     VisitResult,
     Worker,
 )
@@ -28,16 +23,9 @@ from cerebro_plpy.run.request.early_stopping import find_best_epoch
 from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
 from cerebro_plpy.run.request.state_routing import Route, make_route
 from cerebro_plpy.run.request.visit_jobs import (
-    Attempt,
     describe_program,
-    make_batch_evaluation,
-    make_evaluate_visit,
     make_initial_state,
     make_later_state,
-    make_program_key,
-    make_train_visit,
-    select_evaluation_rows,
-    select_training_rows,
 )
 from cerebro_plpy.run.workers.tasks import AttemptKey
 from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress, Plan, Visit, VisitBatch
@@ -62,7 +50,7 @@ class LostVisit(NamedTuple):
 
 
 class ConfigHistory(NamedTuple):
-    """What a configuration did before its run was interrupted; empty for a new run."""
+    """The history of a configuration before its run was interrupted; empty for a new run."""
 
     visits: Sequence[tuple[Visit, VisitResult]] = ()  # completed, in order
     evaluations: Sequence[Evaluation] = ()
@@ -77,7 +65,8 @@ class ConfigHistory(NamedTuple):
         """
         for visit, _ in self.visits:
             yield visit
-        for mst_key, epoch in {(each.mst_key, each.epoch) for each in self.evaluations}:
+        keys = {(evaluation.mst_key, evaluation.epoch) for evaluation in self.evaluations}
+        for mst_key, epoch in keys:
             for segment in segments:
                 yield Visit(epoch, mst_key, segment, "evaluate")
 
@@ -194,8 +183,9 @@ class ConfigState:
 
     def remaining_rows(self, plan: Plan, progress: ConfigProgress) -> int:
         """Return how many rows its visits have still to go through."""
-        group = self.config.group
-        rows = self.request.source.rows if group is None else self.request.groups[group].rows
+        rows = self.request.source.rows
+        if self.config.group is not None:
+            rows = self.request.groups[self.config.group].rows
         visits = count_remaining_visits(plan, progress).train
         return visits * self.config.fit.passes * rows // len(plan.segments_of(self.mst_key))
 
@@ -205,7 +195,9 @@ class ConfigState:
     def visits_before_recorded_end(self) -> int:
         """Return how many visits may begin until the recorded budget has to be looked at again."""
         ending = self.request.replay.endings.get(self.mst_key)
-        return ending.visits - self.visits - self.unstored if ending else sys.maxsize
+        if ending is None:
+            return sys.maxsize
+        return ending.visits - self.visits - self.unstored
 
     @property
     def ends_unevaluated(self) -> bool:
@@ -222,14 +214,23 @@ class ConfigState:
     @property
     def visits_before_clone(self) -> int:
         """Return how many visits may begin until a clone of the recorded run needs the state."""
-        made = self.visits + self.unstored
-        starts = self.request.replay.clone_starts.values()
-        ahead = (
-            start.visits - made
-            for start in starts
-            if start.parent == self.mst_key and start.visits > made
+        begun_visits = self.visits + self.unstored
+        distances = (
+            start.visits - begun_visits
+            for start in self.request.replay.clone_starts.values()
+            if start.parent == self.mst_key and start.visits > begun_visits
         )
-        return min(ahead, default=sys.maxsize)
+        return min(distances, default=sys.maxsize)
+
+    def free_tables(self, visit: Visit) -> set[str]:
+        """Return the tables without rows of a visit's segment, or of a lost attempt at it."""
+        if self.attempts.get(self.route.visit_number(visit, self.visits), 0) > 1:
+            return set()
+        return {
+            table
+            for table, segments in self.table_segments.items()
+            if visit.segment_id not in segments
+        }
 
     # Attempts.
 
@@ -239,7 +240,9 @@ class ConfigState:
 
     def attempt_key(self, batch: VisitBatch) -> AttemptKey:
         """Return the key under which attempts at a batch count: its first visit."""
-        return batch[0] if batch[0].kind == "evaluate" else self.visit_no(batch[0])
+        if batch[0].kind == "evaluate":
+            return batch[0]
+        return self.visit_no(batch[0])
 
     def count_new_attempts(self, key: AttemptKey) -> int:
         """Return how many attempts count towards max_attempts."""
@@ -282,82 +285,11 @@ class ConfigState:
             lost.append(LostVisit(visit, key if isinstance(key, int) else 0, attempt))
         return lost
 
-    # Jobs.
-
-    def list_datasets(self, batch: VisitBatch) -> Iterator[Dataset]:
-        """Yield the partitions that a trainer needs for a batch."""
-        for visit in batch:
-            yield select_training_rows(self.request, self.config, visit.segment_id)
-            if visit.kind == "evaluate":
-                yield from (
-                    rows for _, rows in select_evaluation_rows(self.request, self.config, visit)
-                )
-
-    def build_visits(
-        self, batch: VisitBatch, remaining_rows: int, timings: Mapping[str, Any]
-    ) -> list[BatchVisit]:
-        """Return the visits of a batch, which has begun, as its worker needs them.
-
-        Args:
-            batch: visits of which the first one leaves a state.
-            remaining_rows: rows that the program has still to train on a worker.
-            timings: known timings of execution modes.
-        """
-        state_number = self.route.state_number(batch[0], self.stored_states + bool(self.unstored))
-        if self.unstored:
-            source = make_later_state(self.run_id, self.mst_key, self.visits + self.unstored, None)
-        else:
-            source = self.route.state_before(batch[0], self.state)
-        visits: list[BatchVisit] = []
-        numbers = count(self.visit_no(batch[0]))
-        for kind, group in groupby(batch, lambda visit: visit.kind):
-            if kind == "evaluate":
-                visit = make_evaluate_visit(
-                    self.request, self.config, self.run_id, tuple(group), 1, source
-                )
-                visits.append(make_batch_evaluation(self.request, self.config, visit))
-                continue
-            for train, number in zip(group, numbers):
-                free = set() if self.unstored else self._free_tables(train)
-                attempt = Attempt(
-                    number,
-                    self.attempts[self.attempt_key(batch)],
-                    remaining_rows,
-                    timings,
-                    state_number,
-                    free,
-                    {table for table in free if not self.table_segments[table]},
-                    self.route.table_count,
-                    self.compilation,
-                )
-                visits.append(
-                    make_train_visit(self.request, self.config, self.run_id, train, attempt, source)
-                )
-                source = make_later_state(self.run_id, self.mst_key, number, None)
-        return visits
-
-    def build_evaluation(self, batch: VisitBatch) -> EvaluateVisit:
-        """Return an evaluation over segments, which has begun, as its worker needs it."""
-        attempt = self.attempts[self.attempt_key(batch)]
-        return make_evaluate_visit(
-            self.request, self.config, self.run_id, batch, attempt, self.state
-        )
-
-    def add_up(self, epoch: int) -> Sums:
-        """Return the sums of a complete evaluation."""
-        parts = self.parts[epoch]
-        # Always in the same order: floating-point sums depend on it, and decisions on the sums.
-        total = add_parts(parts[segment] for segment in sorted(parts))
-        key = make_program_key(self.run_id, self.mst_key)
-        return Sums(describe_program(self.request, self.config), total["sums"], total["rows"], key)
-
     def mean_loss(self, epoch: int) -> float:
         """Return the mean training loss per row in an epoch."""
         losses = self.losses[epoch]
         rows = sum(count for count, _ in losses)
         return sum(count * loss for count, loss in losses) / max(1, rows)
-
-    # Best states.
 
     def find_epoch_to_retain(self) -> int | None:
         """Return the epoch whose state is to be retained now; None if there is nothing to do."""
@@ -365,32 +297,6 @@ class ConfigState:
         if best is None or (self.best and self.best.epoch == best):
             return None
         return best
-
-    def newest_as_best(self, epoch: int) -> BestState:
-        """Return the newest state as the one to retain of an epoch."""
-        assert self.stored is not None
-        return self._best_state(epoch, self.state, self.stored.segment_id)
-
-    def find_best(self, result: BatchResult) -> BestState | None:
-        """Return the state of a batch that is better than all before; None if there is none."""
-        evaluations = [
-            evaluation
-            for visit, measured in result.evaluations
-            for evaluation in make_evaluations(
-                self.mst_key, visit.epoch, measured["metrics"], elapsed=0.0
-            )
-        ]
-        best = find_best_epoch(self.config, self.request, [*self.evaluations, *evaluations])
-        states = [visit.state for visit, _ in result.evaluations if visit.epoch == best]
-        if best is None or not states:
-            return None
-        segments = [visit.dataset.segment_id for visit, _ in result.training if visit.epoch <= best]
-        return self._best_state(best, states[0], segments[-1])
-
-    def _best_state(self, epoch: int, state: StateSource, segment_id: int | None) -> BestState:
-        table = best_table(self.run_id, self.mst_key, epoch)
-        replaced = self.best.stored.table if self.best else None
-        return BestState(self.run_id, self.mst_key, epoch, state, segment_id, table, replaced)
 
     # Changes.
 
@@ -420,7 +326,7 @@ class ConfigState:
         if result.state_table:
             stored = StoredState(result.state_table, visit.segment_id, result.base_table)
             segments = {visit.segment_id}
-            if stored.table in self._free_tables(visit):
+            if stored.table in self.free_tables(visit):
                 segments |= self.table_segments.get(stored.table, set())
             self.table_segments[stored.table] = segments
             self.stored_states += 1
@@ -442,22 +348,16 @@ class ConfigState:
         self.stored = None
         self.best = None
 
-    def _free_tables(self, visit: Visit) -> set[str]:
-        """Return the tables without rows of a visit's segment, or of a lost attempt at it."""
-        if self.attempts.get(self.route.visit_number(visit, self.visits), 0) > 1:
-            return set()
-        return {
-            table
-            for table, segments in self.table_segments.items()
-            if visit.segment_id not in segments
-        }
-
 
 def _attempt_keys(batch: VisitBatch, first: AttemptKey) -> Iterator[AttemptKey]:
     """Yield the key of each visit of a batch."""
-    numbers = count(first) if isinstance(first, int) else count(0)
+    visit_no = first
     for visit in batch:
-        yield visit if visit.kind == "evaluate" else next(numbers)
+        if visit.kind == "evaluate" or isinstance(visit_no, Visit):
+            yield visit
+        else:
+            yield visit_no
+            visit_no += 1
 
 
 def make_evaluations(
@@ -487,6 +387,6 @@ def add_parts(parts: Iterable[Part]) -> dict[str, dict[str, Any]]:
     for part in parts:
         for name, values in part.items():
             rows[name] = rows.get(name, 0) + values["rows"]
-            before = sums.get(name, [[0.0] * len(v) for v in values["sums"]])
-            sums[name] = [[a + b for a, b in zip(x, y)] for x, y in zip(before, values["sums"])]
+            total = sums.get(name, [[0.0] * len(v) for v in values["sums"]])
+            sums[name] = [[a + b for a, b in zip(x, y)] for x, y in zip(total, values["sums"])]
     return {"sums": sums, "rows": rows}

@@ -52,8 +52,9 @@ class Limits:
         Args:
             has_state: a configuration has a state; until then the run has longer.
         """
-        end = self.cancel if has_state else max(self.cancel, self.over)
-        return time.monotonic() >= end
+        if time.monotonic() < self.cancel:
+            return False
+        return has_state or time.monotonic() >= self.over
 
     def postpone(self, seconds: float) -> None:
         """Postpone all moments: the run has waited."""

@@ -69,14 +69,18 @@ def restore_search(state: RunState, search: SearchRequest) -> SearchState:
     """Return the search of a run, with its logged decisions; let them limit the configurations."""
     request = state.request
     is_fixed = request.spec.schedule != LONGEST
-    sampling = search.sampling
+    sample_count = 0
+    group_counts: Mapping[str, int] = {}
+    if search.sampling:
+        sample_count = search.sampling.remaining
+        group_counts = search.sampling.remaining_by_group
     restored = SearchState(
         search.rule,
         search.mst_keys,
         request.workers * 2 if is_fixed else request.workers + 1,
         fixed=is_fixed,
-        sample_count=sampling.remaining if sampling else 0,
-        groups=Groups(search.groups, sampling.remaining_by_group if sampling else {}),
+        sample_count=sample_count,
+        groups=Groups(search.groups, group_counts),
     )
     values = {key: state.list_own_values(key) for key in search.mst_keys}
     restored.restore(request.logged_decisions, values)

@@ -1,15 +1,12 @@
 """The state of a run: its configurations, their progress, and all that was decided about them.
 
 Only the classes of this package change it. Handlers return the changes, and the loop applies them.
-
-A trainer that holds a state can train on before the state is stored. Its visits are committed after
-that state, or not at all. Until then `progress` is ahead of `committed`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.platform.state_tables import StoredState
@@ -25,6 +22,7 @@ from cerebro_plpy.run.state.config_state import (
     RetainedState,
 )
 from cerebro_plpy.run.state.limits import Limits
+from cerebro_plpy.run.state.progress_tracker import ProgressTracker
 from cerebro_plpy.run.workers.tasks import AttemptKey
 from cerebro_plpy.scheduling.schedule import schedule
 from cerebro_plpy.scheduling.schedule.placement import assign_segments
@@ -33,7 +31,7 @@ from cerebro_plpy.scheduling.schedule.worker_affinity import WorkerAffinity
 from cerebro_plpy.tables.architectures import BuiltConfigs
 
 
-class RunState:
+class RunState(ProgressTracker):
     """All that changes while a run trains."""
 
     def __init__(
@@ -44,16 +42,14 @@ class RunState:
         history: Mapping[int, ConfigHistory],
         residence: WorkerAffinity | None = None,
     ) -> None:
+        super().__init__(plan)
         self.request = request  # as the call made it, without the configurations added since
         self.run_id = run_id
-        self.plan = plan
         self.residence = residence  # None if configurations hop
         self.limits = Limits(request)
         self.backends: dict[int, str] = dict(request.backends)
         self.warm_states: dict[int, WarmState] = dict(request.warm_states)
         self.configs: dict[int, ConfigState] = {}
-        self.progress: dict[int, ConfigProgress] = {}  # of configurations that have not failed
-        self._before_ahead: dict[int, ConfigProgress] = {}  # committed, of those that are ahead
         self.evaluations: list[Evaluation] = []
         for config in request.configs:
             past = history.get(config.mst_key, ConfigHistory())
@@ -63,9 +59,7 @@ class RunState:
             self.evaluations += past.evaluations
         self.failed: dict[int, str] = {}  # reason by mst_key
         self.saving_best: set[int] = set()  # configurations whose state must not change
-        self.waiting: dict[
-            int, CloneStart
-        ] = {}  # clones of a replay whose parent's state is missing
+        self.waiting: dict[int, CloneStart] = {}  # clones of a replay that lack a parent's state
         self.stopped: set[int] = set()  # that a limit kept from their last epoch
         self.stopped_early: dict[int, int] = {}  # by EarlyStopping, with the epoch
         self.continued: set[int] = set()  # that a user continued, whatever their metrics are
@@ -82,11 +76,6 @@ class RunState:
     def is_paused(self) -> bool:
         """Return True if no visit may begin until a user continues the run."""
         return self.paused_at is not None
-
-    @property
-    def committed(self) -> Mapping[int, ConfigProgress]:
-        """Return the progress as far as all visits are stored."""
-        return {**self.progress, **self._before_ahead}
 
     @property
     def model_states(self) -> dict[int, StoredState]:
@@ -112,29 +101,12 @@ class RunState:
     @property
     def is_all_paused(self) -> bool:
         """Return True if nothing trains because users have paused all that could."""
-        unfinished = [each for each in self.progress.values() if not each.finished]
+        unfinished = [position for position in self.progress.values() if not position.finished]
         if not unfinished or self.is_search_closed or self.awaits_lost_parent:
             return False
         if any(config.is_completed for config in self.configs.values()):
             return False
-        return all(each.awaits_decision and each.paused for each in unfinished)
-
-    def is_running(self, batch: VisitBatch) -> bool:
-        """Return True if a configuration has still to make a batch that has begun."""
-        progress = self.progress.get(batch[0].mst_key)
-        return progress is not None and batch[0].segment_id in progress.running_segments
-
-    def is_ahead(self, mst_key: int) -> bool:
-        """Return True if a configuration trains from a state that is not stored yet."""
-        return mst_key in self._before_ahead
-
-    def may_train_ahead(self, batch: VisitBatch) -> bool:
-        """Return True if a configuration may train on from the unstored state of a batch."""
-        return not self.is_ahead(batch[0].mst_key) and self.is_running(batch)
-
-    def progress_after(self, batch: VisitBatch) -> ConfigProgress:
-        """Return the progress of a configuration when a running batch is stored."""
-        return schedule.complete(self.plan, self.progress[batch[0].mst_key], batch)
+        return all(position.awaits_decision and position.paused for position in unfinished)
 
     def count_visits(self, progress: ConfigProgress) -> int:
         """Return how many visits a configuration has made when the running ones end."""
@@ -146,25 +118,26 @@ class RunState:
             visits += len(progress.running_segments) + progress.later_visits
         return visits
 
-    def max_epoch_of(self, progress: ConfigProgress) -> int:
-        """Return the last epoch that a configuration may train."""
-        return self.plan.epochs if progress.max_epoch is None else progress.max_epoch
+    @property
+    def ranking_sign(self) -> float:
+        """Return the factor that makes smaller values better: 1.0 or -1.0."""
+        return -1.0 if self.request.spec.ranking.descending else 1.0
 
     def list_values(self, mst_key: int, evaluations: Iterable[Evaluation]) -> Mapping[int, float]:
         """Return the values by which a rule compares, by epoch; smaller ones are better."""
         ranking = self.request.spec.ranking
-        sign = -1.0 if ranking.descending else 1.0
         config = self.configs[mst_key].config
         return {
-            evaluation.epoch: sign * ranked_value(evaluation, config, ranking)
+            evaluation.epoch: self.ranking_sign * ranked_value(evaluation, config, ranking)
             for evaluation in evaluations
             if evaluation.dataset == ranking.dataset
         }
 
     def list_own_values(self, mst_key: int) -> Mapping[int, float]:
         """Return the values of all evaluations of a configuration; none if it has failed before."""
-        config = self.configs.get(mst_key)
-        return {} if config is None else self.list_values(mst_key, config.evaluations)
+        if mst_key not in self.configs:
+            return {}
+        return self.list_values(mst_key, self.configs[mst_key].evaluations)
 
     def find_orphan(self) -> int | None:
         """Return a clone that waits for a state which cannot be stored any more."""
@@ -179,35 +152,12 @@ class RunState:
 
     def start_visits(self, batch: VisitBatch, unstored: VisitBatch | None = None) -> None:
         """Start a batch, from the state that `unstored` leaves if it is given."""
-        key = batch[0].mst_key
-        if unstored:
-            self._before_ahead[key] = self.progress[key]
-            self.progress[key] = self.progress_after(unstored)
-        self.progress[key] = schedule.begin(self.progress[key], batch)
-        self.configs[key].count_attempt(batch)
+        self.begin(batch, unstored)
+        self.configs[batch[0].mst_key].count_attempt(batch)
 
     def hold_unstored(self, mst_key: int, visits: int) -> None:
         """Note that a trainer holds the state that these many visits have left."""
         self.configs[mst_key].unstored = visits
-
-    def shorten(self, batch: VisitBatch, count: int) -> None:
-        """Let all visits of a running batch but the first ones wait again: they were not made."""
-        if batch[count:] and self.is_running(batch):
-            self.abandon(batch[count:])
-
-    def abandon(self, batch: VisitBatch) -> None:
-        """Let the visits of a running batch wait again."""
-        key = batch[0].mst_key
-        self.progress[key] = schedule.abandon(self.progress[key], batch)
-
-    def abandon_if_running(self, batch: VisitBatch) -> None:
-        """Let the visits of a batch wait again, unless its configuration no longer waits for it."""
-        if self.is_running(batch):
-            self.abandon(batch)
-
-    def complete(self, batch: VisitBatch) -> None:
-        """Complete a running batch."""
-        self.progress[batch[0].mst_key] = self.progress_after(batch)
 
     def store_visits(
         self,
@@ -223,24 +173,9 @@ class RunState:
         if best:
             config.best = best
 
-    def complete_stored(self, batch: VisitBatch) -> None:
-        """Complete a batch that is stored, unless its configuration has gone ahead from it."""
-        was_ahead = self._before_ahead.pop(batch[0].mst_key, None) is not None
-        if not was_ahead and self.is_running(batch):
-            self.complete(batch)
-
     def drop_unstored(self, mst_key: int) -> None:
         """Drop the state that a lost trainer held."""
         self.configs[mst_key].unstored = 0
-
-    def take_back(self, mst_key: int) -> None:
-        """Return a configuration to its committed progress: the state it trained from is lost."""
-        before = self._before_ahead.pop(mst_key, None)
-        if before is None or mst_key not in self.progress:
-            return
-        if self.progress[mst_key].stopping:
-            before = schedule.stop(self.plan, before)
-        self.progress[mst_key] = before
 
     def lose_visits(self, batch: VisitBatch, first: AttemptKey, *, charged: bool) -> None:
         """Count the attempts of visits whose session is lost; see `ConfigState.mark_lost`."""
@@ -281,72 +216,19 @@ class RunState:
         """Note that these many decisions were logged."""
         self.decisions += count
 
-    def set_progress(self, mst_key: int, progress: ConfigProgress) -> None:
-        """Set the progress of a configuration that a limit ends."""
-        self.progress[mst_key] = progress
-
     def set_epochs(self, mst_key: int, epochs: int) -> None:
         """Set the last epoch that a configuration trains."""
         self.configs[mst_key].epochs = epochs
 
-    def set_max_epoch(self, mst_key: int, epoch: int) -> None:
-        """Let a configuration train until the end of an epoch."""
-        self._change(mst_key, lambda progress: replace(progress, max_epoch=epoch))
-
-    def extend(self, mst_key: int, epoch: int) -> None:
-        """Let a configuration train until the end of an epoch, even if it had finished."""
-        segments = frozenset(self.plan.segments)
-
-        def change(progress: ConfigProgress) -> ConfigProgress:
-            waiting = progress.waiting_segments
-            if progress.finished and not progress.stopping and progress.epoch <= epoch:
-                waiting = segments
-            return replace(progress, max_epoch=epoch, waiting_segments=waiting)
-
-        self._change(mst_key, change)
-
-    def grow_plan(self, epochs: int, evaluate_epochs: Iterable[int]) -> None:
-        """Give the plan more epochs; configurations without a last epoch keep the one they had."""
-        for key, progress in list(self.progress.items()):
-            if progress.max_epoch is None:
-                self.set_max_epoch(key, self.plan.epochs)
-        self.plan = replace(
-            self.plan,
-            epochs=epochs,
-            evaluate_epochs=self.plan.evaluate_epochs.union(evaluate_epochs),
-        )
-
-    def evaluate_after(self, epoch: int) -> None:
-        """Evaluate after an epoch that ends a configuration, if the run evaluates at all."""
-        if self.plan.evaluations:
-            evaluate_epochs = self.plan.evaluate_epochs | {epoch}
-            self.plan = replace(self.plan, evaluate_epochs=evaluate_epochs)
-
-    def pause_config(self, mst_key: int) -> None:
-        """Let a configuration start no visit to train until it is continued."""
-        self._change(mst_key, lambda progress: replace(progress, paused=True))
-
-    def resume_config(self, mst_key: int) -> None:
-        """Let a paused configuration start visits again."""
-        self._change(mst_key, lambda progress: replace(progress, paused=False))
-
     def continue_config(self, mst_key: int, max_epoch: int) -> None:
-        """Let a paused or stopped configuration train until the end of an epoch."""
+        """Let a configuration train until the end of an epoch, whatever its metrics are."""
         self.continued.add(mst_key)
-        self._change(mst_key, lambda progress: schedule.revive(self.plan, progress, max_epoch))
-
-    def stop(self, mst_key: int) -> None:
-        """Let a configuration train no further."""
-        self.progress[mst_key] = schedule.stop(self.plan, self.progress[mst_key])
+        self.revive(mst_key, max_epoch)
 
     def stop_early(self, mst_key: int, epoch: int) -> None:
         """Let a configuration train no further: EarlyStopping ended it at an epoch."""
         self.stopped_early[mst_key] = epoch
         self.stop(mst_key)
-
-    def end(self, mst_key: int) -> None:
-        """Let a configuration do nothing more."""
-        self.progress[mst_key] = schedule.end(self.progress[mst_key])
 
     def limit(self, mst_keys: Iterable[int]) -> None:
         """Note that a limit kept configurations from their last epoch."""
@@ -355,8 +237,7 @@ class RunState:
     def fail(self, mst_key: int, reason: str) -> None:
         """Give a configuration up."""
         self.failed[mst_key] = reason
-        del self.progress[mst_key]
-        self._before_ahead.pop(mst_key, None)
+        self.drop(mst_key)
 
     def prioritise(self, mst_key: int) -> None:
         """Let a configuration go before all others."""
@@ -455,9 +336,3 @@ class RunState:
         if self.residence:
             for worker in removed:
                 self.residence.remove_worker(worker)
-
-    def _change(self, mst_key: int, change: Callable[[ConfigProgress], ConfigProgress]) -> None:
-        """Change the progress of a configuration, and the committed one if it is ahead."""
-        for progress in (self.progress, self._before_ahead):
-            if mst_key in progress:
-                progress[mst_key] = change(progress[mst_key])

@@ -1,4 +1,4 @@
-"""Runtime statistics of a run: how long visits, evaluations and hops take, and what is compiled.
+"""Runtime statistics of a run: times of visits, evaluations and hops, and compiled code.
 
 A visit costs its worker the training time, and its hop: the transactions around it. If a visit is
 shorter than its hop, visits that follow on the same worker share one hop.
@@ -41,7 +41,7 @@ class RuntimeStats:
 
     Args:
         timings: timings of execution modes from earlier runs.
-        commit_seconds: how long trained visits may wait for their commit.
+        commit_seconds: time that trained visits may wait for their commit.
     """
 
     def __init__(self, timings: Timings, commit_seconds: float) -> None:
