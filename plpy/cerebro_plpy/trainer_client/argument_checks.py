@@ -6,6 +6,7 @@ A role that may train may also call these functions directly, with any arguments
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from cerebro_plpy.database.sql.strict_json import JsonObject
@@ -58,6 +59,11 @@ def check_type(name: str, value: Any, expected: type[T]) -> T:
     if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
         raise InvalidParameter(f"{name} is {value!r:.100}; expected {expected.__name__}", hint=HINT)
     return value
+
+
+def read_field(fields: Mapping[str, Any], name: str, expected: type[T]) -> T:
+    """Return a field of an object, which must have a type."""
+    return check_type(name, fields.get(name), expected)
 
 
 def optional_text(value: object) -> str | None:

@@ -105,7 +105,7 @@ def begin_prediction(gd: Globals, link: TrainerConnection, spec: str | None) -> 
         spec: JSON with the number of rows in a block, and the request to the trainer.
     """
     fields = argument_checks.parse_object("spec", spec)
-    request = argument_checks.check_type("request", fields.get("request"), dict)
+    request = argument_checks.read_field(fields, "request", dict)
     block = argument_checks.check_integer("block", fields.get("block"), 1)
     if block > MAX_ROWS:
         raise InvalidParameter(

@@ -58,8 +58,8 @@ def _find_sources(db: Database, compile_options: Any) -> dict[str, str]:
     if not isinstance(compile_options, dict) or compile_options.get("objects") is None:
         return {}
     fields = argument_checks.check_type("objects", compile_options["objects"], dict)
-    table = argument_checks.check_type("table", fields.get("table"), str)
-    digests = argument_checks.check_type("digests", fields.get("digests"), dict)
+    table = argument_checks.read_field(fields, "table", str)
+    digests = argument_checks.read_field(fields, "digests", dict)
     check_name(table)
     for name in digests:
         check_name(name)

@@ -186,8 +186,8 @@ def add_part(
 
 def _describe_arrays(fields: Mapping[str, Any]) -> tuple[list[dict[str, object]], int]:
     """Return the description of the arrays of a row for the trainer, and their size in bytes."""
-    shapes = argument_checks.check_type("shapes", fields.get("shapes"), list)
-    sizes = argument_checks.check_type("sizes", fields.get("sizes"), list)
+    shapes = argument_checks.read_field(fields, "shapes", list)
+    sizes = argument_checks.read_field(fields, "sizes", list)
     inputs = argument_checks.check_integer("inputs", fields.get("inputs", 0))
     weights = argument_checks.check_integer("weights", fields.get("weights", 0))
     if len(shapes) != len(sizes):

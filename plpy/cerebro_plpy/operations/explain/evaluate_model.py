@@ -100,8 +100,8 @@ def evaluation_blocks_of(
     """
     session = argument_checks.parse_object("caller", caller)
     db.adopt_caller(
-        argument_checks.check_type("path", session.get("path"), str),
-        argument_checks.check_type("settings", session.get("settings"), dict),
+        argument_checks.read_field(session, "path", str),
+        argument_checks.read_field(session, "settings", dict),
     )
     labelled = _resolve_rows(db, gd, arguments, resolve_source)
     blocks = read_blocks(db, labelled.grouped_model, labelled.query)

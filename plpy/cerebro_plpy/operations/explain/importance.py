@@ -15,7 +15,11 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import select_list
 from cerebro_plpy.database.sql.strict_json import JsonObject
-from cerebro_plpy.operations.predict.model_predictor import describe_arrays, make_predictor
+from cerebro_plpy.operations.predict.model_predictor import (
+    describe_arrays,
+    make_predictor,
+    select_expressions,
+)
 from cerebro_plpy.operations.predict.predict_table import SETTINGS
 from cerebro_plpy.operations.predict.prediction_source import (
     RawSource,
@@ -99,20 +103,19 @@ def _read_rows(db: Database, version: Version, source: RawSource) -> list[Row]:
     columns = [column for column in source.columns if column.name in needed]
     from_item = source.build_from_item(*(column.name for column in columns))
     order = row_hash(naming_columns(columns, split, identity), version.seed + 1)
-    arrays = [(item.name, item.sent) for item in network_inputs(recipe)]
-    arrays.append(("target", _encode_target(version, target)))
+    arrays = {item.name: item.sent for item in network_inputs(recipe)}
+    selected = select_expressions({**arrays, "target": _encode_target(version, target)})
     statement = sql(
         "understanding.sample",
-        inputs=", ".join(f"{expression.text} AS {name}" for name, expression in arrays),
+        inputs=selected.text,
         columns=select_list("t", (version.target, *input_columns)),
         table=table_with_copies(from_item, columns, split, identity),
         target=target.text,
         order=order.text,
     )
-    values = [value for _, expression in arrays for value in expression.values]
     max_rows = max(1, min(MAX_ROWS, MAX_NUMBERS // recipe.room))
     with db.configured(**SETTINGS, **source.settings):
-        return db.rows(statement, *values, *target.values, *order.values, max_rows)
+        return db.rows(statement, *selected.values, *target.values, *order.values, max_rows)
 
 
 def _choose_identity(

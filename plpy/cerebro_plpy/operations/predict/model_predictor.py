@@ -5,7 +5,7 @@ Predictions of tables and of single rows share this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Optional
 
@@ -19,6 +19,7 @@ from cerebro_plpy.preprocessing.kinds.feature import NetworkInput
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import raw_inputs
+from cerebro_plpy.preprocessing.values.expression import Expression, combined_values
 from cerebro_plpy.tables.models import granted_versions, model_versions
 from cerebro_plpy.tables.models.granted_versions import GrantedVersion, UsableVersion
 from cerebro_plpy.tables.models.model_versions import Version
@@ -93,6 +94,12 @@ def list_inputs(version: UsableVersion, recipe: Recipe) -> tuple[NetworkInput, .
     if isinstance(version, GrantedVersion):
         return raw_inputs(recipe)
     return network_inputs(recipe)
+
+
+def select_expressions(expressions: Mapping[str, Expression]) -> Expression:
+    """Return a SELECT list of expressions under these names."""
+    texts = [f"{expression.text} AS {name}" for name, expression in expressions.items()]
+    return Expression(", ".join(texts), combined_values(expressions.values()))
 
 
 def find_group_versions(

@@ -22,6 +22,7 @@ from cerebro_plpy.operations.predict.model_predictor import (
     find_group_versions,
     list_inputs,
     make_row_predictor,
+    select_expressions,
     split_answer,
 )
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
@@ -168,11 +169,10 @@ def _cache_model(db: Database, gd: Globals, model: ModelName) -> CachedModel:
 
 def _load_model(db: Database, gd: Globals, version: UsableVersion, mark: str) -> CachedModel:
     recipe, types = _fit_recipe_to_record(version.recipe, _read_source_types(db, version))
-    inputs = [(item.name, item.sent) for item in list_inputs(version, recipe)]
-    text = ", ".join(f"{expression.text} AS {name}" for name, expression in inputs)
+    inputs = select_expressions({item.name: item.sent for item in list_inputs(version, recipe)})
     columns = ", ".join(f"{quote_identifier(name)} {type_}" for name, type_ in types.items())
-    constants = tuple(value for _, expression in inputs for value in expression.values)
-    statement = sql("predict.record", inputs=text, columns=columns, mark=sql("granted.mark"))
+    constants = inputs.values
+    statement = sql("predict.record", inputs=inputs.text, columns=columns, mark=sql("granted.mark"))
     blank_answer = [b"" for _ in split_answer(version, [b"", b"", b""])]
     formats: SettingValues = {}
     if not FORMAT_INDEPENDENT_TYPES.issuperset(types.values()):

@@ -21,6 +21,7 @@ from cerebro_plpy.operations.predict.model_predictor import (
     find_group_versions,
     list_inputs,
     make_row_predictor,
+    select_expressions,
     split_answer,
 )
 from cerebro_plpy.operations.predict.prediction_source import (
@@ -229,19 +230,18 @@ def read_blocks(
         shared: see `predict_source`.
     """
     version = grouped_model.version
-    inputs = [(item.name, item.sent) for item in list_inputs(version, query.recipe)]
+    inputs = {item.name: item.sent for item in list_inputs(version, query.recipe)}
     table = query.table
     if grouped_model.group_column:
         group = _make_group_text(grouped_model, grouped_model.group_column)
-        inputs.append((GROUP_COLUMN, group))
+        inputs[GROUP_COLUMN] = group
         table = sql("predict.in_groups", table=query.table, group=group.inlined())
-    text = "".join(f", {expression.text} AS {name}" for name, expression in inputs)
-    statement = sql("predict.rows", id=query.id.text, inputs=text, table=table)
-    input_values = (value for _, expression in inputs for value in expression.values)
+    selected = select_expressions(inputs)
+    statement = sql("predict.rows", id=query.id.text, inputs=f", {selected.text}", table=table)
     width = max(query.recipe.room, len(version.classes))
     size = max(1, min(max_rows, BLOCK_ELEMENTS // width))
     with db.configured(**SETTINGS, **query.settings):
-        blocks = db.stream_blocks(statement, size, *query.id.values, *input_values)
+        blocks = db.stream_blocks(statement, size, *query.id.values, *selected.values)
     if not shared:
         return _read_at_once(db, query.settings, blocks)
     return iter(partial(_read_next, db, query.settings, blocks), [])
