@@ -14,14 +14,8 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log.program_costs import EvaluationCosts, LoggedCosts, VisitCosts, apply_costs
-from cerebro_plpy.run.planning.explain_output import (
-    JSON,
-    TEXT,
-    Money,
-    PlanContext,
-    build_tree,
-    format_tree,
-)
+from cerebro_plpy.run.planning.explain_output import JSON, TEXT, Money, format_tree
+from cerebro_plpy.run.planning.explain_tree import PlanContext, build_tree
 from cerebro_plpy.run.planning.run_estimate import correct_plan
 from cerebro_plpy.run.planning.workload import MALFORMED, PriorRun
 from cerebro_plpy.scheduling.planning.run_plan import (

@@ -20,7 +20,7 @@ from cerebro_plpy.run.activation_cache.builder import plan_activations
 from cerebro_plpy.run.activation_cache.selection import BuildContext
 from cerebro_plpy.run.log.form_timings import SHARDED, TimingKey, hash_program, make_compilation_key
 from cerebro_plpy.run.log.run_log import RunLog
-from cerebro_plpy.run.planning import explain_output, run_estimate
+from cerebro_plpy.run.planning import explain_output, explain_tree, run_estimate
 from cerebro_plpy.run.planning.workload import ProbeResult
 from cerebro_plpy.run.request import visit_jobs
 from cerebro_plpy.run.request.run_request import FitRequest
@@ -54,8 +54,8 @@ def plan_fit(
     with open_context(db, gd, tables, arguments.workers) as context:
         request = build_request(catalog, context, call)
         plan = _plan_request(context, request)
-    plan_context = explain_output.PlanContext(request.replay.orders, read_prices(context.settings))
-    return explain_output.format_tree(explain_output.build_tree(plan, plan_context), form)
+    plan_context = explain_tree.PlanContext(request.replay.orders, read_prices(context.settings))
+    return explain_output.format_tree(explain_tree.build_tree(plan, plan_context), form)
 
 
 def check_format(module: str, form: str | None) -> str:

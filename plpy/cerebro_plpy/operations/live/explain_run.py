@@ -16,8 +16,8 @@ from cerebro_plpy.operations.fit.explain_fit import check_format
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log import program_costs
 from cerebro_plpy.run.log.program_costs import LoggedCosts, VisitCosts
-from cerebro_plpy.run.planning import explain_output, workload
-from cerebro_plpy.run.planning.explain_output import ActualRun, PlanContext
+from cerebro_plpy.run.planning import explain_output, explain_tree, workload
+from cerebro_plpy.run.planning.explain_tree import ActualRun, PlanContext
 from cerebro_plpy.scheduling.planning import run_plan
 from cerebro_plpy.scheduling.planning.run_plan import (
     MOP,
@@ -56,7 +56,7 @@ def explain_run(db: Database, run_id: int | None, form: str | None) -> list[str]
         alternatives = _estimate_alternatives(plan, plan.programs)[1:]
         plan = replace(plan, alternatives=tuple(alternatives))
     context = PlanContext(prices=read_prices(settings.read(db)))
-    tree = explain_output.build_tree(plan, context, _read_actual_run(db, run, plan))
+    tree = explain_tree.build_tree(plan, context, _read_actual_run(db, run, plan))
     return explain_output.format_tree(tree, form)
 
 

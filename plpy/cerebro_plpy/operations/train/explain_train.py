@@ -38,7 +38,7 @@ from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.preprocessing.learning.data_checks import why_unused
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable, read_table
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, Target
-from cerebro_plpy.run.planning import explain_output
+from cerebro_plpy.run.planning import explain_output, explain_tree
 from cerebro_plpy.scheduling.planning.run_plan import RunPlan
 from cerebro_plpy.scheduling.quota.cost_limits import Prices
 from cerebro_plpy.trainer_client import settings
@@ -216,7 +216,7 @@ def _estimate_disk(planned: PlannedTraining) -> int:
 
 def _explain_execution(plan: RunPlan, prices: Prices | None) -> Iterator[Row]:
     """Yield a row for each line of the run's plan; the first row has the plan as JSON."""
-    tree = explain_output.build_tree(plan, explain_output.PlanContext(prices=prices))
+    tree = explain_tree.build_tree(plan, explain_tree.PlanContext(prices=prices))
     (plan_json,) = explain_output.format_tree(tree, explain_output.JSON)
     data = json.loads(plan_json)[0]
     for number, line in enumerate(explain_output.format_tree(tree, explain_output.TEXT), 1):
