@@ -109,7 +109,7 @@ def test_a_run_shows_that_it_waits_and_that_it_works(
 def test_a_run_whose_role_has_another_name_waits_no_longer(in_procedure: bool) -> None:
     server = Server(0)
     places = places_of(server, in_procedure=in_procedure)
-    server.owned, places._shown = False, places._shown - SHOW_SECONDS
+    server.owned, places._last_shown = False, places._last_shown - SHOW_SECONDS
     with pytest.raises(UndefinedObject, match="no run 7"):
         places._show_wait()
     assert len(server.heard) == 1

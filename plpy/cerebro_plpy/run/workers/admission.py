@@ -1,14 +1,13 @@
-"""The places of a run: what it may have at work of what quotas allow, and its wait until that is
-something.
+"""The slots of a run: the number of trainers that quotas allow it, and its wait for them.
 
-A run stands in the queue from its first line in the log to its end. Its row there contains what it
-has and wants. The row counts while the orchestrator holds its lock, and its places count while
-workers hold theirs. A run without places waits and asks now and then; no other process has to be at
-work for that.
+A run is in the queue from its first line in the log to its end. Its row contains the slots that it
+has and those that it can use. The row counts while the run's own session holds its lock, and its
+slots count while workers hold theirs. A run without slots waits and checks from time to time; no
+other process has to be active for that.
 
-Nothing serialises the runs. A run that takes places commits that first, then asks once more: of two
-runs that take places at the same time, one at least sees both, and gives back what is too much
-before it starts a trainer.
+Runs are not serialized. A run that takes slots commits that first and then checks again: of two
+runs that take slots at the same time, at least one sees both, and returns the excess before it
+starts a trainer.
 """
 
 from __future__ import annotations
@@ -28,70 +27,73 @@ from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.scheduling.quota.fair_share import Demand, Quota, Role, divide_slots
 
 WAIT_SECONDS = 0.5
-LOOK_SECONDS = 1.0
-"""So often a run looks whether it is to have more or fewer places: while it is the next, and while
-it has some.
-"""
+"""A waiting run sleeps that long, once or several times, before it checks its share again."""
+CHECK_SECONDS = 1.0
+"""A run with slots checks its share that often."""
 SHOW_SECONDS = 20.0
-"""So often a run shows that it still waits, or works in its places: what nobody shows is not
-counted after a minute.
+"""A run shows that often that it still waits or uses its slots, which expire after a minute."""
+MAX_WAIT_ROUNDS = 6
+"""Runs that are further behind check less often, by their position, up to this number of rounds.
+
+Each check delays others for a moment, because locks show which runs are alive.
 """
-MOST_WAITS = 6
-"""Those behind look more seldom, by their position, up to so many times: whoever looks holds up
-others for a moment, because which runs are alive is told by locks."""
 
 
 class SlotRequest(NamedTuple):
-    """How many places are the least that a run can work with, and the most that it can use; of how
-    many configurations it is; and whether it is `steady`, and cannot give places back before its
-    end."""
+    """The slots that a run can use; the fields are parameters of `cerebro.enter_queue`."""
 
-    min_slots: int
-    max_slots: int
-    configs: int
-    is_static: bool
+    min_slots: int  # the run cannot work with fewer
+    max_slots: int  # the run cannot use more
+    configs: int  # number of its configurations
+    is_static: bool  # keeps its slots until it ends
 
 
 class Queue(NamedTuple):
-    """All runs that are alive, in the order of their arrival, what their roles may have, and what
-    all may together.
-    """
+    """All live runs in the order of their arrival."""
 
-    rows: Sequence[Row]
-    entries: Sequence[Demand]
+    rows: Sequence[Row]  # of cerebro.queue
+    demands: Sequence[Demand]  # of the same runs
     roles: Mapping[int, Role]
-    server: Quota
+    server: Quota  # of all roles together
 
     @property
     def is_limited(self) -> bool:
-        """Whether any quota is in force."""
-        return self.server != Quota() or any(
-            role.is_paused or role.quota != Quota() for role in self.roles.values()
-        )
+        """True if any quota is in force."""
+        if self.server != Quota():
+            return True
+        return any(role.is_paused or role.quota != Quota() for role in self.roles.values())
 
     def find_position(self, run_id: int) -> int | None:
-        """Where a run stands among all."""
+        """Return the position of a run among all, or None if it is not in the queue."""
         return next((index for index, row in enumerate(self.rows) if row["run_id"] == run_id), None)
 
     def compute_shares(self) -> Sequence[int]:
-        """The places of each."""
-        return divide_slots(self.entries, self.roles, self.server)
+        """Return the slots of each run."""
+        return divide_slots(self.demands, self.roles, self.server)
 
-    def with_demand(self, index: int, most: int) -> Queue:
-        """The same where that run can use so many places."""
-        entries = [*self.entries]
-        entries[index] = entries[index]._replace(max_slots=most)
-        return self._replace(entries=entries)
+    def with_demand(self, position: int, max_slots: int) -> Queue:
+        """Return the queue with another maximum for one run."""
+        demands = [*self.demands]
+        demands[position] = demands[position]._replace(max_slots=max_slots)
+        return self._replace(demands=demands)
 
-    def with_run(self, wish: SlotRequest, limit: Quota) -> Queue:
-        """The same with one more run of the caller's role, which has that limit."""
-        own = next((row["role"] for row in self.rows if row["own"]), max(self.roles, default=0) + 1)
-        entry = Demand(own, wish.min_slots, wish.max_slots, wish.configs, 0, wish.is_static)
-        return self._replace(entries=[*self.entries, entry], roles={own: Role(limit), **self.roles})
+    def with_run(self, request: SlotRequest, quota: Quota) -> Queue:
+        """Return the queue with one more run of the current role.
+
+        Args:
+            quota: of the role.
+        """
+        new_role = max(self.roles, default=0) + 1
+        role = next((row["role"] for row in self.rows if row["own"]), new_role)
+        demand = Demand(
+            role, request.min_slots, request.max_slots, request.configs, 0, request.is_static
+        )
+        roles = {role: Role(quota), **self.roles}
+        return self._replace(demands=[*self.demands, demand], roles=roles)
 
 
 class WorkerOpener(Protocol):
-    """Of a workplace what hires and dismisses workers."""
+    """The part of a call's context that opens and closes workers."""
 
     def add_worker(self, number: int, framework: str) -> Worker: ...
 
@@ -100,250 +102,279 @@ class WorkerOpener(Protocol):
     def close_workers(self, workers: Sequence[Worker]) -> None: ...
 
 
-def make_slot_request(workplace: CallContext, request: FitRequest) -> SlotRequest:
-    """What a request wants."""
-    drawing = request.search.sampling if request.search else None
-    configs = len(request.configs) + (drawing.total_remaining if drawing else 0)
-    if workplace.is_local:
+def make_slot_request(context: CallContext, request: FitRequest) -> SlotRequest:
+    """Return the slots that the run of a request can use."""
+    configs = len(request.configs)
+    if request.search and request.search.sampling:
+        configs += request.search.sampling.total_remaining
+    if context.is_local:
         return SlotRequest(1, 1, configs, is_static=True)
-    posts = workplace.platform.assign_segments(request.source.segments, request.workers)
-    steady = any(post is not None for post in posts)
-    return SlotRequest(len(posts) if steady else 1, len(posts), configs, steady)
+    segments = context.platform.assign_segments(request.source.segments, request.workers)
+    is_static = any(segment is not None for segment in segments)
+    min_slots = len(segments) if is_static else 1
+    return SlotRequest(min_slots, len(segments), configs, is_static)
 
 
 def read_queue(db: Database) -> Queue:
-    """The queue as it is now."""
+    """Return the current queue."""
     db.platform.refresh_activity(db)
     rows = db.peek(sql("queue.entries"))
-    asked = [
-        (row["role"], row["fewest"], row["most"], row["configs"], row["places"], row["steady"])
+    demands = [
+        Demand(
+            row["role"], row["fewest"], row["most"], row["configs"], row["places"], row["steady"]
+        )
         for row in rows
     ]
-    limits = {row["role"]: Quota(row["role_trainers"], row["role_configs"]) for row in rows}
     roles = {
-        row["role"]: Role(limits[row["role"]], float(row["role_used"] or 0.0), row["rests"])
+        row["role"]: Role(
+            Quota(row["role_trainers"], row["role_configs"]),
+            float(row["role_used"] or 0.0),
+            row["rests"],
+        )
         for row in rows
     }
-    return Queue(rows, [Demand(*each) for each in asked], roles, _limit(_quotas(db).get(None)))
+    return Queue(rows, demands, roles, _make_quota(_read_quotas(db).get(None)))
 
 
-def _quotas(db: Database) -> Mapping[str | None, Row]:
+def _read_quotas(db: Database) -> Mapping[str | None, Row]:
+    """Return the quotas of the current role and, with the key None, of all roles together."""
     return {row["role"]: row for row in db.peek(sql("queue.quotas"))}
 
 
-def _limit(quota: Row | None) -> Quota:
-    return Quota(quota["trainers"], quota["configs"]) if quota else Quota()
+def _make_quota(row: Row | None) -> Quota:
+    return Quota(row["trainers"], row["configs"]) if row else Quota()
 
 
-def check_quotas(db: Database, wish: SlotRequest) -> None:
-    """Refuse a run that no quota would ever let begin, or for which there is no place in the
-    queue.
+def check_quotas(db: Database, request: SlotRequest) -> None:
+    """Check that a run can start now or later.
+
+    Raises:
+        ConfigurationLimit: a quota does not allow the run at all, or it would have to wait and
+            too many runs wait already.
     """
-    quotas = _quotas(db)
+    quotas = _read_quotas(db)
     for role, quota in quotas.items():
-        whose = "all roles together" if role is None else f"role {role!r}"
-        if wish.configs > (quota["configs"] or wish.configs):
+        roles = _describe_roles(role)
+        if request.configs > (quota["configs"] or request.configs):
             raise ConfigurationLimit(
-                f"the run would have {wish.configs} configurations, but runs of {whose} may have "
-                f"{quota['configs']} at a time",
+                f"the run would have {request.configs} configurations, but runs of {roles} may "
+                f"have {quota['configs']} at a time",
                 hint="Train fewer, one part after another; or an administrator can change configs "
                 "in cerebro.quota.",
             )
-        if wish.min_slots > (quota["trainers"] or wish.min_slots):
+        if request.min_slots > (quota["trainers"] or request.min_slots):
             raise ConfigurationLimit(
-                f"the run needs {wish.min_slots} trainers, but {whose} may have "
+                f"the run needs {request.min_slots} trainers, but {roles} may have "
                 f"{quota['trainers']} at work at a time",
                 hint="Each segment of this server needs one. An administrator can change trainers "
                 "in cerebro.quota.",
             )
     if any(quota["runs_waiting"] is not None for quota in quotas.values()):
-        _refuse_to_wait(db, wish, quotas)
+        _check_waiting(db, request, quotas)
 
 
-def _refuse_to_wait(db: Database, wish: SlotRequest, quotas: Mapping[str | None, Row]) -> None:
-    own = next((quota for role, quota in quotas.items() if role is not None), None)
-    if read_queue(db).with_run(wish, _limit(own)).compute_shares()[-1] >= wish.min_slots:
+def _check_waiting(db: Database, request: SlotRequest, quotas: Mapping[str | None, Row]) -> None:
+    """Check that the run can start at once, or that not too many runs wait."""
+    own_quota = next((quota for role, quota in quotas.items() if role is not None), None)
+    queue = read_queue(db).with_run(request, _make_quota(own_quota))
+    if queue.compute_shares()[-1] >= request.min_slots:
         return
     waiting = db.peek(sql("queue.waiting"))[0]
     for role, quota in quotas.items():
-        count, most = waiting["of_all" if role is None else "of_role"], quota["runs_waiting"]
-        if most is not None and count >= most:
-            whose = "all roles together" if role is None else f"role {role!r}"
+        count = waiting["of_all" if role is None else "of_role"]
+        max_waiting = quota["runs_waiting"]
+        if max_waiting is not None and count >= max_waiting:
             raise ConfigurationLimit(
-                f"the run would have to wait, and {count} runs of {whose} do, of at most {most}",
+                f"the run would have to wait, and {count} runs of {_describe_roles(role)} do, of "
+                f"at most {max_waiting}",
                 hint="Call again when some have ended: SELECT * FROM cerebro.queue ORDER BY "
                 "position; or an administrator can change runs_waiting in cerebro.quota.",
             )
 
 
+def _describe_roles(role: str | None) -> str:
+    return "all roles together" if role is None else f"role {role!r}"
+
+
 @contextmanager
 def hold_slots(
-    db: Database, workplace: CallContext, log: RunLog, wish: SlotRequest
+    db: Database, context: CallContext, log: RunLog, request: SlotRequest
 ) -> Iterator[RunSlots]:
-    """The places of a run, at least as many as it can work with, when it is its turn; it gives them
-    back at the end.
+    """Wait for the slots of a run, and return them at the end of the block.
 
-    Where it ends early it does so when it says why, and else they are gone with its control
-    session.
+    After an error, they are returned when the end of the run is logged, or else when the control
+    session ends.
     """
-    places = RunSlots(db, workplace, log, wish)
-    places.wait()
-    yield places
-    places.leave()
+    slots = RunSlots(db, context, log, request)
+    slots.wait()
+    yield slots
+    slots.leave()
 
 
 def choose_wait_rounds(position: int | None) -> int:
-    """After how many times of `WAIT_SECONDS` a run looks again that has a position in the queue.
+    """Return how many times a run sleeps for `WAIT_SECONDS` before it checks its share again.
 
     >>> [choose_wait_rounds(position) for position in (None, 1, 2, 6, 30)]
     [1, 1, 2, 6, 6]
     """
-    return min(position or 1, MOST_WAITS)
+    return min(position or 1, MAX_WAIT_ROUNDS)
 
 
 class RunSlots:
-    """Those of one run."""
+    """The slots of one run."""
 
     def __init__(
-        self, db: Database, workplace: CallContext, log: RunLog, wish: SlotRequest
+        self, db: Database, context: CallContext, log: RunLog, request: SlotRequest
     ) -> None:
-        self._db, self._workplace, self._log = db, workplace, log
-        self.opener: WorkerOpener = workplace
-        self.is_static = wish.is_static
-        self.count = 0
-        self.is_limited = False
-        self._least, self._looked, self._told = wish.min_slots, 0.0, False
-        self._most = wish.max_slots
-        self._configs = wish.configs
-        self._shown = time.monotonic()
-        self._position: int | None = None
-        workplace.control.run(sql("queue.enter"), (*self._own, *wish))
+        """Enter the queue, without slots."""
+        self._db = db
+        self._context = context
+        self._log = log
+        self._request = request
+        self._configs = request.configs
+        self._last_check = 0.0
+        self._last_shown = time.monotonic()
+        self._position: int | None = None  # in the queue
+        self._is_notified = False  # the caller was told that the run waits
+        self.opener: WorkerOpener = context
+        self.is_static = request.is_static
+        self.count = 0  # slots that the run has
+        self.is_limited = False  # a quota is in force
+        context.control.run(sql("queue.enter"), (*self._key, *request))
 
     @property
-    def _own(self) -> tuple[int, str]:
-        """What tells the server that the run is the caller's own."""
+    def _key(self) -> tuple[int, str]:
+        """The run and the secret by which the server recognizes it."""
         return self._log.run_id, self._log.ticket
 
     def read_share(self) -> int | None:
-        """How many places the run is to have; None where it has looked a moment ago."""
+        """Return the slots that the run should have, or None shortly after the last check."""
         if time.monotonic() < self.next_check:
             return None
-        return self._share()[0]
+        return self._read_share()[0]
 
     @property
     def next_check(self) -> float:
-        """When the run looks again, if it is limited."""
-        return self._looked + LOOK_SECONDS
+        """The time of the next check of a limited run."""
+        return self._last_check + CHECK_SECONDS
 
-    def take(self, wanted: int) -> int:
-        """Take or give back places; how many the run has then."""
-        held = self.count
-        taken = self._ask(wanted, held)
-        if taken > held and self.is_limited:
-            taken = self._ask(taken, held)
+    def take(self, slots: int) -> int:
+        """Take or return slots until the run has that many; return how many it has."""
+        before = self.count
+        taken = self._take(slots, before)
+        if taken > before and self.is_limited:
+            taken = self._take(taken, before)
         self.count = taken
         return taken
 
-    def _ask(self, wanted: int, held: int) -> int:
-        """Commit a number of places, as far as they are free beside those that the run had; return
-        how many it has.
-        """
-        self._shown = time.monotonic()
-        rows = self._workplace.control.run(sql("queue.take"), (*self._own, wanted, held))
-        return int(rows[0][0] or 0)
+    def _take(self, slots: int, before: int) -> int:
+        """Commit a number of slots, if enough are free; return how many the run has."""
+        self._last_shown = time.monotonic()
+        ((count,),) = self._context.control.run(sql("queue.take"), (*self._key, slots, before))
+        return int(count or 0)
 
     def refresh(self) -> None:
-        """Let others count the places for a while longer, if all have workers."""
-        if self.is_limited and time.monotonic() - self._shown > SHOW_SECONDS:
-            self.count = self._ask(self.count, self.count)
+        """Prolong the slots from time to time; all of them must have workers."""
+        if self.is_limited and time.monotonic() - self._last_shown > SHOW_SECONDS:
+            self.count = self._take(self.count, self.count)
 
     def _show_wait(self) -> None:
-        if time.monotonic() - self._shown < SHOW_SECONDS:
+        """Prolong the place in the queue from time to time."""
+        if time.monotonic() - self._last_shown < SHOW_SECONDS:
             return
-        self._refuse_if_hidden()
-        if self._db.in_procedure:  # its control session is away
-            self._shown = time.monotonic()
-            self._db.rows(sql("queue.take"), *self._own, 0, 0)
+        self._check_owner()
+        if self._db.in_procedure:  # the control session is disconnected
+            self._last_shown = time.monotonic()
+            self._db.rows(sql("queue.take"), *self._key, 0, 0)
             self._db.commit()
         else:
-            self._ask(0, 0)
+            self._take(0, 0)
 
     def leave(self) -> None:
         """Leave the queue, at the end of the run."""
-        self._workplace.control.run(sql("queue.leave"), self._own)
+        self._context.control.run(sql("queue.leave"), self._key)
 
-    def reserve_configs(self, configs: int) -> None:
-        """So many configurations more are to join; ConfigurationLimit where quotas leave no room
-        for them.
+    def reserve_configs(self, count: int) -> None:
+        """Count configurations that are to be added to the run.
+
+        Raises:
+            ConfigurationLimit: quotas do not allow them.
         """
-        values = (*self._own, configs, self._configs)
-        if not all(self._workplace.control.run(sql("queue.add"), values)[0][0] for _ in range(2)):
-            raise ConfigurationLimit(
-                f"quotas leave no room for {configs} more configurations: see configs of "
-                "cerebro.quota"
-            )
-        self._configs += configs
+        values = (*self._key, count, self._configs)
+        for _ in range(2):  # the second time sees runs that have added some at the same time
+            ((is_allowed,),) = self._context.control.run(sql("queue.add"), values)
+            if not is_allowed:
+                raise ConfigurationLimit(
+                    f"quotas leave no room for {count} more configurations: see configs of "
+                    "cerebro.quota"
+                )
+        self._configs += count
 
     def wait(self) -> float:
-        """Wait until the run has places; for how many seconds that was. Its log says that it is
-        queued meanwhile.
-        """
-        began, waits = time.monotonic(), False
-        while not self._taken():
-            if not waits:
-                waits = True
-                self._ask(
-                    0, 0
-                )  # first, so that whoever sees that the run is queued sees its position, too
+        """Wait until the run has slots, as its log shows; return the seconds of waiting."""
+        start = time.monotonic()
+        is_queued = False
+        while not self._take_share():
+            if not is_queued:
+                is_queued = True
+                self._take(0, 0)  # first, so that a run that is shown as queued has a position
                 self._log.write_queued(True)
-                self._tell()
+                self._notify()
             self._show_wait()
-            self._workplace.disconnect_control()
+            self._context.disconnect_control()
             for _ in range(choose_wait_rounds(self._position)):
-                self._workplace.check()
+                self._context.check()
                 time.sleep(WAIT_SECONDS)
-        if waits:
+        if is_queued:
             self._log.write_queued(False)
-        seconds = time.monotonic() - began
-        self._workplace.queued_seconds += seconds
+        seconds = time.monotonic() - start
+        self._context.queued_seconds += seconds
         return seconds
 
-    def _taken(self) -> bool:
-        places, self._position = self._share()
-        if places < self._least:
+    def _take_share(self) -> bool:
+        """Take the share of the run; return False if it is too small."""
+        share, self._position = self._read_share()
+        if share < self._request.min_slots:
             return False
         try:
-            return self.take(places) > 0
-        except OPEN_ERRORS:  # there is no room even for who writes the log: later there is
-            self._refuse_if_hidden()
+            return self.take(share) > 0
+        except OPEN_ERRORS:  # not even the control session can be opened now
+            self._check_owner()
             return False
 
-    def _tell(self) -> None:
-        """Tell the caller once, and not whenever it is another role's turn."""
-        _, self._position = self._share()
-        if not self._told and self._position is not None:
+    def _notify(self) -> None:
+        """Notify the caller once, not each time that it is another role's turn."""
+        _, self._position = self._read_share()
+        if not self._is_notified and self._position is not None:
             self._db.notice(
                 f"run {self._log.run_id} is queued, at position {self._position}: it goes on by "
                 "itself when quotas leave it a place; see cerebro.queue"
             )
-        self._told = True
+        self._is_notified = True
 
-    def _share(self) -> tuple[int, int | None]:
-        """How many places the run is to have, and its position where it is queued."""
-        self._looked, queue = time.monotonic(), read_queue(self._db)
-        index, self.is_limited = queue.find_position(self._log.run_id), queue.is_limited
-        if index is None:
-            self._refuse_if_hidden()
+    def _read_share(self) -> tuple[int, int | None]:
+        """Return the slots that the run should have, and its position if it is queued."""
+        self._last_check = time.monotonic()
+        queue = read_queue(self._db)
+        self.is_limited = queue.is_limited
+        position = queue.find_position(self._log.run_id)
+        if position is None:
+            self._check_owner()
             return self.count, None
-        if queue.rows[index]["status"] == "queued":  # also where others do not count it any more
-            queue = queue.with_demand(index, self._most)
-        return queue.compute_shares()[index], queue.rows[index]["position"]
+        row = queue.rows[position]
+        if row["status"] == "queued":  # even if its row has expired for others
+            queue = queue.with_demand(position, self._request.max_slots)
+        return queue.compute_shares()[position], row["position"]
 
-    def _refuse_if_hidden(self) -> None:
-        """Raise an error if the role of the run has another name by now: the run could wait
-        forever.
+    def _check_owner(self) -> None:
+        """Check that the role of the run still has its name: else the run would wait forever.
+
+        Raises:
+            UndefinedObject: it does not.
         """
-        if self._db.in_procedure and self._db.peek(sql("run.own"), self._log.run_id):
-            return  # its control session is away, and may not come back
-        if self._db.in_procedure or not self._log.is_owned():
+        if self._db.in_procedure:  # the control session is disconnected, and may stay so
+            is_owned = bool(self._db.peek(sql("run.own"), self._log.run_id))
+        else:
+            is_owned = self._log.is_owned()
+        if not is_owned:
             raise hidden_run(self._log.run_id)
