@@ -39,7 +39,7 @@ def test_reports_add_up_and_none_takes_anything_back(looks: list[tuple[float, fl
     spending = CostMeter(workplace, LOG)
     for _, of_trainer in looks:
         account.reported = Cost(account.reported.trainer_seconds + of_trainer)
-        spending._count_again = 0.0
+        spending._next_charge = 0.0
         spending.charge_quota_periodically()
     assert min(control.reported) >= 0
     assert sum(control.reported) == pytest.approx(sum(map(sum, looks)))

@@ -1,6 +1,4 @@
-"""What a run has cost so far: what its workers tell, and what the sessions of the call itself
-use.
-"""
+"""The cost of a run so far: as its workers report it, and that of the sessions of the call."""
 
 from __future__ import annotations
 
@@ -17,95 +15,99 @@ from cerebro_plpy.platform.visits import Visits
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.scheduling.quota.cost_limits import CostLimits, Usage
 
-COUNT_SECONDS = 5.0
-"""So often a run counts, for the quota of its role, the processor seconds that it has used."""
-LOOK_SECONDS, LOOK_SHARE = 1.0, 0.01
-"""States cost as long as they lie somewhere: the log is asked so often at most, and for so much of
-the time.
-"""
+CHARGE_SECONDS = 5.0
+"""Interval at which a run charges the quota of its role with the processor seconds it has used."""
+READ_SECONDS = 1.0
+"""Shortest interval at which the log is read for the cost of stored states, which always grows."""
+READ_SHARE = 0.01
+"""Largest share of the time for these reads."""
 
 
 class CostMeter:
-    """Of one run, from the opening of its workplace on."""
+    """Measures the cost of one run, from the moment when its context was opened."""
 
-    def __init__(self, workplace: CallContext, log: RunLog) -> None:
-        self.context, self.log = workplace, log
-        self._own = self._logged = Cost()
-        self._before, self._stored, self._look_again = Usage(), 0.0, math.inf
-        self._counted, self._count_again = 0.0, 0.0
+    def __init__(self, context: CallContext, log: RunLog) -> None:
+        self.context = context
+        self.log = log
+        self._session_cost = Cost()  # of the sessions of the call
+        self._logged_cost = Cost()  # part without visits that the log contains
+        self._usage_before = Usage()  # before the run was resumed
+        self._byte_seconds = 0.0  # of stored states
+        self._next_read = math.inf
+        self._charged_seconds = 0.0
+        self._next_charge = 0.0
 
-    def load_logged_cost(self, allowance: CostLimits) -> None:
-        """Take up what the log has of the run; it is asked again for its states where these are
-        paid for.
-        """
-        self._before = self._logged_cost()
-        self._stored = self._before.byte_seconds
-        if allowance.max_cost is not None and allowance.prices.gb_month:
-            self._look_again = 0.0
+    def load_logged_cost(self, limits: CostLimits) -> None:
+        """Read the cost before the run was resumed; measure that of states if it is limited."""
+        self._usage_before = self._read_usage()
+        self._byte_seconds = self._usage_before.byte_seconds
+        if limits.max_cost is not None and limits.prices.gb_month:
+            self._next_read = 0.0
 
     def measure_usage(self) -> Usage:
-        """All that the run has cost, before it was resumed, too; of states as of a second or more
-        ago.
+        """Return the usage of the run, also before it was resumed.
+
+        That of states is at least a second old.
         """
-        began = time.monotonic()
-        if began >= self._look_again:
-            self._stored = self._logged_cost().byte_seconds
-            took = time.monotonic() - began
-            self._look_again = began + max(LOOK_SECONDS, took / LOOK_SHARE)
-        now = self.measure_cost()
-        cpu = self._before.cpu_seconds + now.trainer_seconds + now.backend_seconds
-        return Usage(cpu, self._before.gpu_seconds + now.gpu_seconds, self._stored)
+        start = time.monotonic()
+        if start >= self._next_read:
+            self._byte_seconds = self._read_usage().byte_seconds
+            read_seconds = time.monotonic() - start
+            self._next_read = start + max(READ_SECONDS, read_seconds / READ_SHARE)
+        cost = self.measure_cost()
+        cpu_seconds = self._usage_before.cpu_seconds + cost.trainer_seconds + cost.backend_seconds
+        gpu_seconds = self._usage_before.gpu_seconds + cost.gpu_seconds
+        return Usage(cpu_seconds, gpu_seconds, self._byte_seconds)
 
     def charge_quota_periodically(self) -> None:
-        """Count what the run has used, unless it was counted a moment ago."""
-        if time.monotonic() >= self._count_again:
-            self._sessions()
+        """Charge the quota, except shortly after the last charge."""
+        if time.monotonic() >= self._next_charge:
+            self._measure_sessions()
             self.charge_quota()
 
     def charge_quota(self) -> None:
-        """Count what the run is known to have used since it was counted last, for the quota of its
-        role.
+        """Charge the quota of the run's role with the processor seconds since the last charge.
 
-        What the log says of that decides nothing: its owner may change it.
+        The log is not used, because its owner can change it.
         """
-        now = total((self._own, *(worker.account.reported for worker in self.context.all_workers)))
-        used = now.trainer_seconds + now.backend_seconds
-        values = (self.log.run_id, self.log.ticket, max(0.0, used - self._counted))
+        cost = total((self._session_cost, *self._list_reported()))
+        seconds = cost.trainer_seconds + cost.backend_seconds
+        increase = max(0.0, seconds - self._charged_seconds)
+        values = (self.log.run_id, self.log.ticket, increase)
         self.context.control.run(sql("used_time.count"), values)
-        self._counted = used
-        self._count_again = time.monotonic() + COUNT_SECONDS
-
-    def _logged_cost(self) -> Usage:
-        return Usage(*self.context.control.run(sql("run.cost"), (self.log.run_id,))[0])
+        self._charged_seconds = seconds
+        self._next_charge = time.monotonic() + CHARGE_SECONDS
 
     def measure_cost(self) -> Cost:
-        """All of it."""
-        return total(
-            (self._sessions(), *(worker.account.reported for worker in self.context.all_workers))
-        )
+        """Return the cost of the sessions and of all workers."""
+        return total((self._measure_sessions(), *self._list_reported()))
 
     def collect_reports(self, visits: Visits) -> None:
-        """Hear of all that workers have done; one that is gone says nothing."""
+        """Let workers report their cost, as far as they still exist."""
         for worker in self.context.all_workers:
             with suppress(CerebroError):
                 drive(worker.session, visits.report_cost(worker))
 
     def abandon(self) -> None:
-        """Workers are about to be ended, whatever they do."""
+        """Estimate the cost of jobs that are cancelled, before workers are stopped."""
         for worker in self.context.all_workers:
             worker.account.abandon()
 
     def take_unlogged_cost(self) -> Cost:
-        """What belongs to no visit and no evaluation, and is in no log yet."""
-        found = total(
-            (
-                self._sessions(),
-                *(worker.account.unassigned for worker in self.context.all_workers),
-            )
-        )
-        left, self._logged = found.subtract(self._logged), found
-        return left
+        """Return the cost of no visit and no evaluation since the last call, for the log."""
+        unassigned = [worker.account.unassigned for worker in self.context.all_workers]
+        cost = total((self._measure_sessions(), *unassigned))
+        unlogged = cost.subtract(self._logged_cost)
+        self._logged_cost = cost
+        return unlogged
 
-    def _sessions(self) -> Cost:
-        self._own = total((self._own, Cost(backend_seconds=self.context.take_session_seconds())))
-        return self._own
+    def _read_usage(self) -> Usage:
+        return Usage(*self.context.control.run(sql("run.cost"), (self.log.run_id,))[0])
+
+    def _list_reported(self) -> list[Cost]:
+        return [worker.account.reported for worker in self.context.all_workers]
+
+    def _measure_sessions(self) -> Cost:
+        seconds = self.context.take_session_seconds()
+        self._session_cost = total((self._session_cost, Cost(backend_seconds=seconds)))
+        return self._session_cost

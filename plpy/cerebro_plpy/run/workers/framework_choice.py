@@ -1,8 +1,7 @@
-"""Which framework trains which configuration, where the caller leaves the choice: the one that
-proves faster.
+"""The choice of a framework for each configuration, if the caller leaves it open: the fastest.
 
-No framework is best for every network, so one configuration of each architecture is timed on a few
-batches by a trainer of each framework that is installed. What was measured serves the run, too.
+No framework is the fastest for every network. A trainer of each installed framework times one
+configuration of each architecture on a few batches. The run uses the timings, too.
 """
 
 from __future__ import annotations
@@ -26,48 +25,46 @@ from cerebro_plpy.scheduling.schedule.schedule import Visit
 
 
 def choose(
-    crew: Visits,
+    visits: Visits,
     request: FitRequest,
     workers: Sequence[Worker],
     log: RunLog,
-    note: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> dict[int, str]:
-    """Time each architecture on these workers, one per framework, and give each configuration its
-    framework.
+    """Return the framework of each configuration, by mst_key.
+
+    Args:
+        workers: one for each framework.
     """
-    found: dict[int, str] = {}
+    frameworks: dict[int, str] = {}
     for group in group_by_architecture(request):
         config = min(group, key=lambda member: member.fit.batch_size)
-        rows = (
-            sum(c.fit.passes for c in group)
-            * request.spec.epochs
-            * request.source.rows
-            // request.workers
-        )
+        passes = sum(member.fit.passes for member in group) * request.spec.epochs
+        rows = passes * request.source.rows // request.workers
         seconds = {
-            w.framework: _seconds(Probe(crew, w, log), request, config, rows) for w in workers
+            worker.framework: _estimate_seconds(Probe(visits, worker, log), request, config, rows)
+            for worker in workers
         }
-        best = min(seconds, key=lambda name: seconds[name])
-        found |= {member.mst_key: best for member in group}
-        note(
-            f"model_id {config.model_id} trains with {best}; "
+        fastest = min(seconds, key=lambda name: seconds[name])
+        frameworks |= {member.mst_key: fastest for member in group}
+        notify(
+            f"model_id {config.model_id} trains with {fastest}; "
             f"expected are {format_estimates(seconds)}"
         )
-    return found
+    return frameworks
 
 
 def group_by_architecture(request: FitRequest) -> list[list[Config]]:
-    """Configurations whose architectures differ in numbers at most."""
+    """Return groups of configurations whose architectures differ only in hyperparameters."""
     groups: dict[str, list[Config]] = {}
     for config in request.configs:
-        groups.setdefault(
-            hash_program(visit_jobs.describe_program(request, config)["architecture"]), []
-        ).append(config)
+        program = visit_jobs.describe_program(request, config)
+        groups.setdefault(hash_program(program["architecture"]), []).append(config)
     return list(groups.values())
 
 
 def format_estimates(seconds: dict[str, float]) -> str:
-    """The expectations for a message.
+    """Return estimated durations by framework as text for a message.
 
     >>> format_estimates({"tensorflow": 2.04, "jax": math.inf})
     '2.0 s with tensorflow, no training with jax'
@@ -79,47 +76,40 @@ def format_estimates(seconds: dict[str, float]) -> str:
 
 
 class Probe(NamedTuple):
-    """What times configurations: the visits of a worker, and the log that keeps what was
-    measured.
-    """
+    """Times configurations on a worker."""
 
     visits: Visits
     worker: Worker
-    log: RunLog
+    log: RunLog  # stores the timings
 
     def time(self, request: FitRequest, config: Config, rows: int) -> Mapping[str, Any] | None:
-        """What a trainer says of a configuration that would train so many rows; None where it
-        cannot train it.
+        """Return a trainer's timing of a configuration, or None if it cannot train it.
+
+        Args:
+            rows: number of rows that the configuration is to train.
         """
-        worker, log = self.worker, self.log
+        trainer = self.worker.memory
         segment = request.source.segments[0]
         visit = Visit(1, config.mst_key, segment, "train")
         attempt = visit_jobs.Attempt(1, 1, rows, {}, 1)
-        first = visit_jobs.make_initial_state(request, config, log.run_id)
-        job = replace(
-            visit_jobs.make_train_visit(request, config, log.run_id, visit, attempt, first).job,
-            kind="time",
-        )
+        run_id = self.log.run_id
+        state = visit_jobs.make_initial_state(request, config, run_id)
+        training = visit_jobs.make_train_visit(request, config, run_id, visit, attempt, state)
+        job = replace(training.job, kind="time")
+        dataset = Dataset(request.source, segment)
         try:
-            done = drive(
-                worker.session,
-                self.visits.probe(worker, Dataset(request.source, segment), first, job),
-            )
+            result = drive(self.worker.session, self.visits.probe(self.worker, dataset, state, job))
         except ConfigFailure:
-            return None  # the run says why, if no framework can
-        program, trainer = hash_program(visit_jobs.describe_program(request, config)), worker.memory
-        log.log_timings(
-            TimingKey(trainer.machine, program, config.fit.batch_size, trainer.threads),
-            done["timings"],
-        )
-        return done
+            return None  # the run reports the reason if no framework can train it
+        program = hash_program(visit_jobs.describe_program(request, config))
+        key = TimingKey(trainer.machine, program, config.fit.batch_size, trainer.threads)
+        self.log.write(self.log.log_timings(key, result["timings"]))
+        return result
 
 
-def _seconds(probe: Probe, request: FitRequest, config: Config, rows: int) -> float:
-    """What so many rows would take on the framework of a worker; infinite where it cannot train the
-    configuration.
-    """
-    done = probe.time(request, config, rows)
-    if done is None or done["seconds_per_row"] is None:
+def _estimate_seconds(probe: Probe, request: FitRequest, config: Config, rows: int) -> float:
+    """Return the time for rows with a worker's framework; infinite if it cannot train them."""
+    result = probe.time(request, config, rows)
+    if result is None or result["seconds_per_row"] is None:
         return math.inf
-    return float(done["seconds_per_row"] * rows + done["compile_seconds"])
+    return float(result["seconds_per_row"] * rows + result["compile_seconds"])

@@ -1,6 +1,7 @@
-"""What suggests configurations to a search that learns.
+"""The sampler of a search that learns, which suggests configurations.
 
-It works in a process with the trainer's interpreter: Optuna and numpy stay out of the backend.
+It runs in a process with the trainer's interpreter, so the backend imports neither Optuna nor
+numpy.
 """
 
 from __future__ import annotations
@@ -17,48 +18,55 @@ from cerebro_plpy.trainer_client.connection import TrainerConnection
 from cerebro_plpy.trainer_client.settings import Settings, TrainerOptions
 
 Suggest = Callable[[Sequence[Mapping[str, Any]], int], Sequence[Point]]
+"""Returns points from trials and the number of points."""
 
 
 def suggest_nothing(trials: Sequence[Mapping[str, Any]], count: int) -> Sequence[Point]:
-    """No point, where nothing is drawn."""
+    """Return no points, for a run that samples nothing."""
     return ()
 
 
 class Sampler(AbstractContextManager["Sampler"]):
-    """Suggests points of a space; the process is started when it is first needed, and ends with the
-    block.
-    """
+    """Suggests points of a space; its process starts when needed, and ends with the block."""
 
     def __init__(
         self,
-        chosen: Settings,
+        trainer_settings: Settings,
         check: Callable[[], None],
         space: PointSpace,
         algorithm: str,
         seed: int,
     ) -> None:
-        self._spec = settings.trainer_spec(chosen, TrainerOptions(framework="none"))
+        self._spec = settings.trainer_spec(trainer_settings, TrainerOptions(framework="none"))
         self._check = check
         self._request = {"space": space.describe(), "algorithm": algorithm, "seed": seed}
-        self._link: TrainerConnection | None = None
+        self._connection: TrainerConnection | None = None
 
     def suggest(self, trials: Sequence[Mapping[str, Any]], count: int) -> Sequence[Point]:
-        """At most so many points that none of the trials had; see `told` and `beside`."""
-        if self._link is None or not self._link.is_alive():
-            self._link = TrainerConnection(self._spec, self._check)
+        """Return new points, possibly fewer than `count`.
+
+        Args:
+            trials: see `describe_trial` and `add_prior_trials`.
+        """
+        if self._connection is None or not self._connection.is_alive():
+            self._connection = TrainerConnection(self._spec, self._check)
         request = request_schema.build_request(
             "suggest", self._request, trials=list(trials), count=count
         )
-        points: list[Point] = self._link.call(request)["points"]
+        points: list[Point] = self._connection.call(request)["points"]
         return points
 
     def __exit__(self, *error: Any) -> None:
-        if self._link is not None:
-            self._link.close()
+        if self._connection is not None:
+            self._connection.close()
 
 
 def describe_trial(point: Point, trial: Trial, epochs: int) -> Mapping[str, Any]:
-    """What a sampler is told of a trial of a search over so many epochs."""
+    """Return a trial as the sampler reads it.
+
+    Args:
+        epochs: of the whole search.
+    """
     if trial.failed:
         state = "failed"
     elif trial.is_running or not trial.values:
@@ -69,26 +77,30 @@ def describe_trial(point: Point, trial: Trial, epochs: int) -> Mapping[str, Any]
 
 
 def add_prior_trials(
-    earlier: Sequence[PriorTrial], own: Sequence[Mapping[str, Any]]
+    prior_trials: Sequence[PriorTrial], trials: Sequence[Mapping[str, Any]]
 ) -> Sequence[Mapping[str, Any]]:
-    """All that a sampler is told: of a search that knows earlier runs, how configurations of each
-    stood among its own.
+    """Return the trials of a search with those of earlier runs before them.
 
-    Of the search itself those that went further stand before those that were stopped, as samplers
-    have it anyway.
+    Values of different runs cannot be compared, so each value is replaced by the standing of the
+    trial in its run. In the search itself, trials with more epochs stand before those with fewer,
+    as samplers rank them anyway.
     """
-    if not earlier:
-        return own
-    over = [number for number, each in enumerate(own) if each["state"] in ("stopped", "completed")]
-    last = [max(own[number]["values"]) for number in over]
-    placed = dict(zip(over, compute_standings([(-epoch, value) for epoch, value in last])))
-    before = [_stood(each.point, each.standing) for each in earlier]
-    return before + [
-        _stood(each["point"], placed[number]) if number in placed else each
-        for number, each in enumerate(own)
+    if not prior_trials:
+        return trials
+    ended = [
+        number for number, trial in enumerate(trials) if trial["state"] in ("stopped", "completed")
     ]
+    last_values = [max(trials[number]["values"]) for number in ended]
+    ranked = compute_standings([(-epoch, value) for epoch, value in last_values])
+    standings = dict(zip(ended, ranked))
+    described = [_describe_standing(trial.point, trial.standing) for trial in prior_trials]
+    for number, trial in enumerate(trials):
+        if number in standings:
+            trial = _describe_standing(trial["point"], standings[number])
+        described.append(trial)
+    return described
 
 
-def _stood(point: Point, standing: float | None) -> Mapping[str, Any]:
+def _describe_standing(point: Point, standing: float | None) -> Mapping[str, Any]:
     values = [] if standing is None else [(1, standing)]
     return {"point": point, "values": values, "state": "completed" if values else "failed"}

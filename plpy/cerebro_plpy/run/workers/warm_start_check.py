@@ -1,8 +1,7 @@
-"""Whether the states that configurations go on from fit: asked of trainers, before anything is
-trained.
+"""The check that states fit the configurations that start from them, before anything is trained.
 
-Only trainers can build a model, so only they know whether another architecture takes the weights of
-an earlier one.
+Only trainers can build a model, so only they can check whether an architecture takes the weights of
+another one.
 """
 
 from __future__ import annotations
@@ -18,17 +17,19 @@ from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.workers.workers import WorkerSet
 
 
-def check_warm_states(workplace: CallContext, request: FitRequest, crew: WorkerSet) -> None:
-    """Raises DatatypeMismatch where weights do not fit; a NOTICE says where an optimizer begins
-    anew.
+def check_warm_states(context: CallContext, request: FitRequest, worker_set: WorkerSet) -> None:
+    """Check the states of a request; a notice names configurations whose optimizer starts anew.
+
+    Raises:
+        DatatypeMismatch: weights do not fit.
     """
     for config in request.configs:
         warm = request.warm_states.get(config.mst_key)
-        if not warm or not (warm.source == "warm" or warm.has_other_architecture):
+        if warm is None or (warm.source != "warm" and not warm.has_other_architecture):
             continue
-        whole = _restore(request, config, crew)
-        if warm.source == "warm" and not whole:
-            workplace.db.notice(
+        fits_optimizer = _restore(request, config, worker_set)
+        if warm.source == "warm" and not fits_optimizer:
+            context.db.notice(
                 f"mst_key={config.mst_key}: the optimizer begins anew, for its variables, or the "
                 "weights that it trains, are not those of before, or do not go over to another "
                 "backend."
@@ -36,27 +37,28 @@ def check_warm_states(workplace: CallContext, request: FitRequest, crew: WorkerS
 
 
 def choose_clone_source(before: OptimizerSpec, optimizer: OptimizerSpec, *, anew: bool) -> str:
-    """What of the state of another configuration a clone goes on with.
+    """Return which part of another configuration's state a clone continues from.
 
-    Where learning rates rise and fall over all that is planned they begin `anew`, and the optimizer
-    with them, in a clone that has all of its epochs before it.
+    Args:
+        before: optimizer of the other configuration.
+        anew: the clone has all of its epochs before it. Learning rates that are scheduled over all
+            epochs then start anew, and the optimizer with them.
     """
     return "weights_of_chunks" if anew else choose_state_source(before, optimizer)
 
 
-def _restore(request: FitRequest, config: Config, crew: WorkerSet) -> bool:
-    worker = next(
-        each for each in crew.workers if each.framework == request.backends[config.mst_key]
-    )
+def _restore(request: FitRequest, config: Config, worker_set: WorkerSet) -> bool:
+    """Let a trainer restore the state; return whether it fits the optimizer."""
+    framework = request.backends[config.mst_key]
+    worker = next(worker for worker in worker_set.workers if worker.framework == framework)
     state = visit_jobs.make_initial_state(request, config, 0)
     job = Job("restore", visit_jobs.describe_program(request, config), state.key)
     try:
-        return drive(worker.session, crew.visits.check_state(worker, state, job))
+        return drive(worker.session, worker_set.visits.check_state(worker, state, job))
     except ConfigFailure as error:
+        hint = f"{error.hint or ''} Or leave warm_start out, and name a table that does not exist."
         raise DatatypeMismatch(
             f"mst_key={config.mst_key} cannot go on from the weights of the model before: "
             f"{error.message}",
-            hint=(
-                f"{error.hint or ''} Or leave warm_start out, and name a table that does not exist."
-            ).strip(),
+            hint=hint.strip(),
         ) from error

@@ -1,5 +1,4 @@
-"""The workers of a run: a place for each that trains at a time, and in each place a worker per
-framework.
+"""The workers of a run: as many as train at a time, and for each of them one per framework.
 
 Their trainers are started at once, before any configuration is trained.
 """
@@ -25,186 +24,193 @@ from cerebro_plpy.scheduling.schedule.scheduling_policies import FOREMOST, LONGE
 from cerebro_plpy.scheduling.schedule.worker_affinity import WorkerAffinity, make_affinity
 from cerebro_plpy.trainer_client import settings
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class WorkerSet:
-    """Workers whose trainers run, and the visits that they make."""
+    """Workers whose trainers run."""
 
     workers: Sequence[Worker]
-    visits: Visits
+    visits: Visits  # the platform's statements for these workers
 
 
-def start_workers(workplace: CallContext, request: FitRequest, places: int) -> WorkerSet:
-    """Start the trainers, of so many as there are places; where the framework is still to be
-    chosen, of each one that is installed. How each computes does not depend on how many there are,
-    for bits do on that."""
-    frameworks = (
-        sorted(set(request.backends.values())) or BACKENDS[: 1 if workplace.is_local else None]
+def start_workers(context: CallContext, request: FitRequest, slots: int) -> WorkerSet:
+    """Start the trainers of a run.
+
+    If the framework is still to be chosen, a trainer of each installed framework is started. The
+    options of trainers do not depend on the slots, because bits depend on them.
+    """
+    segments: Sequence[int | None] = [None]  # the segment that each worker serves
+    frameworks: Sequence[str] = sorted(set(request.backends.values()))
+    if not context.is_local:
+        segments = context.platform.assign_segments(request.source.segments, request.workers)
+    if not frameworks:
+        frameworks = BACKENDS[:1] if context.is_local else BACKENDS
+    workers = context.open_workers(segments[:slots], frameworks)
+    options = make_trainer_options(
+        context, dict(enumerate(segments)), request.gpus, request.replay.threads
     )
-    posts = (
-        [None]
-        if workplace.is_local
-        else workplace.platform.assign_segments(request.source.segments, request.workers)
+    visits = context.platform.visits(
+        options, context.settings, len(segments) * len(frameworks), context.db.info
     )
-    workers = workplace.open_workers(posts[:places], frameworks)
-    visits = workplace.platform.visits(
-        make_trainer_options(
-            workplace, dict(enumerate(posts)), request.gpus, request.replay.threads
-        ),
-        workplace.settings,
-        len(posts) * len(frameworks),
-        workplace.db.info,
-    )
-    missing = _missing(workplace, visits, workers, some_may=not request.backends)
-    workplace.close_workers(list(missing))
+    missing = _start_trainers(context, visits, workers, some_may_miss=not request.backends)
+    context.close_workers(list(missing))
     return WorkerSet([worker for worker in workers if worker not in missing], visits)
 
 
 def make_trainer_options(
-    workplace: CallContext,
-    posts: Mapping[int, int | None],
+    context: CallContext,
+    segments: Mapping[int, int | None],
     gpus: tuple[int, ...],
     threads: int | None = None,
 ) -> list[settings.TrainerOptions]:
-    """How the trainers of workers are started, by number: those on one machine share its cores,
-    memory and GPUs.
+    """Return the options of trainers, which share the cores, memory and GPUs of their machine.
+
+    Args:
+        segments: the only segment that a worker serves, or None, by the worker's number.
+        threads: threads of each trainer; None for the usual number.
     """
-    hosts = workplace.platform.read_hosts(workplace.control, posts)
-    sharing = Counter(hosts.values())
-    before: Counter[str] = Counter()
-    started = []
+    hosts = context.platform.read_hosts(context.control, segments)
+    trainers_per_host = Counter(hosts.values())
+    counted: Counter[str] = Counter()
+    options = []
     for number in sorted(hosts):
         host = hosts[number]
-        gpu = settings.assign_gpu(gpus, before[host])
-        started.append(settings.TrainerOptions(trainers=sharing[host], gpu=gpu, threads=threads))
-        before[host] += 1
-    return started
+        gpu = settings.assign_gpu(gpus, counted[host])
+        counted[host] += 1
+        trainers = trainers_per_host[host]
+        options.append(settings.TrainerOptions(trainers=trainers, gpu=gpu, threads=threads))
+    return options
 
 
-def _missing(
-    workplace: CallContext, visits: Visits, workers: Sequence[Worker], some_may: bool
+def _start_trainers(
+    context: CallContext, visits: Visits, workers: Sequence[Worker], *, some_may_miss: bool
 ) -> dict[Worker, ObjectNotReady]:
-    """Start all trainers side by side; the workers whose framework is not installed, if `some_may`
-    be so.
+    """Start all trainers at once; return the errors of workers whose framework is not installed.
+
+    Args:
+        some_may_miss: such errors are not raised if another framework is installed.
     """
-    dispatcher: Dispatcher[None] = Dispatcher(workplace.check)
+    dispatcher: Dispatcher[None] = Dispatcher(context.check)
     missing: dict[Worker, ObjectNotReady] = {}
     for index, worker in enumerate(workers):
         dispatcher.begin(index, worker.session, visits.start(worker))
     while dispatcher.busy():
         for outcome in dispatcher.wait():
-            if some_may and isinstance(outcome.error, ObjectNotReady):
+            if some_may_miss and isinstance(outcome.error, ObjectNotReady):
                 missing[workers[outcome.worker]] = outcome.error
                 if len(missing) == len(workers):
                     raise outcome.error
-            # What passes is tried again by the first visit; anything else would fail every visit.
+            # The first visit retries temporary errors; any other error would fail every visit.
             elif outcome.error is not None and not isinstance(outcome.error, RETRYABLE_ERRORS):
                 raise outcome.error
     return missing
 
 
 def choose_frameworks(
-    workplace: CallContext, request: FitRequest, crew: WorkerSet, log: RunLog
+    context: CallContext, request: FitRequest, worker_set: WorkerSet, log: RunLog
 ) -> tuple[FitRequest, Sequence[Worker]]:
-    """The request with a framework for each configuration, and the workers that these need."""
+    """Return the request with a framework for each configuration, and the workers with these."""
+    workers = worker_set.workers
     if request.backends:
-        return request, crew.workers
-    first = [worker for worker in crew.workers if worker.number == 0]
-    found = framework_choice.choose(crew.visits, request, first, log, workplace.db.info)
-    log.write_backends(found)
-    needed = [worker for worker in crew.workers if worker.framework in found.values()]
-    workplace.close_workers([worker for worker in crew.workers if worker not in needed])
-    return replace(request, backends=found), needed
-
-
-T = TypeVar("T")
+        return request, workers
+    first = [worker for worker in workers if worker.number == 0]
+    backends = framework_choice.choose(worker_set.visits, request, first, log, context.db.info)
+    log.write_backends(backends)
+    chosen = set(backends.values())
+    context.close_workers([worker for worker in workers if worker.framework not in chosen])
+    remaining = [worker for worker in workers if worker.framework in chosen]
+    return replace(request, backends=backends), remaining
 
 
 def run_on_workers(
-    workplace: CallContext, crew: WorkerSet, steps: Sequence[Steps[T]]
+    context: CallContext, worker_set: WorkerSet, steps: Sequence[Steps[T]]
 ) -> Iterator[tuple[Worker, T | None]]:
-    """What the steps of each worker come to, as they end; the first error ends it."""
-    dispatcher: Dispatcher[T] = Dispatcher(workplace.check)
-    for index, (worker, its) in enumerate(zip(crew.workers, steps)):
-        dispatcher.begin(index, worker.session, its)
+    """Run the steps of each worker; yield their results as they end.
+
+    The first error is raised.
+    """
+    dispatcher: Dispatcher[T] = Dispatcher(context.check)
+    for index, (worker, worker_steps) in enumerate(zip(worker_set.workers, steps)):
+        dispatcher.begin(index, worker.session, worker_steps)
     while dispatcher.busy():
         for outcome in dispatcher.wait():
             if outcome.error is not None:
                 raise outcome.error
-            yield crew.workers[outcome.worker], outcome.value
+            yield worker_set.workers[outcome.worker], outcome.value
 
 
 def open_scoring_workers(
-    workplace: CallContext, framework: str, gpu: bool, segments: Sequence[int]
+    context: CallContext, framework: str, gpu: bool, segments: Sequence[int]
 ) -> WorkerSet:
-    """Workers that score what lies on these segments, or one worker that scores all.
+    """Return workers that score the rows on segments, or one worker that scores all rows.
 
-    Trainers of a run with as many as are asked for, or of the usual size, can be used again.
+    Trainers of a run with the requested number of workers, or of the usual size, are reused.
     """
-    asked, platform = workplace.requested_workers, workplace.platform
-    workers = workplace.reuse_workers(workplace.platform.assign_segments(segments, 1), framework)
-    numbered = {worker.number: worker.segment_id for worker in workers}
-    trainers = [
-        replace(
-            trainer,
-            trainers=asked or platform.scoring_trainers(trainer.trainers, workplace.is_local),
-        )
-        for trainer in make_trainer_options(
-            workplace, numbered, settings.choose_gpus(workplace.settings, gpu)
-        )
-    ]
-    return WorkerSet(
-        workers,
-        workplace.platform.visits(trainers, workplace.settings, len(workers), workplace.db.info),
-    )
+    platform = context.platform
+    workers = context.reuse_workers(platform.assign_segments(segments, 1), framework)
+    worker_segments = {worker.number: worker.segment_id for worker in workers}
+    gpus = settings.choose_gpus(context.settings, gpu)
+    trainers = []
+    for options in make_trainer_options(context, worker_segments, gpus):
+        usual = platform.scoring_trainers(options.trainers, context.is_local)
+        trainers.append(replace(options, trainers=context.requested_workers or usual))
+    visits = platform.visits(trainers, context.settings, len(workers), context.db.info)
+    return WorkerSet(workers, visits)
 
 
 def score_with_retry(
-    workplace: CallContext,
-    find_crew: Callable[[], WorkerSet],
-    work: Callable[[WorkerSet], T],
+    context: CallContext,
+    open_workers: Callable[[], WorkerSet],
+    score: Callable[[WorkerSet], T],
     *,
     again: bool = True,
 ) -> T:
-    """Let workers score rows; if one of their trainers dies, let new ones score all rows once more.
+    """Let workers score rows; if one of their trainers dies, let new ones score all rows again.
 
-    `work` leaves nothing behind if it fails. It is not done `again` where rows may not pass twice.
+    Args:
+        score: has no effects if it fails.
+        again: False if rows may not be processed twice.
     """
-    crew = find_crew()
+    worker_set = open_workers()
     try:
-        return work(crew)
+        return score(worker_set)
     except CerebroError as error:
-        workplace.close_workers(crew.workers)
-        for worker in crew.workers:
+        context.close_workers(worker_set.workers)
+        for worker in worker_set.workers:
             worker.memory.forget()  # the caller's own session has no other worker
         if not (again and isinstance(error, TrainerFailure)):
             raise
-    return score_with_retry(workplace, find_crew, work, again=False)
+    return score_with_retry(context, open_workers, score, again=False)
 
 
 def choose_affinity(
     request: FitRequest, workers: Sequence[Worker], programs: Mapping[int, object]
 ) -> WorkerAffinity | None:
-    """How configurations stay with workers, where they may and the plan of the run does not say
-    otherwise; None where they hop. `programs` are what is compiled for each."""
+    """Return how configurations stay with workers, or None if they hop.
+
+    Args:
+        programs: the compiled code of each configuration, by mst_key.
+    """
     if not can_stay(request, workers) or (request.plan and not request.plan.strategy.is_stationary):
         return None
     return make_affinity(request.spec.schedule, programs, list_compilations(workers))
 
 
 def can_stay(request: FitRequest, workers: Sequence[Worker]) -> bool:
-    """Whether each of these workers can serve all segments, and has room for all of their rows."""
-    room = min((worker.memory.cache_bytes for worker in workers), default=0)
-    return all(worker.is_replaceable for worker in workers) and has_cache_memory(request, room)
+    """Return whether each worker can serve all segments and has memory for all rows."""
+    cache_bytes = min((worker.memory.cache_bytes for worker in workers), default=0)
+    if not all(worker.is_replaceable for worker in workers):
+        return False
+    return has_cache_memory(request, cache_bytes)
 
 
-def has_cache_memory(request: FitRequest, room: int) -> bool:
-    """Whether configurations may stay with workers that can serve all segments, and have this room
-    for rows each.
-    """
-    return request.spec.schedule in (FOREMOST, LONGEST) and request.decoded_bytes <= room
+def has_cache_memory(request: FitRequest, cache_bytes: int) -> bool:
+    """Return whether configurations can stay with workers that have this memory for rows each."""
+    return request.spec.schedule in (FOREMOST, LONGEST) and request.decoded_bytes <= cache_bytes
 
 
 def list_compilations(workers: Sequence[Worker]) -> dict[int, frozenset[str]]:
-    """What the trainer of each worker has compiled before this run."""
+    """Return the programs that the trainers of workers have compiled before this run."""
     return {worker.number: worker.memory.compilations for worker in workers}
