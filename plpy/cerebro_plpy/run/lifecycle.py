@@ -1,11 +1,11 @@
-"""A run from its first line in the log to its last, whatever ends it."""
+"""The life of a run, from its first line in the log to its last, whatever ends it."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -46,124 +46,130 @@ from cerebro_plpy.run.workers.workers import WorkerSet, choose_frameworks, start
 from cerebro_plpy.trainer_client import settings
 
 OnLogged = Callable[[int], None]
+"""Takes the id of a run that was logged."""
 
 
 def ignore_run_id(_: int) -> None:
-    """Nobody has to hear that a run was logged."""
+    """Ignore that a run was logged."""
 
 
 class RunListeners(NamedTuple):
-    """Who hears of a run: that it is `logged`, and what becomes of it `beside` the workers."""
+    """Callbacks of the caller of a run."""
 
     on_logged: OnLogged = ignore_run_id
     side_work: SideWork = NoSideWork()
 
 
 class InterruptedRun(NamedTuple):
-    """A run that ended early, and what its configurations did so far; the caller holds its lock."""
+    """A run that ended early; the caller holds its lock."""
 
     run_id: int
-    histories: Mapping[int, ConfigHistory]
+    histories: Mapping[int, ConfigHistory]  # of its configurations, by mst_key
 
 
 def train(
     db: Database,
-    workplace: CallContext,
+    context: CallContext,
     request: FitRequest,
     interrupted: InterruptedRun | None,
-    audience: RunListeners,
-    reserved: int | None = None,
+    listeners: RunListeners,
+    reserved_id: int | None = None,
 ) -> int:
-    """Run the request, or the rest of it; the log says how it ended, whatever ends it. The run id.
+    """Execute a request, or the rest of it, and log how it ended; return the run id.
 
-    A new run takes the id that is `reserved` for it.
+    Args:
+        interrupted: the run to resume, if any.
+        reserved_id: the id of a new run; if not given, one is reserved.
     """
-    run_id = interrupted.run_id if interrupted else reserved or reserve_run_id(db, workplace)
-    past, wish = interrupted.histories if interrupted else {}, make_slot_request(workplace, request)
-    check_quotas(db, wish)
-    log = RunLog(workplace.control, run_id)
-    spending = CostMeter(workplace, log)
+    run_id = interrupted.run_id if interrupted else reserved_id
+    if run_id is None:
+        run_id = reserve_run_id(db, context)
+    histories = interrupted.histories if interrupted else {}
+    slot_request = make_slot_request(context, request)
+    check_quotas(db, slot_request)
+    log = RunLog(context.control, run_id)
+    meter = CostMeter(context, log)
     with (
-        log_run(db, spending, request, interrupted, audience.on_logged),
-        hold_slots(db, workplace, log, wish) as places,
+        log_run(db, meter, request, interrupted, listeners.on_logged),
+        hold_slots(db, context, log, slot_request) as slots,
     ):
-        began = time.monotonic()
+        start = time.monotonic()
         if request.cost_limits:
-            spending.load_logged_cost(request.cost_limits)
-        request, crew = start_trainers(workplace, request, log, places.count, interrupted)
-        if request.deadline:  # workers take their time to start
-            request = replace(
-                request, deadline=request.deadline.shift_earlier(time.monotonic() - began)
-            )
-        with open_sampler(workplace, request) as suggest:
-            context = replace(
-                make_run_context(db, workplace, request),
-                side_work=audience.side_work,
+            meter.load_logged_cost(request.cost_limits)
+        request, worker_set = start_trainers(context, request, log, slots.count, interrupted)
+        if request.deadline:  # starting the trainers has taken a part of the budget
+            deadline = request.deadline.shift_earlier(time.monotonic() - start)
+            request = replace(request, deadline=deadline)
+        with open_sampler(context, request) as suggest:
+            run_context = replace(
+                make_run_context(db, context, request),
+                side_work=listeners.side_work,
                 suggest=suggest,
-                slots=places,
-                read_usage=spending.measure_usage,
-                count_usage=spending.charge_quota_periodically,
+                slots=slots,
+                read_usage=meter.measure_usage,
+                count_usage=meter.charge_quota_periodically,
             )
-            loop = EpochLoop(crew.visits, request, crew.workers, log, context, past)
+            loop = EpochLoop(
+                worker_set.visits, request, worker_set.workers, log, run_context, histories
+            )
             loop.run()
-        store_activations(workplace.control, workplace.settings, request)
-        spending.collect_reports(crew.visits)
-        log.write_cost(spending.take_unlogged_cost())
-        spending.charge_quota()
-    # Else it is completed with its output tables, or with the version that is made of it.
-    if workplace.segment_lost or not (db.in_procedure or request.spec.train):
+        store_activations(context.control, context.settings, request)
+        meter.collect_reports(worker_set.visits)
+        log.write_cost(meter.take_unlogged_cost())
+        meter.charge_quota()
+    # Other runs are completed together with their output tables or their model version.
+    is_complete = not (db.in_procedure or request.spec.train)
+    if context.segment_lost or is_complete:
         log.end()
-    check_segments(workplace, log, request)
+    check_segments(context, log, request)
     if loop.stopped and not request.is_quiet:
         db.info(messages.describe_stopped(loop.stopped, loop.evaluations, request))
-    # Of its own session the caller's transaction holds them still. And while its tables or its
-    # version are still to be made a run is not completed, and may have to go on from any of them.
-    if not (workplace.is_local or db.in_procedure or request.spec.train):
+    # Other runs may have to be resumed from any state until then. In the caller's own session, the
+    # transaction still holds the states.
+    if is_complete and not context.is_local:
         log.drop_states(
-            keep=[table for stored in loop.model_states.values() for table in stored.tables]
+            keep=[table for state in loop.model_states.values() for table in state.tables]
         )
     return log.run_id
 
 
 def start_trainers(
-    workplace: CallContext,
+    context: CallContext,
     request: FitRequest,
     log: RunLog,
-    places: int,
+    slots: int,
     interrupted: InterruptedRun | None,
 ) -> tuple[FitRequest, WorkerSet]:
-    """The request with all that is decided when its trainers have started, and workers in so many
-    places.
-    """
-    began, crew = time.monotonic(), start_workers(workplace, request, places)
-    request, workers = choose_frameworks(workplace, request, crew, log)
-    seconds, crew = time.monotonic() - began, replace(crew, workers=workers)
+    """Start the trainers; return the request with all decisions that depend on them."""
+    start = time.monotonic()
+    worker_set = start_workers(context, request, slots)
+    request, workers = choose_frameworks(context, request, worker_set, log)
+    startup_seconds = time.monotonic() - start
+    worker_set = replace(worker_set, workers=workers)
     software = ChainMap(*(dict(worker.memory.software) for worker in workers))
     if not interrupted:
-        warm_start_check.check_warm_states(workplace, request, crew)
-    request = build_activations(
-        BuildContext(workplace, crew, log), request, interrupted.histories if interrupted else {}
-    )
-    trainers = run_estimate.describe_trainers(workplace, request, workers)
-    request = replace(
-        request, plan=run_estimate.make_plan(workplace.control, request, trainers, seconds)
-    )
-    if note := parallelism.explain_ignored_strategy(request, trainers):
-        workplace.db.notice(note)
+        warm_start_check.check_warm_states(context, request, worker_set)
+    histories = interrupted.histories if interrupted else {}
+    request = build_activations(BuildContext(context, worker_set, log), request, histories)
+    trainers = run_estimate.describe_trainers(context, request, workers)
+    plan = run_estimate.make_plan(context.control, request, trainers, startup_seconds)
+    request = replace(request, plan=plan)
+    notice = parallelism.explain_ignored_strategy(request, trainers)
+    if notice:
+        context.db.notice(notice)
     log.write_software({"cerebro_db": request.spec.version, **software}, request.plan)
-    return request, crew
+    return request, worker_set
 
 
 @contextmanager
-def open_sampler(workplace: CallContext, request: FitRequest) -> Iterator[Suggest]:
-    """What suggests the configurations that a search is still to draw, if it draws any."""
-    drawing = request.search.sampling if request.search else None
-    if drawing is None or not drawing.total_remaining:
+def open_sampler(context: CallContext, request: FitRequest) -> Iterator[Suggest]:
+    """Provide the sampler of a search that has still to sample configurations."""
+    sampling = request.search.sampling if request.search else None
+    if sampling is None or not sampling.total_remaining:
         yield suggest_nothing
         return
-    seed = request.spec.seed
     with Sampler(
-        workplace.settings, workplace.check, drawing.space, drawing.sampler, seed
+        context.settings, context.check, sampling.space, sampling.sampler, request.spec.seed
     ) as sampler:
         yield sampler.suggest
 
@@ -171,170 +177,190 @@ def open_sampler(workplace: CallContext, request: FitRequest) -> Iterator[Sugges
 @contextmanager
 def log_run(
     db: Database,
-    spending: CostMeter,
+    meter: CostMeter,
     request: FitRequest,
     interrupted: InterruptedRun | None,
-    logged: OnLogged,
+    on_logged: OnLogged,
 ) -> Iterator[None]:
-    """Write a run into its log, and how it ended where that is by an error.
+    """Log a run, and its end after an error.
 
-    A run of which nothing was trained by then is taken out again, unless it was cancelled or is in
-    the background: the caller hears of the error.
+    A run in which nothing was trained is then removed, because the caller receives the error. It
+    remains if it was cancelled or is executed in the background.
     """
-    workplace, log, pid = spending.context, spending.log, os.getpid()
-    past = interrupted.histories if interrupted else {}
+    context = meter.context
+    log = meter.log
     try:
-        workplace.show_run(log.run_id)
-        if not interrupted:
-            log.begin(request, pid)
-        elif not log.resume(pid):  # nothing that follows would be written
-            raise hidden_run(log.run_id)
+        context.show_run(log.run_id)
+        _log_start(log, request, is_new=interrupted is None)
         db.info(
             f"run {log.run_id}: {len(request.configs)} configurations, "
             f"{len(request.source.segments)} segments, {request.spec.epochs} iterations; SELECT * "
             f"FROM cerebro.progress WHERE run_id = {log.run_id};"
         )
-        logged(log.run_id)
-        unvisited = [
-            c.mst_key for c in request.configs if not past.get(c.mst_key, ConfigHistory()).visits
-        ]
-        count = count_state_tables(request)
-        usable = (
-            interrupted_run.read_usable_tables(workplace.control, log.run_id, past, count)
-            if interrupted
-            else ()
-        )
-        log.make_state_tables(request, unvisited, usable)
+        on_logged(log.run_id)
+        _make_state_tables(context, log, request, interrupted)
         yield
     except BaseException as error:
-        stop_run(spending, error)
-        check_role(workplace, log, error)
-        if not (log.has_trained or interrupted or db.in_procedure or _cancels(error)):
-            with suppress(CerebroError):  # it stays as failed
+        stop_run(meter, error)
+        check_role(context, log, error)
+        if not (log.has_trained or interrupted or db.in_procedure or _is_cancellation(error)):
+            with suppress(CerebroError):  # it remains as a failed run
                 log.discard()
         raise
 
 
-def check_role(workplace: CallContext, log: RunLog, error: BaseException) -> None:
-    """Say so where an error came of what became of the role meanwhile: the log belongs to whoever
-    has its name.
+def _log_start(log: RunLog, request: FitRequest, *, is_new: bool) -> None:
+    pid = os.getpid()
+    if is_new:
+        log.begin(request, pid)
+    elif not log.resume(pid):  # nothing later would be logged
+        raise hidden_run(log.run_id)
+
+
+def _make_state_tables(
+    context: CallContext, log: RunLog, request: FitRequest, interrupted: InterruptedRun | None
+) -> None:
+    """Create the state tables of configurations without visits."""
+    histories: Mapping[int, ConfigHistory] = {}
+    usable: Collection[str] = ()
+    if interrupted:
+        histories = interrupted.histories
+        usable = interrupted_run.read_usable_tables(
+            context.control, log.run_id, histories, count_state_tables(request)
+        )
+    unvisited = [
+        config.mst_key
+        for config in request.configs
+        if not histories.get(config.mst_key, ConfigHistory()).visits
+    ]
+    log.make_state_tables(request, unvisited, usable)
+
+
+def check_role(context: CallContext, log: RunLog, error: BaseException) -> None:
+    """Check if an error was caused by a change of the role: a log belongs to the role's name.
+
+    Raises:
+        ObjectNotReady: the log belongs to another role now.
     """
-    if (
-        isinstance(error, CerebroError)
-        and not isinstance(error, (ConnectionFailure, QueryCanceled))
-        and not log.is_owned()
-    ):
-        raise ObjectNotReady(
-            f"run {log.run_id} is interrupted: role {workplace.role!r}, to which it belongs, was "
-            "renamed or dropped, or has lost its privileges",
-            detail=error.message,
-            hint="An administrator can give it to another role, by the column owner of "
-            "cerebro.run_log, which then can resume or drop it.",
-        ) from error
+    if not isinstance(error, CerebroError):
+        return
+    if isinstance(error, (ConnectionFailure, QueryCanceled)) or log.is_owned():
+        return
+    raise ObjectNotReady(
+        f"run {log.run_id} is interrupted: role {context.role!r}, to which it belongs, was "
+        "renamed or dropped, or has lost its privileges",
+        detail=error.message,
+        hint="An administrator can give it to another role, by the column owner of "
+        "cerebro.run_log, which then can resume or drop it.",
+    ) from error
 
 
 @contextmanager
-def log_completion_errors(db: Database, gd: dict[str, Any], run_id: int) -> Iterator[None]:
-    """Complete a run whose training is over; an error in this last step ends the run, and the log
-    has the reason.
+def log_completion_errors(
+    db: Database, session_data: dict[str, Any], run_id: int
+) -> Iterator[None]:
+    """Log an error in the last step of a run, after its training, as the end of the run.
 
-    A session of its own logs the reason: the error may have come from the others.
+    A new session logs it, because the error may come from the other sessions.
     """
     try:
         yield
     except BaseException as error:
         if db.in_procedure:
-            db.rollback()  # its transaction may have changed the row of the run
+            db.rollback()  # the transaction may have changed the row of the run
         with suppress(*OPEN_ERRORS):
-            workplace = CallContext(db, gd, settings.read(db), is_local=False)
+            context = CallContext(db, session_data, settings.read(db), is_local=False)
             try:
-                _end_early(workplace, run_id, error)
+                _log_end(context, run_id, error)
             finally:
-                workplace.close(keep=False)
+                context.close(keep=False)
         raise
 
 
-def _end_early(workplace: CallContext, run_id: int, error: BaseException) -> None:
-    """Log how a run ended, unless the log has its end already."""
-    log = RunLog(workplace.control, run_id)
-    workplace.control.ignore_cancels()
-    with suppress(
-        CerebroError
-    ):  # such as where the log is locked: the caller hears of the first error
-        log.stop(*_ending(error), Cost())
-    check_role(workplace, log, error)
+def _log_end(context: CallContext, run_id: int, error: BaseException) -> None:
+    """Log the end of a run by an error, unless its end is logged already."""
+    log = RunLog(context.control, run_id)
+    context.control.ignore_cancels()
+    with suppress(CerebroError):  # the log may be locked; the caller receives the first error
+        log.stop(_choose_status(error), _describe_error(error), Cost())
+    check_role(context, log, error)
 
 
-def check_segments(workplace: CallContext, log: RunLog, request: FitRequest) -> None:
-    """End the call of a completed run where its transaction is lost: a statement in it could end
-    the whole server.
+def check_segments(context: CallContext, log: RunLog, request: FitRequest) -> None:
+    """Check that the transaction of a completed run is not lost.
+
+    Another statement in a lost transaction could stop the whole server.
+
+    Raises:
+        SegmentLost: the server has lost a segment.
     """
-    if workplace.segment_lost:
-        server = workplace.platform.name
-        lost = (
-            f"run {log.run_id} is completed, but {server} lost a segment meanwhile, and this "
-            "transaction with it"
-        )
-        log.write_missing_outputs(lost)
-        name = request.spec.arguments.model_output_table
-        raise SegmentLost(lost, hint=f"SELECT cerebro.write_outputs({log.run_id}, '{name}');")
+    if not context.segment_lost:
+        return
+    message = (
+        f"run {log.run_id} is completed, but {context.platform.name} lost a segment meanwhile, and "
+        "this transaction with it"
+    )
+    log.write_missing_outputs(message)
+    name = request.spec.arguments.model_output_table
+    raise SegmentLost(message, hint=f"SELECT cerebro.write_outputs({log.run_id}, '{name}');")
 
 
-def reserve_run_id(db: Database, workplace: CallContext) -> int:
-    """The id of a new run, of which this transaction is the owner."""
-    while True:  # numbers of which somebody took the lock or a table's name before are passed over
-        run_id, taken = workplace.control.run(sql("run.reserve"))[0]
-        if not taken and db.lock("mark_alive", run_id):
+def reserve_run_id(db: Database, context: CallContext) -> int:
+    """Return the id of a new run, whose lock this transaction holds."""
+    while True:  # an id is skipped if its lock or the name of a table is taken
+        run_id, is_taken = context.control.run(sql("run.reserve"))[0]
+        if not is_taken and db.lock("mark_alive", run_id):
             return int(run_id)
 
 
-def stop_run(spending: CostMeter, error: BaseException) -> None:
-    """End what the run began, and log why it ends early; one whose session or server is told to end
-    is interrupted.
+def stop_run(meter: CostMeter, error: BaseException) -> None:
+    """Stop the workers of a run, and log its early end.
+
+    If the session or the server is being terminated, nothing is logged: the run is interrupted.
     """
-    with suppress(
-        CerebroError
-    ):  # where the control session is lost too, the run shows as interrupted
-        spending.abandon()
-        spending.context.stop_workers()
+    with suppress(CerebroError):  # without a control session, the run is shown as interrupted
+        meter.abandon()
+        meter.context.stop_workers()
         if not isinstance(error, ServerGone):
-            spending.log.stop(*_ending(error), spending.take_unlogged_cost())
-        spending.charge_quota()
+            cost = meter.take_unlogged_cost()
+            meter.log.stop(_choose_status(error), _describe_error(error), cost)
+        meter.charge_quota()
 
 
-def _ending(error: BaseException) -> tuple[str, str]:
-    """Return the status of a run that an error ends, and the reason."""
-    return "cancelled" if _cancels(error) else "failed", str(error) or "the statement was cancelled"
+def _choose_status(error: BaseException) -> str:
+    return "cancelled" if _is_cancellation(error) else "failed"
 
 
-def _cancels(error: BaseException) -> bool:
-    # Some servers cancel by a KeyboardInterrupt.
-    return (
-        isinstance(error, KeyboardInterrupt)
-        or getattr(error, "sqlstate", None) == QueryCanceled.sqlstate
-    )
+def _describe_error(error: BaseException) -> str:
+    return str(error) or "the statement was cancelled"
 
 
-def make_run_context(db: Database, workplace: CallContext, request: FitRequest) -> RunContext:
+def _is_cancellation(error: BaseException) -> bool:
+    if isinstance(error, KeyboardInterrupt):  # some servers cancel statements this way
+        return True
+    return getattr(error, "sqlstate", None) == QueryCanceled.sqlstate
+
+
+def make_run_context(db: Database, context: CallContext, request: FitRequest) -> RunContext:
     """Return the callbacks of a run that belongs to a call."""
 
     def report_decisions(rows: Sequence[DecisionRow], _: object) -> None:
         db.info(messages.describe_decisions(rows))
 
-    context = RunContext(
-        check=workplace.check,
+    run_context = RunContext(
+        check=context.check,
         report_epoch=partial(report_epoch, db, request),
         report_failure=partial(report_failure, db),
         notify=db.notice,
-        reopen=workplace.reopen,
+        reopen=context.reopen,
         report_decisions=report_decisions,
     )
     if request.spec.train is not None or request.is_quiet:
-        return replace(context, report_epoch=ignore, report_decisions=ignore)
+        return replace(run_context, report_epoch=ignore, report_decisions=ignore)
     if request.spec.is_automl:
         automl = AutomlMessages(db.info, request)
-        return replace(context, report_decisions=automl.report_decisions)
-    return context
+        return replace(run_context, report_decisions=automl.report_decisions)
+    return run_context
 
 
 def ignore(*_: object) -> None:
@@ -349,10 +375,10 @@ def report_epoch(
     evaluations: Any,
     losses: Mapping[int, float],
 ) -> None:
-    """Tell the caller about an epoch."""
+    """Report an epoch to the caller."""
     db.info(messages.describe_epoch(epoch, seconds, evaluations, losses, request))
 
 
 def report_failure(db: Database, mst_key: int, reason: str) -> None:
-    """Tell the caller about a configuration that cannot go on."""
+    """Report a failed configuration to the caller."""
     db.info(f"mst_key={mst_key} failed: {reason}")
