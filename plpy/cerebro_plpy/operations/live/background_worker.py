@@ -12,6 +12,7 @@ from typing import TypeVar
 from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.operations.fit.automl import run_automl
 from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
@@ -50,26 +51,32 @@ def run_task(db: Database, gd: Globals, text: str | None, version: str) -> None:
         db.detach_client()
 
     if "fit" in task:
-        values = argument_checks.check_type("fit", task["fit"], dict)
-        fit_arguments = _read_arguments("fit", lambda: FitArguments.from_json(values))
+        fit_arguments = _read_arguments(task, "fit", "fit", FitArguments.from_json)
         fit(db, gd, fit_arguments, version, report_run)
     elif "automl" in task:
-        values = argument_checks.check_type("automl", task["automl"], dict)
-        automl_arguments = _read_arguments("search", lambda: AutomlArguments(**values))
+        automl_arguments = _read_arguments(
+            task, "automl", "search", lambda values: AutomlArguments(**values)
+        )
         run_automl(db, gd, automl_arguments, version, report_run)
     elif "train" in task:
-        values = argument_checks.check_type("train", task["train"], dict)
-        train_arguments = _read_arguments("train", lambda: TrainArguments(**values))
+        train_arguments = _read_arguments(
+            task, "train", "train", lambda values: TrainArguments(**values)
+        )
         train(db, gd, train_arguments, version, report_run)
     else:
         run_id = argument_checks.check_type("resume", task.get("resume"), int)
         resume(db, gd, run_id, report_run)
 
 
-def _read_arguments(call: str, read: Callable[[], T]) -> T:
-    """Read the arguments of a call from a task."""
+def _read_arguments(task: JsonObject, key: str, call: str, read: Callable[[JsonObject], T]) -> T:
+    """Read the arguments of a call from a task.
+
+    Args:
+        call: the name of the call in error messages.
+    """
+    values = argument_checks.check_type(key, task[key], dict)
     try:
-        return read()
+        return read(values)
     except (TypeError, AttributeError) as error:
         raise InvalidParameter(
             f"these are no arguments of a {call}: {error}", hint=argument_checks.HINT
