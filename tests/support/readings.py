@@ -1,4 +1,4 @@
-"""What training reads of a source, by the code that training uses, in sessions that it opens."""
+"""Reads the rows of a source with the code of training, in sessions that this code opens."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ GRANT EXECUTE ON FUNCTION public.training_rows, public.training_sides TO PUBLIC
 
 
 class Sides(NamedTuple):
-    """What one reading divides."""
+    """The sides into which one reading divides a source."""
 
     copies: list[list[int]]  # the ids of the rows with a target, of each source that was copied
     sides: list[list[int]]  # the ids of the rows to train on, and of those that are held back
@@ -143,21 +143,24 @@ def training_sides(
     wishes: Mapping[str, object],
     formats: Mapping[str, str] | None = None,
 ) -> Sides:
-    """Return how a reading by training divides a source, under these formats or else those of the
-    session.
+    """Return the sides into which training divides a source.
+
+    Args:
+        wishes: table options that differ from the defaults.
+        formats: formats of the reading; None for those of the session.
     """
-    usual: dict[str, object] = {
+    defaults: dict[str, object] = {
         "task": None,
         "columns": None,
         "types": {},
         "split": None,
         "weight": None,
     }
-    text = json.dumps({**usual, "split_seed": 1, "settled": False, **wishes})
-    found = bench.value(
+    text = json.dumps({**defaults, "split_seed": 1, "settled": False, **wishes})
+    sides = bench.value(
         "SELECT public.training_sides(%s, %s, %s)",
         source,
         text,
         None if formats is None else json.dumps(formats),
     )
-    return Sides(**found)
+    return Sides(**sides)

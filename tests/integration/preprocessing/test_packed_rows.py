@@ -1,6 +1,4 @@
-"""Rows are packed, by a trainer that is sent raw values, as the expressions of their recipe encode
-them.
-"""
+"""A trainer packs raw values exactly as the expressions of their recipe encode them."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ def tours(bench: Workbench) -> Iterator[Relation]:
 def test_rows_are_packed_as_they_are_encoded(
     bench: Workbench, tours: Relation, monkeypatch: pytest.MonkeyPatch, target: str, most: int
 ) -> None:
-    """Also where there are too many categories for a trainer to know them."""
+    """This includes columns with too many categories to send them to a trainer."""
     monkeypatch.setattr(split_encoding, "MOST_HASHED_VALUES", most)
     session, adapter = Session(bench), Greenplum() if bench.greenplum else Postgres()
     bench.rows("BEGIN")
@@ -87,16 +85,17 @@ def test_rows_are_packed_as_they_are_encoded(
 
 
 def packed(session: Session, name: str, recipe: Recipe) -> list[bytes]:
-    """The inputs of all rows, in their order."""
-    inputs = ", ".join(
-        f"string_agg(p.{each.name}, '' ORDER BY p.buffer_id)" for each in network_inputs(recipe)
+    """Return the packed inputs of all rows in their order, one array per input."""
+    columns = ", ".join(
+        f"string_agg(p.{network_input.name}, '' ORDER BY p.buffer_id)"
+        for network_input in network_inputs(recipe)
     )
-    (found,) = session.run(f"SELECT {inputs} FROM {name} p")
-    return [bytes(each) for each in found]
+    (arrays,) = session.run(f"SELECT {columns} FROM {name} p")
+    return [bytes(array) for array in arrays]
 
 
 def encoded(session: Session, part: RowSubset) -> list[bytes]:
-    """The same by expressions alone."""
+    """Return the same arrays, computed with SQL expressions."""
     inputs = network_inputs(part.recipe)
     rows = session.run(
         f"SELECT {', '.join(each.value.text for each in inputs)} FROM {part.table} t"
