@@ -84,7 +84,7 @@ def train(
     run_id = interrupted.run_id if interrupted else reserved_id
     if run_id is None:
         run_id = reserve_run_id(db, context)
-    histories = interrupted.histories if interrupted else {}
+    histories = interrupted.histories if interrupted else None
     slot_request = make_slot_request(context, request)
     check_quotas(db, slot_request)
     log = RunLog(context.control, run_id)
@@ -96,7 +96,7 @@ def train(
         start = time.monotonic()
         if request.cost_limits:
             meter.load_logged_cost(request.cost_limits)
-        request, worker_set = start_trainers(context, request, log, slots.count, interrupted)
+        request, worker_set = start_trainers(context, request, log, slots.count, histories)
         if request.deadline:  # starting the trainers has taken a part of the budget
             deadline = request.deadline.shift_earlier(time.monotonic() - start)
             request = replace(request, deadline=deadline)
@@ -110,7 +110,7 @@ def train(
                 count_usage=meter.charge_quota_periodically,
             )
             loop = EpochLoop(
-                worker_set.visits, request, worker_set.workers, log, run_context, histories
+                worker_set.visits, request, worker_set.workers, log, run_context, histories or {}
             )
             loop.run()
         store_activations(context.control, context.settings, request)
@@ -138,19 +138,23 @@ def start_trainers(
     request: FitRequest,
     log: RunLog,
     slots: int,
-    interrupted: InterruptedRun | None,
+    histories: Mapping[int, ConfigHistory] | None,
 ) -> tuple[FitRequest, WorkerSet]:
-    """Start the trainers; return the request with all decisions that depend on them."""
+    """Start the trainers; return the request with all decisions that depend on them.
+
+    Args:
+        histories: those of a run that is resumed.
+    """
     start = time.monotonic()
     worker_set = start_workers(context, request, slots)
     request, workers = choose_frameworks(context, request, worker_set, log)
     startup_seconds = time.monotonic() - start
     worker_set = replace(worker_set, workers=workers)
     software = ChainMap(*(dict(worker.memory.software) for worker in workers))
-    if not interrupted:
+    if histories is None:
         warm_start_check.check_warm_states(context, request, worker_set)
-    histories = interrupted.histories if interrupted else {}
-    request = build_activations(BuildContext(context, worker_set, log), request, histories)
+    build = BuildContext(context, worker_set, log)
+    request = build_activations(build, request, histories or {})
     trainers = run_estimate.describe_trainers(context, request, workers)
     plan = run_estimate.make_plan(context.control, request, trainers, startup_seconds)
     request = replace(request, plan=plan)
@@ -164,7 +168,7 @@ def start_trainers(
 @contextmanager
 def open_sampler(context: CallContext, request: FitRequest) -> Iterator[Suggest]:
     """Provide the sampler of a search that has still to sample configurations."""
-    sampling = request.search.sampling if request.search else None
+    sampling = request.sampling
     if sampling is None or not sampling.total_remaining:
         yield suggest_nothing
         return
@@ -191,7 +195,10 @@ def log_run(
     log = meter.log
     try:
         context.show_run(log.run_id)
-        _log_start(log, request, is_new=interrupted is None)
+        if interrupted is None:
+            log.begin(request, os.getpid())
+        elif not log.resume(os.getpid()):  # nothing later would be logged
+            raise hidden_run(log.run_id)
         db.info(
             f"run {log.run_id}: {len(request.configs)} configurations, "
             f"{len(request.source.segments)} segments, {request.spec.epochs} iterations; SELECT * "
@@ -207,14 +214,6 @@ def log_run(
             with suppress(CerebroError):  # it remains as a failed run
                 log.discard()
         raise
-
-
-def _log_start(log: RunLog, request: FitRequest, *, is_new: bool) -> None:
-    pid = os.getpid()
-    if is_new:
-        log.begin(request, pid)
-    elif not log.resume(pid):  # nothing later would be logged
-        raise hidden_run(log.run_id)
 
 
 def _make_state_tables(
@@ -282,7 +281,7 @@ def _log_end(context: CallContext, run_id: int, error: BaseException) -> None:
     log = RunLog(context.control, run_id)
     context.control.ignore_cancels()
     with suppress(CerebroError):  # the log may be locked; the caller receives the first error
-        log.stop(_choose_status(error), _describe_error(error), Cost())
+        _log_error(log, error, Cost())
     check_role(context, log, error)
 
 
@@ -322,17 +321,14 @@ def stop_run(meter: CostMeter, error: BaseException) -> None:
         meter.abandon()
         meter.context.stop_workers()
         if not isinstance(error, ServerGone):
-            cost = meter.take_unlogged_cost()
-            meter.log.stop(_choose_status(error), _describe_error(error), cost)
+            _log_error(meter.log, error, meter.take_unlogged_cost())
         meter.charge_quota()
 
 
-def _choose_status(error: BaseException) -> str:
-    return "cancelled" if _is_cancellation(error) else "failed"
-
-
-def _describe_error(error: BaseException) -> str:
-    return str(error) or "the statement was cancelled"
+def _log_error(log: RunLog, error: BaseException, cost: Cost) -> None:
+    """Log the end of a run by an error."""
+    status = "cancelled" if _is_cancellation(error) else "failed"
+    log.stop(status, str(error) or "the statement was cancelled", cost)
 
 
 def _is_cancellation(error: BaseException) -> bool:

@@ -16,6 +16,7 @@ from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.activation_cache.store import ActivationCache
 from cerebro_plpy.run.request.run_request import CacheKey
+from cerebro_plpy.run.workers.workers import WorkerSet
 from cerebro_plpy.scheduling.planning.activation_cuts import Cut
 
 TABLE = PackedTable(
@@ -72,7 +73,7 @@ class Case:
     @property
     def cache(self) -> Any:
         """Seen by that run."""
-        worker = SimpleNamespace(
+        worker: Any = SimpleNamespace(
             framework=self.framework,
             memory=SimpleNamespace(
                 machine=self.machine, threads=self.threads, software=self.software
@@ -80,7 +81,8 @@ class Case:
         )
         settings = SimpleNamespace(kept_features_mb=self.kept_mb)
         place = SimpleNamespace(control=self.server, settings=settings)
-        site = SimpleNamespace(call=place, worker_set=SimpleNamespace(workers=[worker]))
+        visits: Any = None
+        site = SimpleNamespace(call=place, worker_set=WorkerSet([worker], visits))
         spec = SimpleNamespace(dtype_policy=self.policy)
         request = SimpleNamespace(
             backends={1: self.framework}, spec=spec, source=self.table, validation=None

@@ -27,7 +27,6 @@ from cerebro_plpy.run.activation_cache.selection import (
     BuildContext,
     Candidate,
     Selection,
-    find_capable_workers,
     run_concurrently,
     select_cuts,
 )
@@ -268,7 +267,7 @@ def _fill(
 ) -> Steps[None]:
     """Let a worker fill its share of the partitions."""
     for candidate, fillings in work:
-        workers = find_capable_workers(build, request, candidate)
+        workers = build.worker_set.list_with(request.backends[candidate.config.mst_key])
         share = [
             filling
             for number, filling in enumerate(fillings)

@@ -138,7 +138,7 @@ def _find_cuts(
     }
     by_mst_key = sorted(first_candidates.items(), key=lambda item: item[1].config.mst_key)
     for number, (key, candidate) in enumerate(by_mst_key):
-        workers = find_capable_workers(build, request, candidate)
+        workers = build.worker_set.list_with(request.backends[candidate.config.mst_key])
         assigned[workers[number % len(workers)]].append((key, candidate))
     steps = {
         worker: _inspect_networks(build, request, worker, networks)
@@ -178,14 +178,6 @@ def _inspect_networks(
         )
         cuts_by_key.append((key, cuts))
     return cuts_by_key
-
-
-def find_capable_workers(
-    build: BuildContext, request: FitRequest, candidate: Candidate
-) -> list[Worker]:
-    """Return the workers that have the framework of a configuration."""
-    framework = request.backends[candidate.config.mst_key]
-    return [worker for worker in build.worker_set.workers if worker.framework == framework]
 
 
 def run_concurrently(build: BuildContext, steps: Mapping[Worker, Steps[T]]) -> list[T]:

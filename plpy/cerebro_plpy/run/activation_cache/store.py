@@ -62,7 +62,7 @@ class ActivationCache:
     def __init__(self, build: BuildContext, request: FitRequest) -> None:
         self._control = build.call.control
         self._settings = build.call.settings
-        self._workers = build.worker_set.workers
+        self._worker_set = build.worker_set
         self._request = request
         self._versions: dict[int, RowVersions | None] = {}
 
@@ -94,7 +94,7 @@ class ActivationCache:
         if versions is None:
             return None
         framework = self._request.backends[candidate.config.mst_key]
-        worker = next(worker for worker in self._workers if worker.framework == framework)
+        worker = self._worker_set.list_with(framework)[0]
         text = json.dumps(
             [
                 _describe_table(self._control, table, versions),
@@ -115,9 +115,9 @@ class ActivationCache:
         Returns:
             The oid of the table, or None if there is no such table.
         """
-        table = self._tables.get(key.fingerprint) if key else None
-        if table is None:
+        if key is None or key.fingerprint not in self._tables:
             return None
+        table = self._tables[key.fingerprint]
         statement = sql(
             "kept.take",
             kept=table.quoted,

@@ -55,11 +55,10 @@ def make_origin_row(run_id: int, origin: Origin, mst_keys: Sequence[int]) -> Row
 def make_first_origin_rows(run_id: int, request: FitRequest) -> list[Row]:
     """Return the parameters of `run.origin` for configurations that the call did not name."""
     replay = request.replay
-    sampling = request.search.sampling if request.search else None
     rows = []
-    if sampling and sampling.points:
-        origin = Origin("search", points=sampling.points)
-        rows.append(make_origin_row(run_id, origin, [*sampling.points]))
+    if request.sampling and request.sampling.points:
+        points = request.sampling.points
+        rows.append(make_origin_row(run_id, Origin("search", points=points), [*points]))
     keys_by_source: dict[str, list[int]] = {}
     for mst_key, source in replay.added_sources.items():
         if mst_key not in replay.clone_starts:

@@ -166,7 +166,7 @@ def _remove_variables(node: Any) -> Any:
         return node
     if node.get("class_name") in REGULARIZERS:
         return {"class_name": node["class_name"]}
-    return {
-        key: None if key == "learning_rate" else _remove_variables(part)
-        for key, part in node.items()
-    }
+    parts = {key: _remove_variables(part) for key, part in node.items()}
+    if "learning_rate" in parts:
+        parts["learning_rate"] = None
+    return parts

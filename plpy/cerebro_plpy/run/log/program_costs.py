@@ -55,14 +55,14 @@ class VisitCosts(NamedTuple):
     def mean_stay_overhead(self) -> float:
         """The mean overhead of later visits for which the worker had the state."""
         stays = self.later_visits - self.hops
-        return (self.later_overhead - self.hop_overhead) / stays if stays > 0 else 0.0
+        return _average(self.later_overhead - self.hop_overhead, stays)
 
     @property
     def mean_hop_overhead(self) -> float:
         """The mean overhead of later visits for which the worker had to read the state."""
         if self.hops:
             return self.hop_overhead / self.hops
-        return self.later_overhead / self.later_visits if self.later_visits else 0.0
+        return _average(self.later_overhead, self.later_visits)
 
     @property
     def compile_seconds(self) -> float:
@@ -106,6 +106,10 @@ class LoggedCosts(NamedTuple):
         return costs.compile_seconds / compilations if compilations > 0 else program.compile
 
 
+def _average(seconds: float, count: int) -> float:
+    return seconds / count if count > 0 else 0.0
+
+
 def encode_programs(programs: Iterable[Program]) -> str:
     """Return the names of programs by mst_key, as JSON for the queries."""
     return json.dumps({str(key): program.name for program in programs for key in program.configs})
@@ -140,7 +144,7 @@ def apply_costs(program: Program, log: LoggedCosts) -> Program:
         evaluation_row_seconds=evaluation_row_seconds,
         compile=log.estimate_compile_seconds(program),
         hop=hop_seconds,
-        store=costs.store_seconds / costs.stores if costs.stores else 0.0,
+        store=_average(costs.store_seconds, costs.stores),
         form=costs.form,
         state_bytes=costs.state_bytes,
         spread=costs.spread,

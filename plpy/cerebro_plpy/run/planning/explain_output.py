@@ -76,9 +76,13 @@ def _format_strategy(strategy: Strategy) -> str:
 
 
 def _format_lines(node: Node, depth: int) -> Iterator[str]:
-    arrow = " " * (INDENT * depth - 4) + "->  " if depth else ""
-    attributes = " ".join(f"{name}={value}" for name, value in node.attributes.items())
-    yield f"{arrow}{node.name}  ({attributes})" if attributes else f"{arrow}{node.name}"
+    line = node.name
+    if node.attributes:
+        attributes = " ".join(f"{name}={value}" for name, value in node.attributes.items())
+        line = f"{line}  ({attributes})"
+    if depth:
+        line = " " * (INDENT * depth - 4) + f"->  {line}"
+    yield line
     indent = " " * (INDENT * depth + 2)
     for name, value in node.properties.items():
         yield f"{indent}{name}: {value}"
@@ -109,7 +113,9 @@ def format_number(value: float) -> str:
     >>> format_number(1234.56), format_number(12.345), format_number(0.0123456), format_number(0.0)
     ('1235', '12.3', '0.0123', '0')
     """
-    return f"{value:.0f}" if abs(value) >= 10**DIGITS else f"{value:.{DIGITS}g}"
+    if abs(value) >= 10**DIGITS:
+        return f"{value:.0f}"
+    return f"{value:.{DIGITS}g}"
 
 
 def format_bytes(size: float) -> str:

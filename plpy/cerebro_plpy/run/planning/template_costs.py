@@ -98,7 +98,9 @@ def _compute_extra_seconds(plan: RunPlan, programs: Sequence[Program], seconds: 
     """Return what a run took in addition to its visits; 0 if it ended before its last visit."""
     inputs = PlanInputs(plan.work, {}, plan.compiled)
     outcome = run_plan.estimate_outcome(inputs, programs, plan.strategy)
-    return max(0.0, seconds - plan.startup_seconds - outcome.seconds) if outcome else 0.0
+    if outcome is None:
+        return 0.0
+    return max(0.0, seconds - plan.startup_seconds - outcome.seconds)
 
 
 def _average(programs: Sequence[Program]) -> Program:

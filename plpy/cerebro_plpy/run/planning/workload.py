@@ -119,9 +119,9 @@ class ProgramHistory:
             if not probe:
                 yield program_costs.apply_timings(program, timings, TIMED)
                 continue
-            # A sharded program has no other mode.
-            other_timings = {} if probe["shards"] else timings
-            timings = {**other_timings, probe["form"]: probe}
+            if probe["shards"]:  # a sharded program has no other mode
+                timings = {}
+            timings = {**timings, probe["form"]: probe}
             shards = tuple(probe["shards"])
             program = replace(program, state_bytes=probe["state_bytes"], shards=shards)
             # Whole networks are timed, because stored layer outputs do not exist yet.
@@ -138,7 +138,9 @@ class ProgramHistory:
             return replace(program, lanes=lanes)
         lanes = choose_fusion_size(timings, lanes)
         single_seconds = find_single_seconds(timings)
-        gain = compute_fusion_saving(timings, lanes) / single_seconds if single_seconds else None
+        if not single_seconds:
+            return replace(program, lanes=lanes, lane_gain=None)
+        gain = compute_fusion_saving(timings, lanes) / single_seconds
         return replace(program, lanes=lanes, lane_gain=gain)
 
     def _count_fusable(self, program: Program, strategy: Strategy) -> int:

@@ -210,6 +210,11 @@ class FitRequest:
         return activations.source, activations.validation
 
     @property
+    def sampling(self) -> SamplingPlan | None:
+        """The sampling of its search, if there is any."""
+        return self.search.sampling if self.search else None
+
+    @property
     def row_tables(self) -> tuple[PackedTable, ...]:
         """The tables of rows to train on and to validate on, without stored layer outputs."""
         return _present_tables(self.source, self.validation)

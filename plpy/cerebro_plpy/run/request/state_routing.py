@@ -6,8 +6,6 @@ states in turn, and which state the configuration continues from.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import HOPPING
@@ -16,13 +14,20 @@ from cerebro_plpy.run.request.visit_jobs import make_averaged_state
 from cerebro_plpy.scheduling.schedule.schedule import Visit, rotate_copies
 
 
-class Route(Protocol):
-    """The route of one configuration's state."""
+class Route:
+    """The route of one configuration's state, which hops from visit to visit.
+
+    Each visit starts from the state after the visit before. The next visit has the same number on
+    every segment.
+    """
+
+    def __init__(self, segments: tuple[int, ...]) -> None:
+        self._segments = segments
 
     @property
     def table_count(self) -> int:
         """The number of tables that hold states in turn."""
-        ...
+        return HOPPING
 
     def visit_number(self, visit: Visit, completed: int) -> int:
         """Return the number in the log of a visit that creates a state.
@@ -30,53 +35,26 @@ class Route(Protocol):
         Args:
             completed: number of such visits before it.
         """
-        ...
-
-    def state_number(self, visit: Visit, stored: int) -> int:
-        """Return the number of the state that a visit stores after `stored` other states."""
-        ...
-
-    def count_visits(self, epochs: int) -> int:
-        """Return the number of visits of these epochs that create states."""
-        ...
-
-    def state_before(self, visit: Visit, state: StateSource) -> StateSource:
-        """Return the state that a visit starts from if `state` is that of the configuration."""
-        ...
-
-    def record_state(self, visit: Visit, state: StateSource, rows: int) -> bool:
-        """Record the state after a visit; return whether the configuration continues from it."""
-        ...
-
-
-class Hopping:
-    """A route on which each visit starts from the state after the visit before.
-
-    The next visit has the same number on every segment.
-    """
-
-    table_count = HOPPING
-
-    def __init__(self, segments: int) -> None:
-        self._segments = segments
-
-    def visit_number(self, visit: Visit, completed: int) -> int:
         return completed + 1
 
     def state_number(self, visit: Visit, stored: int) -> int:
+        """Return the number of the state that a visit stores after `stored` other states."""
         return stored + 1
 
     def count_visits(self, epochs: int) -> int:
-        return epochs * self._segments
+        """Return the number of visits of these epochs that create states."""
+        return epochs * len(self._segments)
 
     def state_before(self, visit: Visit, state: StateSource) -> StateSource:
+        """Return the state that a visit starts from if `state` is that of the configuration."""
         return state
 
     def record_state(self, visit: Visit, state: StateSource, rows: int) -> bool:
+        """Record the state after a visit; return whether the configuration continues from it."""
         return True
 
 
-class Averaging:
+class Averaging(Route):
     """A route on which copies of a state are trained in parallel and averaged after each epoch.
 
     All copies start an epoch from the same state and hop among their segments; the last visit of
@@ -90,7 +68,7 @@ class Averaging:
         Args:
             copies: segments of each copy, in the order of its visits.
         """
-        self._segments = segments
+        super().__init__(segments)
         self._copies = copies
         self._previous_segment = {
             segment: previous for copy in copies for previous, segment in zip(copy, copy[1:])
@@ -118,8 +96,9 @@ class Averaging:
     def state_before(self, visit: Visit, state: StateSource) -> StateSource:
         if visit.kind == "average":
             return make_averaged_state([self._final_state(copy) for copy in self._copies])
-        previous = self._previous_segment.get(visit.segment_id)
-        return state if previous is None else self._states[previous][0]
+        if visit.segment_id not in self._previous_segment:
+            return state
+        return self._states[self._previous_segment[visit.segment_id]][0]
 
     def record_state(self, visit: Visit, state: StateSource, rows: int) -> bool:
         if visit.kind == "average":
@@ -145,4 +124,4 @@ def make_route(request: FitRequest, config: Config) -> Route:
 
 
 def _make_route(segments: tuple[int, ...], copies: tuple[tuple[int, ...], ...]) -> Route:
-    return Averaging(segments, copies) if copies else Hopping(len(segments))
+    return Averaging(segments, copies) if copies else Route(segments)

@@ -18,6 +18,9 @@ from cerebro_plpy.run.request.early_stopping import restores_best
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.scheduling.schedule.schedule import Visit, VisitBatch
 
+TENSORBOARD_NAMES = {"training": "train", "validation": "validation"}
+"""The names of data sets in TensorBoard."""
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -147,7 +150,12 @@ def make_train_visit(
     """Return a training visit, or one that averages states of other visits."""
     key = config.mst_key
     table = state_table(run_id, key, attempt.state_number, attempt.table_count)
-    is_training = visit.kind == "train"
+    callbacks: dict[str, Any] | None = None
+    block_rows: int | None = None
+    if visit.kind == "train":
+        callbacks = _describe_callbacks(config, run_id, visit, {})
+        if config.group is None:
+            block_rows = request.block_rows
     job = Job(
         visit.kind,
         describe_program(request, config),
@@ -166,8 +174,8 @@ def make_train_visit(
             "remaining_rows": attempt.remaining_rows,
             "known": attempt.timings,
         },
-        callbacks=_describe_callbacks(config, run_id, visit, {}) if is_training else None,
-        block_rows=request.block_rows if is_training and config.group is None else None,
+        callbacks=callbacks,
+        block_rows=block_rows,
     )
     return TrainVisit(
         run_id=run_id,
@@ -215,10 +223,7 @@ def make_evaluate_visit(
     partitions = tuple(
         pair for segment in batch for pair in select_evaluation_rows(request, config, segment)
     )
-    # TensorBoard's name of the training data set is "train".
-    datasets = {
-        "train" if name == "training" else name: dataset.key for name, dataset in partitions
-    }
+    datasets = {TENSORBOARD_NAMES[name]: dataset.key for name, dataset in partitions}
     job = Job(
         "evaluate",
         describe_program(request, config),

@@ -105,8 +105,8 @@ class WorkerOpener(Protocol):
 def make_slot_request(context: CallContext, request: FitRequest) -> SlotRequest:
     """Return the slots that the run of a request can use."""
     configs = len(request.configs)
-    if request.search and request.search.sampling:
-        configs += request.search.sampling.total_remaining
+    if request.sampling:
+        configs += request.sampling.total_remaining
     if context.is_local:
         return SlotRequest(1, 1, configs, is_static=True)
     segments = context.platform.assign_segments(request.source.segments, request.workers)
@@ -142,7 +142,9 @@ def _read_quotas(db: Database) -> Mapping[str | None, Row]:
 
 
 def _make_quota(row: Row | None) -> Quota:
-    return Quota(row["trainers"], row["configs"]) if row else Quota()
+    if row is None:
+        return Quota()
+    return Quota(row["trainers"], row["configs"])
 
 
 def check_quotas(db: Database, request: SlotRequest) -> None:

@@ -71,8 +71,10 @@ def describe_trial(point: Point, trial: Trial, epochs: int) -> Mapping[str, Any]
         state = "failed"
     elif trial.is_running or not trial.values:
         state = "running"
+    elif epochs in trial.values:
+        state = "completed"
     else:
-        state = "completed" if epochs in trial.values else "stopped"
+        state = "stopped"
     return {"point": point, "values": sorted(trial.values.items()), "state": state}
 
 
@@ -102,5 +104,6 @@ def add_prior_trials(
 
 
 def _describe_standing(point: Point, standing: float | None) -> Mapping[str, Any]:
-    values = [] if standing is None else [(1, standing)]
-    return {"point": point, "values": values, "state": "completed" if values else "failed"}
+    if standing is None:
+        return {"point": point, "values": [], "state": "failed"}
+    return {"point": point, "values": [(1, standing)], "state": "completed"}

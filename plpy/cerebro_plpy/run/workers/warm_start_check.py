@@ -44,13 +44,14 @@ def choose_clone_source(before: OptimizerSpec, optimizer: OptimizerSpec, *, anew
         anew: the clone has all of its epochs before it. Learning rates that are scheduled over all
             epochs then start anew, and the optimizer with them.
     """
-    return "weights_of_chunks" if anew else choose_state_source(before, optimizer)
+    if anew:
+        return "weights_of_chunks"
+    return choose_state_source(before, optimizer)
 
 
 def _restore(request: FitRequest, config: Config, worker_set: WorkerSet) -> bool:
     """Let a trainer restore the state; return whether it fits the optimizer."""
-    framework = request.backends[config.mst_key]
-    worker = next(worker for worker in worker_set.workers if worker.framework == framework)
+    worker = worker_set.list_with(request.backends[config.mst_key])[0]
     state = visit_jobs.make_initial_state(request, config, 0)
     job = Job("restore", visit_jobs.describe_program(request, config), state.key)
     try:

@@ -34,6 +34,10 @@ class WorkerSet:
     workers: Sequence[Worker]
     visits: Visits  # the platform's statements for these workers
 
+    def list_with(self, framework: str) -> list[Worker]:
+        """Return the workers that have a framework."""
+        return [worker for worker in self.workers if worker.framework == framework]
+
 
 def start_workers(context: CallContext, request: FitRequest, slots: int) -> WorkerSet:
     """Start the trainers of a run.
