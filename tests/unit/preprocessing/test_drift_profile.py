@@ -1,6 +1,4 @@
-"""A profile is data of a closed grammar that fits its recipe, and an index of stability keeps its
-laws.
-"""
+"""Profiles are data of a closed grammar that fits a recipe; stability indices obey their laws."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ NUMBERS = st.lists(st.floats(-1e9, 1e9), max_size=11)
 
 
 def profiles(recipe: Recipe) -> st.SearchStrategy[Profile]:
-    def part(feature: Feature) -> st.SearchStrategy[Histogram]:
+    def histogram(feature: Feature) -> st.SearchStrategy[Histogram]:
         if isinstance(feature, Category):
             size = 1 + min(len(feature.values), MOST_SINGLE_BINS)
             return st.builds(Histogram, st.just(()), _counts(size))
@@ -39,41 +37,43 @@ def profiles(recipe: Recipe) -> st.SearchStrategy[Profile]:
             lambda edges: st.builds(Histogram, st.just(edges), _counts(len(edges) + 1))
         )
 
-    keys = {(each.column, name): part(each) for each in recipe.inputs for name in each.drift_parts}
-    missing = {each.column: st.integers(0, 10_000) for each in recipe.inputs}
-    return st.builds(Profile, st.fixed_dictionaries(missing), st.fixed_dictionaries(keys))
+    histograms = {
+        (feature.column, part): histogram(feature)
+        for feature in recipe.inputs
+        for part in feature.drift_parts
+    }
+    missing = {feature.column: st.integers(0, 10_000) for feature in recipe.inputs}
+    return st.builds(Profile, st.fixed_dictionaries(missing), st.fixed_dictionaries(histograms))
 
 
 def _counts(size: int) -> st.SearchStrategy[tuple[int, ...]]:
     return st.tuples(*[st.integers(0, 10_000)] * size)
 
 
-BOTH = RECIPES.flatmap(lambda recipe: st.tuples(st.just(recipe), profiles(recipe)))
+RECIPES_AND_PROFILES = RECIPES.flatmap(lambda recipe: st.tuples(st.just(recipe), profiles(recipe)))
 
 
-@given(BOTH)
-def test_json_says_the_same_again(both: tuple[Recipe, Profile]) -> None:
-    recipe, profile = both
+@given(RECIPES_AND_PROFILES)
+def test_a_profile_is_read_from_its_json(recipe_and_profile: tuple[Recipe, Profile]) -> None:
+    recipe, profile = recipe_and_profile
     assert Profile.from_json(json.loads(json.dumps(profile.to_json())), recipe) == profile
 
 
 @trials(100)
-@given(st.data(), BOTH)
-def test_what_is_changed_is_a_profile_or_refused(
-    data: st.DataObject, both: tuple[Recipe, Profile]
+@given(st.data(), RECIPES_AND_PROFILES)
+def test_changed_json_is_a_usable_profile_or_refused(
+    data: st.DataObject, recipe_and_profile: tuple[Recipe, Profile]
 ) -> None:
-    """And one that is read can be used: nothing later relies on what was not checked."""
-    recipe, profile = both
+    recipe, profile = recipe_and_profile
+    stored = json.loads(json.dumps(profile.to_json()))
     try:
-        read = Profile.from_json(
-            data.draw(changed(json.loads(json.dumps(profile.to_json())))), recipe
-        )
+        read = Profile.from_json(data.draw(changed(stored)), recipe)
     except DataCorrupted as error:
         assert error.hint
         return
     edges = {key: part.edges for key, part in read.parts.items()}
-    for each in build_counts("t", recipe, edges):
-        assert each.statement.text.count("%s") >= len(each.parts)
+    for count in build_counts("t", recipe, edges):
+        assert count.statement.text.count("%s") >= len(count.parts)
     for part in read.parts.values():
         assert not stability(part.counts, part.counts)
 
@@ -81,25 +81,40 @@ def test_what_is_changed_is_a_profile_or_refused(
 @given(RECIPES)
 @example(ONE_OF_EACH)
 def test_each_part_of_each_column_is_counted_once(recipe: Recipe) -> None:
-    edges = {(each.column, name): (0.0, 1.0) for each in recipe.inputs for name in each.drift_parts}
-    statements = list(build_counts("t", recipe, edges))
-    assert sorted(key for each in statements for key in each.parts.values()) == sorted(edges)
-    for each in statements:
-        assert len(split_placeholders(each.statement.text)) == len(each.statement.values) + 1
+    edges = {
+        (feature.column, part): (0.0, 1.0)
+        for feature in recipe.inputs
+        for part in feature.drift_parts
+    }
+    counts = list(build_counts("t", recipe, edges))
+    assert sorted(part for count in counts for part in count.parts.values()) == sorted(edges)
+    for count in counts:
+        statement = count.statement
+        assert len(split_placeholders(statement.text)) == len(statement.values) + 1
 
 
 @given(COUNTS, st.integers(2, 50))
 def test_the_index_is_none_or_nearly_0_for_the_same_shares(counts: list[int], times: int) -> None:
-    found = stability(counts, [times * count for count in counts])
-    assert found is None if not sum(counts) else 0 <= (found or 0) < len(counts) ** 2 / sum(counts)
+    index = stability(counts, [times * count for count in counts])
+    if sum(counts):
+        assert index is not None
+        assert 0 <= index < len(counts) ** 2 / sum(counts)
+    else:
+        assert index is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 10_000)), min_size=1, max_size=20))
 def test_the_index_is_the_same_both_ways_and_never_below_0(pairs: list[tuple[int, int]]) -> None:
-    before, now = zip(*pairs, strict=True)
-    found, back = stability(before, now), stability(now, before)
-    assert (found is None) == (not sum(before) or not sum(now)) == (back is None)
-    assert found is None or back is None or (found >= 0 and math.isclose(found, back))
+    training, current = zip(*pairs, strict=True)
+    index = stability(training, current)
+    reverse = stability(current, training)
+    if not sum(training) or not sum(current):
+        assert index is reverse is None
+    else:
+        assert index is not None
+        assert reverse is not None
+        assert index >= 0
+        assert math.isclose(index, reverse)
 
 
 @given(NUMBERS)

@@ -1,8 +1,8 @@
-"""Greedy selection: what is chosen is better together than each model alone, over the rows that it
-was chosen by.
-"""
+"""Greedy selection: an ensemble is at least as good as each model on the rows of the selection."""
 
 from __future__ import annotations
+
+import math
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,41 +20,43 @@ SHARES = st.floats(0, 1)
 
 @st.composite
 def libraries(draw: st.DrawFn) -> tuple[list[list[ScoredRow]], str, bool]:
-    """What some models say of some rows, and a metric."""
-    rows, models = draw(st.integers(1, 8)), draw(st.integers(1, 4))
+    """Return the predictions of models for the same rows, a metric, and if larger is better."""
+    rows = draw(st.integers(1, 8))
+    models = draw(st.integers(1, 4))
     if draw(st.booleans()):
         labels = draw(st.lists(st.sampled_from("ab"), min_size=rows, max_size=rows))
-        sure = [draw(st.lists(SHARES, min_size=rows, max_size=rows)) for _ in range(models)]
-        told = [
-            [ScoredRow(label, {"a": p, "b": 1 - p}) for label, p in zip(labels, each, strict=True)]
-            for each in sure
-        ]
+        library = []
+        for _ in range(models):
+            shares = draw(st.lists(SHARES, min_size=rows, max_size=rows))
+            pairs = zip(labels, shares, strict=True)
+            library.append([ScoredRow(label, {"a": p, "b": 1 - p}) for label, p in pairs])
         name = draw(st.sampled_from(("accuracy", "log_loss", "auc")))
-        return told, name, name != "log_loss"
+        return library, name, name != "log_loss"
     values = draw(st.lists(NUMBERS, min_size=rows, max_size=rows))
-    found = [draw(st.lists(NUMBERS, min_size=rows, max_size=rows)) for _ in range(models)]
-    return (
-        [[ScoredRow(str(v), {}, n) for v, n in zip(values, each, strict=True)] for each in found],
-        "rmse",
-        False,
-    )
+    library = []
+    for _ in range(models):
+        numbers = draw(st.lists(NUMBERS, min_size=rows, max_size=rows))
+        values_and_numbers = zip(values, numbers, strict=True)
+        library.append([ScoredRow(str(value), {}, number) for value, number in values_and_numbers])
+    return library, "rmse", False
 
 
 @given(libraries(), st.integers(1, 6))
-def test_what_is_chosen_is_never_worse_than_the_best_alone(
-    library: tuple[list[list[ScoredRow]], str, bool], picks: int
+def test_an_ensemble_is_never_worse_than_its_best_model(
+    library_and_metric: tuple[list[list[ScoredRow]], str, bool], picks: int
 ) -> None:
-    told, name, larger = library
+    library, name, larger = library_and_metric
     score = SCORES[name]
-    chosen = select_greedily(told, score, larger, picks)
-    assert sum(chosen.values()) <= picks and all(0 <= place < len(told) for place in chosen)
-    if chosen:
-        together = score(
-            average_rows([(told[place], count) for place, count in sorted(chosen.items())])
-        )
-        alone = [score(rows) for rows in told]
-        slack = 1e-9 * (1 + abs(together))
-        better = together + slack if larger else together - slack
-        assert all(not is_better(each, better, larger) or each != each for each in alone)
-    else:
-        assert all(score(rows) != score(rows) for rows in told)
+    counts = select_greedily(library, score, larger, picks)
+    model_scores = [score(rows) for rows in library]
+    assert sum(counts.values()) <= picks
+    assert all(0 <= place < len(library) for place in counts)
+    if not counts:
+        assert all(map(math.isnan, model_scores))
+        return
+    members = [(library[place], count) for place, count in sorted(counts.items())]
+    ensemble_score = score(average_rows(members))
+    slack = 1e-9 * (1 + abs(ensemble_score))
+    limit = ensemble_score + slack if larger else ensemble_score - slack
+    for model_score in model_scores:
+        assert math.isnan(model_score) or not is_better(model_score, limit, larger)

@@ -1,4 +1,4 @@
-"""A look at a table that ends for want of time says how far it came."""
+"""The error of a table whose reading runs out of time: its detail contains the progress."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ ALL = Source("t", Expression("true"), Expression("0::bigint"))
 
 
 class Reader:
-    """A session that has time for so many statements."""
+    """A session whose time suffices for a number of statements."""
 
     def __init__(self, statements: int) -> None:
-        self._left = statements
+        self._remaining = statements
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        if not self._left:
+        if not self._remaining:
             raise OutOfTime("time is up")
-        self._left -= 1
+        self._remaining -= 1
         if "percentile_disc" in statement:
             return [(None, 3, 2, 0.0, 1.0) * MOST_COLUMNS]
         return [(3, *((3, 0.0, 1.0) * MOST_COLUMNS))]
@@ -37,15 +37,15 @@ class Reader:
     ("statements", "columns"),
     [(0, 0), (1, 0), (2, MOST_COLUMNS), (3, MOST_COLUMNS), (4, 2 * MOST_COLUMNS)],
 )
-def test_columns_are_counted(statements: int, columns: int) -> None:
+def test_the_error_counts_the_columns_that_were_read(statements: int, columns: int) -> None:
     names = [f"c{number}" for number in range(3 * MOST_COLUMNS)]
-    some = [RawColumn(name, "integer", "integer", False) for name in names]
+    table_columns = [RawColumn(name, "integer", "integer", False) for name in names]
     with pytest.raises(OutOfTime) as caught:
-        gather_statistics(Reader(statements), ALL, some)
+        gather_statistics(Reader(statements), ALL, table_columns)
     assert caught.value.detail == f"{columns} of {3 * MOST_COLUMNS} columns have been looked at."
 
 
-def test_the_innermost_step_tells() -> None:
+def test_the_innermost_step_adds_the_detail() -> None:
     with pytest.raises(OutOfTime) as caught, error_step("outer"), error_step("inner"):
         raise OutOfTime("time is up")
     assert caught.value.detail == "inner"

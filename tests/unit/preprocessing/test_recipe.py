@@ -1,4 +1,4 @@
-"""A recipe is data of a closed grammar: what it says it says again, and nothing else is one."""
+"""Recipes are data of a closed grammar: their JSON is read again, and no other JSON."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ FAR = FARTHEST * (1 + 1e-9)
 
 
 @given(RECIPES | PLAIN_ARRAYS)
-def test_json_says_the_same_again(recipe: Recipe) -> None:
+def test_a_recipe_is_read_from_its_json(recipe: Recipe) -> None:
     assert Recipe.from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
 
 
 @pytest.mark.parametrize(
-    ("words", "family"),
+    ("fields", "family"),
     [({"zoned": False}, "text"), ({"zoned": True}, "timestamptz"), ({"family": "date"}, "date")],
 )
-def test_a_category_of_a_version_before(words: dict[str, object], family: str) -> None:
-    feature = {"kind": "category", "column": "c", "values": ["a", "b"], **words}
+def test_a_category_of_an_earlier_version_is_read(fields: dict[str, object], family: str) -> None:
+    feature = {"kind": "category", "column": "c", "values": ["a", "b"], **fields}
     recipe = Recipe.from_json({"version": 1, "features": [feature]})
     assert recipe == Recipe((Category("c", ("a", "b"), family),))
     assert Recipe.from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
@@ -46,8 +46,7 @@ def test_a_category_of_a_version_before(words: dict[str, object], family: str) -
 
 @trials(100)
 @given(st.data(), RECIPES | PLAIN_ARRAYS)
-def test_what_is_changed_is_a_recipe_or_refused(data: st.DataObject, recipe: Recipe) -> None:
-    """And one that is read can be used: nothing later relies on what was not checked."""
+def test_changed_json_is_a_usable_recipe_or_refused(data: st.DataObject, recipe: Recipe) -> None:
     value: Any = data.draw(changed(json.loads(json.dumps(recipe.to_json()))))
     try:
         read = Recipe.from_json(value)
@@ -55,7 +54,7 @@ def test_what_is_changed_is_a_recipe_or_refused(data: st.DataObject, recipe: Rec
         assert error.hint
         return
     encoded = encode(read)
-    assert encoded.numbers.text.count("%s") >= sum(what != ABSENT for _, what in read.numbers)
+    assert encoded.numbers.text.count("%s") >= sum(part != ABSENT for _, part in read.numbers)
 
 
 @given(RECIPES, st.sampled_from(TEMPLATES))
@@ -79,20 +78,19 @@ def test_a_template_makes_a_network_for_its_inputs(recipe: Recipe, template: Tem
         "features": [{"kind": []}]},
     ],
 )  # fmt: skip
-def test_what_is_none_is_refused(value: object) -> None:
+def test_other_values_are_refused(value: object) -> None:
     with pytest.raises(CerebroError, match="damaged"):
         Recipe.from_json(value)
 
 
 @given(SCALES, st.floats(allow_nan=False), st.floats(allow_nan=False))
-def test_scales_keep_the_order_within_bounds(scale: Scale, one: float, other: float) -> None:
-    low, high = sorted((one, other))
-    far = (
-        FAR + abs(scale.center) / scale.width * sys.float_info.epsilon
-    )  # what the digits of its ends may be off
+def test_scales_keep_the_order_within_bounds(scale: Scale, first: float, second: float) -> None:
+    low, high = sorted((first, second))
+    rounding = abs(scale.center) / scale.width * sys.float_info.epsilon
+    far = FAR + rounding
     assert -far <= scale.apply(low) <= scale.apply(high) <= far
 
 
 @given(SCALES)
-def test_the_center_is_zero_and_what_is_missing_is_there_too(scale: Scale) -> None:
+def test_the_center_and_missing_values_are_scaled_to_zero(scale: Scale) -> None:
     assert scale.apply(scale.center) == scale.apply(None) == scale.apply(math.nan) == 0

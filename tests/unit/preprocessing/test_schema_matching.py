@@ -29,7 +29,8 @@ def family_of(feature: Feature) -> str:
 def columns_of(recipe: Recipe) -> list[RawColumn]:
     """Return the columns of a table that the recipe could have been learned from."""
     return [
-        RawColumn(each.column, family_of(each), family_of(each), False) for each in recipe.inputs
+        RawColumn(feature.column, family_of(feature), family_of(feature), False)
+        for feature in recipe.inputs
     ]
 
 
@@ -44,12 +45,11 @@ def test_a_recipe_fits_the_table_it_was_learned_from(recipe: Recipe) -> None:
 def test_a_column_that_is_missing_or_of_another_kind_is_named(recipe: Recipe) -> None:
     columns = columns_of(recipe)
     for place, column in enumerate(columns):
-        others = columns[:place] + columns[place + 1 :]
+        remaining = columns[:place] + columns[place + 1 :]
         with pytest.raises(UndefinedColumn) as missing:
-            match_recipe("predict", recipe, others, "orders")
+            match_recipe("predict", recipe, remaining, "orders")
         assert repr(column.name) in str(missing.value)
         with pytest.raises(DatatypeMismatch) as different:
-            match_recipe(
-                "predict", recipe, [*others, column._replace(type="point", family=None)], "orders"
-            )
+            point = column._replace(type="point", family=None)
+            match_recipe("predict", recipe, [*remaining, point], "orders")
         assert f"column {column.name!r} of orders has type point" in str(different.value)

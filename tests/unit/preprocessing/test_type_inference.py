@@ -1,4 +1,4 @@
-"""Which kinds the argument `types` can give to a column."""
+"""The kinds that the argument `types` can give to a column."""
 
 from __future__ import annotations
 
