@@ -241,8 +241,17 @@ def nothing_looks_as_if_it_went_on(bench: Workbench, run_id: int) -> None:
 
 def states_of_completed_visits(bench: Workbench, run_id: int) -> list[int]:
     """The size of the newest state of each config, which must be that of its last completed
-    visit.
+    visit. States were stored in the order of their visits.
     """
+    assert (
+        bench.value(
+            "SELECT count(*) FROM (SELECT stored_at < lag(stored_at) OVER (PARTITION BY mst_key"
+            " ORDER BY visit_no) AS is_earlier FROM cerebro.visit WHERE run_id = %s"
+            " AND status = 'completed') v WHERE is_earlier",
+            run_id,
+        )
+        == 0
+    )
     sizes = []
     for table, size in bench.rows(
         "SELECT DISTINCT ON (mst_key) state_table, state_bytes FROM cerebro.visit"
