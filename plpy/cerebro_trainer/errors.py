@@ -7,7 +7,9 @@ configuration; after `request` or `memory` the call fails.
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
+
+ExceptionTypes: TypeAlias = tuple[type[Exception], ...]
 
 
 class TrainerError(Exception):

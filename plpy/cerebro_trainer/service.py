@@ -19,7 +19,7 @@ from cerebro_trainer import frameworks
 from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.commands.trainer import Trainer
 from cerebro_trainer.programs.program import Framework
-from cerebro_trainer.wire.frames import BrokenFrame, Connection, Message, PeerGone
+from cerebro_trainer.wire.frames import BrokenFrame, Connection, Message, PeerGone, Reply
 from cerebro_trainer.wire.heartbeat import Heartbeat
 from cerebro_trainer.wire.prefetch import Prefetcher
 
@@ -98,17 +98,27 @@ def _exit_after_error(
     os._exit(1)
 
 
-def _describe_trainer(framework: Framework | None, threads: int) -> dict[str, object]:
+def _describe_trainer(framework: Framework | None, threads: int) -> Reply:
     """Return the fields of the first message to the backend, except for `compilations`."""
+    software: Reply = {
+        "framework": frameworks.NONE,
+        "framework_version": None,
+        "keras_version": None,
+        "devices": (),
+    }
+    if framework is not None:
+        software = {
+            "framework": framework.name,
+            "framework_version": framework.version,
+            "keras_version": framework.keras_version,
+            "devices": framework.devices,
+        }
     return {
         "protocol": PROTOCOL,
         "version": _find_version(),
         "pid": os.getpid(),
-        "framework": framework.name if framework else frameworks.NONE,
-        "framework_version": framework.version if framework else None,
-        "keras_version": framework.keras_version if framework else None,
+        **software,
         "python_version": platform.python_version(),
-        "devices": framework.devices if framework else (),
         "threads": threads,
         "machine": _describe_machine(framework),
     }
@@ -118,7 +128,7 @@ def _describe_machine(framework: Framework | None) -> str:
     """Return a key for timings: everything but the program that speed depends on."""
     cpuinfo = Path("/proc/cpuinfo").read_text()
     models = re.findall(r"^model name\s*: (.*)$", cpuinfo, re.MULTILINE)
-    processor = models[0].strip() if models else platform.machine()
+    processor = next(iter(models), platform.machine()).strip()
     hardware = f"{os.cpu_count()} x {processor}"
     if framework is None:
         return hardware

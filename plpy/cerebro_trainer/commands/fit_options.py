@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from cerebro_trainer.data import row_order, row_weights
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.programs.execution_modes import ModeRequest
-from cerebro_trainer.wire.fields import Header, integer, record, typed
+from cerebro_trainer.wire.fields import Header, if_present, integer, record, typed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +59,7 @@ class FitOptions:
                 total=sum(math.ceil(rows / batch_size) for rows in sizes),
                 passes=passes,
             )
-        block_rows = integer(header, "block_rows", minimum=1) if "block_rows" in header else None
+        block_rows = if_present(header, "block_rows", partial(integer, minimum=1))
         if steps is not None and (block_rows or "buffers" in header):
             raise RequestError(
                 '"steps_per_epoch" counts the batches of whole buffers, and of all of them'

@@ -7,14 +7,14 @@ Another program copies them from there.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from hashlib import sha256
 from weakref import ref
 
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.programs.program import Array, Program
+from cerebro_trainer.programs.program import Program
 from cerebro_trainer.state.layout import DIGEST_DIGITS, Layout
 from cerebro_trainer.state.serialization import bytes_of
+from cerebro_trainer.wire.frames import Arrays, Reply
 
 MAX_SOURCE_BYTES = 512 << 20
 """A larger program is not kept in memory as the source of a copy."""
@@ -55,7 +55,7 @@ class FrozenWeightCache:
             self.set(program, compute_digest(program.read(), program.layout))
         return self._digest
 
-    def describe(self, result: Program | None) -> dict[str, object]:
+    def describe(self, result: Program | None) -> Reply:
         """Return the fields of a job's reply about frozen weights.
 
         Args:
@@ -92,7 +92,7 @@ class FrozenWeightCache:
         return self._program is not None and self._program() is program
 
 
-def compute_digest(values: Sequence[Array], layout: Layout) -> str:
+def compute_digest(values: Arrays, layout: Layout) -> str:
     """Return the digest of the base in the variables of a program."""
     digest = sha256()
     for position in layout.base_positions:

@@ -14,6 +14,7 @@ from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.execution_modes import ModeSelector
 from cerebro_trainer.programs.fusion import Fusion, Member, Orders
 from cerebro_trainer.programs.program import Program
+from cerebro_trainer.wire.frames import Reply
 
 
 @dataclass
@@ -32,7 +33,7 @@ class FusedState:
         """The epoch of the last visit, counted from the first call that trained the state."""
         return self.visits[-1].epoch
 
-    def to_reply(self) -> dict[str, object]:
+    def to_reply(self) -> Reply:
         """Return the results of the visits, or the error."""
         if self.error is not None:
             return {"visits": [], **self.error.to_header()}
@@ -143,5 +144,5 @@ class FusionJob(Job):
             assert state.member is not None
             yield state, state.member
 
-    def to_reply(self) -> dict[str, object]:
+    def to_reply(self) -> Reply:
         return {"states": [state.to_reply() for state in self.states]}

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from cerebro_trainer.commands.jobs import EvaluateJob, Job, PredictJob, RestoreJob, StateJob
+from cerebro_trainer.commands.jobs import (
+    DatasetKeys,
+    EvaluateJob,
+    Job,
+    PredictJob,
+    RestoreJob,
+    StateJob,
+)
 from cerebro_trainer.commands.row_outputs import OutputsJob
 from cerebro_trainer.programs.program import Program
 from cerebro_trainer.wire.fields import Header, texts
+from cerebro_trainer.wire.frames import Reply
 
 
 class CutsJob(StateJob):
@@ -15,7 +23,7 @@ class CutsJob(StateJob):
 
     refusal = "a job that tells cuts takes no buffers"
 
-    def to_reply(self) -> dict[str, object]:
+    def to_reply(self) -> Reply:
         return {"cuts": self.program.describe_cuts()}
 
 
@@ -24,24 +32,19 @@ class PrefixesJob(StateJob):
 
     refusal = "a job that tells what leads to layers takes no buffers"
 
-    def __init__(self, program: Program, datasets: tuple[str, ...], layers: Sequence[str]) -> None:
+    def __init__(self, program: Program, datasets: DatasetKeys, layers: Sequence[str]) -> None:
         super().__init__(program, datasets)
         self._layers = layers
 
-    @classmethod
-    def from_header(
-        cls, program: Program, datasets: tuple[str, ...], header: Header
-    ) -> PrefixesJob:
-        """Create the job of a request."""
-        return cls(program, datasets, texts(header, "layers"))
-
-    def to_reply(self) -> dict[str, object]:
+    def to_reply(self) -> Reply:
         return {"fronts": self.program.describe_prefixes(self._layers)}
 
 
-FACTORIES: Mapping[str, Callable[[Program, tuple[str, ...], Header], Job]] = {
+FACTORIES: Mapping[str, Callable[[Program, DatasetKeys, Header], Job]] = {
     "evaluate": EvaluateJob.from_header,
-    "fronts": PrefixesJob.from_header,
+    "fronts": lambda program, datasets, header: PrefixesJob(
+        program, datasets, texts(header, "layers")
+    ),
     "restore": lambda program, datasets, _: RestoreJob(program, datasets),
     "cuts": lambda program, datasets, _: CutsJob(program, datasets),
     "outputs": lambda program, datasets, _: OutputsJob(program, datasets),

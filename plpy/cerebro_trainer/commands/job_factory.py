@@ -7,14 +7,23 @@ from collections.abc import Mapping, Sequence
 from cerebro_trainer.commands.fit_options import FitOptions
 from cerebro_trainer.commands.fusion_jobs import FusedState, FusionJob
 from cerebro_trainer.commands.inspection_jobs import FACTORIES
-from cerebro_trainer.commands.jobs import AverageJob, Job, TimeJob, TrainJob
+from cerebro_trainer.commands.jobs import AverageJob, DatasetKeys, Job, TimeJob, TrainJob
 from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.data.buffers import Dataset
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.program import Program
 from cerebro_trainer.programs.tensorboard import Callbacks
-from cerebro_trainer.wire.fields import Header, integer, integers, items, record, text, typed
+from cerebro_trainer.wire.fields import (
+    Header,
+    if_present,
+    integer,
+    integers,
+    items,
+    record,
+    text,
+    typed,
+)
 
 KINDS = ("train", "fusion", "time", "average", *FACTORIES)
 SEALED_KINDS = ("evaluate", "predict")
@@ -41,7 +50,7 @@ class JobFactory:
             self._check_datasets(datasets)
         job = self._create(kind, program, datasets, header)
         job.callbacks = Callbacks.from_header(header)
-        selected_buffers = record(header, "buffers") if "buffers" in header else {}
+        selected_buffers = if_present(header, "buffers", record) or {}
         job.selected_buffers = {
             dataset: frozenset(integers(selected_buffers, dataset)) for dataset in selected_buffers
         }
@@ -58,9 +67,8 @@ class JobFactory:
         for visit in items(header, "visits"):
             dataset = text(visit, "dataset")
             self._check_datasets((dataset,))
-            fit_header = {"fit": record(header, "fit"), "order": record(visit, "order")}
-            if "forms" in header:
-                fit_header["forms"] = record(header, "forms")
+            fit_header = {name: header[name] for name in ("fit", "forms") if name in header}
+            fit_header["order"] = record(visit, "order")
             fit = FitOptions.from_header(fit_header, self._datasets[dataset].sizes)
             selector = self._programs.get_mode_selector(program, fit.batch_size)
             visits.append(TrainJob(program, (dataset,), fit, selector, threads))
@@ -82,9 +90,7 @@ class JobFactory:
         if unknown:
             raise RequestError(f"datasets {unknown} were not opened", sqlstate="55000")
 
-    def _create(
-        self, kind: str, program: Program, datasets: tuple[str, ...], header: Header
-    ) -> Job:
+    def _create(self, kind: str, program: Program, datasets: DatasetKeys, header: Header) -> Job:
         threads = self._programs.framework.threads
         if kind in ("train", "time"):
             _check_trainable(program)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import NamedTuple
 
 from cerebro_trainer.commands import row_outputs
@@ -25,7 +26,7 @@ from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.program import Program
 from cerebro_trainer.state.readers import Origin
 from cerebro_trainer.wire import streams
-from cerebro_trainer.wire.fields import Header, integer, optional, record, text, texts
+from cerebro_trainer.wire.fields import Header, if_present, integer, optional, record, text, texts
 from cerebro_trainer.wire.frames import Bytes, Messages, reply
 from cerebro_trainer.wire.streams import Reader
 
@@ -76,17 +77,19 @@ class JobHandler:
         if header.get("beside") is True:
             return self._begin_fused_state(header)
         self.abandon()
-        self._states.retain(texts(header, "unstored") if "unstored" in header else ())
+        self._states.retain(if_present(header, "unstored", texts) or ())
         source = text(record(header, "state"), "source", choices=SOURCES)
         self._result_key = text(header, "result_key")
         self.is_sealed = header.get("sealed") is True
         self.has_private_data |= self.is_sealed
+        self.recipe = None
         recipe = optional(header, "recipe", record)
-        self.recipe = None if recipe is None else RecipeEncoder.from_header(recipe)
+        if recipe is not None:
+            self.recipe = RecipeEncoder.from_header(recipe)
         spec = self._get_spec(header)
-        mode = record(header, "forms").get("use") if "forms" in header else None
+        forms = if_present(header, "forms", record) or {}
         with self.catch_errors():
-            program = self._programs.get_program(spec, mode)
+            program = self._programs.get_program(spec, forms.get("use"))
             reader = self._states.load(program, source, header)
             self._job = self._factory.create(program, header, is_sealed=self.is_sealed)
             if isinstance(self._job, FusionJob):
@@ -131,7 +134,7 @@ class JobHandler:
         job = self.get_open_job()
         if job.selects(dataset, buffer):
             with self.catch_errors():
-                pass_no = integer(header, "pass", minimum=0) if "pass" in header else 0
+                pass_no = if_present(header, "pass", partial(integer, minimum=0)) or 0
                 job.process(dataset, buffer, pass_no)
         return True
 
@@ -254,9 +257,10 @@ class JobHandler:
 
     def _start_loading(self, job: Job, reader: Reader | None, spec: ProgramSpec) -> None:
         """Wait for the chunks of a state, if there are any."""
-        self._loading = None if reader is None else Loading(streams.start_reader(reader), spec)
         if reader is None:
             self._complete_loading(job, spec)
+        else:
+            self._loading = Loading(streams.start_reader(reader), spec)
 
     def _complete_loading(self, job: Job, spec: ProgramSpec) -> None:
         """Prepare a job whose state is in the program's variables."""

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from cerebro_trainer.commands.fit_options import FitOptions
 from cerebro_trainer.data import row_order, row_weights
@@ -22,7 +22,10 @@ from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.execution_modes import ModeSelector
 from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Program, Sums
 from cerebro_trainer.programs.tensorboard import Callbacks
-from cerebro_trainer.wire.fields import Header, record, texts
+from cerebro_trainer.wire.fields import Header, if_present, record, texts
+from cerebro_trainer.wire.frames import Reply
+
+DatasetKeys: TypeAlias = tuple[str, ...]
 
 
 class Job(ABC):
@@ -31,7 +34,7 @@ class Job(ABC):
     # Number of passes over each dataset
     passes = 1
 
-    def __init__(self, program: Program, datasets: tuple[str, ...]) -> None:
+    def __init__(self, program: Program, datasets: DatasetKeys) -> None:
         self.program = program
         self.datasets = datasets
         # Datasets that come from the wire
@@ -54,9 +57,16 @@ class Job(ABC):
     def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         """Process a buffer."""
 
-    @abstractmethod
-    def to_reply(self) -> dict[str, object]:
+    def to_reply(self) -> Reply:
         """Return the reply to `finish`."""
+        return {}
+
+    def describe_state(self) -> Reply:
+        """Return the size of the program's state, and its shards."""
+        return {
+            "state_bytes": self.program.layout.nbytes,
+            "shards": self.program.describe_shards(),
+        }
 
     def write_board(self, callbacks: Callbacks) -> None:
         """Write the results for TensorBoard when all buffers are processed."""
@@ -92,7 +102,7 @@ class TrainJob(Job):
     def __init__(
         self,
         program: Program,
-        datasets: tuple[str, ...],
+        datasets: DatasetKeys,
         fit: FitOptions,
         selector: ModeSelector,
         threads: int,
@@ -176,9 +186,8 @@ class TrainJob(Job):
             states: number of states that are trained together.
         """
         if self._mode is None:
-            fit = self._fit
             self._mode = selector.choose(
-                self.program, fit.mode_request, weighted, order, fit.batch_size, states
+                self.program, self._fit.mode_request, weighted, order, self.batch_size, states
             )
         return self._mode
 
@@ -229,7 +238,7 @@ class TrainJob(Job):
         if callbacks.graph:
             board.write_graph()
 
-    def to_reply(self) -> dict[str, object]:
+    def to_reply(self) -> Reply:
         return {
             "rows": self._rows,
             "batches": self._batches,
@@ -241,8 +250,7 @@ class TrainJob(Job):
             "threads": self._threads,
             "seconds": self.seconds,
             "ended_at": self.ended_at or time.time(),
-            "state_bytes": self.program.layout.nbytes,
-            "shards": self.program.describe_shards(),
+            **self.describe_state(),
         }
 
 
@@ -250,7 +258,7 @@ class TimeJob(Job):
     """Measures the training speed of a config on the first buffer, without changing its state."""
 
     def __init__(
-        self, program: Program, datasets: tuple[str, ...], fit: FitOptions, selector: ModeSelector
+        self, program: Program, datasets: DatasetKeys, fit: FitOptions, selector: ModeSelector
     ) -> None:
         super().__init__(program, datasets)
         self._fit = fit
@@ -267,18 +275,17 @@ class TimeJob(Job):
             self.program, fit.mode_request, weighted, order, fit.batch_size
         )
 
-    def to_reply(self) -> dict[str, object]:
+    def to_reply(self) -> Reply:
         mode = self._mode or self.program.modes[0]
         return {
             "form": mode,
             "timings": _take_timings(self._selector),
             **self._selector.get_timing(mode).to_json(),
-            "state_bytes": self.program.layout.nbytes,
-            "shards": self.program.describe_shards(),
+            **self.describe_state(),
         }
 
 
-def _take_timings(selector: ModeSelector) -> dict[str, object]:
+def _take_timings(selector: ModeSelector) -> Reply:
     return {mode: timing.to_json() for mode, timing in selector.take_new_timings().items()}
 
 
@@ -288,7 +295,7 @@ class AverageJob(StateJob):
     refusal = "an averaging job takes no buffers"
 
     def __init__(
-        self, program: Program, datasets: tuple[str, ...], shares: Sequence[int], threads: int
+        self, program: Program, datasets: DatasetKeys, shares: Sequence[int], threads: int
     ) -> None:
         super().__init__(program, datasets)
         if datasets:
@@ -304,7 +311,7 @@ class AverageJob(StateJob):
         self._rows = sum(shares)
         self._threads = threads
 
-    def to_reply(self) -> dict[str, object]:
+    def to_reply(self) -> Reply:
         return {
             "rows": self._rows,
             "batches": 0,
@@ -316,8 +323,7 @@ class AverageJob(StateJob):
             "threads": self._threads,
             "seconds": 0.0,
             "ended_at": time.time(),
-            "state_bytes": self.program.layout.nbytes,
-            "shards": self.program.describe_shards(),
+            **self.describe_state(),
         }
 
 
@@ -329,7 +335,7 @@ class RestoreJob(StateJob):
     # True if all variables fitted, not only the weights
     is_complete = False
 
-    def to_reply(self) -> dict[str, object]:
+    def to_reply(self) -> Reply:
         return {"whole": self.is_complete}
 
 
@@ -341,7 +347,7 @@ class EvaluateJob(Job):
     """
 
     def __init__(
-        self, program: Program, datasets: tuple[str, ...], totals: Mapping[str, Sequence[str]]
+        self, program: Program, datasets: DatasetKeys, totals: Mapping[str, Sequence[str]]
     ) -> None:
         super().__init__(program, datasets)
         self._totals = totals
@@ -351,11 +357,9 @@ class EvaluateJob(Job):
         self._ended_at = dict.fromkeys(datasets, time.time())
 
     @classmethod
-    def from_header(
-        cls, program: Program, datasets: tuple[str, ...], header: Header
-    ) -> EvaluateJob:
+    def from_header(cls, program: Program, datasets: DatasetKeys, header: Header) -> EvaluateJob:
         """Create the job of a request."""
-        total_header = record(header, "total") if "total" in header else {}
+        total_header = if_present(header, "total", record) or {}
         totals = {name: texts(total_header, name) for name in total_header}
         if not {key for keys in totals.values() for key in keys} <= set(datasets):
             raise RequestError(
@@ -381,7 +385,7 @@ class EvaluateJob(Job):
             scalars = {f"epoch_{name}": v for name, v in zip(names, values, strict=False)}
             board.write_scalars(kind, scalars, callbacks.epoch)
 
-    def to_reply(self) -> dict[str, object]:
+    def to_reply(self) -> Reply:
         return {
             "datasets": {
                 dataset: {"rows": rows, "sums": self._sums[dataset]}
@@ -412,6 +416,3 @@ class PredictJob(StateJob):
     """Keeps a config's state loaded for `rows` requests."""
 
     refusal = "a predict job takes rows, not buffers"
-
-    def to_reply(self) -> dict[str, object]:
-        return {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from cerebro_trainer.data.row_order import Rows, shuffle
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.programs.program import Attributions, ColumnPositions
 from cerebro_trainer.wire.fields import Header, integer, number, text, typed
-from cerebro_trainer.wire.frames import Array, Bytes
+from cerebro_trainer.wire.frames import Array, Arrays, Bytes
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class PermutationRequest:
     seconds: float  # time limit; infinite for none
 
     @classmethod
-    def from_header(cls, header: Header, inputs: Sequence[Array]) -> PermutationRequest:
+    def from_header(cls, header: Header, inputs: Arrays) -> PermutationRequest:
         """Read the fields of a request."""
         return cls(
             metric=text(header, "metric", choices=tuple(LOSSES)),
@@ -49,7 +49,7 @@ class PermutationRequest:
         )
 
     def compute_losses(
-        self, predict: Callable[[Sequence[Array]], Array], inputs: Sequence[Array], target: Array
+        self, predict: Callable[[Arrays], Array], inputs: Arrays, target: Array
     ) -> Iterator[list[float]]:
         """Yield by how much the metric gets worse in each permutation of a column, by column.
 
@@ -73,7 +73,7 @@ class PermutationRequest:
 
 def read_rows_and_target(
     header: Header, payload: Bytes, datasets: Mapping[str, Dataset]
-) -> tuple[Sequence[Array], Array]:
+) -> tuple[Arrays, Array]:
     """Return the inputs and the targets of rows: of a cached `dataset`, or of the payload."""
     if "dataset" not in header:
         return raw_rows.decode_inputs_and_target(header, payload)
@@ -100,9 +100,7 @@ def format_attributions(attributions: Attributions) -> Iterator[str]:
         yield "{" + ",".join(elements) + "}"
 
 
-def read_positions(
-    header: Header, field: str, inputs: Sequence[Array]
-) -> tuple[ColumnPositions, ...]:
+def read_positions(header: Header, field: str, inputs: Arrays) -> tuple[ColumnPositions, ...]:
     """Read the positions of columns, or of patches, in the input arrays."""
     positions = typed(header, field, list)
     if not all(_are_positions(column, inputs) for column in positions):
@@ -111,7 +109,7 @@ def read_positions(
     return tuple(positions)
 
 
-def _are_positions(column: object, inputs: Sequence[Array]) -> bool:
+def _are_positions(column: object, inputs: Arrays) -> bool:
     if not isinstance(column, list) or len(column) != len(inputs):
         return False
     return all(
@@ -124,7 +122,7 @@ def _is_position(position: object, array: Array) -> bool:
     return type(position) is int and array.ndim > 1 and 0 <= position < array.shape[1]
 
 
-def _permute_column(inputs: Sequence[Array], column: ColumnPositions, order: Rows) -> list[Array]:
+def _permute_column(inputs: Arrays, column: ColumnPositions, order: Rows) -> list[Array]:
     """Return the inputs of rows in which a column has the values of other rows."""
     permuted_inputs = []
     for array, positions in zip(inputs, column, strict=True):

@@ -58,14 +58,14 @@ class PredictionFormat:
         """Yield rounded and unrounded numbers; the latter have as few digits as are unambiguous."""
         is_finite = np.isfinite(values)
         texts = values.astype(str).tolist()
-        unrounded = _format_literal(_replace_with_null(texts, is_finite))
+        unrounded = _format_literal(texts, is_finite)
         if self.integer_range is None:
             yield unrounded
         else:
             low, high = self.integer_range
             rounded = np.rint(np.where(is_finite, values, 0).astype(np.float64)).tolist()
             bounded = (str(min(max(int(number), low), high)) for number in rounded)
-            yield _format_literal(_replace_with_null(bounded, is_finite))
+            yield _format_literal(bounded, is_finite)
         yield unrounded
 
 
@@ -80,16 +80,11 @@ def _format_classes(values: Floats, labels: tuple[str, ...]) -> Iterator[str]:
     values = np.where(is_finite, values, 0.0)
     classes = values.argmax(axis=1)
     class_labels = (quoted_labels[index] for index in classes.tolist())
-    yield _format_literal(_replace_with_null(class_labels, has_class))
+    yield _format_literal(class_labels, has_class)
     probabilities = map(repr, values[np.arange(len(values)), classes].tolist())
-    yield _format_literal(_replace_with_null(probabilities, has_class))
+    yield _format_literal(probabilities, has_class)
     objects = (json_template % tuple(row) for row in values.tolist())
-    yield _format_literal(_replace_with_null(objects, has_class))
-
-
-def _replace_with_null(texts: Iterable[str], is_valid: Booleans) -> Iterator[str]:
-    for text, keep in zip(texts, is_valid.tolist(), strict=True):
-        yield text if keep else NULL
+    yield _format_literal(objects, has_class)
 
 
 @lru_cache(8)
@@ -113,5 +108,7 @@ def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _format_literal(elements: Iterable[str]) -> str:
-    return "{" + ",".join(elements) + "}"
+def _format_literal(elements: Iterable[str], is_valid: Booleans) -> str:
+    """Return an array literal with NULL for the elements that are not valid."""
+    pairs = zip(elements, is_valid.tolist(), strict=True)
+    return "{" + ",".join(element if valid else NULL for element, valid in pairs) + "}"

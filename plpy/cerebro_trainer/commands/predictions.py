@@ -30,11 +30,11 @@ class ClassSelection:
         """Read the object `want` of a request."""
         want = record(header, "want")
         kind = text(want, "kind", choices=("prob", "response", "top", "threshold"))
-        return cls(
-            kind=kind,
-            n=integer(want, "n", minimum=1) if kind == "top" else 1,
-            threshold=number(want, "threshold") if kind == "threshold" else 0.0,
-        )
+        if kind == "top":
+            return cls(kind=kind, n=integer(want, "n", minimum=1))
+        if kind == "threshold":
+            return cls(kind=kind, threshold=number(want, "threshold"))
+        return cls(kind=kind)
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,14 @@ class PredictionTable:
 
     def to_header(self) -> dict[str, str]:
         """Return the columns as PostgreSQL array literals."""
-        return {
-            "row": arrays.format_literal(self.row.tolist()),
-            "output": arrays.format_literal(self.output.tolist()),
-            "class": arrays.format_literal(self.label.tolist()),
-            "value": arrays.format_literal(self.value.tolist()),
-            "rank": arrays.format_literal(self.rank.tolist()),
+        columns = {
+            "row": self.row,
+            "output": self.output,
+            "class": self.label,
+            "value": self.value,
+            "rank": self.rank,
         }
+        return {name: arrays.format_literal(column.tolist()) for name, column in columns.items()}
 
 
 COLUMNS = tuple(PredictionTable.__dataclass_fields__)
@@ -135,7 +136,7 @@ def _select_classes(values: Floats, rank: Integers, selection: ClassSelection) -
         return np.asarray(values > selection.threshold)
     if selection.kind == "prob":
         return np.ones(values.shape, dtype=np.bool_)
-    return np.asarray(rank <= (selection.n if selection.kind == "top" else 1))
+    return np.asarray(rank <= selection.n)
 
 
 def check_units(received: int, expected: int) -> None:

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
+from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, ExceptionTypes, summary
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.execution_modes import ModeSelector
 from cerebro_trainer.programs.framework_warnings import FrameworkWarnings
@@ -39,7 +39,7 @@ class ProgramCache:
         self.programs = Programs(framework.make_program)
         self.warnings = FrameworkWarnings()
         self._memory = memory
-        self._config_errors: tuple[type[Exception], ...] = (*framework.errors, *CONFIG_EXCEPTIONS)
+        self._config_errors: ExceptionTypes = (*framework.errors, *CONFIG_EXCEPTIONS)
         self._selectors: WeakKeyDictionary[Program, dict[int, ModeSelector]] = WeakKeyDictionary()
         self._compilations: WeakKeyDictionary[Program, deque[str]] = WeakKeyDictionary()
 
@@ -59,21 +59,23 @@ class ProgramCache:
             hide_details: omit the framework's message, because it may contain numbers of a network
                 that the user may not read.
         """
+
+        def describe(error: Exception) -> str:
+            return "" if hide_details else f": {summary(error)}"
+
         try:
             with self.warnings.record():
                 yield
         except self.framework.fatal_errors:
             raise  # the process ends, and the backend starts another one
         except self.framework.memory_errors as error:
-            details = "" if hide_details else f": {summary(error)}"
             raise ConfigError(
-                f"the config ran out of memory{details}",
+                f"the config ran out of memory{describe(error)}",
                 sqlstate="53200",
                 hint="A smaller batch_size or a smaller model needs less.",
             ) from error
         except self._config_errors as error:
-            details = "" if hide_details else f": {summary(error)}"
-            raise ConfigError(f"{type(error).__name__}{details}") from error
+            raise ConfigError(f"{type(error).__name__}{describe(error)}") from error
 
     def get_mode_selector(self, program: Program, batch_size: int) -> ModeSelector:
         """Return the selector of execution modes for a program and batch size."""

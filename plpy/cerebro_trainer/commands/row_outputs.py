@@ -9,25 +9,24 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from cerebro_trainer.commands.jobs import Job
+from cerebro_trainer.commands.jobs import DatasetKeys, Job
 from cerebro_trainer.commands.predictions import check_units
 from cerebro_trainer.data.buffers import Buffer, get_single_target
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.programs.program import Array, Program
+from cerebro_trainer.programs.program import Program
 from cerebro_trainer.state.serialization import bytes_of
 from cerebro_trainer.wire.fields import Header, integer
-from cerebro_trainer.wire.frames import Message, Messages
+from cerebro_trainer.wire.frames import Array, Arrays, Float32Array, Message, Messages
 
-OutputRows: TypeAlias = npt.NDArray[np.float32]
+OutputRows: TypeAlias = Float32Array
 """The target of each row, a number or a class index, and its outputs: shape (rows, 1 + units)."""
 
 
 class OutputsJob(Job):
     """Computes the output of a config's state for each row of its datasets."""
 
-    def __init__(self, program: Program, datasets: tuple[str, ...]) -> None:
+    def __init__(self, program: Program, datasets: DatasetKeys) -> None:
         super().__init__(program, datasets)
         self._outputs: dict[str, list[OutputRows]] = {dataset: [] for dataset in datasets}
 
@@ -36,9 +35,6 @@ class OutputsJob(Job):
             target = get_single_target(buffer)
             outputs = self.program.predict(buffer.inputs)
             self._outputs[dataset].append(_combine(target, outputs))
-
-    def to_reply(self) -> dict[str, object]:
-        return {}
 
     def list_outputs(self) -> list[OutputRows]:
         """Return the outputs by buffer, in the order of the datasets and of their buffers."""
@@ -61,7 +57,7 @@ def send_chunks(outputs: Sequence[OutputRows] | None, header: Header) -> Message
     yield Message({"ok": {"rows": row_count}})
 
 
-def _combine(target: Array, outputs: Sequence[Array]) -> OutputRows:
+def _combine(target: Array, outputs: Arrays) -> OutputRows:
     if len(outputs) != 1:
         raise ConfigError(f"the model has {len(outputs)} outputs; expected one", sqlstate="42804")
     return np.column_stack([target, outputs[0].reshape(len(target), -1)]).astype("<f4")

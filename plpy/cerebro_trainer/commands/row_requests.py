@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from cerebro_trainer.commands.job_handler import JobHandler
 from cerebro_trainer.commands.jobs import Job
@@ -18,10 +18,9 @@ from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.arrays import format_literal
 from cerebro_trainer.data.buffers import Dataset, parse_buffer
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.programs.program import Array
 from cerebro_trainer.state.serialization import bytes_of
 from cerebro_trainer.wire.fields import Header, text, typed
-from cerebro_trainer.wire.frames import Bytes, Messages, reply
+from cerebro_trainer.wire.frames import Array, Arrays, Bytes, Messages, reply
 
 
 class RowRequestHandler:
@@ -99,10 +98,10 @@ class RowRequestHandler:
             attributions = job.program.attribute(inputs, columns, patches)
         return reply_with_columns(format_attributions(attributions))
 
-    def _make_predictor(self, job: Job) -> Callable[[Sequence[Array]], Array]:
+    def _make_predictor(self, job: Job) -> Callable[[Arrays], Array]:
         """Return a function that predicts rows, and stops when the backend has gone."""
 
-        def predict(inputs: Sequence[Array]) -> Array:
+        def predict(inputs: Arrays) -> Array:
             self._check_peer()
             (output,) = job.program.predict(inputs)
             return output

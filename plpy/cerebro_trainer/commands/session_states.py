@@ -6,18 +6,19 @@ replaces are kept as a snapshot, which another thread may send.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from cerebro_trainer.commands.frozen_weight_cache import FrozenWeightCache
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.programs.program import Array, Program
+from cerebro_trainer.programs.program import Program
 from cerebro_trainer.state import averaging, readers, serialization
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.state.readers import Origin
 from cerebro_trainer.state.serialization import Progress
-from cerebro_trainer.wire.fields import Header, integer, integers, record, text
-from cerebro_trainer.wire.frames import Message, Messages
+from cerebro_trainer.wire.fields import Header, if_present, integer, integers, record, text
+from cerebro_trainer.wire.frames import Arrays, Message, Messages
 from cerebro_trainer.wire.streams import Reader
 
 SOURCES = ("new", "kept", "chunks", "averaged", "joined", "weights", "weights_of_chunks", "warm")
@@ -35,7 +36,7 @@ class Snapshot(NamedTuple):
     """The values of a state at one moment, which do not change with their program."""
 
     key: str
-    values: Sequence[Array]
+    values: Arrays
     layout: Layout
     header: bytes
 
@@ -54,7 +55,7 @@ class Snapshot(NamedTuple):
 
     def send(self, header: Header) -> Messages:
         """Yield the chunks of the part that a request names, then their count and size."""
-        part = text(header, "part", choices=serialization.PARTS) if "part" in header else "whole"
+        part = if_present(header, "part", partial(text, choices=serialization.PARTS)) or "whole"
         chunk_bytes = integer(header, "chunk_bytes", minimum=1)
         nbytes = 0
         count = 0
@@ -88,7 +89,9 @@ class SessionStates:
                 raise self._missing_state_error(key)
             return None
         self.current = None
-        base_digest = text(header, "base") if source == "chunks" and "base" in header else None
+        base_digest = None
+        if source == "chunks":
+            base_digest = if_present(header, "base", text)
         if base_digest is None:
             self.frozen_weights.invalidate(program)
         else:

@@ -59,13 +59,17 @@ def suggest(header: Header) -> list[Point]:
     count = integer(header, "count", minimum=1)
     seed = _derive_seed(integer(header, "seed"), len(trials))
     random_sampler = optuna.samplers.RandomSampler(seed=seed)
+    sampler: optuna.samplers.BaseSampler = random_sampler
     algorithm = text(header, "algorithm", ALGORITHMS)
-    sampler = random_sampler if algorithm == "rand" else _create_tpe_sampler(seed)
+    if algorithm != "rand":
+        sampler = _create_tpe_sampler(seed)
     study = optuna.create_study()
     for trial in trials:
         study.add_trial(_convert_trial(trial, space))
     used_points = {_make_key(record(trial, "point")) for trial in trials}
-    evolution = Evolution(study.trials, space, seed) if algorithm == "cmaes" else None
+    evolution = None
+    if algorithm == "cmaes":
+        evolution = Evolution(study.trials, space, seed)
     points: list[Point] = []
     while len(points) < count:
         point = _find_new_point(study, sampler, space, used_points, evolution)

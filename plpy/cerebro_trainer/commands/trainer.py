@@ -57,7 +57,7 @@ class Trainer:
             self._list_gpus = programs.framework.describe_gpus
             self._jobs = JobHandler(programs, self._datasets, connection.check_peer)
             self._commands |= self._make_job_commands(self._jobs)
-        prefetcher.concurrent_handler = self
+        prefetcher.handle_concurrently = self.handle_concurrently
 
     def _make_basic_commands(self) -> dict[str, Command]:
         return {

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.wire.frames import Array, Bytes
+from cerebro_trainer.wire.frames import Array, Bytes, Float32Array
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -79,7 +79,7 @@ def decode(payload: Bytes, rows: int, element: ElementType) -> Array:
 
 def decode_floats(
     payload: Bytes, rows: int, divide: float | None = None, element: ElementType = FLOAT4
-) -> npt.NDArray[np.float32]:
+) -> Float32Array:
     """Decode float arrays as float32, divided in float32 like SQL's real.
 
     Returns:
@@ -94,7 +94,7 @@ def decode_floats(
 
 def decode_integers(
     payload: Bytes, rows: int, element: ElementType, divide: float | None = None
-) -> npt.NDArray[np.float32]:
+) -> Float32Array:
     """Decode integer arrays as float32, divided in float32.
 
     Raises:
@@ -110,7 +110,7 @@ def decode_integers(
     return packed
 
 
-def _check_exact(values: Array, packed: npt.NDArray[np.float32]) -> None:
+def _check_exact(values: Array, packed: Float32Array) -> None:
     with np.errstate(invalid="ignore"):  # rounding may exceed int64, which changes the number, too
         is_changed = packed.astype(np.int64) != values
     if is_changed.any():

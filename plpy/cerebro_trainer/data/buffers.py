@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.wire.fields import Header, integer, items, text
-from cerebro_trainer.wire.frames import Array, Bytes
+from cerebro_trainer.wire.frames import Array, Bytes, Float32Array
 
 MAX_DIMENSIONS = 32
 DTYPES: dict[str, np.dtype[Any]] = {"float32": np.dtype("<f4"), "int16": np.dtype("<i2")}
@@ -32,9 +31,9 @@ class Buffer:
     targets: tuple[Array, ...]
     nbytes: int
     # Weights of the rows in the table, shape (rows,); None if the table has none
-    sample_weights: npt.NDArray[np.float32] | None = None
+    sample_weights: Float32Array | None = None
     # Weights of the rows in the training loss, shape (rows,); None if the job has none
-    weights: npt.NDArray[np.float32] | None = None
+    weights: Float32Array | None = None
 
 
 def parse_buffer(header: Header, payload: Bytes) -> Buffer:
@@ -65,7 +64,7 @@ def parse_buffer(header: Header, payload: Bytes) -> Buffer:
     )
 
 
-def _check_weights(array: Array, rows: int) -> npt.NDArray[np.float32]:
+def _check_weights(array: Array, rows: int) -> Float32Array:
     if array.size != rows or array.dtype != np.float32:
         raise RequestError(
             f"{rows} rows came with weights of shape {list(array.shape)} and type {array.dtype}"

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import RequestError
+from cerebro_trainer.wire.frames import Float32Array
 
 try:
     from PIL import Image
@@ -67,9 +68,7 @@ Shape = tuple[int, int, int]
 """Height, width and channels."""
 
 
-def decode(
-    files: Sequence[memoryview], divide: float | None, column: str
-) -> npt.NDArray[np.float32]:
+def decode(files: Sequence[memoryview], divide: float | None, column: str) -> Float32Array:
     """Decode all images of a column, which must have the same shape.
 
     Returns:

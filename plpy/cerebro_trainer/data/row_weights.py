@@ -10,14 +10,13 @@ from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.wire.fields import Header, typed
-from cerebro_trainer.wire.frames import Array
+from cerebro_trainer.wire.fields import Header, is_number, typed
+from cerebro_trainer.wire.frames import Array, Float32Array
 
-ClassWeight: TypeAlias = npt.NDArray[np.float32]
+ClassWeight: TypeAlias = Float32Array
 """By class index; further classes have weight 1."""
 
 
@@ -26,7 +25,7 @@ def parse_class_weight(fit: Header) -> ClassWeight | None:
     if fit.get("class_weight") is None:
         return None
     values = typed(fit, "class_weight", list)
-    if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+    if not all(map(is_number, values)):
         raise RequestError(f'"class_weight" must be a list of numbers, received {values!r}'[:300])
     return np.array(values, np.float32)
 
@@ -47,7 +46,7 @@ def add_weights(buffer: Buffer, class_weight: ClassWeight | None) -> Buffer:
     return replace(buffer, weights=weights)
 
 
-def look_up_weights(target: Array, class_weight: ClassWeight) -> npt.NDArray[np.float32]:
+def look_up_weights(target: Array, class_weight: ClassWeight) -> Float32Array:
     """Return the weight of each row's class.
 
     The class is the index of the largest of several columns, or the rounded number.

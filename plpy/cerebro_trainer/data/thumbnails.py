@@ -18,6 +18,7 @@ import numpy.typing as npt
 from cerebro_trainer.data import images
 from cerebro_trainer.data.images import Shape
 from cerebro_trainer.errors import RequestError, RowError
+from cerebro_trainer.wire.frames import Float32Array
 
 MAGIC = b"cerebro thumbnail\0"
 """First bytes of a header; PNG and JPEG files have others."""
@@ -42,7 +43,7 @@ def have_headers(values: Sequence[memoryview]) -> bool:
     return values[0][: len(MAGIC)] == MAGIC
 
 
-def decode(values: Sequence[memoryview]) -> npt.NDArray[np.float32]:
+def decode(values: Sequence[memoryview]) -> Float32Array:
     """Return the numbers of each file's thumbnail, shape (rows, numbers)."""
     headers = [_read_header(value) for value in values]
     shape, column, _ = headers[0]

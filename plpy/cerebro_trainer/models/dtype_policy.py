@@ -54,10 +54,9 @@ def needs_loss_scaling(node: Any) -> bool:
 
 def _apply_to_model(node: Node, policy: str, output_policy: str) -> Node:
     config = node["config"]
-    outputs = _find_output_layers(node)
+    policies = dict.fromkeys(_find_output_layers(node), output_policy)
     layers = [
-        _apply_to_layer(layer, output_policy if _get_name(layer) in outputs else policy)
-        for layer in config["layers"]
+        _apply_to_layer(layer, policies.get(_get_name(layer), policy)) for layer in config["layers"]
     ]
     return {**node, "config": {**config, "layers": layers}}
 
@@ -66,7 +65,7 @@ def _find_output_layers(node: Node) -> set[str]:
     """Return the names of a model's output layers."""
     config = node["config"]
     if node["class_name"] == "Sequential":
-        return {_get_name(config["layers"][-1])} if config["layers"] else set()
+        return {_get_name(layer) for layer in config["layers"][-1:]}
     references = config["output_layers"]
     if not isinstance(references[0], list):
         references = [references]
@@ -90,7 +89,9 @@ def _apply_to_layer(layer: Node, policy: str) -> Node:
     }
     if class_name in WITHOUT_AUTOCAST:
         config["autocast"] = False
-    config["dtype"] = "float32" if _adds_loss(layer) else policy
+    config["dtype"] = policy
+    if _adds_loss(layer):
+        config["dtype"] = "float32"
     return {**layer, "config": config}
 
 
@@ -105,5 +106,6 @@ def _apply_to_argument(name: str, value: Any, policy: str) -> Any:
     """Set the policy of an argument that is a layer itself, such as the cell of an RNN."""
     if isinstance(value, list) and name in LAYER_ARGUMENTS:
         return [_apply_to_layer(cell, policy) for cell in value]
-    is_layer = isinstance(value, dict) and value.get("module") == "keras.layers"
-    return _apply_to_layer(value, policy) if is_layer else value
+    if isinstance(value, dict) and value.get("module") == "keras.layers":
+        return _apply_to_layer(value, policy)
+    return value

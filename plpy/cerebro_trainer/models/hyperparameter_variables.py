@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cerebro_trainer.models.allowlist import parse_names
+from cerebro_trainer.wire.fields import is_number
 
 OPTIMIZER_ARGUMENTS = ("learning_rate", "beta_1", "beta_2", "rho", "epsilon", "weight_decay")
 OPTIMIZERS = parse_names("adadelta adagrad adam adamax adamw lion nadam rmsprop sgd")
@@ -62,10 +63,8 @@ def split_hyperparameters(architecture: dict[str, Any], optimizer: object) -> Sp
     names: tuple[str, ...] = OPTIMIZER_ARGUMENTS
     if str(optimizer.get("class_name")).lower() not in OPTIMIZERS:
         names = ("learning_rate",)
-    hyperparameters = {name: float(config[name]) for name in names if _is_number(config.get(name))}
-    shared_config = {
-        name: PLACEHOLDER if name in hyperparameters else value for name, value in config.items()
-    }
+    hyperparameters = {name: float(config[name]) for name in names if is_number(config.get(name))}
+    shared_config = {**config, **dict.fromkeys(hyperparameters, PLACEHOLDER)}
     schedule = config.get("learning_rate")
     schedule_numbers = _read_schedule(schedule)
     if schedule_numbers:
@@ -101,7 +100,7 @@ def _number_regularizers(node: Any, regularizers: list[float]) -> Any:
         return node
     name = REGULARIZER_ARGUMENTS.get(str(node.get("class_name")))
     config = node.get("config")
-    if name and isinstance(config, Mapping) and _is_number(config.get(name)):
+    if name and isinstance(config, Mapping) and is_number(config.get(name)):
         regularizers.append(float(config[name]))
         return {**node, "config": {**config, name: float(len(regularizers))}}
     return {
@@ -118,17 +117,13 @@ def _read_schedule(schedule: Any) -> dict[str, float]:
     if not isinstance(schedule, Mapping):
         return {}
     name = str(schedule.get("class_name")).lower()
-    config = schedule.get("config") if name in SCHEDULES else None
-    if not isinstance(config, Mapping):
+    config = schedule.get("config")
+    if name not in SCHEDULES or not isinstance(config, Mapping):
         return {}
-    rates = [key for key in RATE_ARGUMENTS if _is_number(config.get(key))]
+    rates = [key for key in RATE_ARGUMENTS if is_number(config.get(key))]
     steps = [
         key
         for key in STEP_ARGUMENTS.get(name, ())
-        if _is_number(config.get(key)) and config[key] > 0
+        if is_number(config.get(key)) and config[key] > 0
     ]
     return {key: float(config[key]) for key in (*rates, *steps)}
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -60,8 +60,9 @@ def list_releases(operation: Any) -> list[str]:
     if not isinstance(operation, keras.layers.Layer):
         return []
     parts = operation._flatten_layers()
-    uses_hub = any(type(part).__module__.startswith("keras_hub.") for part in parts)
-    return [get_release()] if uses_hub else []
+    if not any(type(part).__module__.startswith("keras_hub.") for part in parts):
+        return []
+    return [get_release()]
 
 
 def _find_hub_classes(value: Any) -> Iterator[str]:

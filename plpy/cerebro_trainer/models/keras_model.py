@@ -20,7 +20,7 @@ import numpy as np
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
 from cerebro_trainer.models import architectures, dtype_policy, keras_hub_support
 from cerebro_trainer.models.layer_arguments import ArchitectureError, Json, Node
-from cerebro_trainer.wire.frames import Array
+from cerebro_trainer.wire.frames import Array, Arrays
 
 T = TypeVar("T")
 
@@ -139,7 +139,7 @@ class InitialWeights:
         self._node = node
         self._read_value = read_value
         self._last_seed: int | None = None
-        self._cached_weights: Sequence[Array] | None = None
+        self._cached_weights: Arrays | None = None
 
     def draw(self, seed: int) -> list[Array]:
         """Return new arrays in the order of the model's variables."""

@@ -109,8 +109,9 @@ def _rewrite_object(module: str, class_names: frozenset[str], value: Json, depth
 
 
 def _rewrite_activation(value: Json) -> str:
-    name = str(value.get("config") if isinstance(value, dict) else value)
-    name = allowlist.OLD_ACTIVATIONS.get(name, name)
+    if isinstance(value, dict):
+        value = value.get("config")
+    name = allowlist.OLD_ACTIVATIONS.get(str(value), str(value))
     if name not in allowlist.ACTIVATIONS:
         allowed = ", ".join(sorted(allowlist.ACTIVATIONS))
         raise ArchitectureError(f"activation {abbreviate(name)} is unknown; allowed are {allowed}")
@@ -118,8 +119,10 @@ def _rewrite_activation(value: Json) -> str:
 
 
 def _rewrite_dtype(value: Json) -> str:
-    config = value.get("config") if isinstance(value, dict) else {"name": value}
-    name = config.get("name") if isinstance(config, dict) else None
+    name = value
+    if isinstance(value, dict):
+        config = value.get("config")
+        name = isinstance(config, dict) and config.get("name")
     if name not in DTYPES:
         raise ArchitectureError(
             f"dtype {abbreviate(value)} is not supported; supported are {', '.join(sorted(DTYPES))}"

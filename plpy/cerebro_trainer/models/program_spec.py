@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from cerebro_trainer.models.hyperparameter_variables import Split, split_hyperparameters
-from cerebro_trainer.wire.fields import Header, integer, items, optional, record, text
+from cerebro_trainer.wire.fields import Header, if_present, integer, items, optional, record, text
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ProgramSpec:
     def from_header(cls, header: Header) -> ProgramSpec:
         """Read the object `program` of a request."""
         program = record(header, "program")
-        sources = record(program, "sources") if "sources" in program else {}
+        sources = if_present(program, "sources", record) or {}
         return cls(
             architecture=record(program, "architecture"),
             compile=record(program, "compile"),

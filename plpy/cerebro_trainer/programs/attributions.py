@@ -18,9 +18,10 @@ import keras
 import numpy as np
 
 from cerebro_trainer.models.differentiable import build_differentiable
+from cerebro_trainer.models.keras_model import unwrap_single
 from cerebro_trainer.models.layer_arguments import Node
-from cerebro_trainer.programs.metrics import pack
-from cerebro_trainer.programs.program import Array, Attributions, ColumnPositions
+from cerebro_trainer.programs.program import Attributions, ColumnPositions
+from cerebro_trainer.wire.frames import Array, Arrays
 
 Gradient: TypeAlias = Callable[[list[Array], list[Array], Array], list[Array]]
 """Gradient of a model's output with regard to its first inputs.
@@ -57,8 +58,8 @@ class IntegratedGradients:
 
     def explain(
         self,
-        predict: Callable[[Sequence[Array]], list[Array]],
-        inputs: Sequence[Array],
+        predict: Callable[[Arrays], list[Array]],
+        inputs: Arrays,
         batch_size: int,
         columns: Sequence[ColumnPositions],
         patches: Sequence[ColumnPositions],
@@ -98,7 +99,7 @@ class IntegratedGradients:
         )
 
     def _attribute_batch(
-        self, inputs: Sequence[Array], unit_weights: Array, columns: Sequence[ColumnPositions]
+        self, inputs: Arrays, unit_weights: Array, columns: Sequence[ColumnPositions]
     ) -> Array:
         """Return the attribution of each column, shape (rows, columns)."""
         baseline = self._make_point([np.zeros_like(array) for array in inputs])
@@ -124,7 +125,7 @@ class IntegratedGradients:
             )
         return attributions
 
-    def _make_point(self, inputs: Sequence[Array]) -> list[Array]:
+    def _make_point(self, inputs: Arrays) -> list[Array]:
         """Return the continuous inputs, followed by the embeddings of the index inputs."""
         embeddings = self._embed([inputs[position] for position in self._index_inputs])
         return [*(inputs[position] for position in self._continuous_inputs), *embeddings]
@@ -132,14 +133,15 @@ class IntegratedGradients:
     def _embed(self, index_inputs: list[Array]) -> list[Array]:
         if self._embedding_model is None:
             return []
-        outputs = keras.tree.flatten(self._embedding_model(pack(index_inputs), training=False))
-        return [np.asarray(keras.ops.convert_to_numpy(array), np.float32) for array in outputs]
+        outputs = self._embedding_model(unwrap_single(index_inputs), training=False)
+        arrays = map(keras.ops.convert_to_numpy, keras.tree.flatten(outputs))
+        return [np.asarray(array, np.float32) for array in arrays]
 
     def _compute_mean_gradients(
         self,
         baseline: list[Array],
         changes: list[Array],
-        inputs: Sequence[Array],
+        inputs: Arrays,
         unit_weights: Array,
     ) -> list[Array]:
         """Return the mean gradients on the path from the baseline."""
@@ -156,7 +158,7 @@ class IntegratedGradients:
         return totals
 
 
-def cover_patch(inputs: Sequence[Array], patch: ColumnPositions) -> list[Array]:
+def cover_patch(inputs: Arrays, patch: ColumnPositions) -> list[Array]:
     """Return the inputs with 0 at these positions."""
     covered_inputs = []
     for array, positions in zip(inputs, patch, strict=True):

@@ -17,6 +17,7 @@ from cerebro_trainer.models.keras_model import call_keras
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs import custom_functions
 from cerebro_trainer.programs.cosine_cycles import CosineCycles
+from cerebro_trainer.wire.fields import is_number
 
 EXCLUDED_OPTIMIZERS = frozenset(
     {"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "OptimizerMap", "ScheduleFreeAdamW"}
@@ -256,10 +257,6 @@ def _read_loss_weights(value: object, names: Sequence[str]) -> Any:
     if value is None:
         return None
     weights = _list_per_output(value, names, "loss_weights")
-    if not all(map(_is_number, weights)):
+    if not all(map(is_number, weights)):
         raise ConfigError(f"loss_weights must be one number per output, received {value!r}")
     return [float(weight) for weight in weights]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.programs.io_spec import Array, IoSpec
+from cerebro_trainer.programs.io_spec import IoSpec
+from cerebro_trainer.wire.frames import Array, Arrays
 
+T = TypeVar("T")
 Order: TypeAlias = npt.NDArray[np.int32]
 """Positions of the rows of a buffer in training order."""
 Orders: TypeAlias = Sequence[Order]
@@ -26,8 +28,8 @@ LANES: Mapping[str, int] = {"fused_4": 4, "fused_8": 8, "fused_16": 16, "fused_3
 class Member(NamedTuple):
     """One state of a fusion."""
 
-    values: Sequence[Array]  # of all variables, in the order of the layout
-    hyperparameters: Sequence[Array]  # of the program, but not part of the state
+    values: Arrays  # of all variables, in the order of the layout
+    hyperparameters: Arrays  # of the program, but not part of the state
 
 
 class Fusion(ABC):
@@ -46,7 +48,7 @@ class Fusion(ABC):
         """
 
     @abstractmethod
-    def read_state(self, lane: int) -> Sequence[Array]:
+    def read_state(self, lane: int) -> Arrays:
         """Return the values of all variables of a state, in the order of `layout`."""
 
 
@@ -57,22 +59,26 @@ class StackedFusion(Fusion):
         self.io_spec = io_spec
         self._lanes = lanes
         self._count = len(members)
-        padded = [*members, *[members[0]] * (lanes - len(members))]
+        padded = pad_lanes(members, lanes)
         self.values: list[Any] = _stack(member.values for member in padded)
         self.hyperparameters = _stack(member.hyperparameters for member in padded)
 
     def train(self, buffer: Buffer, orders: Orders, batch_size: int) -> list[float]:
-        padded = [*orders, *[orders[0]] * (self._lanes - len(orders))]
-        losses = self.train_lanes(buffer, padded, batch_size)
+        losses = self.train_lanes(buffer, pad_lanes(orders, self._lanes), batch_size)
         return [float(loss) for loss in losses[: self._count]]
 
     @abstractmethod
     def train_lanes(self, buffer: Buffer, orders: Orders, batch_size: int) -> LaneLosses:
         """Train all lanes; `orders` has one entry per lane."""
 
-    def read_state(self, lane: int) -> Sequence[Array]:
+    def read_state(self, lane: int) -> Arrays:
         return [np.array(np.asarray(array)[lane]) for array in self.values]
 
 
-def _stack(states: Iterable[Sequence[Array]]) -> list[Array]:
+def pad_lanes(values: Sequence[T], lanes: int) -> list[T]:
+    """Return a value for each lane; unused lanes have the first one."""
+    return [*values, *[values[0]] * (lanes - len(values))]
+
+
+def _stack(states: Iterable[Arrays]) -> list[Array]:
     return [np.stack(arrays) for arrays in zip(*states, strict=True)]

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.wire.frames import Array, Arrays
 
 Shape: TypeAlias = tuple[int | None, ...]
 """Shape without the batch dimension; None stands for any size."""
-Array: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class IoSpec:
         weights = [] if buffer.weights is None else [buffer.weights]
         return self.convert_inputs(buffer.inputs), targets + weights
 
-    def convert_inputs(self, arrays: Sequence[Array]) -> list[Array]:
+    def convert_inputs(self, arrays: Arrays) -> list[Array]:
         """Return independent columns as the model takes them: float32, of the model's shapes."""
         if len(arrays) != len(self.inputs):
             raise ConfigError(

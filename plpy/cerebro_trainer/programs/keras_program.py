@@ -6,7 +6,7 @@ It orders the variables, makes initial states, and evaluates loss and metrics.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -16,16 +16,15 @@ import numpy as np
 from cerebro_trainer.models import frozen_prefix, keras_model
 from cerebro_trainer.models.dtype_policy import needs_loss_scaling
 from cerebro_trainer.models.frozen_weights import find_frozen_weights
-from cerebro_trainer.models.keras_model import InitialWeights
+from cerebro_trainer.models.keras_model import InitialWeights, unwrap_single
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Gradient, IntegratedGradients
 from cerebro_trainer.programs.compile_params import CompileArguments, make_compile_arguments
 from cerebro_trainer.programs.fusion import Member, Order
 from cerebro_trainer.programs.hyperparameters import HyperparameterVariables
 from cerebro_trainer.programs.io_spec import IoSpec, Output
-from cerebro_trainer.programs.metrics import CompiledMetrics, pack
+from cerebro_trainer.programs.metrics import CompiledMetrics
 from cerebro_trainer.programs.program import (
-    Array,
     Attributions,
     ColumnPositions,
     Descriptions,
@@ -33,6 +32,7 @@ from cerebro_trainer.programs.program import (
     Sums,
 )
 from cerebro_trainer.state.layout import Layout
+from cerebro_trainer.wire.frames import Array, Arrays
 
 Forward: TypeAlias = Callable[[list[Array]], Array]
 """Computes the output of a model from its inputs."""
@@ -149,7 +149,7 @@ class KerasProgram(Program):
             return int(self.read_variable(iterations))
         return int(iterations)  # with accumulated gradients it is computed from a variable
 
-    def read(self) -> Sequence[Array]:
+    def read(self) -> Arrays:
         return [self.read_variable(variable) for variable in self.variables]
 
     def read_member(self) -> Member:
@@ -165,7 +165,7 @@ class KerasProgram(Program):
     def assign(self, position: int, value: Array) -> None:
         self.variables[position].assign(value)
 
-    def create_initial_state(self, seed: int) -> Sequence[Array]:
+    def create_initial_state(self, seed: int) -> Arrays:
         return [*self._initial_weights.draw(seed), *self._initial_optimizer]
 
     def reset_non_weights(self, seed: int) -> None:
@@ -228,11 +228,8 @@ class KerasProgram(Program):
                 rates.append(type(optimizer)._get_current_learning_rate(optimizer))
             return rates[0]
 
-        object.__setattr__(optimizer, "_get_current_learning_rate", get_learning_rate)
-        try:
+        with replace_method(optimizer, "_get_current_learning_rate", get_learning_rate):
             yield
-        finally:
-            object.__delattr__(optimizer, "_get_current_learning_rate")
 
     def make_arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any, Any]:
         """Return x, y as floats, and the weights of rows or None.
@@ -243,8 +240,8 @@ class KerasProgram(Program):
             targets: the same; the weights of rows follow, if there are any.
         """
         count = len(self.io_spec.outputs)
-        weights = targets[count] if len(targets) > count else None
-        return pack(inputs), pack([_cast_to_float32(target) for target in targets[:count]]), weights
+        y = unwrap_single([_cast_to_float32(target) for target in targets[:count]])
+        return unwrap_single(inputs), y, next(iter(targets[count:]), None)
 
     def fit_with_keras(
         self,
@@ -272,12 +269,12 @@ class KerasProgram(Program):
     def zero_sums(self) -> Sums:
         return [[0.0, 0.0], *self.metrics.zero_sums]
 
-    def choose_evaluation_batch(self, inputs: Sequence[Array]) -> int:
+    def choose_evaluation_batch(self, inputs: Arrays) -> int:
         """Return the rows per batch of an evaluation; depends on the shape of a row alone."""
         row_bytes = sum(4 * int(np.prod(array.shape[1:], dtype=np.int64)) for array in inputs)
         return max(1, min(EVALUATION_ROWS, EVALUATION_BYTES // max(1, row_bytes)))
 
-    def choose_prediction_batch(self, inputs: Sequence[Array]) -> int:
+    def choose_prediction_batch(self, inputs: Arrays) -> int:
         """Return the rows per batch of a prediction; depends on the shapes of a row alone."""
         rows = min(PREDICTION_ROWS, PREDICTION_BYTES // self._widest_layer_bytes)
         return max(self.choose_evaluation_batch(inputs), rows)
@@ -299,7 +296,7 @@ class KerasProgram(Program):
             for layer in layers
         ]
 
-    def compute_features(self, layer: str, inputs: Sequence[Array]) -> Array:
+    def compute_features(self, layer: str, inputs: Arrays) -> Array:
         arrays = self.io_spec.convert_inputs(inputs)
         if layer not in self._feature_functions:
             cut = frozen_prefix.get_cut(self.network, layer)
@@ -317,7 +314,7 @@ class KerasProgram(Program):
 
     def attribute(
         self,
-        inputs: Sequence[Array],
+        inputs: Arrays,
         columns: Sequence[ColumnPositions],
         patches: Sequence[ColumnPositions],
     ) -> Attributions:
@@ -367,6 +364,24 @@ class KerasProgram(Program):
             keras=keras.__version__,
             frozen=find_positions(find_frozen_weights(self.network)),
         )
+
+
+@contextmanager
+def replace_method(optimizer: Any, name: str, method: Callable[..., Any]) -> Iterator[None]:
+    """Give an optimizer another method for a while.
+
+    Its own __setattr__ would look for variables in the method.
+    """
+    object.__setattr__(optimizer, name, method)
+    try:
+        yield
+    finally:
+        object.__delattr__(optimizer, name)
+
+
+def join_batches(batches: Iterable[Sequence[Any]]) -> list[Array]:
+    """Return the outputs of all rows from the outputs of batches."""
+    return [np.concatenate([*map(np.asarray, parts)]) for parts in zip(*batches, strict=True)]
 
 
 def compact(values: Array) -> Array:

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.models.keras_model import call_keras
+from cerebro_trainer.models.keras_model import call_keras, unwrap_single
 from cerebro_trainer.programs.io_spec import Output, Shape
 
 PROBE_ROWS = 4
@@ -123,11 +123,6 @@ def flatten(metrics: Iterable[Iterable[Any]]) -> list[list[float]]:
     ]
 
 
-def pack(tensors: Sequence[Any]) -> Any:
-    """Return tensors in the structure of a model's inputs or outputs: one alone, or a list."""
-    return tensors[0] if len(tensors) == 1 else list(tensors)
-
-
 def _make_probe(outputs: Sequence[Output], seed: int) -> Batch:
     """Return a batch of targets and predictions of the outputs' shapes."""
     generator = np.random.default_rng(seed)
@@ -142,7 +137,7 @@ def _make_probe(outputs: Sequence[Output], seed: int) -> Batch:
 
 
 def _to_tensors(arrays: Sequence[Any]) -> Any:
-    return pack([keras.ops.convert_to_tensor(array.astype("float32")) for array in arrays])
+    return unwrap_single([keras.ops.convert_to_tensor(array.astype("float32")) for array in arrays])
 
 
 def _batch_shape(shape: Shape) -> tuple[int, ...]:

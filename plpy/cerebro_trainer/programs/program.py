@@ -12,19 +12,17 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
-
-import numpy.typing as npt
+from typing import NamedTuple, TypeAlias
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.errors import ConfigError, RequestError
+from cerebro_trainer.errors import ConfigError, ExceptionTypes, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.fusion import Fusion, Member, Order
 from cerebro_trainer.programs.memory import MemoryBudget
 from cerebro_trainer.programs.tensorboard import Board
 from cerebro_trainer.state.layout import Layout
+from cerebro_trainer.wire.frames import Array, Arrays
 
-Array: TypeAlias = npt.NDArray[Any]
 Sums: TypeAlias = list[list[float]]
 Descriptions: TypeAlias = list[dict[str, object]]
 """JSON objects, one per thing that is described."""
@@ -94,7 +92,7 @@ class Program(ABC):
         """Optimizer steps that the current state has taken."""
 
     @abstractmethod
-    def read(self) -> Sequence[Array]:
+    def read(self) -> Arrays:
         """Return the values of all variables, in the order of `layout`; they must not be changed.
 
         The arrays keep their values, even if the program trains afterwards.
@@ -108,13 +106,13 @@ class Program(ABC):
             value: array with the shape and dtype that `layout` has at this position.
         """
 
-    def write(self, values: Sequence[Array]) -> None:
+    def write(self, values: Arrays) -> None:
         """Set all variables."""
         for position, value in enumerate(values):
             self.assign(position, value)
 
     @abstractmethod
-    def create_initial_state(self, seed: int) -> Sequence[Array]:
+    def create_initial_state(self, seed: int) -> Arrays:
         """Return initial weights under `seed`, and an optimizer that has not taken a step."""
 
     def reset_non_weights(self, seed: int) -> None:
@@ -197,13 +195,13 @@ class Program(ABC):
         """
 
     @abstractmethod
-    def predict(self, inputs: Sequence[Array]) -> list[Array]:
+    def predict(self, inputs: Arrays) -> list[Array]:
         """Return the outputs, each of shape (rows, ...), for inputs of shape (rows, ...)."""
 
     @abstractmethod
     def attribute(
         self,
-        inputs: Sequence[Array],
+        inputs: Arrays,
         columns: Sequence[ColumnPositions],
         patches: Sequence[ColumnPositions],
     ) -> Attributions:
@@ -234,7 +232,7 @@ class Program(ABC):
         """
 
     @abstractmethod
-    def compute_features(self, layer: str, inputs: Sequence[Array]) -> Array:
+    def compute_features(self, layer: str, inputs: Arrays) -> Array:
         """Return the output of the layer of a cut as float32, for inputs of shape (rows, ...)."""
 
     def open_board(self, folder: str) -> Board:
@@ -260,9 +258,9 @@ class Framework:
     devices: tuple[str, ...]
     threads: int
     make_program: Callable[[ProgramSpec, MemoryBudget], Program]
-    errors: tuple[type[Exception], ...]  # raised if a config asks for the impossible
-    memory_errors: tuple[type[Exception], ...]  # raised if the host or a device lacks memory
-    fatal_errors: tuple[type[Exception], ...] = ()  # a device is lost for this process
+    errors: ExceptionTypes  # raised if a config asks for the impossible
+    memory_errors: ExceptionTypes  # raised if the host or a device lacks memory
+    fatal_errors: ExceptionTypes = ()  # a device is lost for this process
     describe_gpus: Callable[[], tuple[str, ...]]  # one text for each visible GPU
 
 

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from cerebro_trainer.errors import ConfigError, DamagedState
 from cerebro_trainer.state.layout import CODES, Layout, TensorEntry, format_tensor_name
-from cerebro_trainer.wire.frames import Array
+from cerebro_trainer.wire.frames import Array, Arrays
 from cerebro_trainer.wire.streams import ByteReader, Stream
 
 FORMAT = "cerebro_db.state/1"
@@ -47,7 +47,7 @@ class Progress(NamedTuple):
 
 
 def dump(
-    values: Sequence[Array], layout: Layout, header: bytes, chunk_bytes: int, part: str = "whole"
+    values: Arrays, layout: Layout, header: bytes, chunk_bytes: int, part: str = "whole"
 ) -> Iterator[list[memoryview]]:
     """Yield the bytes of a state, or of one of its PARTS, in chunks.
 
@@ -74,9 +74,7 @@ def dump(
         yield chunk
 
 
-def _dump_buffers(
-    values: Sequence[Array], layout: Layout, header: bytes, part: str
-) -> Iterator[memoryview]:
+def _dump_buffers(values: Arrays, layout: Layout, header: bytes, part: str) -> Iterator[memoryview]:
     positions = {
         "whole": layout.tensor_order,
         "own": layout.main_positions,

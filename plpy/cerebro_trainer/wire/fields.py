@@ -35,6 +35,11 @@ def integer(header: Header, name: str, minimum: int | None = None) -> int:
     return value
 
 
+def is_number(value: object) -> bool:
+    """Return whether a JSON value is a number."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def number(header: Header, name: str) -> float:
     """Return an integer or a float as a float."""
     if type(header.get(name)) is int:
@@ -57,7 +62,16 @@ def record(header: Header, name: str) -> dict[str, Any]:
 
 def optional(header: Header, name: str, read: Callable[[Header, str], T]) -> T | None:
     """Return a field that `read` reads; None if it is missing or null."""
-    return None if header.get(name) is None else read(header, name)
+    if header.get(name) is None:
+        return None
+    return read(header, name)
+
+
+def if_present(header: Header, name: str, read: Callable[[Header, str], T]) -> T | None:
+    """Return a field that `read` reads; None if it is missing."""
+    if name not in header:
+        return None
+    return read(header, name)
 
 
 def items(header: Header, name: str) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import json
 import select
 import socket
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
@@ -31,6 +31,10 @@ JOINED_BYTES = 1 << 16
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Array: TypeAlias = npt.NDArray[Any]
+Arrays: TypeAlias = Sequence[Array]
+Float32Array: TypeAlias = npt.NDArray[np.float32]
+Reply: TypeAlias = dict[str, object]
+"""The JSON object that answers a request."""
 
 
 class PeerGone(Exception):

@@ -7,27 +7,19 @@ do not depend on the current one are answered at once, in the receiving thread.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as WaitTimeout
-from typing import Protocol
 
 from cerebro_trainer.wire.frames import Connection, Frame, PeerGone
 
 
-class ConcurrentHandler(Protocol):
-    """A handler of requests that are answered while another request is processed."""
-
-    def handle_concurrently(self, frame: Frame) -> bool:
-        """Answer a request in the receiving thread; return False if it must wait for its turn."""
-        ...
-
-
 class Prefetcher:
-    """The frames of a connection, in order, except those that the concurrent handler answers."""
-
-    concurrent_handler: ConcurrentHandler | None = None
+    """The frames of a connection, in order, except those that `handle_concurrently` answers."""
 
     def __init__(self, connection: Connection) -> None:
+        # Answers a request in the receiving thread; returns False if it must wait for its turn
+        self.handle_concurrently: Callable[[Frame], bool] = lambda frame: False
         # True from the return of `receive` to the next call of it
         self.is_request_active = False
         self._connection = connection
@@ -62,6 +54,5 @@ class Prefetcher:
     def _receive(self) -> Frame:
         while True:
             frame = self._connection.receive()
-            handler = self.concurrent_handler
-            if handler is None or not handler.handle_concurrently(frame):
+            if not self.handle_concurrently(frame):
                 return frame

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.programs.sharded.shard_swapping import Array, ShardSwapper, ShardTask
+from cerebro_trainer.programs.sharded.shard_swapping import ShardSwapper, ShardTask
 from cerebro_trainer.programs.sharded.shards import PieceCost, make_shards
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.state.state_file import StateFile
+from cerebro_trainer.wire.frames import Array
 
 SHAPES = ((3, 2), (), (5,), (2, 2), (7,))
 PLANS = st.lists(st.tuples(st.sets(st.integers(0, 4), min_size=1), st.booleans()), max_size=8)

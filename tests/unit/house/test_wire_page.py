@@ -12,7 +12,7 @@ import ast
 import json
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -28,7 +28,6 @@ from cerebro_trainer.commands.trainer import Trainer
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.program import (
-    Array,
     Attributions,
     ColumnPositions,
     Framework,
@@ -38,8 +37,8 @@ from cerebro_trainer.programs.program import (
 )
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire import frames
-from cerebro_trainer.wire.frames import Connection, Frame, Message, PeerGone
-from cerebro_trainer.wire.prefetch import ConcurrentHandler, Prefetcher
+from cerebro_trainer.wire.frames import Array, Connection, Frame, Message, PeerGone
+from cerebro_trainer.wire.prefetch import Prefetcher
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "wire.md").read_text()
@@ -235,9 +234,8 @@ class Wire:
     to each.
     """
 
-    concurrent_handler: ConcurrentHandler | None = None
-
     def __init__(self, taken: Sequence[Frame]) -> None:
+        self.handle_concurrently: Callable[[Frame], bool] = lambda frame: False
         self._taken = iter(taken)
         self.answers: list[list[Message]] = []
 
@@ -248,9 +246,7 @@ class Wire:
                 frame = next(self._taken)
             except StopIteration:
                 raise PeerGone("closed") from None
-            if self.concurrent_handler is None or not self.concurrent_handler.handle_concurrently(
-                frame
-            ):
+            if not self.handle_concurrently(frame):
                 return frame
 
     def send(self, message: Message) -> None:

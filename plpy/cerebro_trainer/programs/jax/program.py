@@ -28,6 +28,7 @@ from cerebro_trainer.data.padding import (
     take_rows,
 )
 from cerebro_trainer.models import keras_model
+from cerebro_trainer.models.keras_model import unwrap_single
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Gradient
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member, Order
@@ -42,9 +43,9 @@ from cerebro_trainer.programs.jax.device import (
     temporary_values,
 )
 from cerebro_trainer.programs.jax.fusion import FusedLoop, JaxFusion
-from cerebro_trainer.programs.keras_program import Forward, KerasProgram
-from cerebro_trainer.programs.metrics import pack
-from cerebro_trainer.programs.program import FALLBACK, Array, PendingLoss, Sums
+from cerebro_trainer.programs.keras_program import Forward, KerasProgram, join_batches
+from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Sums
+from cerebro_trainer.wire.frames import Array, Arrays
 
 BLOCK_STEPS = 16
 """Batches per call of the mode scan_block."""
@@ -163,25 +164,21 @@ class JaxProgram(KerasProgram):
         assign_values(self.metrics.variables, metric_values)
         return [[total, float(buffer.rows)], *self.metrics.read_sums()]
 
-    def predict(self, inputs: Sequence[Array]) -> list[Array]:
+    def predict(self, inputs: Arrays) -> list[Array]:
         arrays = self.io_spec.convert_inputs(inputs)
         values = move_to_device(self.variables)
         with convert_memory_errors():
-            parts = [
+            return join_batches(
                 self._forward(values, slice_rows((arrays, []), begin, end)[0])
                 for begin, end in self._cut_rows(arrays)
-            ]
-            return [
-                np.concatenate([np.asarray(part[position]) for part in parts])
-                for position in range(len(self.io_spec.outputs))
-            ]
+            )
 
     def compile_gradient(self, model: keras.Model) -> Gradient:
         def compute_output(
             points: list[Any], other_inputs: list[Any], unit_weights: Any, values: Values
         ) -> Any:
             with keras.StatelessScope([*zip(model.variables, values, strict=True)]):
-                output = model(pack([*points, *other_inputs]), training=False)
+                output = model(unwrap_single([*points, *other_inputs]), training=False)
             return jnp.sum(output.astype(jnp.float32).reshape(unit_weights.shape) * unit_weights)
 
         compiled = jax.jit(jax.grad(compute_output))
@@ -200,7 +197,7 @@ class JaxProgram(KerasProgram):
     def compile_forward(self, model: keras.Model) -> Forward:
         def compute_output(values: Values, inputs: list[Any]) -> Any:
             with self._open_scope(values):
-                return model(pack(inputs), training=False).astype(jnp.float32)
+                return model(unwrap_single(inputs), training=False).astype(jnp.float32)
 
         compiled = jax.jit(compute_output)
 
@@ -246,7 +243,7 @@ class JaxProgram(KerasProgram):
             losses.append((loss, 1))
         return values, losses
 
-    def _cut_rows(self, inputs: Sequence[Array]) -> Iterator[tuple[int, int]]:
+    def _cut_rows(self, inputs: Arrays) -> Iterator[tuple[int, int]]:
         """Yield begin and end of the parts into which evaluation cuts these rows."""
         batch = self.choose_evaluation_batch(inputs)
         begin = 0
@@ -330,7 +327,7 @@ class JaxProgram(KerasProgram):
 
     def _outputs(self, values: Values, inputs: list[Any]) -> list[Any]:
         with self._open_scope(values):
-            outputs = self.model(pack(inputs), training=False)
+            outputs = self.model(unwrap_single(inputs), training=False)
         return jax.tree.leaves(outputs)
 
     def _open_scope(

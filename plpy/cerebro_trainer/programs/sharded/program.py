@@ -24,7 +24,7 @@ from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.partition import partition_model
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.fusion import Order
-from cerebro_trainer.programs.keras_program import compact
+from cerebro_trainer.programs.keras_program import compact, join_batches, replace_method
 from cerebro_trainer.programs.memory import (
     MemoryBudget,
     PeakMemory,
@@ -33,7 +33,6 @@ from cerebro_trainer.programs.memory import (
 )
 from cerebro_trainer.programs.program import (
     SHARDED,
-    Array,
     Attributions,
     ColumnPositions,
     Descriptions,
@@ -61,6 +60,7 @@ from cerebro_trainer.programs.tensorflow.partition_functions import (
 )
 from cerebro_trainer.programs.tensorflow.program import TensorflowProgram
 from cerebro_trainer.state.state_file import StateFile
+from cerebro_trainer.wire.frames import Array, Arrays
 
 ACTIVATION_BYTES = 16 << 20
 """Largest size of all activations between two pieces, if nothing is trained."""
@@ -116,7 +116,7 @@ class ShardedProgram(TensorflowProgram):
     def describe_shards(self) -> Descriptions:
         return describe_shards(self.plan.costs, self.plan.shards)
 
-    def read(self) -> Sequence[Array]:
+    def read(self) -> Arrays:
         for position in self._common_positions:
             self._file.write(position, self.read_variable(self.variables[position]))
         return self._file.snapshot()
@@ -127,7 +127,7 @@ class ShardedProgram(TensorflowProgram):
         else:
             self._file.write(position, value)
 
-    def create_initial_state(self, seed: int) -> Sequence[Array]:
+    def create_initial_state(self, seed: int) -> Arrays:
         variables = keras_model.outline(self._node, seed).variables
         return InitialState(variables, self._initial_optimizer)
 
@@ -190,7 +190,7 @@ class ShardedProgram(TensorflowProgram):
         self._go_forward(inputs, self.choose_evaluation_batch(inputs), evaluate_batch)
         return [[total, float(buffer.rows)], *self.metrics.read_sums()]
 
-    def predict(self, inputs: Sequence[Array]) -> list[Array]:
+    def predict(self, inputs: Arrays) -> list[Array]:
         arrays = self.io_spec.convert_inputs(inputs)
         parts: list[list[Array]] = []
 
@@ -199,11 +199,11 @@ class ShardedProgram(TensorflowProgram):
             parts.append([output.numpy() for output in outputs])
 
         self._go_forward(arrays, self.choose_prediction_batch(arrays), predict_batch)
-        return [np.concatenate(outputs) for outputs in zip(*parts, strict=True)]
+        return join_batches(parts)
 
     def _go_forward(
         self,
-        inputs: Sequence[Array],
+        inputs: Arrays,
         batch_size: int,
         process_batch: Callable[[Tensors, slice, Tensors], None],
     ) -> None:
@@ -247,12 +247,12 @@ class ShardedProgram(TensorflowProgram):
     def describe_cuts(self) -> Descriptions:
         return []  # activations cannot be precomputed
 
-    def compute_features(self, layer: str, inputs: Sequence[Array]) -> Array:
+    def compute_features(self, layer: str, inputs: Arrays) -> Array:
         raise _make_unsupported_error("what its layers give is not told")
 
     def attribute(
         self,
-        inputs: Sequence[Array],
+        inputs: Arrays,
         columns: Sequence[ColumnPositions],
         patches: Sequence[ColumnPositions],
     ) -> Attributions:
@@ -282,12 +282,8 @@ class ShardedProgram(TensorflowProgram):
             _release_memory(slot)
             return slot
 
-        # The optimizer's own __setattr__ would look for variables in the function.
-        object.__setattr__(optimizer, "add_variable_from_reference", add_slot)
-        try:
+        with replace_method(optimizer, "add_variable_from_reference", add_slot):
             optimizer.build(self.trained_variables)
-        finally:
-            object.__delattr__(optimizer, "add_variable_from_reference")
         return [
             initial_values[id(variable)]
             if id(variable) in initial_values
@@ -323,7 +319,7 @@ def make_program(spec: ProgramSpec, budget: MemoryBudget) -> Program:
 class InitialState(Sequence[Array]):
     """The values of an initial state; those of weights are drawn when they are read."""
 
-    def __init__(self, weights: Sequence[Any], optimizer_values: Sequence[Array]) -> None:
+    def __init__(self, weights: Sequence[Any], optimizer_values: Arrays) -> None:
         self._weights = weights
         self._optimizer_values = optimizer_values
 

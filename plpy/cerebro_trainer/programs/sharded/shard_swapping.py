@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeAlias
-
-import numpy.typing as npt
+from typing import NamedTuple, TypeAlias
 
 from cerebro_trainer.state.state_file import StateFile
+from cerebro_trainer.wire.frames import Array
 
-Array: TypeAlias = npt.NDArray[Any]
 Values: TypeAlias = list[tuple[int, Array]]
 """Values of variables, with their positions in a state."""
 

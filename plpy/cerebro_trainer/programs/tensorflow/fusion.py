@@ -28,8 +28,9 @@ from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import Columns, map_arrays, pad_rows, pad_to_capacity
 from cerebro_trainer.models import keras_model
 from cerebro_trainer.programs.fusion import LaneLosses, Member, Orders, StackedFusion
-from cerebro_trainer.programs.io_spec import Array, IoSpec
+from cerebro_trainer.programs.io_spec import IoSpec
 from cerebro_trainer.programs.keras_program import KerasProgram
+from cerebro_trainer.wire.frames import Array
 
 RANDOM_OPERATIONS = (
     "StatelessRandomGetKeyCounter",

@@ -13,9 +13,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from cerebro_trainer.models.keras_model import unwrap_single
 from cerebro_trainer.models.partition import Piece
 from cerebro_trainer.programs.keras_program import KerasProgram
-from cerebro_trainer.programs.metrics import pack
 
 Tensors = list[Any]
 
@@ -65,16 +65,16 @@ class PieceFunctions:
         return self._turn_around_graphs[len(targets)](inputs, targets)
 
     def _forward(self, inputs: Tensors) -> Any:
-        return self.piece.model(pack(inputs), training=True), list(self.piece.model.losses)
+        return self.piece.model(unwrap_single(inputs), training=True), list(self.piece.model.losses)
 
     def _infer(self, inputs: Tensors) -> Any:
-        outputs = self.piece.model(pack(inputs), training=False)
+        outputs = self.piece.model(unwrap_single(inputs), training=False)
         return tf.nest.flatten(outputs), list(self.piece.model.losses)
 
     def _evaluate(self, inputs: Tensors, targets: Tensors) -> Any:
         """Add a batch to the metrics; return its loss and penalties, for the last piece."""
         _, y, _ = self._program.make_arguments([], targets)
-        predicted = self.piece.model(pack(inputs), training=False)
+        predicted = self.piece.model(unwrap_single(inputs), training=False)
         loss = self._program.model._compile_loss(y, predicted, None)
         self._program.metrics.update(y, predicted)
         return loss, list(self.piece.model.losses)
@@ -82,7 +82,7 @@ class PieceFunctions:
     def _backward(self, inputs: Tensors, gradient: Any) -> Any:
         with tf.GradientTape() as tape:
             tape.watch(inputs)
-            outputs = self.piece.model(pack(inputs), training=True)
+            outputs = self.piece.model(unwrap_single(inputs), training=True)
             penalties = list(self.piece.model.losses)
         ones = [tf.ones_like(penalty) for penalty in penalties]
         return self._update_weights(tape, inputs, [outputs, *penalties], [gradient, *ones])
@@ -92,7 +92,7 @@ class PieceFunctions:
         with tf.GradientTape() as tape:
             tape.watch(inputs)
             loss = self._program.model._compile_loss(
-                y, self.piece.model(pack(inputs), training=True), weights
+                y, self.piece.model(unwrap_single(inputs), training=True), weights
             )
             penalties = list(self.piece.model.losses)
         return loss, penalties, self._update_weights(tape, inputs, [loss, *penalties], None)

@@ -25,17 +25,19 @@ import tensorflow as tf
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import map_arrays, pad_to_capacity
+from cerebro_trainer.models.keras_model import unwrap_single
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Gradient
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member, Order
-from cerebro_trainer.programs.keras_program import Forward, KerasProgram
-from cerebro_trainer.programs.metrics import flatten, pack
-from cerebro_trainer.programs.program import FALLBACK, Array, PendingLoss, Sums
+from cerebro_trainer.programs.keras_program import Forward, KerasProgram, join_batches
+from cerebro_trainer.programs.metrics import flatten
+from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Sums
 from cerebro_trainer.programs.tensorboard import Board
 from cerebro_trainer.programs.tensorflow.event_files import EventFiles
 from cerebro_trainer.programs.tensorflow.fusion import FusedLoop, TensorflowFusion, is_fusible
 from cerebro_trainer.programs.tensorflow.philox_rng import use_philox
 from cerebro_trainer.programs.tensorflow.update_kernels import use_update_kernels
+from cerebro_trainer.wire.frames import Array, Arrays
 
 
 class LargeNetwork(Exception):
@@ -153,23 +155,19 @@ class TensorflowProgram(KerasProgram):
         total, sums = self._evaluate(inputs, targets, np.int32(batch_size))
         return [[float(total), float(buffer.rows)], *flatten(sums)]
 
-    def predict(self, inputs: Sequence[Array]) -> list[Array]:
+    def predict(self, inputs: Arrays) -> list[Array]:
         arrays = self.io_spec.convert_inputs(inputs)
         batch_size = self.choose_prediction_batch(arrays)
-        parts = [
+        return join_batches(
             self._forward([array[begin : begin + batch_size] for array in arrays])
             for begin in range(0, len(arrays[0]), batch_size)
-        ]
-        return [
-            np.concatenate([part[position].numpy() for part in parts])
-            for position in range(len(self.io_spec.outputs))
-        ]
+        )
 
     def compile_gradient(self, model: keras.Model) -> Gradient:
         def compute_gradient(points: list[Any], other_inputs: list[Any], unit_weights: Any) -> Any:
             with tf.GradientTape() as tape:
                 tape.watch(points)
-                output = model(pack([*points, *other_inputs]), training=False)
+                output = model(unwrap_single([*points, *other_inputs]), training=False)
                 units = tf.reshape(tf.cast(output, tf.float32), tf.shape(unit_weights))
                 total = tf.reduce_sum(units * unit_weights)
             return tape.gradient(total, points, unconnected_gradients=tf.UnconnectedGradients.ZERO)
@@ -180,7 +178,7 @@ class TensorflowProgram(KerasProgram):
     def compile_forward(self, model: keras.Model) -> Forward:
         inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.io_spec.inputs]
         graph = tf.function(
-            lambda arrays: tf.cast(model(pack(arrays), training=False), tf.float32),
+            lambda arrays: tf.cast(model(unwrap_single(arrays), training=False), tf.float32),
             autograph=False,
             input_signature=[inputs],
         )
@@ -277,4 +275,4 @@ class TensorflowProgram(KerasProgram):
         return total, self.metrics.read_tensors()
 
     def _outputs(self, inputs: list[Any]) -> list[Any]:
-        return tf.nest.flatten(self.model(pack(inputs), training=False))  # type: ignore[no-any-return]
+        return tf.nest.flatten(self.model(unwrap_single(inputs), training=False))  # type: ignore[no-any-return]

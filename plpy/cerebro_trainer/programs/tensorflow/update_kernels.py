@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import keras
 import tensorflow as tf
 
+from cerebro_trainer.programs.keras_program import replace_method
+
 Update: TypeAlias = Callable[[Any, Any, Any], None]
 """Takes a gradient, a variable and the learning rate."""
 
@@ -36,11 +38,8 @@ def use_update_kernels(optimizer: Any) -> Iterator[None]:
         else:
             type(optimizer).update_step(optimizer, gradient, variable, learning_rate)
 
-    object.__setattr__(optimizer, "update_step", update_step)
-    try:
+    with replace_method(optimizer, "update_step", update_step):
         yield
-    finally:
-        object.__delattr__(optimizer, "update_step")
 
 
 def _find_kernel(optimizer: Any) -> Update | None:

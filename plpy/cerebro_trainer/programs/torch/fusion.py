@@ -16,9 +16,8 @@ import numpy as np
 import torch
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.programs.fusion import Fusion, LaneLosses, Member, Orders
+from cerebro_trainer.programs.fusion import Fusion, LaneLosses, Member, Orders, pad_lanes
 from cerebro_trainer.programs.io_spec import IoSpec
-from cerebro_trainer.programs.program import Array
 from cerebro_trainer.programs.torch.tensors import (
     Tensors,
     convert_memory_errors,
@@ -26,6 +25,7 @@ from cerebro_trainer.programs.torch.tensors import (
     to_tensor,
 )
 from cerebro_trainer.programs.torch.vmap_lanes import ALIGNMENT, FusedStep
+from cerebro_trainer.wire.frames import Array, Arrays
 
 
 class FusibleProgram(Protocol):
@@ -45,7 +45,7 @@ class FusibleProgram(Protocol):
 
     def take_single_steps(
         self, batches: Sequence[tuple[Member, Tensors]]
-    ) -> list[tuple[Sequence[Array], float]]:
+    ) -> list[tuple[Arrays, float]]:
         """Take a step of each state on its batch, of any size; return new values and losses."""
 
 
@@ -61,8 +61,7 @@ class TorchFusion(Fusion):
         self._lanes = lanes
         with convert_memory_errors():
             self._tensors = program.make_lane_tensors(mode)
-            for lane in range(lanes):
-                member = members[lane] if lane < len(members) else members[0]
+            for lane, member in enumerate(pad_lanes(members, lanes)):
                 self._write(lane, [*member.values, *member.hyperparameters])
 
     def train(self, buffer: Buffer, orders: Orders, batch_size: int) -> list[float]:
@@ -82,10 +81,10 @@ class TorchFusion(Fusion):
 
     def _train_full_batches(self, columns: Tensors, orders: Orders, batch_size: int) -> LaneLosses:
         """Train one pass; return the sum of the batch losses of each state."""
-        padded_orders = [*orders, *[orders[0]] * (self._lanes - len(orders))]
         step: FusedStep | None = None
         losses = []
-        for batch_orders in to_tensor(np.stack(padded_orders)).split(batch_size, dim=1):
+        padded_orders = to_tensor(np.stack(pad_lanes(orders, self._lanes)))
+        for batch_orders in padded_orders.split(batch_size, dim=1):
             rows = _select_rows(columns, batch_orders.reshape(-1))
             batch = [column.unflatten(0, batch_orders.shape) for column in rows]
             if step is None:
@@ -105,7 +104,7 @@ class TorchFusion(Fusion):
             self._write(lane, values)
         return np.array([loss for _, loss in results])
 
-    def _write(self, lane: int, values: Sequence[Array]) -> None:
+    def _write(self, lane: int, values: Arrays) -> None:
         for tensor, value in zip(self._tensors, values, strict=False):
             fill_tensor(tensor[lane], value)
 

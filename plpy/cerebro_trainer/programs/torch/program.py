@@ -22,12 +22,12 @@ import numpy as np
 import torch
 
 from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.models.keras_model import unwrap_single
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Gradient
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member, Order
-from cerebro_trainer.programs.keras_program import Forward, KerasProgram
-from cerebro_trainer.programs.metrics import pack
-from cerebro_trainer.programs.program import FALLBACK, Array, PendingLoss, Sums
+from cerebro_trainer.programs.keras_program import Forward, KerasProgram, join_batches
+from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Sums
 from cerebro_trainer.programs.torch.foreach_update import make_flat_optimizer
 from cerebro_trainer.programs.torch.fusion import TorchFusion, make_lanes_like
 from cerebro_trainer.programs.torch.graph import Step, capture_step, trace_graph, trace_step
@@ -38,6 +38,7 @@ from cerebro_trainer.programs.torch.tensors import (
     to_tensor,
 )
 from cerebro_trainer.programs.torch.vmap_lanes import FusedStep, capture_fused_step, fuse_step
+from cerebro_trainer.wire.frames import Array, Arrays
 
 MAX_CACHED_STEPS = 4
 """Traced steps of a program, by size of batches, with weights of rows and without."""
@@ -135,7 +136,7 @@ class TorchProgram(KerasProgram):
 
     def take_single_steps(
         self, batches: Sequence[tuple[Member, Tensors]]
-    ) -> list[tuple[Sequence[Array], float]]:
+    ) -> list[tuple[Arrays, float]]:
         """Take a step of each state on its batch; return new values and losses before the step."""
         original = self.read_member()
         try:
@@ -143,7 +144,7 @@ class TorchProgram(KerasProgram):
         finally:
             self._write_member(original)
 
-    def _take_single_step(self, member: Member, columns: Tensors) -> tuple[Sequence[Array], float]:
+    def _take_single_step(self, member: Member, columns: Tensors) -> tuple[Arrays, float]:
         self._write_member(member)
         loss = float(self._take_step(columns))
         return self.read(), loss
@@ -229,16 +230,12 @@ class TorchProgram(KerasProgram):
                 total += float(loss) * len(columns[0])
         return [[total, float(buffer.rows)], *self.metrics.read_sums()]
 
-    def predict(self, inputs: Sequence[Array]) -> list[Array]:
+    def predict(self, inputs: Arrays) -> list[Array]:
         arrays = self.io_spec.convert_inputs(inputs)
         batch_size = self.choose_prediction_batch(arrays)
-        parts = [
+        return join_batches(
             _compute_outputs(self.model, columns) for columns in _split_batches(arrays, batch_size)
-        ]
-        return [
-            np.concatenate([part[position] for part in parts])
-            for position in range(len(self.io_spec.outputs))
-        ]
+        )
 
     def compile_forward(self, model: keras.Model) -> Forward:
         def forward(arrays: list[Array]) -> Array:
@@ -261,7 +258,7 @@ class TorchProgram(KerasProgram):
                 *inputs, weights = columns
                 with torch.enable_grad():
                     leaves = [column.detach().requires_grad_() for column in inputs[: len(points)]]
-                    output = model(pack([*leaves, *inputs[len(points) :]]), training=False)
+                    output = model(unwrap_single([*leaves, *inputs[len(points) :]]), training=False)
                     total = (output.float().reshape(unit_weights.shape) * weights).sum()
                     return list(
                         torch.autograd.grad(
@@ -282,10 +279,10 @@ class TorchProgram(KerasProgram):
 
 def _compute_outputs(model: keras.Model, columns: Tensors) -> list[Array]:
     with convert_memory_errors(), torch.no_grad():
-        outputs = keras.tree.flatten(model(pack(columns), training=False))
+        outputs = keras.tree.flatten(model(unwrap_single(columns), training=False))
         return [keras.ops.convert_to_numpy(output) for output in outputs]
 
 
-def _split_batches(arrays: Sequence[Array], batch_size: int) -> Iterator[Tensors]:
+def _split_batches(arrays: Arrays, batch_size: int) -> Iterator[Tensors]:
     for begin in range(0, len(arrays[0]), batch_size):
         yield [to_tensor(array[begin : begin + batch_size]) for array in arrays]

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import torch
 
-from cerebro_trainer.programs.program import Array
+from cerebro_trainer.wire.frames import Array
 
 Tensors: TypeAlias = list[Any]
 
