@@ -38,8 +38,8 @@ def trained(program: dict[str, Any], parts: Sequence[Arrays], most: int | None) 
         made = sharded = ShardedProgram(spec, MemoryBudget())
         sharded.check(None)
         pieces = len(sharded.plan.shards)
+        sharded.plan.set_peaks([0] * pieces, None)
         sharded.plan.shards = [range(n, min(n + most, pieces)) for n in range(0, pieces, most)]
-        sharded.plan.keep_shards()
     made.set_hyperparameters(spec)
     made.write(made.create_initial_state(1))
     buffers = []

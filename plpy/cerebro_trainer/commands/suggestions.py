@@ -20,6 +20,14 @@ from cerebro_trainer.wire.fields import Header, integer, items, number, record, 
 try:
     import cmaes
     import optuna
+    from optuna.distributions import (
+        BaseDistribution,
+        CategoricalDistribution,
+        FloatDistribution,
+        IntDistribution,
+    )
+    from optuna.samplers import BaseSampler
+    from optuna.trial import FrozenTrial, TrialState
 except ImportError as missing:
     raise RequestError(
         f"no configurations can be suggested: {missing}",
@@ -30,18 +38,18 @@ except ImportError as missing:
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
-Distributions: TypeAlias = dict[str, optuna.distributions.BaseDistribution]
-Numeric: TypeAlias = "optuna.distributions.IntDistribution | optuna.distributions.FloatDistribution"
+Distributions: TypeAlias = dict[str, BaseDistribution]
+Numeric: TypeAlias = IntDistribution | FloatDistribution
 Point: TypeAlias = dict[str, Any]
 """A point: the index of an alternative of the space, and values of its dimensions."""
 PointKey: TypeAlias = tuple[Any, ...]
 ALTERNATIVE = "alternative"
 ALGORITHMS = ("rand", "tpe", "cmaes")
 STATES = {
-    "running": optuna.trial.TrialState.RUNNING,
-    "stopped": optuna.trial.TrialState.PRUNED,
-    "completed": optuna.trial.TrialState.COMPLETE,
-    "failed": optuna.trial.TrialState.COMPLETE,
+    "running": TrialState.RUNNING,
+    "stopped": TrialState.PRUNED,
+    "completed": TrialState.COMPLETE,
+    "failed": TrialState.COMPLETE,
 }
 MAX_TRIES = 100
 """Attempts to find a new point with the requested sampler, and then again with random search."""
@@ -59,7 +67,7 @@ def suggest(header: Header) -> list[Point]:
     count = integer(header, "count", minimum=1)
     seed = _derive_seed(integer(header, "seed"), len(trials))
     random_sampler = optuna.samplers.RandomSampler(seed=seed)
-    sampler: optuna.samplers.BaseSampler = random_sampler
+    sampler: BaseSampler = random_sampler
     algorithm = text(header, "algorithm", ALGORITHMS)
     if algorithm != "rand":
         sampler = _create_tpe_sampler(seed)
@@ -82,7 +90,7 @@ def suggest(header: Header) -> list[Point]:
     return points
 
 
-def _create_tpe_sampler(seed: int) -> optuna.samplers.BaseSampler:
+def _create_tpe_sampler(seed: int) -> BaseSampler:
     """Create the sampler with explicit options, because version 5 has other defaults."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -93,7 +101,7 @@ def _create_tpe_sampler(seed: int) -> optuna.samplers.BaseSampler:
 
 def _find_new_point(
     study: optuna.Study,
-    sampler: optuna.samplers.BaseSampler,
+    sampler: BaseSampler,
     space: Sequence[Distributions],
     used_points: set[PointKey],
     evolution: Evolution | None = None,
@@ -110,7 +118,7 @@ def _find_new_point(
             name: _sample(trial, name, distribution)
             for name, distribution in space[alternative].items()
         }
-        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        study.tell(trial, state=TrialState.FAIL)
         if evolution:
             values |= evolution.sample(alternative)
         point = {"alternative": alternative, "values": values}
@@ -130,7 +138,7 @@ class Evolution:
     """
 
     def __init__(
-        self, trials: Sequence[optuna.trial.FrozenTrial], space: Sequence[Distributions], seed: int
+        self, trials: Sequence[FrozenTrial], space: Sequence[Distributions], seed: int
     ) -> None:
         self._dimensions = [_select_numeric(distributions) for distributions in space]
         completed = [
@@ -156,16 +164,15 @@ class Evolution:
 
 
 def _select_numeric(distributions: Distributions) -> dict[str, Numeric]:
-    numeric_types = (optuna.distributions.IntDistribution, optuna.distributions.FloatDistribution)
     return {
         name: distribution
         for name, distribution in distributions.items()
-        if isinstance(distribution, numeric_types)
+        if isinstance(distribution, IntDistribution | FloatDistribution)
     }
 
 
 def _replay_generations(
-    dimensions: Mapping[str, Numeric], trials: Sequence[optuna.trial.FrozenTrial], seed: int
+    dimensions: Mapping[str, Numeric], trials: Sequence[FrozenTrial], seed: int
 ) -> cmaes.CMA | None:
     """Return an optimizer that has seen all complete generations of trials."""
     if len(dimensions) < 2:
@@ -206,25 +213,25 @@ def _scale_from_unit(distribution: Numeric, position: float) -> float:
     if distribution.log:
         value = math.exp(value)
     value = min(max(value, distribution.low), distribution.high)
-    return round(value) if isinstance(distribution, optuna.distributions.IntDistribution) else value
+    if isinstance(distribution, IntDistribution):
+        return round(value)
+    return value
 
 
 def _transform(distribution: Numeric, value: float) -> float:
     return math.log(value) if distribution.log else float(value)
 
 
-def _sample(
-    trial: optuna.Trial, name: str, distribution: optuna.distributions.BaseDistribution
-) -> Any:
-    if isinstance(distribution, optuna.distributions.CategoricalDistribution):
+def _sample(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:
+    if isinstance(distribution, CategoricalDistribution):
         return trial.suggest_categorical(name, distribution.choices)
-    if isinstance(distribution, optuna.distributions.IntDistribution):
+    if isinstance(distribution, IntDistribution):
         return trial.suggest_int(name, distribution.low, distribution.high, log=distribution.log)
-    assert isinstance(distribution, optuna.distributions.FloatDistribution)
+    assert isinstance(distribution, FloatDistribution)
     return trial.suggest_float(name, distribution.low, distribution.high, log=distribution.log)
 
 
-def _convert_trial(trial: Header, space: Sequence[Distributions]) -> optuna.trial.FrozenTrial:
+def _convert_trial(trial: Header, space: Sequence[Distributions]) -> FrozenTrial:
     """Convert a trial of a request to one of Optuna."""
     point = record(trial, "point")
     alternative = integer(point, "alternative", minimum=0)
@@ -232,12 +239,15 @@ def _convert_trial(trial: Header, space: Sequence[Distributions]) -> optuna.tria
         raise RequestError(f"a trial is of alternative {alternative}, but there are {len(space)}")
     state = text(trial, "state", tuple(STATES))
     losses = {int(epoch): _bound_loss(loss) for epoch, loss in typed(trial, "values", list)}
-    last_loss = losses[max(losses)] if losses and state != "failed" else math.inf
-    is_complete = STATES[state] == optuna.trial.TrialState.COMPLETE
-    alternatives = optuna.distributions.CategoricalDistribution(range(len(space)))
+    value = None
+    if STATES[state] == TrialState.COMPLETE:
+        value = math.inf
+        if losses and state != "failed":
+            value = losses[max(losses)]
+    alternatives = CategoricalDistribution(range(len(space)))
     return optuna.trial.create_trial(
         state=STATES[state],
-        value=last_loss if is_complete else None,
+        value=value,
         intermediate_values=losses,
         params={ALTERNATIVE: alternative, **record(point, "values")},
         distributions={ALTERNATIVE: alternatives, **space[alternative]},
@@ -262,18 +272,16 @@ def _read_distributions(alternative: Sequence[Header]) -> Distributions:
 
 def _read_distribution(
     dimension: Header,
-) -> optuna.distributions.BaseDistribution:
+) -> BaseDistribution:
     kind = text(dimension, "kind", ("choice", "whole", "real"))
     if kind == "choice":
         count = integer(dimension, "count", minimum=1)
-        return optuna.distributions.CategoricalDistribution(range(count))
+        return CategoricalDistribution(range(count))
     log = typed(dimension, "log", bool)
     if kind == "whole":
         low, high = (integer(dimension, bound) for bound in ("low", "high"))
-        return optuna.distributions.IntDistribution(low, high, log=log)
-    return optuna.distributions.FloatDistribution(
-        number(dimension, "low"), number(dimension, "high"), log=log
-    )
+        return IntDistribution(low, high, log=log)
+    return FloatDistribution(number(dimension, "low"), number(dimension, "high"), log=log)
 
 
 def _make_key(point: Header) -> PointKey:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cerebro_trainer.models.allowlist import parse_names
+from cerebro_trainer.models.layer_arguments import Node
 from cerebro_trainer.wire.fields import is_number
 
 OPTIMIZER_ARGUMENTS = ("learning_rate", "beta_1", "beta_2", "rho", "epsilon", "weight_decay")
@@ -47,13 +48,13 @@ class Split:
     model.
     """
 
-    architecture: dict[str, Any]
-    optimizer: dict[str, Any]
+    architecture: Node
+    optimizer: Node
     regularizers: tuple[float, ...]
     hyperparameters: dict[str, float]
 
 
-def split_hyperparameters(architecture: dict[str, Any], optimizer: object) -> Split:
+def split_hyperparameters(architecture: Node, optimizer: object) -> Split:
     """Separate the numbers from an architecture and an optimizer's {"class_name", "config"}."""
     regularizers: list[float] = []
     numbered = _number_regularizers(architecture, regularizers)

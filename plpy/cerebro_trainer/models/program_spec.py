@@ -9,9 +9,9 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from cerebro_trainer.models.hyperparameter_variables import Split, split_hyperparameters
+from cerebro_trainer.models.layer_arguments import Node
 from cerebro_trainer.wire.fields import Header, if_present, integer, items, optional, record, text
 
 
@@ -26,8 +26,8 @@ class Target:
 class ProgramSpec:
     """The specification of a program."""
 
-    architecture: dict[str, Any]  # as the user stored it
-    compile: dict[str, Any]
+    architecture: Node  # as the user stored it
+    compile: Node
     targets: tuple[Target, ...]
     dtype_policy: str | None = None  # of all layers; None keeps those of the architecture
     sources: dict[str, str] = field(default_factory=dict)  # of custom functions in `compile`

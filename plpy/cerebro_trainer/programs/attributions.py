@@ -20,7 +20,7 @@ import numpy as np
 from cerebro_trainer.models.differentiable import build_differentiable
 from cerebro_trainer.models.keras_model import unwrap_single
 from cerebro_trainer.models.layer_arguments import Node
-from cerebro_trainer.programs.program import Attributions, ColumnPositions
+from cerebro_trainer.programs.program import Attributions, ColumnPositions, Columns
 from cerebro_trainer.wire.frames import Array, Arrays
 
 Gradient: TypeAlias = Callable[[list[Array], list[Array], Array], list[Array]]
@@ -61,8 +61,8 @@ class IntegratedGradients:
         predict: Callable[[Arrays], list[Array]],
         inputs: Arrays,
         batch_size: int,
-        columns: Sequence[ColumnPositions],
-        patches: Sequence[ColumnPositions],
+        columns: Columns,
+        patches: Columns,
     ) -> Attributions:
         """Return attributions of the largest unit of each row.
 
@@ -98,9 +98,7 @@ class IntegratedGradients:
             patches=np.array(losses).reshape(-1, rows).T,
         )
 
-    def _attribute_batch(
-        self, inputs: Arrays, unit_weights: Array, columns: Sequence[ColumnPositions]
-    ) -> Array:
+    def _attribute_batch(self, inputs: Arrays, unit_weights: Array, columns: Columns) -> Array:
         """Return the attribution of each column, shape (rows, columns)."""
         baseline = self._make_point([np.zeros_like(array) for array in inputs])
         end = self._make_point(inputs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 
@@ -25,6 +25,8 @@ EXCLUDED_OPTIMIZERS = frozenset(
 """Wrappers, and one that needs a last step at the end of training; hopping has many ends."""
 EXCLUDED_METRICS = frozenset({"mean", "sum", "metric", "mean_metric_wrapper"})
 """Metrics of values and weights instead of targets and predictions."""
+CustomFunctions: TypeAlias = Mapping[str, Any]
+"""Functions and classes by the names of their sources."""
 ADAPTIVE_NAMES = ("accuracy", "acc", "crossentropy", "ce")
 """Names that Keras resolves by the shapes of targets and predictions."""
 
@@ -63,9 +65,7 @@ def make_compile_arguments(spec: ProgramSpec, output_names: Sequence[str]) -> Co
             sqlstate="42804",
         )
     losses = [
-        LossOnIndices(keras.losses.get(name), name)
-        if is_sparse and is_one_hot
-        else _make_loss(name, custom)
+        _make_loss(name, is_sparse and is_one_hot, custom)
         for name, is_sparse, is_one_hot in zip(loss_names, takes_indices, one_hot, strict=True)
     ]
     return CompileArguments(
@@ -196,7 +196,7 @@ def _list_per_output(value: object, names: Sequence[str], parameter: str) -> lis
 
 
 def _make_metrics(
-    value: object, names: Sequence[str], one_hot: Sequence[bool], custom: Mapping[str, Any]
+    value: object, names: Sequence[str], one_hot: Sequence[bool], custom: CustomFunctions
 ) -> list[list[Any]]:
     """Return metrics by output.
 
@@ -208,7 +208,7 @@ def _make_metrics(
         value = value * len(names)
     entries = _list_per_output(value or None, names, "metrics")
     return [
-        [_make_metric(name, is_one_hot, custom) for name in (_to_list(entry) if entry else [])]
+        [_make_metric(name, is_one_hot, custom) for name in _to_list(entry or [])]
         for entry, is_one_hot in zip(entries, one_hot, strict=True)
     ]
 
@@ -217,7 +217,7 @@ def _to_list(entry: Any) -> list[Any]:
     return entry if isinstance(entry, list) else [entry]
 
 
-def _make_metric(name: object, one_hot: bool, custom: Mapping[str, Any]) -> Any:
+def _make_metric(name: object, one_hot: bool, custom: CustomFunctions) -> Any:
     if str(name).lower() in EXCLUDED_METRICS and name not in custom:
         raise ConfigError(f"{name!r} is no metric of targets and predictions")
     if _takes_indices(keras.metrics.get, name, "metric", custom) and one_hot:
@@ -227,12 +227,16 @@ def _make_metric(name: object, one_hot: bool, custom: Mapping[str, Any]) -> Any:
     return name
 
 
-def _make_loss(name: Any, custom: Mapping[str, Any]) -> Any:
-    return custom_functions.make_loss(name, custom[name]) if name in custom else name
+def _make_loss(name: Any, on_indices: bool, custom: CustomFunctions) -> Any:
+    if on_indices:
+        return LossOnIndices(keras.losses.get(name), name)
+    if name in custom:
+        return custom_functions.make_loss(name, custom[name])
+    return name
 
 
 def _takes_indices(
-    get: Callable[[Any], Any], name: object, kind: str, custom: Mapping[str, Any]
+    get: Callable[[Any], Any], name: object, kind: str, custom: CustomFunctions
 ) -> bool:
     """Return whether the named loss or metric takes class indices.
 

@@ -26,7 +26,7 @@ from cerebro_trainer.programs.io_spec import IoSpec, Output
 from cerebro_trainer.programs.metrics import CompiledMetrics
 from cerebro_trainer.programs.program import (
     Attributions,
-    ColumnPositions,
+    Columns,
     Descriptions,
     Program,
     Sums,
@@ -34,6 +34,8 @@ from cerebro_trainer.programs.program import (
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire.frames import Array, Arrays
 
+Tensors: TypeAlias = list[Any]
+"""Tensors, variables or arrays of a framework."""
 Forward: TypeAlias = Callable[[list[Array]], Array]
 """Computes the output of a model from its inputs."""
 
@@ -61,12 +63,12 @@ class KerasProgram(Program):
         arguments = make_compile_arguments(spec, keras_model.list_output_names(self.network))
         self.io_spec = self._make_io_spec(arguments)
         self._compile_model(arguments)
-        self.trained_variables: list[Any] = list(self.network.trainable_variables)
+        self.trained_variables: Tensors = list(self.network.trainable_variables)
         """The variables that the optimizer changes, in its order: that of the whole network."""
         self.trainable = bool(self.trained_variables)
         self.optimizer: Any = self.model.optimizer
         self._initial_optimizer = self._build_optimizer()
-        self.variables: list[Any] = [*self.network.variables, *self.optimizer.variables]
+        self.variables: Tensors = [*self.network.variables, *self.optimizer.variables]
         """All variables of a state, in its order."""
         self.hyperparameters = HyperparameterVariables(
             spec.split, self.network.variables, self._inner_optimizer
@@ -205,7 +207,7 @@ class KerasProgram(Program):
             self.assign(position, np.asarray(learning_rate, self.layout.dtypes[position]))
 
     @property
-    def resident_variables(self) -> list[Any]:
+    def resident_variables(self) -> Tensors:
         """The variables of the state that stay in memory between calls."""
         return self.variables
 
@@ -231,7 +233,7 @@ class KerasProgram(Program):
         with replace_method(optimizer, "_get_current_learning_rate", get_learning_rate):
             yield
 
-    def make_arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any, Any]:
+    def make_arguments(self, inputs: Tensors, targets: Tensors) -> tuple[Any, Any, Any]:
         """Return x, y as floats, and the weights of rows or None.
 
         Args:
@@ -315,8 +317,8 @@ class KerasProgram(Program):
     def attribute(
         self,
         inputs: Arrays,
-        columns: Sequence[ColumnPositions],
-        patches: Sequence[ColumnPositions],
+        columns: Columns,
+        patches: Columns,
     ) -> Attributions:
         arrays = self.io_spec.convert_inputs(inputs)
         if self.explanation is None:

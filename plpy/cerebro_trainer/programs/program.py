@@ -43,6 +43,7 @@ PendingLoss: TypeAlias = Callable[[], float]
 """Waits for the end of a pass; returns its loss."""
 ColumnPositions: TypeAlias = Sequence[Sequence[int]]
 """Positions of one table column in a row of each input array, by input."""
+Columns: TypeAlias = Sequence[ColumnPositions]
 
 
 class Attributions(NamedTuple):
@@ -202,8 +203,8 @@ class Program(ABC):
     def attribute(
         self,
         inputs: Arrays,
-        columns: Sequence[ColumnPositions],
-        patches: Sequence[ColumnPositions],
+        columns: Columns,
+        patches: Columns,
     ) -> Attributions:
         """Attribute one output of each row to its columns, compared with a row of zeros.
 

@@ -11,10 +11,12 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+Positions: TypeAlias = tuple[int, ...]
+"""Positions of variables in a state."""
 MIN_BASE_BYTES = 1 << 20
 """A smaller base remains in each state."""
 MAX_STATE_PER_BASE = 3
@@ -45,14 +47,14 @@ class Layout:
 
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
-    weights: tuple[int, ...]  # positions of the weights, in the order of get_weights()
-    trainable: tuple[int, ...]  # positions of the weights that are trained
+    weights: Positions  # positions of the weights, in the order of get_weights()
+    trainable: Positions  # positions of the weights that are trained
     paths: tuple[str, ...]  # names of the weights in Keras
     architecture: str  # hash
     optimizer: str  # class
     framework: str
     keras: str  # version
-    frozen: tuple[int, ...] = ()  # positions of the weights that no training step changes
+    frozen: Positions = ()  # positions of the weights that no training step changes
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -66,7 +68,7 @@ class Layout:
         return sum(self.sizes)
 
     @cached_property
-    def base_positions(self) -> tuple[int, ...]:
+    def base_positions(self) -> Positions:
         """The frozen weights in the order of their tensors; empty if they are too small."""
         size = sum(self.sizes[position] for position in self.frozen)
         if size < max(MIN_BASE_BYTES, self.nbytes / MAX_STATE_PER_BASE):
@@ -74,16 +76,16 @@ class Layout:
         return self._sort_for_alignment(self.frozen)
 
     @cached_property
-    def main_positions(self) -> tuple[int, ...]:
+    def main_positions(self) -> Positions:
         """All variables outside the base, in the order of their tensors."""
         return self._sort_for_alignment({*range(len(self.shapes))} - {*self.base_positions})
 
     @property
-    def tensor_order(self) -> tuple[int, ...]:
+    def tensor_order(self) -> Positions:
         """All variables in the order of their tensors in a state: those of the base come last."""
         return self.main_positions + self.base_positions
 
-    def _sort_for_alignment(self, positions: Collection[int]) -> tuple[int, ...]:
+    def _sort_for_alignment(self, positions: Collection[int]) -> Positions:
         """Sort large elements first, so that all tensors are aligned."""
         return tuple(sorted(positions, key=lambda p: (-np.dtype(self.dtypes[p]).itemsize, p)))
 

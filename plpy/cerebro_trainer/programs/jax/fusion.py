@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import numpy as np
@@ -21,8 +21,7 @@ from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import Columns, pad_rows, pad_to_capacity, take_rows
 from cerebro_trainer.programs.fusion import LaneLosses, Member, Orders, StackedFusion
 from cerebro_trainer.programs.io_spec import IoSpec
-
-Function: TypeAlias = Callable[..., Any]
+from cerebro_trainer.programs.jax.compiled_code import Function
 
 
 class FusedLoop:

@@ -8,7 +8,7 @@ size of a last batch once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -32,7 +32,7 @@ from cerebro_trainer.models.keras_model import unwrap_single
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Gradient
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member, Order
-from cerebro_trainer.programs.jax.compiled_code import CachedFunction, FunctionCache
+from cerebro_trainer.programs.jax.compiled_code import CachedFunction, Function, FunctionCache
 from cerebro_trainer.programs.jax.device import (
     Values,
     assign_values,
@@ -55,6 +55,8 @@ PART_ROWS = 16
 Three compiled shapes then serve buffers of any length, and sums do not depend on the cuts.
 """
 
+StepResult: TypeAlias = tuple[Values, Any]
+"""New values of all variables, and the loss, or the losses of several batches."""
 Losses: TypeAlias = list[tuple[Any, int]]
 """Arrays on the device, with the number of their first elements that are mean losses of batches."""
 
@@ -110,9 +112,7 @@ class JaxProgram(KerasProgram):
         # Keras' assign takes longer than training a small batch; compiled code takes any array.
         self.variables[position]._direct_assign(value)
 
-    def compile_function(
-        self, function: Callable[..., Any], variables: Sequence[Any]
-    ) -> Callable[..., Any]:
+    def compile_function(self, function: Function, variables: Sequence[Any]) -> Function:
         model_variables = self.model.variables
 
         def call_purely(model_values: Values, values: Values, *arrays: Any) -> tuple[Any, Values]:
@@ -252,9 +252,7 @@ class JaxProgram(KerasProgram):
                 yield begin, begin + size
                 begin += size
 
-    def _step(
-        self, hyperparameters: Values, values: Values, columns: Columns
-    ) -> tuple[Values, Any]:
+    def _step(self, hyperparameters: Values, values: Values, columns: Columns) -> StepResult:
         """Take one optimizer step on one batch; return the new values, and the loss before it."""
         count = len(self.network.variables)
 
@@ -282,9 +280,7 @@ class JaxProgram(KerasProgram):
         network_values = replace_values(new_values, self._trained_positions, weights)
         return [*network_values, *optimizer_values], loss
 
-    def _block(
-        self, hyperparameters: Values, values: Values, blocks: Columns
-    ) -> tuple[Values, Any]:
+    def _block(self, hyperparameters: Values, values: Values, blocks: Columns) -> StepResult:
         """Take one step per batch; arrays have the shape (steps, batch, ...)."""
         return jax.lax.scan(partial(self._step, hyperparameters), values, blocks)
 
@@ -296,10 +292,10 @@ class JaxProgram(KerasProgram):
         order: Any,
         steps: Any,
         batch: int,
-    ) -> tuple[Values, Any]:
+    ) -> StepResult:
         """Take so many steps over batches of rows in this order."""
 
-        def take_step(position: Any, carried: tuple[Values, Any]) -> tuple[Values, Any]:
+        def take_step(position: Any, carried: StepResult) -> StepResult:
             values, losses = carried
             positions = jax.lax.dynamic_slice(order, (position * batch,), (batch,))
             rows = map_arrays(columns, lambda array: jnp.take(array, positions, 0, mode="clip"))

@@ -24,7 +24,7 @@ from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.partition import partition_model
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.fusion import Order
-from cerebro_trainer.programs.keras_program import compact, join_batches, replace_method
+from cerebro_trainer.programs.keras_program import Tensors, compact, join_batches, replace_method
 from cerebro_trainer.programs.memory import (
     MemoryBudget,
     PeakMemory,
@@ -34,7 +34,7 @@ from cerebro_trainer.programs.memory import (
 from cerebro_trainer.programs.program import (
     SHARDED,
     Attributions,
-    ColumnPositions,
+    Columns,
     Descriptions,
     Program,
     Sums,
@@ -54,7 +54,6 @@ from cerebro_trainer.programs.tensorboard import Board
 from cerebro_trainer.programs.tensorflow.partition_functions import (
     ForwardPass,
     PieceFunctions,
-    Tensors,
     TrainingStep,
     set_value,
 )
@@ -110,7 +109,7 @@ class ShardedProgram(TensorflowProgram):
             check_pieces(self.plan.costs, available)
 
     @property
-    def resident_variables(self) -> list[Any]:
+    def resident_variables(self) -> Tensors:
         return [self.variables[position] for position in self._common_positions]
 
     def describe_shards(self) -> Descriptions:
@@ -253,8 +252,8 @@ class ShardedProgram(TensorflowProgram):
     def attribute(
         self,
         inputs: Arrays,
-        columns: Sequence[ColumnPositions],
-        patches: Sequence[ColumnPositions],
+        columns: Columns,
+        patches: Columns,
     ) -> Attributions:
         raise _make_unsupported_error("its predictions cannot be attributed to columns")
 

@@ -96,10 +96,6 @@ class ShardPlan:
         """Bytes of the gradients of all weights."""
         return sum(map(_count_gradient_bytes, self._pieces))
 
-    def keep_shards(self) -> None:
-        """Make the current shards final, whatever a step takes."""
-        self._measured_costs = self.costs
-
     def set_peaks(self, peaks: Sequence[int], available: int | None) -> bool:
         """Divide the network by the memory that its pieces took.
 

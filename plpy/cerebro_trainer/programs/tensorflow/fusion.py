@@ -43,6 +43,8 @@ RANDOM_OPERATIONS = (
 """Operations by which Keras draws, each with a seed; TensorFlow cannot vectorize them."""
 
 Values: TypeAlias = list[Any]
+StepResult: TypeAlias = tuple[Values, Any]
+"""New values of all variables, and the loss."""
 
 
 def is_fusible(program: KerasProgram) -> bool:
@@ -92,7 +94,7 @@ class PureStep:
         self._program = program
         self._optimizer = _make_pure_optimizer(program.optimizer, program.trained_variables)
 
-    def __call__(self, lane: tuple[Values, Values, Values, Values]) -> tuple[Values, Any]:
+    def __call__(self, lane: tuple[Values, Values, Values, Values]) -> StepResult:
         """Return the new values, and the loss before the step.
 
         Args:
@@ -132,7 +134,7 @@ class FusedLoop:
         orders: Array,
         batch_size: int,
         batches: int,
-    ) -> tuple[Values, Any]:
+    ) -> StepResult:
         """Train batches of rows in each lane's order.
 
         Args:
@@ -144,9 +146,7 @@ class FusedLoop:
         if batch_size not in self._loops:
             loop = partial(self._loop, batch_size)
             self._loops[batch_size] = tf.function(loop, autograph=False, jit_compile=True)
-        result: tuple[Values, Any] = self._loops[batch_size](
-            *states, *columns, orders, np.int32(batches)
-        )
+        result: StepResult = self._loops[batch_size](*states, *columns, orders, np.int32(batches))
         return result
 
     def _loop(
@@ -158,7 +158,7 @@ class FusedLoop:
         targets: Values,
         orders: Any,
         batches: Any,
-    ) -> tuple[Values, Any]:
+    ) -> StepResult:
         def train_batch(position: Any, values: Values, total: Any) -> tuple[Any, Values, Any]:
             positions = tf.slice(orders, [0, position * batch_size], [self.lanes, batch_size])
             batch = map_arrays((inputs, targets), lambda array: tf.gather(array, positions))

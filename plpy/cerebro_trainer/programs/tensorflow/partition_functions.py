@@ -15,9 +15,7 @@ import tensorflow as tf
 
 from cerebro_trainer.models.keras_model import unwrap_single
 from cerebro_trainer.models.partition import Piece
-from cerebro_trainer.programs.keras_program import KerasProgram
-
-Tensors = list[Any]
+from cerebro_trainer.programs.keras_program import KerasProgram, Tensors
 
 
 class PieceFunctions:

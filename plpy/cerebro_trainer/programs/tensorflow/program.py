@@ -15,7 +15,7 @@ The last, smaller batch of a buffer is always trained as in `graph_loop`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ from cerebro_trainer.models.keras_model import unwrap_single
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Gradient
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member, Order
-from cerebro_trainer.programs.keras_program import Forward, KerasProgram, join_batches
+from cerebro_trainer.programs.keras_program import Forward, KerasProgram, Tensors, join_batches
 from cerebro_trainer.programs.metrics import flatten
 from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Sums
 from cerebro_trainer.programs.tensorboard import Board
@@ -59,7 +59,7 @@ class TensorflowProgram(KerasProgram):
     """
 
     modes: tuple[str, ...] = ("graph_loop", "xla_step", "xla_loop")
-    lanes: Mapping[str, int] = LANES
+    lanes = LANES
     compilation_factor = 5.0
 
     def __init__(self, spec: ProgramSpec, available_bytes: int | None = None) -> None:
@@ -164,7 +164,7 @@ class TensorflowProgram(KerasProgram):
         )
 
     def compile_gradient(self, model: keras.Model) -> Gradient:
-        def compute_gradient(points: list[Any], other_inputs: list[Any], unit_weights: Any) -> Any:
+        def compute_gradient(points: Tensors, other_inputs: Tensors, unit_weights: Any) -> Any:
             with tf.GradientTape() as tape:
                 tape.watch(points)
                 output = model(unwrap_single([*points, *other_inputs]), training=False)
@@ -196,9 +196,7 @@ class TensorflowProgram(KerasProgram):
     def open_board(self, folder: str) -> Board:
         return EventFiles(folder, self.model, lambda: self._forward.get_concrete_function().graph)
 
-    def _train_loop(
-        self, inputs: list[Any], targets: list[Any], order: Any, batch_size: Any
-    ) -> Any:
+    def _train_loop(self, inputs: Tensors, targets: Tensors, order: Any, batch_size: Any) -> Any:
         rows = tf.size(order)
 
         def is_unfinished(begin: Any, total: Any) -> Any:
@@ -220,8 +218,8 @@ class TensorflowProgram(KerasProgram):
         self,
         step: Any,
         batch_size: int,
-        inputs: list[Any],
-        targets: list[Any],
+        inputs: Tensors,
+        targets: Tensors,
         order: Any,
         batches: Any,
     ) -> Any:
@@ -238,7 +236,7 @@ class TensorflowProgram(KerasProgram):
         start = (0, tf.zeros((), tf.float64))
         return tf.while_loop(is_unfinished, train_batch, start, parallel_iterations=1)[1]
 
-    def _step(self, inputs: list[Any], targets: list[Any]) -> Any:
+    def _step(self, inputs: Tensors, targets: Tensors) -> Any:
         """Take one optimizer step on one batch; return the loss before it."""
         x, y, weights = self.make_arguments(inputs, targets)
         with tf.GradientTape() as tape:
@@ -252,8 +250,8 @@ class TensorflowProgram(KerasProgram):
         return loss
 
     def _evaluate_loop(
-        self, inputs: list[Any], targets: list[Any], batch_size: Any
-    ) -> tuple[Any, list[list[Any]]]:
+        self, inputs: Tensors, targets: Tensors, batch_size: Any
+    ) -> tuple[Any, list[Tensors]]:
         # All in one call: each operation outside of it takes as long as a small batch.
         rows = tf.shape(inputs[0])[0]
         self.metrics.reset()
@@ -274,5 +272,5 @@ class TensorflowProgram(KerasProgram):
         )
         return total, self.metrics.read_tensors()
 
-    def _outputs(self, inputs: list[Any]) -> list[Any]:
+    def _outputs(self, inputs: Tensors) -> Tensors:
         return tf.nest.flatten(self.model(unwrap_single(inputs), training=False))  # type: ignore[no-any-return]

@@ -13,7 +13,7 @@ The last, smaller batch of a buffer is always trained as in `eager`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -54,7 +54,7 @@ class TorchProgram(KerasProgram):
         self._flat_optimizer = make_flat_optimizer(self.optimizer, self.trained_variables)
         if self._flat_optimizer is None:  # a traced step needs flat weights
             self.modes = ("eager",)
-            self.lanes: Mapping[str, int] = {}
+            self.lanes = {}
         else:
             self.modes = ("graph", "eager")
             self.lanes = LANES
