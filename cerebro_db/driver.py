@@ -23,7 +23,13 @@ import psycopg2
 import sqlalchemy as sa
 from psycopg2 import extensions, sql
 
-from cerebro_db import errors
+from cerebro_db.errors import (
+    CerebroError,
+    ConnectionFailure,
+    InvalidParameter,
+    ObjectNotReady,
+    convert_driver_error,
+)
 
 NoticeHandler = Callable[[str], None]
 TickHandler = Callable[[], None]
@@ -50,7 +56,7 @@ def get_engine(target: str | sa.URL | sa.Engine) -> sa.Engine:
         return sa.create_engine(parse_url(target))
     driver = f"{target.dialect.name}+{target.dialect.driver}"
     if driver != DRIVER:
-        raise errors.InvalidParameter(
+        raise InvalidParameter(
             f"cannot use an engine of {driver}", hint=f"Create it for {DRIVER}://."
         )
     return target
@@ -65,12 +71,12 @@ def parse_url(target: str | sa.URL) -> sa.URL:
     try:
         url = sa.make_url(target)
     except sa.exc.ArgumentError as error:
-        raise errors.InvalidParameter(
+        raise InvalidParameter(
             f"not a database URL: {target!r}",
             hint="Write it as postgresql://user@host:port/database.",
         ) from error
     if url.drivername not in ("postgresql", "postgres", DRIVER):
-        raise errors.InvalidParameter(
+        raise InvalidParameter(
             f"cannot use the database URL scheme {url.drivername!r}",
             hint="Use postgresql:// instead.",
         )
@@ -99,7 +105,7 @@ def translate_errors() -> Iterator[None]:
     except sa.exc.DBAPIError as error:
         raise _translate(error.orig or error) from error
     except sa.exc.TimeoutError as error:
-        raise errors.ConnectionFailure(
+        raise ConnectionFailure(
             f"the engine had no connection to spare: {error}",
             hint="Give it a larger pool, or close connections.",
         ) from error
@@ -107,15 +113,15 @@ def translate_errors() -> Iterator[None]:
         raise _translate(error) from error
 
 
-def _translate(error: BaseException) -> errors.CerebroError:
+def _translate(error: BaseException) -> CerebroError:
     """Return the error of the client for an error of the driver.
 
     An error without a SQLSTATE does not come from the server: the connection failed, or the driver
     cannot send a value.
     """
     if isinstance(error, psycopg2.ProgrammingError) and error.pgcode is None:
-        return errors.InvalidParameter(str(error).strip())
-    return errors.convert_driver_error(error)
+        return InvalidParameter(str(error).strip())
+    return convert_driver_error(error)
 
 
 def copy_rows(
@@ -180,7 +186,7 @@ class CallSession:
         with translate_errors():
             session = self._connect()
             if session.isexecuting():
-                raise errors.ObjectNotReady(
+                raise ObjectNotReady(
                     "a call goes on in this session already",
                     hint="Wait for it, or use a session of its own.",
                 )
@@ -247,7 +253,7 @@ def _send(
     try:
         cursor.execute(statement, arguments)
     except ValueError as error:  # such as a text with a zero byte
-        raise errors.InvalidParameter(
+        raise InvalidParameter(
             f"the driver cannot send an argument of {function[-1]}: {error}"
         ) from error
 

@@ -16,8 +16,9 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from cerebro_db import errors, records
 from cerebro_db.driver import translate_errors
+from cerebro_db.errors import DuplicateTable, InvalidParameter
+from cerebro_db.records import CLASS
 
 if TYPE_CHECKING:
     import pandas
@@ -60,12 +61,12 @@ def write_frame(engine: sa.Engine, frame: Frame, table: str) -> None:
     columns = {name: _read_column(frame, name) for name in frame.columns}
     for name in columns:
         if not isinstance(name, str) or not name:
-            raise errors.InvalidParameter(
+            raise InvalidParameter(
                 f"a column of the DataFrame is called {name!r}; expected a text that is not empty",
                 hint="frame.columns = [...] names columns.",
             )
     if not columns or len(columns) != len(frame.columns):
-        raise errors.InvalidParameter(
+        raise InvalidParameter(
             f"the DataFrame has the columns {list(frame.columns)!r:.200}; expected at least one, "
             "each of its own name"
         )
@@ -89,7 +90,7 @@ def _read_column(frame: Frame, name: str) -> Sequence[Any]:
     """Return the values of a column as values of Python; a missing one is None."""
     column: Any = frame[name]
     if getattr(column, "ndim", 1) != 1:
-        raise errors.InvalidParameter(f"the DataFrame has several columns that are called {name!r}")
+        raise InvalidParameter(f"the DataFrame has several columns that are called {name!r}")
     if not hasattr(column, "isna"):  # a column of polars
         return column.to_list()  # type: ignore[no-any-return]
     return [_to_python(value) for value in column.astype(object).where(column.notna(), None)]
@@ -127,7 +128,7 @@ def _choose_type(name: str, values: Sequence[Any]) -> sa.types.TypeEngine[Any]:
         if all(issubclass(value_type, python_type) for value_type in value_types)
     ]
     if not matching_types:
-        raise errors.InvalidParameter(
+        raise InvalidParameter(
             f"column {name!r} of the DataFrame has values of type "
             f"{', '.join(sorted(value_type.__name__ for value_type in value_types))}; expected one "
             "of numbers, texts, dates or times, bytes, or lists of numbers",
@@ -145,12 +146,12 @@ def _has_frame_table(connection: sa.Connection, table: str) -> bool:
     Raises:
         DuplicateTable: the table was not written from a frame.
     """
-    relation = records.CLASS.c
+    relation = CLASS.c
     comment = sa.func.obj_description(relation.oid, "pg_class")
     query = sa.select(comment).where(relation.oid == sa.func.to_regclass(table))
     existing = connection.execute(query).first()
     if existing is not None and existing[0] != COMMENT:
-        raise errors.DuplicateTable(
+        raise DuplicateTable(
             f"table {table} exists, and was not written from a DataFrame",
             hint="Drop it, or give another name: table='my_rows'.",
         )
@@ -165,6 +166,6 @@ def _insert(
         try:
             connection.execute(table.insert(), batch)
         except ValueError as error:  # such as a text with a zero byte
-            raise errors.InvalidParameter(
+            raise InvalidParameter(
                 f"the driver cannot send a value of the DataFrame: {error}"
             ) from error

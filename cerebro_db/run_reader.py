@@ -9,9 +9,19 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from cerebro_db import errors, records
 from cerebro_db.driver import translate_errors
+from cerebro_db.errors import UndefinedObject, UndefinedTable
 from cerebro_db.records import (
+    ACTIVITY,
+    COST,
+    LEADERBOARD,
+    LEARNING_CURVE,
+    PARAMETER,
+    PROGRESS,
+    QUEUE,
+    RUN,
+    TIMELINE,
+    VISIT,
     Cost,
     Parameter,
     Point,
@@ -21,6 +31,7 @@ from cerebro_db.records import (
     Span,
     Standing,
     Visit,
+    select_relation,
 )
 from cerebro_db.result_set import Records, Rows
 
@@ -39,19 +50,19 @@ class RunReader:
 
     def runs(self) -> Records[Run]:
         """Return all runs, the newest first."""
-        return self._read(Run, sa.select(records.RUN).order_by(records.RUN.c.run_id.desc()))
+        return self._read(Run, sa.select(RUN).order_by(RUN.c.run_id.desc()))
 
     def newest_run(self) -> int | None:
         """Return the id of the newest run."""
-        return self._read_run_id(sa.select(sa.func.max(records.RUN.c.run_id)))
+        return self._read_run_id(sa.select(sa.func.max(RUN.c.run_id)))
 
     def newest_run_of(self, pid: int) -> int | None:
         """Return the id of the newest run of a server process, started in its current session."""
-        run = records.RUN.c
-        process = records.ACTIVITY.c
+        run = RUN.c
+        process = ACTIVITY.c
         query = (
             sa.select(sa.func.max(run.run_id))
-            .join_from(records.RUN, records.ACTIVITY, process.pid == run.pid)
+            .join_from(RUN, ACTIVITY, process.pid == run.pid)
             .where(run.pid == pid, process.backend_start <= run.started_at)
         )
         return self._read_run_id(query)
@@ -62,33 +73,33 @@ class RunReader:
         Raises:
             UndefinedObject: the run does not exist or is not visible.
         """
-        rows = self._read_run(Progress, records.PROGRESS, run_id)
+        rows = self._read_run(Progress, PROGRESS, run_id)
         if not rows:
             raise unknown_run_error(run_id)
         return rows[0]
 
     def queue(self) -> Records[QueueEntry]:
         """Return all runs in progress, then all queued runs; runs of other users are included."""
-        queue = records.QUEUE
+        queue = QUEUE
         query = sa.select(queue).order_by(queue.c.position.nulls_first(), queue.c.arrived_at)
         return self._read(QueueEntry, query)
 
     def leaderboard(self, run_id: int) -> Records[Standing]:
         """Return the configs of a run, the best first."""
-        return self._read_run(Standing, records.LEADERBOARD, run_id, "rank", "mst_key")
+        return self._read_run(Standing, LEADERBOARD, run_id, "rank", "mst_key")
 
     def learning_curve(self, run_id: int) -> Records[Point]:
         """Return every metric of every config after every epoch in which it was computed."""
         order = ("mst_key", "dataset", "name", "epoch")
-        return self._read_run(Point, records.LEARNING_CURVE, run_id, *order)
+        return self._read_run(Point, LEARNING_CURVE, run_id, *order)
 
     def timeline(self, run_id: int) -> Records[Span]:
         """Return the work of each segment, in order of time."""
-        return self._read_run(Span, records.TIMELINE, run_id, "started_at")
+        return self._read_run(Span, TIMELINE, run_id, "started_at")
 
     def parameters(self, run_id: int) -> Records[Parameter]:
         """Return the parameters by which the configs of a run differ, one value a record."""
-        return self._read_run(Parameter, records.PARAMETER, run_id, "mst_key", "name")
+        return self._read_run(Parameter, PARAMETER, run_id, "mst_key", "name")
 
     def cost(self, run_id: int | None = None) -> Records[Cost]:
         """Return the cost of a run and of its configs, the run itself first.
@@ -96,7 +107,7 @@ class RunReader:
         Args:
             run_id: id of the run; None for all runs, the newest first.
         """
-        cost = records.COST
+        cost = COST
         query = sa.select(cost).order_by(cost.c.run_id.desc(), cost.c.mst_key.nulls_first())
         if run_id is not None:
             query = query.where(cost.c.run_id == index(run_id))
@@ -104,7 +115,7 @@ class RunReader:
 
     def visits(self, run_id: int) -> Records[Visit]:
         """Return all visits, also running and failed ones, in order of time."""
-        return self._read_run(Visit, records.VISIT, run_id, "started_at")
+        return self._read_run(Visit, VISIT, run_id, "started_at")
 
     def rows(self, table: str, /, **equal: object) -> Rows:
         """Return rows of a table or view, such as an output of evaluate, in no particular order.
@@ -117,9 +128,9 @@ class RunReader:
             UndefinedTable: the table does not exist.
         """
         with translate_errors(), self.engine.connect() as connection:
-            name = connection.execute(records.select_relation(table)).first()
+            name = connection.execute(select_relation(table)).first()
             if name is None:
-                raise errors.UndefinedTable(
+                raise UndefinedTable(
                     f"table {table} does not exist",
                     hint="Name it as in SQL, with its schema if need be.",
                 )
@@ -153,9 +164,9 @@ class RunReader:
             return Records((record_type(**row) for row in rows), columns)
 
 
-def unknown_run_error(run_id: int) -> errors.UndefinedObject:
+def unknown_run_error(run_id: int) -> UndefinedObject:
     """Return the error for a run id that does not exist or is not visible."""
-    return errors.UndefinedObject(
+    return UndefinedObject(
         f"run {run_id} does not exist, or belongs to a role that you do not have",
         hint="SELECT run_id, name, status FROM cerebro.run lists the runs that you may see.",
     )

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from cerebro_db import errors
 from cerebro_db.administration import Administration
 from cerebro_db.arguments import (
     AutomlOptions,
@@ -37,6 +36,7 @@ from cerebro_db.display.board_list import Board
 from cerebro_db.display.curve_list import Curves
 from cerebro_db.display.live_bar import show_progress
 from cerebro_db.driver import NoticeHandler, TickHandler, get_engine, log_notice
+from cerebro_db.errors import ObjectNotReady
 from cerebro_db.export.methods import Exports
 from cerebro_db.named_models import NamedModels
 from cerebro_db.options import accept_options
@@ -189,7 +189,7 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
             self._sql.call(function, on_tick, **arguments)
         run_id = self.current_run()
         if run_id is None:
-            raise errors.ObjectNotReady("the fit ended without leaving a run that its user can see")
+            raise ObjectNotReady("the fit ended without leaving a run that its user can see")
         return run_id
 
     def _show_progress(self, enabled: bool | None) -> AbstractContextManager[TickHandler]:

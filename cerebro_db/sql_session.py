@@ -7,8 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cerebro_db import errors, records
 from cerebro_db.driver import CallSession, Rows, TickHandler, translate_errors
+from cerebro_db.errors import ObjectNotReady
+from cerebro_db.records import EXTENSION, NAMESPACE
 
 
 class SqlSession(CallSession):
@@ -22,14 +23,14 @@ class SqlSession(CallSession):
             ObjectNotReady: the database does not have the extension.
         """
         query = (
-            sa.select(records.NAMESPACE.c.nspname)
-            .join(records.EXTENSION, records.EXTENSION.c.extnamespace == records.NAMESPACE.c.oid)
-            .where(records.EXTENSION.c.extname == "cerebro_db")
+            sa.select(NAMESPACE.c.nspname)
+            .join(EXTENSION, EXTENSION.c.extnamespace == NAMESPACE.c.oid)
+            .where(EXTENSION.c.extname == "cerebro_db")
         )
         with translate_errors(), self._engine.connect() as connection:
             name = connection.execute(query).scalar_one_or_none()
         if name is None:
-            raise errors.ObjectNotReady(
+            raise ObjectNotReady(
                 f"database {self._engine.url.database!r} does not have the extension cerebro_db",
                 hint="Run CREATE EXTENSION cerebro_db CASCADE in it as a superuser.",
             )

@@ -8,11 +8,20 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cerebro_db import records
 from cerebro_db.driver import Rows as Tuples
 from cerebro_db.driver import parse_url, translate_errors
 from cerebro_db.errors import ConnectionFailure, ServerGone, UndefinedObject
-from cerebro_db.records import Standing, declare_table
+from cerebro_db.records import (
+    CLASS,
+    EXTENSION,
+    LEADERBOARD,
+    NAMESPACE,
+    PARAMETER,
+    PROGRESS,
+    RUN,
+    Standing,
+    declare_table,
+)
 from cerebro_db.run_reader import RunReader, unknown_run_error
 
 # Compiling these short statements would take longer than their plans do.
@@ -125,7 +134,7 @@ class Reader(RunReader):
         Raises:
             UndefinedObject: there is no such run.
         """
-        view = records.PROGRESS
+        view = PROGRESS
         columns = [column for column in view.c if not column.name.startswith("best_")]
         return self._read_row_of_run(run_id, sa.select(*columns).where(view.c.run_id == run_id))
 
@@ -137,13 +146,9 @@ class Reader(RunReader):
 
     def read_role(self) -> Row:
         """Return the role and the database, and if the extension exists and may be used."""
-        extension = sa.exists(
-            sa.select(records.EXTENSION).where(records.EXTENSION.c.extname == "cerebro_db")
-        )
+        extension = sa.exists(sa.select(EXTENSION).where(EXTENSION.c.extname == "cerebro_db"))
         schema = (
-            sa.select(records.NAMESPACE.c.oid)
-            .where(records.NAMESPACE.c.nspname == "cerebro")
-            .scalar_subquery()
+            sa.select(NAMESPACE.c.oid).where(NAMESPACE.c.nspname == "cerebro").scalar_subquery()
         )
         role = sa.literal_column("current_user::text", sa.Text)
         query = sa.select(
@@ -159,8 +164,8 @@ class Reader(RunReader):
         """Return the progress of runs, with their start, error and source."""
         if not run_ids:
             return []
-        run = records.RUN
-        progress = records.PROGRESS
+        run = RUN
+        progress = PROGRESS
         query = (
             sa.select(progress, run.c.started_at, run.c.error, _read_source(run.c.spec))
             .join_from(progress, run, run.c.run_id == progress.c.run_id)
@@ -170,7 +175,7 @@ class Reader(RunReader):
 
     def read_run_statuses(self) -> list[tuple[int, str]]:
         """Return the ids and the statuses of the newest runs; a change means another list."""
-        run = records.RUN.c
+        run = RUN.c
         query = sa.select(run.run_id, run.status).order_by(run.run_id.desc()).limit(MAX_RUNS)
         return [(row["run_id"], row["status"]) for row in self.read_rows(query)]
 
@@ -180,7 +185,7 @@ class Reader(RunReader):
         Raises:
             UndefinedObject: there is no such run.
         """
-        run = records.RUN.c
+        run = RUN.c
         version = VERSION.c
         query = (
             sa.select(
@@ -192,14 +197,14 @@ class Reader(RunReader):
                 version.model,
                 version.version,
             )
-            .outerjoin_from(records.RUN, VERSION, version.run_id == run.run_id)
+            .outerjoin_from(RUN, VERSION, version.run_id == run.run_id)
             .where(run.run_id == run_id)
         )
         return self._read_row_of_run(run_id, query)
 
     def read_standings(self, run_id: int) -> list[Standing]:
         """Return the leaderboard without the times of visits, which are expensive."""
-        board = records.LEADERBOARD.c
+        board = LEADERBOARD.c
         columns = [column for column in board if column.name not in ("training_time", "seconds")]
         query = (
             sa.select(*columns).where(board.run_id == run_id).order_by(board.rank, board.mst_key)
@@ -213,7 +218,7 @@ class Reader(RunReader):
         rows = self.read_rows(query)
         if not rows:
             return None
-        parameter = records.PARAMETER.c
+        parameter = PARAMETER.c
         query = (
             sa.select(parameter.name, parameter.value)
             .where(parameter.run_id == run_id, parameter.mst_key == mst_key)
@@ -275,8 +280,8 @@ class Reader(RunReader):
 
         Those of extensions are left out as well.
         """
-        relation = records.CLASS.c
-        schema = records.NAMESPACE.c
+        relation = CLASS.c
+        schema = NAMESPACE.c
         is_member = sa.exists().where(
             DEPENDENCY.c.objid == relation.oid, DEPENDENCY.c.deptype == "e"
         )
@@ -286,7 +291,7 @@ class Reader(RunReader):
                 _quote(schema.nspname).concat(".").concat(_quote(relation.relname)).label("quoted"),
                 sa.func.nullif(relation.reltuples, -1).label("rows"),
             )
-            .join_from(records.CLASS, records.NAMESPACE, schema.oid == relation.relnamespace)
+            .join_from(CLASS, NAMESPACE, schema.oid == relation.relnamespace)
             .where(
                 relation.relkind.in_(("r", "p", "v", "m", "f")),
                 sa.not_(relation.relispartition),

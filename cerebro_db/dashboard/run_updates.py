@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import sqlalchemy as sa
 
-from cerebro_db import records
 from cerebro_db.dashboard.queries import ACT, CONFIG, DECISION, VERSION, Reader
 from cerebro_db.display.boards import is_finite
+from cerebro_db.records import LEARNING_CURVE, RUN, TIMELINE
 
 MAX_BARS = 50_000
 """Largest number of visits and evaluations that are shown, the newest ones."""
@@ -97,7 +97,7 @@ class RunFeed:
         return messages
 
     def _read_state(self, reader: Reader) -> RunState:
-        run = records.RUN.c
+        run = RUN.c
         query = sa.select(run.status).where(run.run_id == self.run_id)
         statuses = [status for (status,) in reader.read_tuples(query)]
         if statuses != ["completed"]:
@@ -152,7 +152,7 @@ class RunFeed:
         keys = sorted(mst_keys)
         if not keys:
             return []
-        point = records.LEARNING_CURVE.c
+        point = LEARNING_CURVE.c
         query = (
             sa.select(point.mst_key, point.epoch, point.dataset, point.name, point.value)
             .where(
@@ -166,7 +166,7 @@ class RunFeed:
 
     def poll_lanes(self, reader: Reader) -> list[Message]:
         """Return the spans that have started or ended since the last poll."""
-        span = records.TIMELINE.c
+        span = TIMELINE.c
         times = (
             sa.cast(1000 * sa.extract("epoch", time), sa.BigInteger)
             for time in (span.started_at, span.ended_at)

@@ -15,10 +15,16 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from cerebro_db import errors, records
 from cerebro_db.driver import translate_errors
+from cerebro_db.errors import (
+    CerebroError,
+    DataCorrupted,
+    InsufficientPrivilege,
+    ObjectNotReady,
+    UndefinedObject,
+)
 from cerebro_db.export import states
-from cerebro_db.records import declare_table
+from cerebro_db.records import declare_table, select_relation
 
 FORMAT = "cerebro_db.model/1"
 VERSION_COLUMNS = "model version run_id mst_key template task target target_type classes margin"
@@ -139,7 +145,7 @@ def _find_group(
     )
     group = connection.execute(query).mappings().first()
     if group is None:
-        raise errors.UndefinedObject(
+        raise UndefinedObject(
             f"version {version['version']} of model {reference.model!r} has no model of group "
             f"{reference.group!r}",
             hint="SELECT group_value FROM cerebro.model_group lists groups; rows of others have "
@@ -151,7 +157,7 @@ def _find_group(
 def _find_relation(connection: sa.Connection, name: str) -> tuple[str, str] | None:
     """Return the schema and the name of a table, which is named as in SQL."""
     try:
-        row = connection.execute(records.select_relation(name)).first()
+        row = connection.execute(select_relation(name)).first()
     except sa.exc.DBAPIError:
         return None  # such as a name with too many dots, which is no table's
     return row and (row.nspname, row.relname)
@@ -164,14 +170,14 @@ def _read_table_model(
     schema, name = relation
     architecture, weights = _read_table_row(connection, relation, mst_key)
     if not weights:
-        raise errors.ObjectNotReady(
+        raise ObjectNotReady(
             f"the model of table {name} has no weights there: they are too large for a field, or "
             "it failed in training",
             hint="cerebro.register gives it a name, by which it can be exported, where it has a "
             "state.",
         )
     if architecture is None or len(weights) % WEIGHT_BYTES:
-        raise errors.DataCorrupted(
+        raise DataCorrupted(
             f"the model of table {name} has {len(weights)} bytes of weights"
             f" and {'no' if architecture is None else 'an'} architecture",
             hint="It is no table that a fit function has written; train the model again.",
@@ -179,7 +185,7 @@ def _read_table_model(
     query = sa.select(sa.text("*")).select_from(sa.table(f"{name}_summary", schema=schema))
     summaries = connection.execute(query).mappings().all()
     if len(summaries) != 1:
-        raise errors.DataCorrupted(
+        raise DataCorrupted(
             f"table {name}_summary has {len(summaries)} rows",
             hint="A fit function writes one; train the model again.",
         )
@@ -210,7 +216,7 @@ def _read_table_row(
     rows = connection.execute(query).all()
     if len(rows) != 1:
         key = "" if mst_key is None else f" with mst_key {mst_key}"
-        raise errors.UndefinedObject(
+        raise UndefinedObject(
             f"table {name} has {len(rows)} models{key}",
             hint=f"Name one of them, as {name}:1 does; SELECT mst_key FROM {name}_info lists them.",
         )
@@ -218,18 +224,18 @@ def _read_table_row(
     return architecture, weights
 
 
-def _undefined_model(connection: sa.Connection, reference: ModelReference) -> errors.CerebroError:
+def _undefined_model(connection: sa.Connection, reference: ModelReference) -> CerebroError:
     """Return the error for a model that the caller does not have."""
     query = sa.select(GRANT.c.owner).where(GRANT.c.model == reference.model)
     owner = connection.execute(query).scalar()
     if owner is not None:
-        return errors.InsufficientPrivilege(
+        return InsufficientPrivilege(
             f"model {reference.model!r} belongs to {owner}, who has granted predictions, not what "
             "it is made of",
             hint="Its owner can export it.",
         )
     version = "" if reference.version is None else f", version {reference.version}"
-    return errors.UndefinedObject(
+    return UndefinedObject(
         f"you have no model {reference.model!r}{version}, and no table has that name",
         hint="SELECT model, version FROM cerebro.model_version lists models by name; one of a "
         "table is TABLE:MST_KEY.",

@@ -14,7 +14,7 @@ from cerebro_trainer.errors import RequestError
 from cerebro_trainer.programs.program import Program
 from cerebro_trainer.state.layout import DIGEST_DIGITS, Layout
 from cerebro_trainer.state.serialization import bytes_of
-from cerebro_trainer.wire.frames import Arrays, Reply
+from cerebro_trainer.wire.frames import Arrays
 
 MAX_SOURCE_BYTES = 512 << 20
 """A larger program is not kept in memory as the source of a copy."""
@@ -54,18 +54,6 @@ class FrozenWeightCache:
         if not self._contains(program):
             self.set(program, compute_digest(program.read(), program.layout))
         return self._digest
-
-    def describe(self, result: Program | None) -> Reply:
-        """Return the fields of a job's reply about frozen weights.
-
-        Args:
-            result: the program with the new state; None if the job has not created one.
-        """
-        fields: dict[str, object] = {}
-        if result is not None:
-            fields["base"] = self.find_digest(result)
-        fields["lent_base"] = self.available_digest
-        return fields
 
     def invalidate(self, program: Program) -> None:
         """Record that the variables of a program will change."""

@@ -150,17 +150,18 @@ class JobHandler:
             if isinstance(job, FusionJob):
                 return self._finish_fusion(job)
         self._job = None
-        self._outputs = job.list_outputs() if isinstance(job, OutputsJob) else None
+        self._set_current_state(job.program)
+        self._outputs = None
+        if isinstance(job, OutputsJob):
+            self._outputs = job.list_outputs()
         if isinstance(job, TrainJob):
             self._states.origin = Origin(job.epoch, is_complete=True)
-        self._set_current_state(job.program)
-        has_new_state = isinstance(job, (TrainJob, AverageJob))
-        frozen_weights = self._states.frozen_weights.describe(
-            job.program if has_new_state else None
-        )
-        if isinstance(job, TrainJob):
             job.warnings = self._programs.warnings.collect(job.program)
-        return reply({**job.to_reply(), **frozen_weights})
+        content = job.to_reply()
+        frozen_weights = self._states.frozen_weights
+        if isinstance(job, (TrainJob, AverageJob)):
+            content["base"] = frozen_weights.find_digest(job.program)
+        return reply({**content, "lent_base": frozen_weights.available_digest})
 
     def _process_cached(self, job: Job) -> None:
         for pass_no, dataset in job.list_passes():
@@ -184,7 +185,8 @@ class JobHandler:
             snapshots[state.key] = Snapshot.take(current, state.epoch, state.base_digest)
         self._states.add_unstored(snapshots)
         warnings = self._programs.warnings.collect(job.program)
-        return reply({**job.to_reply(), "warnings": warnings, **frozen_weights.describe(None)})
+        lent_base = frozen_weights.available_digest
+        return reply({**job.to_reply(), "warnings": warnings, "lent_base": lent_base})
 
     def send_state(self, header: Header, payload: Bytes) -> Messages:
         """Send a state in chunks: the current one, or one that is still to be stored."""

@@ -60,7 +60,7 @@ def parse_buffer(header: Header, payload: Bytes) -> Buffer:
         inputs=tuple(arrays["x"]),
         targets=tuple(arrays["y"]),
         nbytes=payload.nbytes,
-        sample_weights=weights[0] if weights else None,
+        sample_weights=next(iter(weights), None),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,8 @@ def name_column_in_errors(entry: Header) -> Iterator[None]:
         raise
     except RequestError as error:
         if "source" not in entry:
-            error.message += f" (column {text(entry, 'column')})" if "column" in entry else ""
+            if "column" in entry:
+                error.message += f" (column {text(entry, 'column')})"
             raise
         error.message += f" (column {text(entry, 'column')} of table {text(entry, 'source')})"
         names_number = error.sqlstate == "22003" and str(entry.get("kind")) in INTEGERS
@@ -71,12 +73,7 @@ def split_payload(header: Header, payload: Bytes, count: int) -> list[Bytes]:
         raise RequestError(
             f'"lengths" add up to {sum(lengths)} bytes, but the payload has {payload.nbytes}'
         )
-    parts = []
-    offset = 0
-    for length in lengths:
-        parts.append(payload[offset : offset + length])
-        offset += length
-    return parts
+    return [payload[begin:end] for begin, end in pairwise(accumulate(lengths, initial=0))]
 
 
 def decode_inputs(header: Header, payload: Bytes) -> list[Array]:

@@ -17,7 +17,7 @@ import numpy as np
 from cerebro_trainer.data import arrays, raw_rows, timestamps
 from cerebro_trainer.data.arrays import Floats, Integers
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.wire.fields import Header, integer, integers, items, text, typed
+from cerebro_trainer.wire.fields import Header, integer, integers, items, list_of, text, typed
 from cerebro_trainer.wire.frames import Array, Bytes
 
 CONSTANTS = 5
@@ -121,17 +121,11 @@ class RecipeEncoder:
         """Read the object `recipe` of a request."""
         scales = _read_scales(recipe)
         parts = _read_parts(recipe, len(scales))
-        missing = tuple(
-            integers({"missing": positions}, "missing")
-            for positions in typed(recipe, "missing", list)
-        )
+        missing = tuple(list_of(recipe, "missing", integers))
         for positions in missing:
             if not positions or not all(0 <= position < len(parts) for position in positions):
                 raise RequestError(f'"missing" must be lists of places of {len(parts)} numbers')
-        hash_lists = [
-            integers({"categories": hashes}, "categories")
-            for hashes in typed(recipe, "categories", list)
-        ]
+        hash_lists = list_of(recipe, "categories", integers)
         if not all(hashes and len(hashes) % 2 == 0 for hashes in hash_lists):
             raise RequestError('"categories" must have two hashes of each value')
         wide = tuple(WideColumn.from_json(entry) for entry in typed(recipe, "wide", list))

@@ -105,7 +105,7 @@ def describe_prefix(model: keras.Model, cut: Cut) -> dict[str, object]:
     sizes = [math.prod(weight.shape) for weight in model.weights]
     offsets = itertools.accumulate(sizes, initial=0)
     offset_by_weight = dict(zip(map(id, model.weights), offsets, strict=False))
-    prefix = call_keras(lambda: build_prefix(model, cut))
+    prefix = call_keras(build_prefix, model, cut)
     ranges = [[offset_by_weight[id(weight)], math.prod(weight.shape)] for weight in prefix.weights]
     architecture = json.loads(prefix.to_json())
     return {"layer": cut.layer, "shape": cut.shape, "architecture": architecture, "weights": ranges}

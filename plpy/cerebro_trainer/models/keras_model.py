@@ -12,7 +12,7 @@ import random
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 import keras
 import numpy as np
@@ -21,8 +21,6 @@ from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
 from cerebro_trainer.models import architectures, dtype_policy, keras_hub_support
 from cerebro_trainer.models.layer_arguments import ArchitectureError, Json, Node
 from cerebro_trainer.wire.frames import Array, Arrays
-
-T = TypeVar("T")
 
 FLOAT_BYTES = 4
 BYTES_PER_PARAMETER = 16
@@ -82,23 +80,14 @@ def outline(node: Node, seed: int | None = None) -> keras.Model:
     """
     if seed is not None:
         _seed(seed)
-    return create_without_values(lambda: _build(node))
 
-
-def create_without_values(create: Callable[[], T]) -> T:
-    """Call a function that creates Keras objects whose variables have no values.
-
-    It is called in another thread, because Keras collects such variables per thread to initialize
-    them later.
-    """
-
-    def create_in_scope() -> T:
+    def build_without_values() -> keras.Model:
         with keras.StatelessScope(initialize_variables=False):
-            return create()
+            return _build(node)
 
+    # In another thread, because Keras collects such variables per thread to initialize them later.
     with ThreadPoolExecutor(1) as thread:
-        created: T = call_keras(lambda: thread.submit(create_in_scope).result())
-        return created
+        return call_keras(thread.submit(build_without_values).result)
 
 
 def compute_initial_value(variable: Any) -> Array:
@@ -121,7 +110,7 @@ def build_seeded(node: Node, seed: int) -> keras.Model:
     functions, so that the next step of a program would take as long as the first one.
     """
     _seed(seed)
-    return call_keras(lambda: _build(node))
+    return call_keras(_build, node)
 
 
 class InitialWeights:
@@ -210,10 +199,10 @@ def has_convolution(model: keras.Model) -> bool:
     return any("Conv" in type(layer).__name__ for layer in model._flatten_layers())
 
 
-def call_keras(function: Callable[[], Any]) -> Any:
+def call_keras(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function that passes a user's settings to Keras; turn its errors into ConfigError."""
     try:
-        return function()
+        return function(*arguments)
     except MemoryError as error:
         raise ConfigError("the model does not fit into memory", sqlstate="53200") from error
     except CONFIG_EXCEPTIONS as error:

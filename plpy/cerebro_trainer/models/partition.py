@@ -8,8 +8,7 @@ results do not depend on the available memory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 
@@ -28,46 +27,17 @@ Node = Any
 MATRIX_DIMENSIONS = 2
 
 
-class Piece(NamedTuple):
-    """A piece of a network: consecutive layers as a model of their own."""
+def partition_model(model: keras.Model) -> list[keras.Model]:
+    """Return the pieces of a model, from its inputs to its outputs.
 
-    model: keras.Model
-
-    @property
-    def layer_names(self) -> list[str]:
-        """The names of the layers, without input layers."""
-        return [
-            layer.name
-            for layer in self.model.layers
-            if not isinstance(layer, keras.layers.InputLayer)
-        ]
-
-    @property
-    def trainable_variables(self) -> list[Any]:
-        """The variables that an optimizer changes."""
-        return list(self.model.trainable_variables)
-
-    @property
-    def variables(self) -> list[Any]:
-        """All variables."""
-        return list(self.model.variables)
-
-
-def partition_model(model: keras.Model) -> list[Piece]:
-    """Return the pieces of a model, from its inputs to its outputs, with the same layers.
-
-    A model that cannot be cut has one piece.
+    A piece is a model of consecutive layers, which are those of the model itself. A model that
+    cannot be cut has one piece.
     """
     borders = list(_find_borders(model))
-    ranges = zip([None, *borders], [*borders, None], strict=True)
-    return [Piece(call_keras(partial(_build_piece, model, begin, end))) for begin, end in ranges]
-
-
-def _build_piece(model: keras.Model, begin: Any, end: Any) -> keras.Model:
-    outputs = unwrap_single(model.outputs) if end is None else end
-    if begin is None:
-        return keras.Model(unwrap_single(model.inputs), outputs)
-    return build_behind(begin, outputs)
+    first_end, *ends = [*borders, unwrap_single(model.outputs)]
+    first = call_keras(keras.Model, unwrap_single(model.inputs), first_end)
+    ranges = zip(borders, ends, strict=True)
+    return [first, *(call_keras(build_behind, begin, end) for begin, end in ranges)]
 
 
 def _find_borders(model: keras.Model) -> Iterator[Any]:

@@ -99,7 +99,7 @@ class KerasProgram(Program):
         if self.spec.cut is None:
             return self.network
         cut = frozen_prefix.get_cut(self.network, self.spec.cut)
-        return keras_model.call_keras(lambda: frozen_prefix.build_head(self.network, cut))
+        return keras_model.call_keras(frozen_prefix.build_head, self.network, cut)
 
     def _make_io_spec(self, arguments: CompileArguments) -> IoSpec:
         outputs = [
@@ -302,7 +302,7 @@ class KerasProgram(Program):
         arrays = self.io_spec.convert_inputs(inputs)
         if layer not in self._feature_functions:
             cut = frozen_prefix.get_cut(self.network, layer)
-            prefix = keras_model.call_keras(lambda: frozen_prefix.build_prefix(self.network, cut))
+            prefix = keras_model.call_keras(frozen_prefix.build_prefix, self.network, cut)
             self._feature_functions[layer] = self.compile_forward(prefix)
         return self._feature_functions[layer](arrays)
 

@@ -43,7 +43,7 @@ class CompiledMetrics:
     ) -> None:
         self._keras = next(metric for metric in model.metrics if metric.name == "compile_metrics")
         probes = [_make_probe(outputs, seed) for seed in (1, 2)]
-        call_keras(lambda: self._keras.build(*probes[0]))
+        call_keras(self._keras.build, *probes[0])
 
         def update(targets: Any, predictions: Any) -> Any:
             self.update(targets, predictions)

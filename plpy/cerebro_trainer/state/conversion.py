@@ -7,7 +7,6 @@ Counters and seeds have different types there.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
@@ -15,7 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from cerebro_trainer.errors import ConfigError, DamagedState
-from cerebro_trainer.state.layout import CODES, Layout, TensorEntry, format_tensor_name
+from cerebro_trainer.state.layout import (
+    CODES,
+    Layout,
+    TensorEntry,
+    format_tensor_name,
+    format_tensor_names,
+)
 from cerebro_trainer.wire.frames import Array
 
 PORTABLE_OPTIMIZERS = frozenset(
@@ -81,7 +86,7 @@ def fits(metadata: Metadata, entries: Sequence[TensorEntry], layout: Layout) -> 
     """Return whether a state, perhaps of another program, could be a state of this program."""
     if metadata.get("optimizer") != layout.optimizer:
         return False
-    if metadata.get("trainable") != json.dumps([format_tensor_name(p) for p in layout.trainable]):
+    if metadata.get("trainable") != format_tensor_names(layout.trainable):
         return False
     if not _is_portable(metadata, layout):
         return False

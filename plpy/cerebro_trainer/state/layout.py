@@ -7,6 +7,7 @@ by a digest of its contents.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -98,6 +99,11 @@ class TensorEntry(NamedTuple):
     shape: tuple[int, ...]
     begin: int  # first byte, counted from the end of the header
     end: int
+
+
+def format_tensor_names(positions: Positions) -> str:
+    """Return the names of the tensors of variables as JSON."""
+    return json.dumps([format_tensor_name(position) for position in positions])
 
 
 def format_tensor_name(position: int) -> str:

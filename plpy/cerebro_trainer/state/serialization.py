@@ -24,7 +24,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from cerebro_trainer.errors import ConfigError, DamagedState
-from cerebro_trainer.state.layout import CODES, Layout, TensorEntry, format_tensor_name
+from cerebro_trainer.state.layout import (
+    CODES,
+    Layout,
+    TensorEntry,
+    format_tensor_name,
+    format_tensor_names,
+)
 from cerebro_trainer.wire.frames import Array, Arrays
 from cerebro_trainer.wire.streams import ByteReader, Stream
 
@@ -96,8 +102,8 @@ def build_header(layout: Layout, progress: Progress, base_digest: str | None = N
         "optimizer": layout.optimizer,
         "step": str(progress.step),
         "epochs": str(progress.epochs),
-        "weights": json.dumps([format_tensor_name(position) for position in layout.weights]),
-        "trainable": json.dumps([format_tensor_name(position) for position in layout.trainable]),
+        "weights": format_tensor_names(layout.weights),
+        "trainable": format_tensor_names(layout.trainable),
     }
     if base_digest is not None:
         metadata["base"] = base_digest

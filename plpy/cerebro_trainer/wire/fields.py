@@ -82,13 +82,16 @@ def items(header: Header, name: str) -> list[dict[str, Any]]:
     return values
 
 
+def list_of(header: Header, name: str, read: Callable[[Header, str], T]) -> list[T]:
+    """Return a list of values, each of which `read` reads."""
+    return [read({name: value}, name) for value in typed(header, name, list)]
+
+
 def texts(header: Header, name: str) -> list[str]:
     """Return a list of texts."""
-    values = typed(header, name, list)
-    return [text({name: value}, name) for value in values]
+    return list_of(header, name, text)
 
 
 def integers(header: Header, name: str) -> list[int]:
     """Return a list of integers of 64 bits."""
-    values = typed(header, name, list)
-    return [integer({name: value}, name) for value in values]
+    return list_of(header, name, integer)

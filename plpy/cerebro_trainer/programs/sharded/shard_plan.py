@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from cerebro_trainer.models.partition import Piece
+import keras
+
 from cerebro_trainer.programs.sharded.shard_swapping import ShardTask
 from cerebro_trainer.programs.sharded.shards import PieceCost, make_shards
 from cerebro_trainer.programs.tensorflow.partition_functions import TrainingStep
@@ -25,7 +26,7 @@ class PieceVariables(NamedTuple):
 
 
 def find_piece_variables(
-    pieces: Sequence[Piece], variables: Sequence[Any], slots: Mapping[int, Sequence[Any]]
+    pieces: Sequence[keras.Model], variables: Sequence[Any], slots: Mapping[int, Sequence[Any]]
 ) -> list[PieceVariables]:
     """Return the variables of each piece.
 
@@ -43,7 +44,7 @@ def find_piece_variables(
     piece_variables = []
     for piece in pieces:
         weights = find_positions(piece.variables)
-        non_trainable = find_positions(piece.model.non_trainable_variables)
+        non_trainable = find_positions(piece.non_trainable_variables)
         piece_slots = [
             find_positions(slots.get(id(weight), ())) for weight in piece.trainable_variables
         ]
@@ -60,7 +61,10 @@ class ShardPlan:
     """
 
     def __init__(
-        self, pieces: Sequence[Piece], variables: Sequence[PieceVariables], sizes: Sequence[int]
+        self,
+        pieces: Sequence[keras.Model],
+        variables: Sequence[PieceVariables],
+        sizes: Sequence[int],
     ) -> None:
         self._pieces = pieces
         self._variables = variables
@@ -88,7 +92,12 @@ class ShardPlan:
         for piece, variables in zip(self._pieces, self._variables, strict=True):
             state_bytes = self.count_bytes(variables.all)
             peak_bytes = state_bytes + _count_gradient_bytes(piece)
-            costs.append(PieceCost(piece.layer_names, state_bytes, peak_bytes))
+            names = [
+                layer.name
+                for layer in piece.layers
+                if not isinstance(layer, keras.layers.InputLayer)
+            ]
+            costs.append(PieceCost(names, state_bytes, peak_bytes))
         return costs
 
     @property
@@ -155,5 +164,5 @@ def join_positions(sets: Iterable[frozenset[int]]) -> frozenset[int]:
     return frozenset[int]().union(*sets)
 
 
-def _count_gradient_bytes(piece: Piece) -> int:
+def _count_gradient_bytes(piece: keras.Model) -> int:
     return sum(GRADIENT_BYTES * math.prod(variable.shape) for variable in piece.trainable_variables)

@@ -14,7 +14,6 @@ import keras
 import tensorflow as tf
 
 from cerebro_trainer.models.keras_model import unwrap_single
-from cerebro_trainer.models.partition import Piece
 from cerebro_trainer.programs.keras_program import KerasProgram, Tensors
 
 
@@ -32,13 +31,12 @@ class PieceFunctions:
     def __init__(
         self,
         program: KerasProgram,
-        piece: Piece,
+        model: keras.Model,
         target_types: Sequence[Any],
         weight_type: Any,
     ) -> None:
-        self.piece = piece
+        self.model = model
         self._program = program
-        model = piece.model
         inputs = [tf.TensorSpec((None, *tensor.shape[1:]), tensor.dtype) for tensor in model.inputs]
         output = tf.TensorSpec((None, *model.outputs[0].shape[1:]), model.outputs[0].dtype)
         targets = list(target_types)
@@ -63,25 +61,29 @@ class PieceFunctions:
         return self._turn_around_graphs[len(targets)](inputs, targets)
 
     def _forward(self, inputs: Tensors) -> Any:
-        return self.piece.model(unwrap_single(inputs), training=True), list(self.piece.model.losses)
+        return self._call(inputs, training=True)
+
+    def _call(self, inputs: Tensors, training: bool) -> tuple[Any, Tensors]:
+        """Return the outputs of the piece, and the penalties of its weights."""
+        outputs = self.model(unwrap_single(inputs), training=training)
+        return outputs, list(self.model.losses)
 
     def _infer(self, inputs: Tensors) -> Any:
-        outputs = self.piece.model(unwrap_single(inputs), training=False)
-        return tf.nest.flatten(outputs), list(self.piece.model.losses)
+        outputs, penalties = self._call(inputs, training=False)
+        return tf.nest.flatten(outputs), penalties
 
     def _evaluate(self, inputs: Tensors, targets: Tensors) -> Any:
         """Add a batch to the metrics; return its loss and penalties, for the last piece."""
         _, y, _ = self._program.make_arguments([], targets)
-        predicted = self.piece.model(unwrap_single(inputs), training=False)
+        predicted = self.model(unwrap_single(inputs), training=False)
         loss = self._program.model._compile_loss(y, predicted, None)
         self._program.metrics.update(y, predicted)
-        return loss, list(self.piece.model.losses)
+        return loss, list(self.model.losses)
 
     def _backward(self, inputs: Tensors, gradient: Any) -> Any:
         with tf.GradientTape() as tape:
             tape.watch(inputs)
-            outputs = self.piece.model(unwrap_single(inputs), training=True)
-            penalties = list(self.piece.model.losses)
+            outputs, penalties = self._call(inputs, training=True)
         ones = [tf.ones_like(penalty) for penalty in penalties]
         return self._update_weights(tape, inputs, [outputs, *penalties], [gradient, *ones])
 
@@ -90,16 +92,16 @@ class PieceFunctions:
         with tf.GradientTape() as tape:
             tape.watch(inputs)
             loss = self._program.model._compile_loss(
-                y, self.piece.model(unwrap_single(inputs), training=True), weights
+                y, self.model(unwrap_single(inputs), training=True), weights
             )
-            penalties = list(self.piece.model.losses)
+            penalties = list(self.model.losses)
         return loss, penalties, self._update_weights(tape, inputs, [loss, *penalties], None)
 
     def _update_weights(
         self, tape: Any, inputs: Tensors, outputs: Tensors, output_gradients: Tensors | None
     ) -> Any:
         """Update the piece's weights with their gradients; return the gradient of its input."""
-        trained = self.piece.trainable_variables
+        trained = self.model.trainable_variables
         gradients = tape.gradient(outputs, [*inputs, *trained], output_gradients=output_gradients)
         input_gradient = gradients[0]
         weight_gradients = gradients[len(inputs) :]
@@ -173,7 +175,7 @@ class TrainingStep:
             piece = self._pieces[number]
             restored = []
             if number >= self._first_trained:
-                restored = piece.piece.model.non_trainable_variables
+                restored = piece.model.non_trainable_variables
             values = [_read_value(variable) for variable in restored]
             output, penalties = piece.forward(self._inputs[-1])
             for variable, value in zip(restored, values, strict=True):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 import numpy as np
@@ -40,6 +40,7 @@ from cerebro_trainer.programs.torch.tensors import (
 from cerebro_trainer.programs.torch.vmap_lanes import FusedStep, capture_fused_step, fuse_step
 from cerebro_trainer.wire.frames import Array, Arrays
 
+T = TypeVar("T")
 MAX_CACHED_STEPS = 4
 """Traced steps of a program, by size of batches, with weights of rows and without."""
 
@@ -120,8 +121,7 @@ class TorchProgram(KerasProgram):
                 return fused
             return capture_fused_step(fused, lane_tensors, columns)
 
-        step: FusedStep = self._get_step(mode, batch, make)
-        return step
+        return self._get_step(mode, batch, make)
 
     def make_lane_tensors(self, mode: str) -> Tensors:
         """Return tensors for the states of a mode.
@@ -163,10 +163,9 @@ class TorchProgram(KerasProgram):
             step = trace_step(self._take_step, self._list_tensors(), columns)
             return capture_step(step, columns) if mode == "captured" else step
 
-        step: Step = self._get_step(mode, columns, make)
-        return step
+        return self._get_step(mode, columns, make)
 
-    def _get_step(self, mode: str, columns: Tensors, make: Callable[[], Any]) -> Any:
+    def _get_step(self, mode: str, columns: Tensors, make: Callable[[], T]) -> T:
         """Return the cached step of a mode on batches like this one; make it if it is missing."""
         key = (mode, len(columns[0]), len(columns))
         if key not in self._traced_steps:
@@ -179,7 +178,8 @@ class TorchProgram(KerasProgram):
                 self._traced_steps[key] = make()
             finally:
                 self.write(original_values)
-        return self._traced_steps[key]
+        step: T = self._traced_steps[key]
+        return step
 
     def _list_tensors(self) -> Tensors:
         """Return all tensors that a step may read or change.
