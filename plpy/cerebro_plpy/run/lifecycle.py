@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, NamedTuple
 
 from cerebro_plpy.database.queries import sql
@@ -28,7 +27,6 @@ from cerebro_plpy.run.activation_cache.builder import build_activations
 from cerebro_plpy.run.activation_cache.selection import BuildContext
 from cerebro_plpy.run.activation_cache.store import store_activations
 from cerebro_plpy.run.log.run_log import RunLog
-from cerebro_plpy.run.log.step_log import DecisionRow
 from cerebro_plpy.run.loop import messages
 from cerebro_plpy.run.loop.automl_messages import AutomlMessages
 from cerebro_plpy.run.loop.epoch_loop import EpochLoop
@@ -339,17 +337,15 @@ def _is_cancellation(error: BaseException) -> bool:
 
 def make_run_context(db: Database, context: CallContext, request: FitRequest) -> RunContext:
     """Return the callbacks of a run that belongs to a call."""
-
-    def report_decisions(rows: Sequence[DecisionRow], _: object) -> None:
-        db.info(messages.describe_decisions(rows))
-
     run_context = RunContext(
         check=context.check,
-        report_epoch=partial(report_epoch, db, request),
-        report_failure=partial(report_failure, db),
+        report_epoch=lambda epoch, seconds, evaluations, losses: db.info(
+            messages.describe_epoch(epoch, seconds, evaluations, losses, request)
+        ),
+        report_failure=lambda mst_key, reason: db.info(f"mst_key={mst_key} failed: {reason}"),
         notify=db.notice,
         reopen=context.reopen,
-        report_decisions=report_decisions,
+        report_decisions=lambda rows, _: db.info(messages.describe_decisions(rows)),
     )
     if request.spec.train is not None or request.is_quiet:
         return replace(run_context, report_epoch=ignore, report_decisions=ignore)
@@ -361,20 +357,3 @@ def make_run_context(db: Database, context: CallContext, request: FitRequest) ->
 
 def ignore(*_: object) -> None:
     """Report nothing: nobody reads hundreds of epochs, which `cerebro.progress` shows."""
-
-
-def report_epoch(
-    db: Database,
-    request: FitRequest,
-    epoch: int,
-    seconds: float,
-    evaluations: Any,
-    losses: Mapping[int, float],
-) -> None:
-    """Report an epoch to the caller."""
-    db.info(messages.describe_epoch(epoch, seconds, evaluations, losses, request))
-
-
-def report_failure(db: Database, mst_key: int, reason: str) -> None:
-    """Report a failed configuration to the caller."""
-    db.info(f"mst_key={mst_key} failed: {reason}")

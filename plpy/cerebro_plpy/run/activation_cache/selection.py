@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar, cast
 
 from cerebro_plpy.configs.params.config import Config
-from cerebro_plpy.database.sessions.async_dispatcher import Dispatcher, Steps
+from cerebro_plpy.database.sessions.async_dispatcher import Steps
 from cerebro_plpy.errors import ConfigFailure, ObjectNotReady
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import Job, StateSource
@@ -21,7 +21,7 @@ from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request import visit_jobs
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.state.config_state import ConfigHistory, ConfigState
-from cerebro_plpy.run.workers.workers import WorkerSet
+from cerebro_plpy.run.workers.workers import WorkerSet, run_steps
 from cerebro_plpy.scheduling.planning.activation_cuts import ConfigCuts, Cut, Storage, choose_cuts
 
 T = TypeVar("T")
@@ -185,17 +185,13 @@ def run_concurrently(build: BuildContext, steps: Mapping[Worker, Steps[T]]) -> l
 
     If one of them fails, its error is raised after the others have ended.
     """
-    dispatcher: Dispatcher[T] = Dispatcher(build.call.check)
-    for number, (worker, worker_steps) in enumerate(steps.items()):
-        dispatcher.begin(number, worker.session, worker_steps)
     results = list[T]()
     errors = []
-    while dispatcher.busy():
-        for outcome in dispatcher.wait():
-            if outcome.error is None:
-                results.append(cast(T, outcome.value))
-            else:
-                errors.append(outcome.error)
+    for outcome in run_steps(build.call, [*steps], steps.values()):
+        if outcome.error is None:
+            results.append(cast(T, outcome.value))
+        else:
+            errors.append(outcome.error)
     if errors:
         raise errors[0]
     return results

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import chain
+from itertools import chain, starmap
 from typing import Any, NamedTuple
 
 from cerebro_plpy.database.queries import sql
@@ -91,11 +91,9 @@ class LoggedCosts(NamedTuple):
         cls, plan: RunPlan, visits: Iterable[Iterable[Any]], evaluations: Iterable[Iterable[Any]]
     ) -> LoggedCosts:
         """Create costs from the rows of `plan.visits` and `plan.evaluations`."""
-        visit_costs = [VisitCosts(*row) for row in visits]
-        evaluation_costs = [EvaluationCosts(*row) for row in evaluations]
         return cls(
-            {costs.program: costs for costs in visit_costs},
-            {costs.program: costs for costs in evaluation_costs},
+            {costs.program: costs for costs in starmap(VisitCosts, visits)},
+            {costs.program: costs for costs in starmap(EvaluationCosts, evaluations)},
             Counter(chain.from_iterable(plan.compiled.values())),
         )
 

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import TypeVar
 
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.database.queries import sql
@@ -36,6 +37,7 @@ from cerebro_plpy.run.request.run_request import FitRequest, WarmState
 from cerebro_plpy.run.request.state_routing import count_state_tables
 from cerebro_plpy.scheduling.planning.run_plan import RunPlan
 
+T = TypeVar("T")
 MAX_TABLES = 32
 """Tables per transaction: those of a large grid are more than one transaction may lock."""
 
@@ -103,8 +105,7 @@ class RunLog(StepLog):
             state_tables.state_tables(self.run_id, mst_key, count) for mst_key in mst_keys
         )
         missing = [name for name in names if name not in usable]
-        for start in range(0, len(missing), MAX_TABLES):
-            tables = missing[start : start + MAX_TABLES]
+        for tables in _split(missing):
             statements = "; ".join(map(self._control.platform.state_table_sql, tables))
             self._control.run(sql("run.state_tables", statements=statements))
 
@@ -189,7 +190,7 @@ class RunLog(StepLog):
         values = (self.run_id, list(keep), os.getpid())
         spare = self._control.run(sql("run.spare_state_tables"), values)
         unused = [(name, size) for name, size, is_used in spare if not is_used]
-        groups = [unused[start : start + MAX_TABLES] for start in range(0, len(unused), MAX_TABLES)]
+        groups = _split(unused)
         groups += [[(name, size)] for name, size, is_used in spare if is_used]
         for group in groups:
             if not self._drop([name for name, _ in group]):
@@ -262,3 +263,8 @@ class RunLog(StepLog):
             Statement(sql("queue.leave"), (run_id, self.ticket)),
         )
         self.write(statements)
+
+
+def _split(items: Sequence[T]) -> list[Sequence[T]]:
+    """Divide tables into groups that one transaction may lock."""
+    return [items[start : start + MAX_TABLES] for start in range(0, len(items), MAX_TABLES)]

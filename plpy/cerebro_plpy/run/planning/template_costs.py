@@ -148,14 +148,13 @@ def apply_template_costs(
     train = request.spec.train
     if train is None:
         return list(programs)
-    return [_apply_template_costs(train, program, costs) for program in programs]
-
-
-def _apply_template_costs(train: TrainSpec, program: Program, costs: TemplateCosts) -> Program:
-    mean = costs.programs.get(_make_key(train, program))
-    if program.row_seconds is not None or mean is None or mean.backend != program.backend:
-        return program
-    return replace(mean, name=program.name, configs=program.configs)
+    updated = []
+    for program in programs:
+        mean = costs.programs.get(_make_key(train, program))
+        if program.row_seconds is None and mean and mean.backend == program.backend:
+            program = replace(mean, name=program.name, configs=program.configs)
+        updated.append(program)
+    return updated
 
 
 def _make_key(train: TrainSpec, program: Program) -> TemplateBatch:

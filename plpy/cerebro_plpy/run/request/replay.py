@@ -133,9 +133,8 @@ class RunRecord:
             if self.clone_starts[key].visits <= max_visits
         }
         repeatable = requested - self.warm_started
-        while clones := {key for key, parent in parents.items() if parent in repeatable}:
+        while clones := {key for key in parents if parents[key] in repeatable} - repeatable:
             repeatable |= clones
-            parents = {key: parent for key, parent in parents.items() if key not in clones}
         return repeatable
 
 

@@ -6,11 +6,11 @@ Their trainers are started at once, before any configuration is trained.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from cerebro_plpy.configs.params.frameworks import BACKENDS
-from cerebro_plpy.database.sessions.async_dispatcher import Dispatcher, Steps
+from cerebro_plpy.database.sessions.async_dispatcher import Dispatcher, Outcome, Steps
 from cerebro_plpy.errors import CerebroError, ObjectNotReady, TrainerFailure
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.visit_protocol import Worker
@@ -96,20 +96,27 @@ def _start_trainers(
     Args:
         some_may_miss: such errors are not raised if another framework is installed.
     """
-    dispatcher: Dispatcher[None] = Dispatcher(context.check)
     missing: dict[Worker, ObjectNotReady] = {}
-    for index, worker in enumerate(workers):
-        dispatcher.begin(index, worker.session, visits.start(worker))
-    while dispatcher.busy():
-        for outcome in dispatcher.wait():
-            if some_may_miss and isinstance(outcome.error, ObjectNotReady):
-                missing[workers[outcome.worker]] = outcome.error
-                if len(missing) == len(workers):
-                    raise outcome.error
-            # The first visit retries temporary errors; any other error would fail every visit.
-            elif outcome.error is not None and not isinstance(outcome.error, RETRYABLE_ERRORS):
+    for outcome in run_steps(context, workers, map(visits.start, workers)):
+        if some_may_miss and isinstance(outcome.error, ObjectNotReady):
+            missing[workers[outcome.worker]] = outcome.error
+            if len(missing) == len(workers):
                 raise outcome.error
+        # The first visit retries temporary errors; any other error would fail every visit.
+        elif outcome.error is not None and not isinstance(outcome.error, RETRYABLE_ERRORS):
+            raise outcome.error
     return missing
+
+
+def run_steps(
+    context: CallContext, workers: Sequence[Worker], steps: Iterable[Steps[T]]
+) -> Iterator[Outcome[T]]:
+    """Run the steps of each worker; yield the outcomes, by position of the worker, as they end."""
+    dispatcher: Dispatcher[T] = Dispatcher(context.check)
+    for position, (worker, worker_steps) in enumerate(zip(workers, steps)):
+        dispatcher.begin(position, worker.session, worker_steps)
+    while dispatcher.busy():
+        yield from dispatcher.wait()
 
 
 def choose_frameworks(
@@ -135,14 +142,10 @@ def run_on_workers(
 
     The first error is raised.
     """
-    dispatcher: Dispatcher[T] = Dispatcher(context.check)
-    for index, (worker, worker_steps) in enumerate(zip(worker_set.workers, steps)):
-        dispatcher.begin(index, worker.session, worker_steps)
-    while dispatcher.busy():
-        for outcome in dispatcher.wait():
-            if outcome.error is not None:
-                raise outcome.error
-            yield worker_set.workers[outcome.worker], outcome.value
+    for outcome in run_steps(context, worker_set.workers, steps):
+        if outcome.error is not None:
+            raise outcome.error
+        yield worker_set.workers[outcome.worker], outcome.value
 
 
 def open_scoring_workers(
