@@ -112,7 +112,9 @@ def make_compilation_key(program: str, batch_size: int) -> str:
 
 def choose_max_lanes(gpus: Sized) -> int:
     """Return the number of states that a trainer with these GPUs trains at once, at most."""
-    return max(LANES.values()) if gpus else MAX_CORE_LANES
+    if gpus:
+        return max(LANES.values())
+    return MAX_CORE_LANES
 
 
 def choose_fused_form(states: int) -> str:

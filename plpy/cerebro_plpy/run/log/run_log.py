@@ -119,7 +119,7 @@ class RunLog(StepLog):
 
     def write_software(self, versions: Mapping[str, str], plan: RunPlan | None) -> None:
         """Log the versions of libraries that train from now on, and the plan of the run."""
-        plan_json = json.dumps(plan.to_json()) if plan else None
+        plan_json = plan and json.dumps(plan.to_json())
         self._control.run(sql("run.software"), (json.dumps(versions), plan_json, self.run_id))
 
     def read_next_key(self) -> int:

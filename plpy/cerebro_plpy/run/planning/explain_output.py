@@ -71,8 +71,10 @@ def format_tree(tree: Node, form: str) -> list[str]:
 
 
 def _format_strategy(strategy: Strategy) -> str:
-    seconds = "unknown" if strategy.seconds is None else str(Quantity(strategy.seconds))
-    return f"{strategy.name} {seconds} ({strategy.workers} x {strategy.threads})"
+    duration = "unknown"
+    if strategy.seconds is not None:
+        duration = str(Quantity(strategy.seconds))
+    return f"{strategy.name} {duration} ({strategy.workers} x {strategy.threads})"
 
 
 def _format_lines(node: Node, depth: int) -> Iterator[str]:

@@ -124,4 +124,6 @@ def make_route(request: FitRequest, config: Config) -> Route:
 
 
 def _make_route(segments: tuple[int, ...], copies: tuple[tuple[int, ...], ...]) -> Route:
-    return Averaging(segments, copies) if copies else Route(segments)
+    if copies:
+        return Averaging(segments, copies)
+    return Route(segments)

@@ -262,17 +262,18 @@ class RunSlots:
 
     def take(self, slots: int) -> int:
         """Take or return slots until the run has that many; return how many it has."""
-        before = self.count
-        taken = self._take(slots, before)
-        if taken > before and self.is_limited:
-            taken = self._take(taken, before)
-        self.count = taken
-        return taken
+        granted = self._take(slots, self.count)
+        if granted > self.count and self.is_limited:
+            granted = self._take(granted, self.count)
+        self.count = granted
+        return granted
 
-    def _take(self, slots: int, before: int) -> int:
+    def _take(self, slots: int, current_slots: int) -> int:
         """Commit a number of slots, if enough are free; return how many the run has."""
         self._last_shown = time.monotonic()
-        ((count,),) = self._context.control.run(sql("queue.take"), (*self._key, slots, before))
+        ((count,),) = self._context.control.run(
+            sql("queue.take"), (*self._key, slots, current_slots)
+        )
         return int(count or 0)
 
     def refresh(self) -> None:
