@@ -1,5 +1,6 @@
-"""What is kept is told by all that decides it, and by nothing else; and not kept where that is not
-known.
+"""A fingerprint covers everything that decides a layer's outputs, and nothing else.
+
+Without a fingerprint, nothing is stored.
 """
 
 from __future__ import annotations
@@ -40,9 +41,7 @@ CUT = Cut("front", "d1", (6,), 100)
 
 
 class Server:
-    """What a control session answers: of each table its rows, in turn, and how many were stored of
-    them.
-    """
+    """A control session that returns row versions in turn, and the number of stored rows."""
 
     def __init__(self) -> None:
         self.plain: list[tuple[bool | None]] = [(True,)]
@@ -62,67 +61,69 @@ class Server:
 
 
 class Case:
-    """A run that could keep what a layer gives."""
+    """A run that could store the outputs of a layer."""
 
     def __init__(self) -> None:
         self.server, self.cut, self.table = Server(), CUT, TABLE
-        self.kept_mb, self.policy = 10, None
+        self.limit_mb, self.policy = 10, None
         self.framework, self.machine, self.threads = "tensorflow", "4 x processor", 2
         self.software = {"tensorflow": "2.16", "keras": "3.5", "python": "3.11"}
 
     @property
     def cache(self) -> Any:
-        """Seen by that run."""
+        """The cache of that run."""
         worker: Any = SimpleNamespace(
             framework=self.framework,
             memory=SimpleNamespace(
                 machine=self.machine, threads=self.threads, software=self.software
             ),
         )
-        settings = SimpleNamespace(kept_features_mb=self.kept_mb)
-        place = SimpleNamespace(control=self.server, settings=settings)
+        settings = SimpleNamespace(kept_features_mb=self.limit_mb)
+        call = SimpleNamespace(control=self.server, settings=settings)
         visits: Any = None
-        site = SimpleNamespace(call=place, worker_set=WorkerSet([worker], visits))
+        build = SimpleNamespace(call=call, worker_set=WorkerSet([worker], visits))
         spec = SimpleNamespace(dtype_policy=self.policy)
         request = SimpleNamespace(
             backends={1: self.framework}, spec=spec, source=self.table, validation=None
         )
-        return ActivationCache(site, request)  # type: ignore[arg-type]
+        return ActivationCache(build, request)  # type: ignore[arg-type]
 
     @property
     def key(self) -> CacheKey | None:
-        """What tells what it would keep."""
+        """The key of the outputs that it would store."""
         candidate = SimpleNamespace(config=SimpleNamespace(mst_key=1))
         return self.cache.make_key(candidate, self.cut, self.table)  # type: ignore[no-any-return]
 
 
-def set_to(**values: object) -> Callable[[Case], None]:
+def change_case(**values: object) -> Callable[[Case], None]:
     return lambda case: case.__dict__.update(values)
 
 
-def of_server(**values: object) -> Callable[[Case], None]:
+def change_server(**values: object) -> Callable[[Case], None]:
     return lambda case: case.server.__dict__.update(values)
 
 
-OTHERS: dict[str, Callable[[Case], None]] = {
-    "a version of a row": of_server(rows=[("100", 2, "h2")]),
-    "more rows": of_server(rows=[("100", 3, "h1")]),
-    "other columns of these names": of_server(columns=[("x", 3), ("y", 2)]),
-    "another table": set_to(table=replace(TABLE, relation=replace(TABLE.relation, oid=8))),
-    "other segments": set_to(table=replace(TABLE, key="t.buffer_id % 2")),
-    "another constant": set_to(table=replace(TABLE, normalizing_const=255.0)),
-    "layers or weights": set_to(cut=CUT._replace(digest="d2")),
-    "another shape": set_to(cut=CUT._replace(shape=(2, 3))),
-    "another policy": set_to(policy="mixed_bfloat16"),
-    "another framework": set_to(framework="jax"),
-    "another machine": set_to(machine="4 x other processor"),
-    "more threads": set_to(threads=3),
-    "a newer framework": set_to(software={"tensorflow": "2.17", "keras": "3.5", "python": "3.11"}),
+CHANGES: dict[str, Callable[[Case], None]] = {
+    "a version of a row": change_server(rows=[("100", 2, "h2")]),
+    "more rows": change_server(rows=[("100", 3, "h1")]),
+    "other columns of these names": change_server(columns=[("x", 3), ("y", 2)]),
+    "another table": change_case(table=replace(TABLE, relation=replace(TABLE.relation, oid=8))),
+    "other segments": change_case(table=replace(TABLE, key="t.buffer_id % 2")),
+    "another constant": change_case(table=replace(TABLE, normalizing_const=255.0)),
+    "layers or weights": change_case(cut=CUT._replace(digest="d2")),
+    "another shape": change_case(cut=CUT._replace(shape=(2, 3))),
+    "another policy": change_case(policy="mixed_bfloat16"),
+    "another framework": change_case(framework="jax"),
+    "another machine": change_case(machine="4 x other processor"),
+    "more threads": change_case(threads=3),
+    "a newer framework": change_case(
+        software={"tensorflow": "2.17", "keras": "3.5", "python": "3.11"}
+    ),
 }
 
 
-def test_the_same_is_told_by_the_same() -> None:
-    """Whatever a layer is called, and whatever transactions there were meanwhile."""
+def test_equal_outputs_have_the_same_fingerprint() -> None:
+    """The name of the layer and later transactions make no difference."""
     one, other = Case(), Case()
     other.cut, other.server.rows = CUT._replace(layer="renamed"), [("200", 2, "h1")]
     assert one.key is not None and other.key is not None
@@ -130,8 +131,10 @@ def test_the_same_is_told_by_the_same() -> None:
     assert (one.key.snapshot_xmax, other.key.snapshot_xmax) == ("100", "200")
 
 
-@pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)
-def test_what_comes_out_otherwise_is_told_apart(change: Callable[[Case], None]) -> None:
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_change_that_affects_outputs_changes_the_fingerprint(
+    change: Callable[[Case], None],
+) -> None:
     one, other = Case(), Case()
     change(other)
     assert one.key is not None and other.key is not None
@@ -139,9 +142,10 @@ def test_what_comes_out_otherwise_is_told_apart(change: Callable[[Case], None]) 
 
 
 @pytest.mark.parametrize(
-    "change", [of_server(plain=[(None,)]), of_server(plain=[(False,)]), set_to(kept_mb=0)]
+    "change",
+    [change_server(plain=[(None,)]), change_server(plain=[(False,)]), change_case(limit_mb=0)],
 )
-def test_where_nothing_tells_nothing_is_kept(change: Callable[[Case], None]) -> None:
+def test_without_row_versions_or_a_limit_there_is_no_key(change: Callable[[Case], None]) -> None:
     case = Case()
     change(case)
     assert case.key is None
@@ -156,10 +160,10 @@ def test_where_nothing_tells_nothing_is_kept(change: Callable[[Case], None]) -> 
         (("150", 2, "h1"), 3, False),
     ],
 )
-def test_rows_that_change_while_a_table_is_filled(
+def test_a_change_of_rows_while_a_table_is_filled_is_detected(
     after: tuple[str, int, str], stored: int, unchanged: bool
 ) -> None:
-    """One that came and went meanwhile, too: it may have been stored."""
+    """A row that was added and removed meanwhile counts, too: it may have been stored."""
     case = Case()
     case.server.rows, case.server.stored = [("100", 2, "h1"), after], stored
     cache = case.cache

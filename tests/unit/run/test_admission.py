@@ -1,6 +1,4 @@
-"""How a run takes places: committed first, and looked at once more; and how it shows that it waits
-or works.
-"""
+"""A run commits its slots before it checks them again, and shows periodically that it lives."""
 
 from __future__ import annotations
 
@@ -18,18 +16,19 @@ OWN = (7, "ticket")
 
 
 class Server:
-    """Answers statements of the queue, one after another, and remembers them."""
+    """Answers statements of the queue one after another, and records them."""
 
     def __init__(self, *answers: object) -> None:
-        self.answers, self.heard = [None, *answers], list[tuple[object, ...]]()
+        self.answers = [None, *answers]
+        self.statements = list[tuple[object, ...]]()
         self.committed = 0
-        self.owned = True
+        self.is_owned = True
 
     def run(self, statement: str, values: Sequence[object]) -> list[tuple[object, ...]]:
         name = next(
             name for name in ("enter", "take", "add", "leave") if sql(f"queue.{name}") == statement
         )
-        self.heard.append((name, *values))
+        self.statements.append((name, *values))
         return [(self.answers.pop(0),)]
 
     def rows(self, statement: str, *values: object) -> list[tuple[object, ...]]:
@@ -37,79 +36,79 @@ class Server:
 
     def peek(self, statement: str, *values: object) -> list[tuple[object, ...]]:
         assert (statement, *values) == (sql("run.own"), OWN[0])
-        return [OWN] if self.owned else []
+        return [OWN] if self.is_owned else []
 
     def commit(self) -> None:
         self.committed += 1
 
 
-def places_of(server: Server, *, in_procedure: bool = False, limited: bool = True) -> Any:
+def make_slots(server: Server, *, in_procedure: bool = False, limited: bool = True) -> Any:
     db = SimpleNamespace(
         in_procedure=in_procedure, rows=server.rows, peek=server.peek, commit=server.commit
     )
-    log = SimpleNamespace(run_id=OWN[0], ticket=OWN[1], is_owned=lambda: server.owned)
-    made: Any = RunSlots(db, SimpleNamespace(control=server), log, SlotRequest(1, 4, 3, False))  # type: ignore[arg-type]
-    made.is_limited = limited
-    return made
+    log = SimpleNamespace(run_id=OWN[0], ticket=OWN[1], is_owned=lambda: server.is_owned)
+    slots: Any = RunSlots(db, SimpleNamespace(control=server), log, SlotRequest(1, 4, 3, False))  # type: ignore[arg-type]
+    slots.is_limited = limited
+    return slots
 
 
-def test_places_are_looked_at_again_before_a_trainer_starts() -> None:
+def test_slots_are_checked_again_before_a_trainer_starts() -> None:
     server = Server(3, 1)
-    places = places_of(server)
-    assert places.take(4) == places.count == 1
-    assert server.heard[1:] == [("take", *OWN, 4, 0), ("take", *OWN, 3, 0)]
+    slots = make_slots(server)
+    assert slots.take(4) == slots.count == 1
+    assert server.statements[1:] == [("take", *OWN, 4, 0), ("take", *OWN, 3, 0)]
 
 
-@pytest.mark.parametrize(("wanted", "limited"), [(2, True), (4, False)])
-def test_places_that_are_given_back_or_not_limited_need_no_second_look(
-    wanted: int, limited: bool
+@pytest.mark.parametrize(("requested", "limited"), [(2, True), (4, False)])
+def test_slots_that_are_returned_or_not_limited_are_not_checked_again(
+    requested: int, limited: bool
 ) -> None:
-    server = Server(4, 4, wanted)
-    places = places_of(server)
-    places.take(4)
-    places.is_limited = limited
-    assert places.take(wanted) == wanted
-    assert server.heard[3:] == [("take", *OWN, wanted, 4)]
+    server = Server(4, 4, requested)
+    slots = make_slots(server)
+    slots.take(4)
+    slots.is_limited = limited
+    assert slots.take(requested) == requested
+    assert server.statements[3:] == [("take", *OWN, requested, 4)]
 
 
-def test_configurations_are_looked_at_again_before_they_join() -> None:
+def test_configurations_are_checked_again_before_they_are_added() -> None:
     server = Server(True, True, True, False, False)
-    places = places_of(server)
-    places.reserve_configs(2)
+    slots = make_slots(server)
+    slots.reserve_configs(2)
     for _ in range(2):
         with pytest.raises(ConfigurationLimit):
-            places.reserve_configs(1)
-    assert server.heard[1:] == [("add", *OWN, 2, 3)] * 2 + [("add", *OWN, 1, 5)] * 3
+            slots.reserve_configs(1)
+    assert server.statements[1:] == [("add", *OWN, 2, 3)] * 2 + [("add", *OWN, 1, 5)] * 3
 
 
 @pytest.mark.parametrize("in_procedure", [False, True])
-def test_a_run_shows_that_it_waits_and_that_it_works(
+def test_a_run_shows_periodically_that_it_waits_or_works(
     monkeypatch: pytest.MonkeyPatch, in_procedure: bool
 ) -> None:
-    """In a procedure its own session says so, because that which writes the log is away."""
+    """In a procedure, the caller's session does, because the control session is disconnected."""
     now = 100.0
     monkeypatch.setattr("cerebro_plpy.run.workers.admission.time.monotonic", lambda: now)
     server = Server(0, 4, 4, 3)
-    places = places_of(server, in_procedure=in_procedure)
-    places._show_wait()
+    slots = make_slots(server, in_procedure=in_procedure)
+    slots._show_wait()
     now += SHOW_SECONDS
-    places._show_wait()
-    assert server.heard[1:] == [("take", *OWN, 0, 0)] and server.committed == in_procedure
-    assert places.take(4) == 4
-    places.refresh()
-    assert len(server.heard) == 4
+    slots._show_wait()
+    assert server.statements[1:] == [("take", *OWN, 0, 0)] and server.committed == in_procedure
+    assert slots.take(4) == 4
+    slots.refresh()
+    assert len(server.statements) == 4
     now += SHOW_SECONDS + 1
-    places.refresh()
-    assert server.heard[4:] == [("take", *OWN, 4, 4)] and places.count == 3, (
-        "others have what had no worker"
+    slots.refresh()
+    assert server.statements[4:] == [("take", *OWN, 4, 4)] and slots.count == 3, (
+        "others have taken the slot without a worker"
     )
 
 
 @pytest.mark.parametrize("in_procedure", [False, True])
-def test_a_run_whose_role_has_another_name_waits_no_longer(in_procedure: bool) -> None:
+def test_a_run_whose_role_was_renamed_stops_waiting(in_procedure: bool) -> None:
     server = Server(0)
-    places = places_of(server, in_procedure=in_procedure)
-    server.owned, places._last_shown = False, places._last_shown - SHOW_SECONDS
+    slots = make_slots(server, in_procedure=in_procedure)
+    server.is_owned, slots._last_shown = False, slots._last_shown - SHOW_SECONDS
     with pytest.raises(UndefinedObject, match="no run 7"):
-        places._show_wait()
-    assert len(server.heard) == 1
+        slots._show_wait()
+    assert len(server.statements) == 1

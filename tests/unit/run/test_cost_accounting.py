@@ -1,4 +1,4 @@
-"""What a run reports of its processor time adds up to what its sessions have used."""
+"""The charges of a run add up to the processor time that its sessions and workers have used."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from cerebro_plpy.platform.resource_usage import Cost
 from cerebro_plpy.run.workers.cost_accounting import CostMeter
 
 LOG: Any = SimpleNamespace(run_id=7, ticket="secret")
-seconds = st.floats(0, 1e6, allow_nan=False)
+SECONDS = st.floats(0, 1e6, allow_nan=False)
 
 
 class Control:
-    """Remembers what is reported."""
+    """Records the charges."""
 
     def __init__(self) -> None:
-        self.reported: list[float] = []
+        self.charges: list[float] = []
 
     def run(self, statement: str, values: tuple[int, str, float]) -> None:
         assert "cerebro.count_time" in statement and values[:2] == (LOG.run_id, LOG.ticket)
-        self.reported.append(values[2])
+        self.charges.append(values[2])
 
 
-@given(st.lists(st.tuples(seconds, seconds), min_size=1))
-def test_reports_add_up_and_none_takes_anything_back(looks: list[tuple[float, float]]) -> None:
+@given(st.lists(st.tuples(SECONDS, SECONDS), min_size=1))
+def test_charges_add_up_and_none_is_negative(intervals: list[tuple[float, float]]) -> None:
     control, account = Control(), SimpleNamespace(reported=Cost())
-    used = iter([own for own, _ in looks])
-    workplace: Any = SimpleNamespace(
+    used = iter([session for session, _ in intervals])
+    context: Any = SimpleNamespace(
         control=control,
         all_workers=[SimpleNamespace(account=account)],
         take_session_seconds=lambda: next(used),
     )
-    spending = CostMeter(workplace, LOG)
-    for _, of_trainer in looks:
-        account.reported = Cost(account.reported.trainer_seconds + of_trainer)
-        spending._next_charge = 0.0
-        spending.charge_quota_periodically()
-    assert min(control.reported) >= 0
-    assert sum(control.reported) == pytest.approx(sum(map(sum, looks)))
+    meter = CostMeter(context, LOG)
+    for _, trainer in intervals:
+        account.reported = Cost(account.reported.trainer_seconds + trainer)
+        meter._next_charge = 0.0
+        meter.charge_quota_periodically()
+    assert min(control.charges) >= 0
+    assert sum(control.charges) == pytest.approx(sum(map(sum, intervals)))
 
 
-def test_it_reports_now_and_then() -> None:
+def test_a_run_charges_its_quota_periodically() -> None:
     control = Control()
-    workplace: Any = SimpleNamespace(
+    context: Any = SimpleNamespace(
         control=control, all_workers=[], take_session_seconds=lambda: 1.0
     )
-    spending = CostMeter(workplace, LOG)
+    meter = CostMeter(context, LOG)
     for _ in range(5):
-        spending.charge_quota_periodically()
-    assert control.reported == [1.0]
-    spending.charge_quota()
-    assert control.reported == [1.0, 0.0]
+        meter.charge_quota_periodically()
+    assert control.charges == [1.0]
+    meter.charge_quota()
+    assert control.charges == [1.0, 0.0]

@@ -1,6 +1,4 @@
-"""Whether a run is still its role's is asked of the log: where nobody answers, the role has not
-lost it.
-"""
+"""A run belongs to its role unless the log shows that it does not; a lost server shows nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from cerebro_plpy.run.log.run_log import RunLog
 
 
 class Control:
-    """A session that answers so, whatever is asked."""
+    """A session with the same answer to every statement."""
 
     def __init__(self, answer: CerebroError | list[tuple[object, ...]]) -> None:
         self._answer = answer
@@ -33,7 +31,7 @@ class Control:
 
 
 @pytest.mark.parametrize(
-    ("answer", "owned"),
+    ("answer", "is_owned"),
     [
         ([(1,)], True),
         ([], False),
@@ -46,11 +44,13 @@ class Control:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_server_that_is_gone_has_renamed_nobody(answer: Any, owned: bool) -> None:
-    assert RunLog(cast(Any, Control(answer)), 1).is_owned() == owned
+def test_only_an_answer_of_the_server_shows_that_a_run_has_lost_its_role(
+    answer: Any, is_owned: bool
+) -> None:
+    assert RunLog(cast(Any, Control(answer)), 1).is_owned() == is_owned
 
 
-@pytest.mark.parametrize(("answer", "seen"), [([(1,)], True), ([], False)])
-def test_who_cannot_see_a_run_does_not_resume_it(answer: Any, seen: bool) -> None:
-    """Nothing of what says that it goes on would be written."""
-    assert RunLog(cast(Any, Control(answer)), 1).resume(2) == seen
+@pytest.mark.parametrize(("answer", "is_visible"), [([(1,)], True), ([], False)])
+def test_a_run_that_is_hidden_is_not_resumed(answer: Any, is_visible: bool) -> None:
+    """Its log could not be written."""
+    assert RunLog(cast(Any, Control(answer)), 1).resume(2) == is_visible

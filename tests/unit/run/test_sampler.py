@@ -1,4 +1,4 @@
-"""What a sampler is told: of a search that knows earlier runs, ranks in each run and no values."""
+"""A sampler gets values, or with trials of earlier runs the standings in each run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def point(number: int) -> Mapping[str, Any]:
     return {"alternative": 0, "values": {"x": number}}
 
 
-def of_own(trials: list[Trial], level: float = 0.0, factor: float = 1.0) -> list[Mapping[str, Any]]:
+def describe_own(
+    trials: list[Trial], level: float = 0.0, factor: float = 1.0
+) -> list[Mapping[str, Any]]:
     moved = [
         t._replace(values={epoch: value * factor + level for epoch, value in t.values.items()})
         for t in trials
@@ -37,17 +39,17 @@ def of_own(trials: list[Trial], level: float = 0.0, factor: float = 1.0) -> list
 
 
 @given(st.lists(TRIALS, max_size=8))
-def test_without_earlier_runs_values_are_told(trials: list[Trial]) -> None:
-    assert add_prior_trials((), of_own(trials)) == of_own(trials)
+def test_without_prior_trials_the_sampler_gets_values(trials: list[Trial]) -> None:
+    assert add_prior_trials((), describe_own(trials)) == describe_own(trials)
 
 
 @given(EARLIER, st.lists(TRIALS, max_size=8), st.integers(-50, 50), st.integers(1, 5))
-def test_beside_earlier_runs_levels_are_not(
+def test_with_prior_trials_the_level_of_values_does_not_matter(
     earlier: list[PriorTrial], trials: list[Trial], level: int, factor: int
 ) -> None:
-    found = add_prior_trials(earlier, of_own(trials))
-    before, own = found[: len(earlier)], found[len(earlier) :]
-    moved = add_prior_trials(earlier, of_own(trials, level, factor))[len(earlier) :]
+    merged = add_prior_trials(earlier, describe_own(trials))
+    before, own = merged[: len(earlier)], merged[len(earlier) :]
+    moved = add_prior_trials(earlier, describe_own(trials, level, factor))[len(earlier) :]
     over = [number for number, each in enumerate(own) if each["state"] == "completed"]
     assert [own[number] for number in over] == [moved[number] for number in over]
     assert before == add_prior_trials(earlier, [])
@@ -59,16 +61,17 @@ def test_beside_earlier_runs_levels_are_not(
 
 
 @given(EARLIER, st.lists(TRIALS, max_size=8))
-def test_the_order_of_a_search_stays_what_it_was(
+def test_prior_trials_do_not_change_the_order_of_a_search(
     earlier: list[PriorTrial], trials: list[Trial]
 ) -> None:
-    """Those that went to the end come first, then those that went further, and of these the better
-    ones.
-    """
-    raw, found = of_own(trials), add_prior_trials(earlier, of_own(trials))[len(earlier) :]
+    """Trials with more epochs come first, and of those with equally many the better ones."""
+    raw, merged = (
+        describe_own(trials),
+        add_prior_trials(earlier, describe_own(trials))[len(earlier) :],
+    )
     over = [
         (one, other)
-        for one, other in zip(raw, found, strict=True)
+        for one, other in zip(raw, merged, strict=True)
         if one["state"] in ("stopped", "completed")
     ]
     for one, its in over:
@@ -78,7 +81,7 @@ def test_the_order_of_a_search_stays_what_it_was(
             assert its["state"] == "completed"
     rest = [
         (one, other)
-        for one, other in zip(raw, found, strict=True)
+        for one, other in zip(raw, merged, strict=True)
         if one["state"] in ("running", "failed")
     ]
     assert all(one == other for one, other in rest)

@@ -1,4 +1,4 @@
-"""What visits start from where copies of a configuration are averaged."""
+"""The states that visits start from if copies of a configuration are averaged."""
 
 from __future__ import annotations
 
@@ -14,36 +14,31 @@ MEAN = StateSource("chunks", "mean", 0)
 ROWS = {3: 30, 4: 40, 5: 50, 6: 60, 7: 70}
 
 
-def visit(segment: int, kind: Kind = "train") -> Visit:
+def make_visit(segment: int, kind: Kind = "train") -> Visit:
     return Visit(2, 1, segment, kind)
 
 
-def left(segment: int) -> StateSource:
-    return StateSource("chunks", f"left by {segment}", 0)
+def state_after(segment: int) -> StateSource:
+    return StateSource("chunks", f"after {segment}", 0)
 
 
 @pytest.mark.parametrize("order", [(4, 5, 3, 7, 6), (7, 4, 6, 5, 3), (7, 6, 4, 5, 3)])
-def test_a_copy_goes_on_from_what_it_has_left_and_all_begin_from_the_mean(
+def test_a_copy_continues_from_its_last_state_and_all_copies_start_from_the_mean(
     order: tuple[int, ...],
 ) -> None:
-    route, before = (
-        Averaging(SEGMENTS, COPIES),
-        {4: MEAN, 7: MEAN, 5: left(4), 3: left(5), 6: left(7)},
-    )
-    for segment in order:
-        assert route.state_before(visit(segment), MEAN) == before[segment]
-        assert not route.record_state(visit(segment), left(segment), ROWS[segment])
-    averaged = route.state_before(visit(5, "average"), MEAN)
-    assert averaged.of == ((left(3), 120), (left(6), 130))
-    assert route.record_state(visit(5, "average"), MEAN, 0)
-
-
-def test_each_visit_of_an_epoch_has_a_number_and_a_table_of_its_own() -> None:
     route = Averaging(SEGMENTS, COPIES)
-    visits = [*map(visit, SEGMENTS), visit(4, "average")]
-    assert [route.visit_number(each, 0) for each in visits] == [*range(7, 13)]
-    assert (
-        len({route.state_number(each, 0) % route.table_count for each in visits})
-        == route.table_count
-        == 6
-    )
+    expected = {4: MEAN, 7: MEAN, 5: state_after(4), 3: state_after(5), 6: state_after(7)}
+    for segment in order:
+        assert route.state_before(make_visit(segment), MEAN) == expected[segment]
+        assert not route.record_state(make_visit(segment), state_after(segment), ROWS[segment])
+    averaged = route.state_before(make_visit(5, "average"), MEAN)
+    assert averaged.of == ((state_after(3), 120), (state_after(6), 130))
+    assert route.record_state(make_visit(5, "average"), MEAN, 0)
+
+
+def test_each_visit_of_an_epoch_has_its_own_number_and_table() -> None:
+    route = Averaging(SEGMENTS, COPIES)
+    visits = [*map(make_visit, SEGMENTS), make_visit(4, "average")]
+    assert [route.visit_number(visit, 0) for visit in visits] == [*range(7, 13)]
+    slots = {route.state_number(visit, 0) % route.table_count for visit in visits}
+    assert len(slots) == route.table_count == 6
