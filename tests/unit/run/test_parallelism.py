@@ -1,6 +1,4 @@
-"""One place compares the ways to divide a run among workers: by brute force it chooses the best of
-them all.
-"""
+"""The best strategy to divide a run among workers is chosen, as brute force shows."""
 
 from __future__ import annotations
 
@@ -56,8 +54,10 @@ ROWS, EPOCHS = 1000, 2
 
 
 def request(**more: Any) -> Any:
-    """A request of two configurations, of which one trains nine times as many rows, and what else
-    is said.
+    """Return a request of two configurations, one of which trains nine times as many rows.
+
+    Args:
+        more: other fields of the request or of its spec; `asked` is the argument `workers`.
     """
     spec: dict[str, Any] = {
         "train": None,
@@ -69,12 +69,11 @@ def request(**more: Any) -> Any:
     }
     spec |= {"list_evaluations_until": lambda last: (), "evaluates_training": lambda epoch: False}
     arguments = SimpleNamespace(workers=more.pop("asked", None))
-    about = {key: more.pop(key) for key in spec.keys() & more.keys()}
+    spec_fields = {key: more.pop(key) for key in spec.keys() & more.keys()}
     segments = more.pop("segments", (0, 1))
-    bytes_ = {"decoded_bytes": 100}
     return SimpleNamespace(
         **{
-            "spec": SimpleNamespace(arguments=arguments, **{**spec, **about}),
+            "spec": SimpleNamespace(arguments=arguments, **{**spec, **spec_fields}),
             "source": SimpleNamespace(rows=ROWS, segments=segments, targets=list),
             "validation": None,
             "configs": [config(1, 9), config(2, 1)],
@@ -90,7 +89,7 @@ def request(**more: Any) -> Any:
             "commit_seconds": 0,
             "segment_subsets": {},
             "segments_of": lambda group: segments,
-            **bytes_,
+            "decoded_bytes": 100,
             **more,
         }
     )
@@ -102,7 +101,7 @@ def config(mst_key: int, passes: int, steps: int | None = None) -> Any:
     return SimpleNamespace(mst_key=mst_key, model_id=1, compile=compiled, fit=fit, group=None)
 
 
-class Place:
+class Call:
     """A call on a server with two cores, where wide trainers took half as long as narrow ones."""
 
     def __init__(
@@ -113,17 +112,19 @@ class Place:
         room: int = 100,
         shared: bool = True,
     ) -> None:
-        self.is_local, self.told, self.settings = local, list[str](), None
+        self.is_local = local
+        self.settings = None
+        self.messages: list[str] = []
         self.platform = SimpleNamespace(
             trainer_threads=lambda n: {k: 2 // k for k in range(1, n + 1)} if shared else {}
         )
-        self.db = SimpleNamespace(info=self.told.append)
+        self.db = SimpleNamespace(info=self.messages.append)
         self.control = SimpleNamespace(run=self.timings)
         monkeypatch.setattr(settings, "cache_bytes", lambda chosen, trainers: room)
         self.machine = host_resources.machine_prefix("tensorflow") + "2.21.0, Keras 3.15.1"
 
     def timings(self, text: str, values: Any) -> list[tuple[Any, ...]]:
-        """No run is in the log, but timings are."""
+        """Return timings from a log without runs."""
         if "form_timing" not in text:
             return []
         ((name,),) = values
@@ -133,19 +134,19 @@ class Place:
         ]
 
     def workers(self, request: Any) -> int:
-        workplace: Any = self
-        return parallelism.choose_worker_count(workplace, request)
+        context: Any = self
+        return parallelism.choose_worker_count(context, request)
 
 
 def test_a_run_that_one_configuration_dominates_has_one_wide_trainer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    place = Place(monkeypatch)
-    assert place.workers(request()) == 1
-    assert len(place.told) == 1
-    assert place.workers(request(configs=[config(1, 1), config(2, 1)])) == 2
-    assert place.workers(request(configs=[config(1, 9, steps=7), config(2, 1)])) == 2
-    assert len(place.told) == 1
+    call = Call(monkeypatch)
+    assert call.workers(request()) == 1
+    assert len(call.messages) == 1
+    assert call.workers(request(configs=[config(1, 1), config(2, 1)])) == 2
+    assert call.workers(request(configs=[config(1, 9, steps=7), config(2, 1)])) == 2
+    assert len(call.messages) == 1
 
 
 @pytest.mark.parametrize(
@@ -163,49 +164,49 @@ def test_a_run_that_one_configuration_dominates_has_one_wide_trainer(
         {"asked": 2, "replay": Replay(threads=2)},
     ],
 )
-def test_whoever_says_how_many_workers_there_are_is_heard(
+def test_the_usual_number_of_workers_remains_if_it_was_requested_or_may_not_change(
     more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Place(monkeypatch)
+    call = Call(monkeypatch)
     if more.get("search"):
         more = {"spec": request(**more).spec}
-    assert place.workers(request(**more)) == 2
-    assert not place.told
+    assert call.workers(request(**more)) == 2
+    assert not call.messages
 
 
-def test_a_run_goes_on_with_as_many_threads_and_the_workers_that_have_them(
+def test_a_replay_has_as_many_workers_as_there_are_cores_for_its_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert Place(monkeypatch).workers(request(replay=Replay(threads=2))) == 1
-    assert Place(monkeypatch).workers(request(replay=Replay(threads=64))) == 2, (
+    assert Call(monkeypatch).workers(request(replay=Replay(threads=2))) == 1
+    assert Call(monkeypatch).workers(request(replay=Replay(threads=64))) == 2, (
         "on a machine with fewer cores"
     )
 
 
-def test_where_there_is_nothing_to_choose_the_usual_number_stays(
+def test_the_usual_number_remains_if_there_is_no_choice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert Place(monkeypatch, local=True).workers(request()) == 2
-    assert Place(monkeypatch, shared=False).workers(request()) == 2
-    assert Place(monkeypatch, room=50).workers(request()) == 2, (
+    assert Call(monkeypatch, local=True).workers(request()) == 2
+    assert Call(monkeypatch, shared=False).workers(request()) == 2
+    assert Call(monkeypatch, room=50).workers(request()) == 2, (
         "one trainer has no room for all rows"
     )
-    elsewhere = Place(monkeypatch)
+    elsewhere = Call(monkeypatch)
     elsewhere.machine = f"another, CPU:0, {elsewhere.machine}"
     assert elsewhere.workers(request()) == 2
 
 
-class Known:
-    """What is known: seconds for a row, by configuration and threads; each has a program of its
-    own.
-    """
+class History:
+    """Seconds per row by configuration and threads; each configuration has its own program."""
 
     def __init__(self, speeds: Mapping[int, Mapping[int, float]], source: str = TIMED) -> None:
         self._speeds, self._source = speeds, source
 
     def _programs(self, threads: int) -> list[Program]:
-        found = ((key, each.get(threads)) for key, each in self._speeds.items())
-        return [Program(str(key), (key,), "jax", 8, self._source, row) for key, row in found]
+        return [
+            Program(str(key), (key,), "jax", 8, self._source, speeds.get(threads))
+            for key, speeds in self._speeds.items()
+        ]
 
     def list_programs(self, threads: int, probed: Mapping[str, Any]) -> Iterator[Program]:
         yield from self._programs(threads)
@@ -216,135 +217,141 @@ class Known:
     def apply_measurements(self, programs: Sequence[Program], threads: int) -> list[Program]:
         return list(programs)
 
-    def convert_threads(self, programs: Sequence[Program], here: int, there: int) -> list[Program]:
-        return self._programs(there)
+    def convert_threads(
+        self, programs: Sequence[Program], threads: int, other_threads: int
+    ) -> list[Program]:
+        return self._programs(other_threads)
 
 
-WIDTHS = {number: TrainerSize(8 // number, 100) for number in range(1, 5)}
+SIZES = {number: TrainerSize(8 // number, 100) for number in range(1, 5)}
 SECONDS = st.sampled_from([1.0, 2.0, 3.0, 5.0, 8.0])
 SPEEDS = st.fixed_dictionaries(dict.fromkeys((8, 4, 2), SECONDS))
-EVERY = st.lists(SPEEDS, min_size=1, max_size=5).map(lambda found: dict(enumerate(found, 1)))
+ALL_SPEEDS = st.lists(SPEEDS, min_size=1, max_size=5).map(lambda speeds: dict(enumerate(speeds, 1)))
 
 
-def asked(speeds: Mapping[int, object], usual: int, **more: Any) -> Any:
-    """A request of configurations that train on one row of each of four segments in an epoch."""
+def make_small_request(speeds: Mapping[int, object], usual: int, **more: Any) -> Any:
+    """Return a request whose configurations train on one row of each of four segments."""
     configs = [config(key, 1, 1) for key in speeds]
-    for each in configs:
-        each.fit.batch_size = 1
+    for small_config in configs:
+        small_config.fit.batch_size = 1
     return request(configs=configs, workers=usual, **{"segments": tuple(range(4)), **more})
 
 
-def simulated(seconds: Mapping[int, float], count: int) -> float:
-    """What so many workers take for configurations of which a visit takes so long, where each has
-    segments of its own: the schedule as it is, and nothing beside it. Of visits that end at the
-    same moment the one that began first is over first."""
+def simulate(seconds: Mapping[int, float], count: int) -> float:
+    """Return the seconds that workers with segments of their own take, by the schedule alone.
+
+    Of visits that end at the same moment, the one that began first ends first.
+
+    Args:
+        seconds: duration of a visit, by configuration.
+        count: number of workers.
+    """
     numbers = tuple(range(4))
     plan = Plan(EPOCHS, numbers, assign_segments(numbers, range(count)), frozenset())
     configs: dict[int, ConfigProgress] = {key: start(plan, key) for key in seconds}
     policy = make_rotation([*seconds], numbers)
-    idle, now, events, begun = (
-        set(range(count)),
-        0.0,
-        list[tuple[float, int, int]](),
-        itertools.count(),
-    )
-    under_way = {}
+    idle = set(range(count))
+    now = 0.0
+    events: list[tuple[float, int, int]] = []
+    visit_numbers = itertools.count()
+    running = {}
     while True:
-        for worker, tour in choose_batches(
+        for worker, batch in choose_batches(
             plan, configs, tuple(idle), policy, lambda _: BatchLimit(1)
         ):
             idle.remove(worker)
-            configs[tour[0].mst_key] = begin(configs[tour[0].mst_key], tour)
-            under_way[worker] = tour
-            heapq.heappush(events, (now + seconds[tour[0].mst_key], next(begun), worker))
+            configs[batch[0].mst_key] = begin(configs[batch[0].mst_key], batch)
+            running[worker] = batch
+            heapq.heappush(events, (now + seconds[batch[0].mst_key], next(visit_numbers), worker))
         if not events:
             return now
         now, _, worker = heapq.heappop(events)
         idle.add(worker)
-        tour = under_way.pop(worker)
-        configs[tour[0].mst_key] = complete(plan, configs[tour[0].mst_key], tour)
+        batch = running.pop(worker)
+        configs[batch[0].mst_key] = complete(plan, configs[batch[0].mst_key], batch)
 
 
-@given(EVERY, st.integers(2, 4))
+@given(ALL_SPEEDS, st.integers(2, 4))
 @example({1: {8: 5.0, 4: 8.0, 2: 1.0}, 2: {8: 5.0, 4: 8.0, 2: 1.0}}, 2)
-def test_the_number_of_workers_is_the_best_of_all(
+def test_the_chosen_number_of_workers_is_the_fastest(
     speeds: dict[int, dict[int, float]], usual: int
 ) -> None:
-    """By brute force over all numbers, each simulated apart."""
-    known: Any = Known(speeds)
-    widths = {number: WIDTHS[number] for number in range(1, usual + 1)}
-    found = choose_early_strategy(known, asked(speeds, usual, schedule="rotation"), widths)
+    """Compare with a simulation of each number."""
+    history: Any = History(speeds)
+    sizes = {number: SIZES[number] for number in range(1, usual + 1)}
+    strategy = choose_early_strategy(
+        history, make_small_request(speeds, usual, schedule="rotation"), sizes
+    )
     seconds = {
-        number: simulated({key: each[width.threads] for key, each in speeds.items()}, number)
-        for number, width in widths.items()
+        number: simulate({key: speed[size.threads] for key, speed in speeds.items()}, number)
+        for number, size in sizes.items()
     }
     best, expected = min(seconds.values()), seconds[usual]
     if expected <= SHORT_RUN_SECONDS or best > WORTHWHILE_RATIO * expected:
-        assert found.workers == usual
+        assert strategy.workers == usual
     else:
-        assert math.isclose(seconds[found.workers], best)
+        assert math.isclose(seconds[strategy.workers], best)
 
 
-@given(EVERY, st.integers(2, 4))
-def test_where_nothing_is_known_of_other_widths_the_usual_number_stays(
+@given(ALL_SPEEDS, st.integers(2, 4))
+def test_the_usual_number_remains_if_other_numbers_of_threads_have_no_timings(
     speeds: dict[int, dict[int, float]], usual: int
 ) -> None:
-    widths = {number: WIDTHS[number] for number in range(1, usual + 1)}
-    narrow = WIDTHS[usual].threads
-    one: Any = Known({key: {narrow: each[narrow]} for key, each in speeds.items()})
-    assert choose_early_strategy(one, asked(speeds, usual), widths).workers == usual
-    none: Any = Known({key: {} for key in speeds})
-    assert choose_early_strategy(none, asked(speeds, usual), widths).workers == usual
+    sizes = {number: SIZES[number] for number in range(1, usual + 1)}
+    narrow = SIZES[usual].threads
+    one: Any = History({key: {narrow: speed[narrow]} for key, speed in speeds.items()})
+    assert choose_early_strategy(one, make_small_request(speeds, usual), sizes).workers == usual
+    none: Any = History({key: {} for key in speeds})
+    assert choose_early_strategy(none, make_small_request(speeds, usual), sizes).workers == usual
 
 
-def test_fewer_workers_are_compared_with_what_the_usual_number_would_follow() -> None:
-    """Four configurations with a program each on three workers: 8 visits after one another, 9 where
-    they stay.
-    """
-    widths = {number: WIDTHS[number] for number in (1, 2, 3)}
+def test_fewer_workers_are_compared_with_the_best_strategy_of_the_usual_number() -> None:
+    """Four programs on three workers take 8 visits in sequence if they hop, and 9 if they stay."""
+    sizes = {number: SIZES[number] for number in (1, 2, 3)}
     for wide, number in ((0.65, 3), (0.55, 1)):
-        known: Any = Known({key: {2: 2.0, 4: 9.0, 8: wide} for key in range(1, 5)}, MEASURED)
-        wanted = asked(dict.fromkeys(range(1, 5)), 3, segments=(0, 1, 2))
+        history: Any = History({key: {2: 2.0, 4: 9.0, 8: wide} for key in range(1, 5)}, MEASURED)
+        small_request = make_small_request(dict.fromkeys(range(1, 5)), 3, segments=(0, 1, 2))
         mop, task, single = (
             run_plan.estimate_strategy(
-                PlanInputs(describe_work(wanted)),
-                [*known.list_programs(threads, {})],
+                PlanInputs(describe_work(small_request)),
+                [*history.list_programs(threads, {})],
                 Strategy(name, workers, threads),
             )
             for name, workers, threads in ((MOP, 3, 2), (TASK, 3, 2), (WIDE, 1, 8))
         )
-        took = [each.seconds or 0.0 for each in (mop, task, single)]
-        assert took[2] <= WORTHWHILE_RATIO * took[1], (
-            "it is much sooner than where configurations stay"
-        )
+        took = [strategy.seconds or 0.0 for strategy in (mop, task, single)]
+        assert took[2] <= WORTHWHILE_RATIO * took[1], "it is much faster than staying"
         assert (took[2] <= WORTHWHILE_RATIO * took[0]) == (number == 1)
-        assert choose_early_strategy(known, wanted, widths).workers == number
+        assert choose_early_strategy(history, small_request, sizes).workers == number
 
 
-def comparison(
+def make_comparison(
     speeds: Mapping[int, Mapping[int, float]], source: str = MEASURED, **more: Any
 ) -> Comparison:
-    """Three workers of two threads each, which could be fewer with more."""
-    known: Any = Known(speeds, source)
-    wanted = asked(speeds, 3, **more)
-    widths = {number: WIDTHS[number] for number in (1, 2, 3)}
-    settled = PlanInputs(describe_work(wanted))
+    """Return a comparison of three workers with two threads each, or fewer with more threads."""
+    history: Any = History(speeds, source)
+    small_request = make_small_request(speeds, 3, **more)
+    sizes = {number: SIZES[number] for number in (1, 2, 3)}
+    inputs = PlanInputs(describe_work(small_request))
     return Comparison(
-        wanted, Trainers(3, WIDTHS[3], {}, widths), settled, known._programs(2), known
+        small_request, Trainers(3, SIZES[3], {}, sizes), inputs, history._programs(2), history
     )
 
 
-@given(EVERY)
-def test_configurations_hop_where_that_is_much_sooner(speeds: dict[int, dict[int, float]]) -> None:
-    chosen, others = compare_strategies(comparison(speeds), every=True)
-    found = {each.name: each for each in (chosen, *others) if each.workers == 3}
-    mop, task = found[MOP].seconds or 0.0, found[TASK].seconds or 0.0
-    assert chosen is (found[MOP] if mop <= WORTHWHILE_RATIO * task else found[TASK])
-    assert {(each.name, each.workers) for each in others} >= {(WIDE, 1)}, (
-        "it is said what it was compared with"
+@given(ALL_SPEEDS)
+def test_configurations_hop_if_that_is_much_faster(speeds: dict[int, dict[int, float]]) -> None:
+    chosen, others = compare_strategies(make_comparison(speeds), every=True)
+    strategies = {
+        strategy.name: strategy for strategy in (chosen, *others) if strategy.workers == 3
+    }
+    mop, task = strategies[MOP], strategies[TASK]
+    is_much_faster = (mop.seconds or 0.0) <= WORTHWHILE_RATIO * (task.seconds or 0.0)
+    assert chosen is (mop if is_much_faster else task)
+    assert {(other.name, other.workers) for other in others} >= {(WIDE, 1)}, (
+        "the strategies that it was compared with are returned"
     )
-    timed, _ = compare_strategies(comparison(speeds, TIMED), every=True)
-    assert timed.name == TASK, "unless what hops take is a guess"
+    timed, _ = compare_strategies(make_comparison(speeds, TIMED), every=True)
+    assert timed.name == TASK, "unless the time of hops is a guess"
 
 
 @pytest.mark.parametrize(
@@ -358,7 +365,7 @@ def test_configurations_hop_where_that_is_much_sooner(speeds: dict[int, dict[int
         ({"schedule": AVERAGING, "strategy": AVERAGE}, AVERAGE),
     ],
 )
-def test_whoever_names_a_strategy_has_it_where_it_is_possible(
+def test_a_requested_strategy_is_followed_if_it_is_possible(
     more: dict[str, Any], name: str
 ) -> None:
     for speeds in (
@@ -366,15 +373,17 @@ def test_whoever_names_a_strategy_has_it_where_it_is_possible(
         {key: {2: 1.0} for key in range(1, 4)},
         {1: {2: 9.0}, 2: {2: 1.0}},
     ):
-        chosen, others = compare_strategies(comparison(speeds, **more), every=True)
+        chosen, others = compare_strategies(make_comparison(speeds, **more), every=True)
         assert chosen.name == name
-        assert name not in {each.name for each in others if each.workers == 3}
+        assert name not in {other.name for other in others if other.workers == 3}
 
 
-def test_workers_that_serve_a_segment_each_let_configurations_hop() -> None:
-    wanted = comparison({1: {2: 1.0}})
-    apart = wanted._replace(trainers=wanted.trainers._replace(are_segment_bound=True, sizes={}))
-    chosen, others = compare_strategies(apart, every=True)
+def test_configurations_hop_if_each_worker_serves_one_segment() -> None:
+    comparison = make_comparison({1: {2: 1.0}})
+    bound = comparison._replace(
+        trainers=comparison.trainers._replace(are_segment_bound=True, sizes={})
+    )
+    chosen, others = compare_strategies(bound, every=True)
     assert (chosen.name, others) == (MOP, [])
 
 

@@ -1,6 +1,4 @@
-"""What is expected of a run follows from what runs like it took, and nothing that was measured is
-lost on the way.
-"""
+"""The estimate of a run follows from the durations of similar runs, without losing measurements."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ SHARDS = (
 
 @st.composite
 def plans(draw: st.DrawFn) -> RunPlan:
-    """A plan over two programs, of one of which it may be unknown how long it takes."""
+    """Draw a plan over two programs, one of which may have no timings."""
     configs = draw(st.integers(2, 5))
     work = Work(
         epochs=draw(st.integers(1, 20)),
@@ -91,7 +89,7 @@ def plans(draw: st.DrawFn) -> RunPlan:
 
 
 @given(plans())
-def test_the_log_gives_back_what_it_was_given(plan: RunPlan) -> None:
+def test_a_plan_is_read_from_its_json_unchanged(plan: RunPlan) -> None:
     assert RunPlan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
@@ -108,20 +106,22 @@ def test_a_configuration_has_no_more_copies_than_there_are_segments(
 
 
 @pytest.mark.parametrize("broken", [{}, {"work": 1}, {"programs": None}, {"chosen": {"name": []}}])
-def test_what_is_no_plan_is_refused(broken: dict[str, object]) -> None:
+def test_json_that_is_not_a_plan_is_refused(broken: dict[str, object]) -> None:
     with pytest.raises(MALFORMED):
         RunPlan.from_json(broken)
 
 
 @given(plans(), st.lists(SECONDS, min_size=1, max_size=5), SECONDS)
-def test_a_run_is_expected_to_take_what_the_same_run_took(
-    plan: RunPlan, took: list[float], begun: float
+def test_a_run_is_expected_to_take_as_long_as_equal_runs(
+    plan: RunPlan, took: list[float], startup_seconds: float
 ) -> None:
-    """Whatever the simulation says: of several the median, and the time that it has taken by
-    then.
-    """
+    """The median of several runs counts, whatever the simulation estimates."""
     earlier = [
-        PriorRun(1, replace(plan, startup_seconds=begun), begun + plan.storing_seconds + each)
+        PriorRun(
+            1,
+            replace(plan, startup_seconds=startup_seconds),
+            startup_seconds + plan.storing_seconds + each,
+        )
         for each in took
     ]
     found = correct_plan(replace(plan, startup_seconds=1.0), earlier)
@@ -135,19 +135,19 @@ def test_a_run_is_expected_to_take_what_the_same_run_took(
 
 
 @given(plans())
-def test_a_plan_reads_alike_as_text_and_as_json(plan: RunPlan) -> None:
+def test_a_plan_has_the_same_nodes_as_text_and_as_json(plan: RunPlan) -> None:
     found = build_tree(plan, PlanContext())
     (document,) = format_tree(found, JSON)
-    (whole,) = json.loads(document)
+    (document_json,) = json.loads(document)
     lines = format_tree(found, TEXT)
     assert lines[0].startswith("Fit  (strategy=")
-    assert [part["Node Type"] for part in whole["Plan"]["Plans"]] == [
+    assert [part["Node Type"] for part in document_json["Plan"]["Plans"]] == [
         *["Workers", "States"],
         *["Features"] * len(plan.stored_layers),
         *["Program"] * 2,
     ]
-    assert sum(line.startswith("  ->  ") for line in lines) == len(whole["Plan"]["Plans"])
-    for node, program in zip(whole["Plan"]["Plans"][-2:], plan.programs, strict=True):
+    assert sum(line.startswith("  ->  ") for line in lines) == len(document_json["Plan"]["Plans"])
+    for node, program in zip(document_json["Plan"]["Plans"][-2:], plan.programs, strict=True):
         shards = node.get("Plans", [])
         assert [shard["Layers"] for shard in shards] == ["first to third", "out"][
             : len(program.shards)
@@ -158,14 +158,12 @@ def test_a_plan_reads_alike_as_text_and_as_json(plan: RunPlan) -> None:
     assert sum("->  Shard" in line for line in lines) == sum(
         len(program.shards) for program in plan.programs
     )
-    assert whole["Plan"]["Compared"][0]["seconds"] == plan.strategy.seconds
+    assert document_json["Plan"]["Compared"][0]["seconds"] == plan.strategy.seconds
 
 
 @given(plans())
-def test_a_plan_costs_what_its_workers_do(plan: RunPlan) -> None:
-    """At a price of one for a processor second: no more than all have, no less than what is stored
-    takes.
-    """
+def test_the_cost_of_a_plan_is_that_of_its_workers(plan: RunPlan) -> None:
+    """At a price of 1 per second: at most the time of all workers, at least that of storing layers."""
     found = build_tree(plan, PlanContext(prices=Prices(core_hour=HOUR))).properties
     assert not build_tree(plan, PlanContext()).properties.keys() & {"Most Cost", "Expected Cost"}
     if plan.strategy.seconds is None:
@@ -185,7 +183,7 @@ COUNT = st.integers(1, 50)
 
 
 @given(COUNT, COUNT, COUNT, st.tuples(SECONDS, SECONDS, SECONDS, SECONDS))
-def test_costs_add_up_to_what_was_measured(
+def test_estimated_costs_add_up_to_the_measured_ones(
     firsts: int, moves: int, stays: int, seconds: tuple[float, ...]
 ) -> None:
     training, staying, moving, compiling = seconds
