@@ -44,7 +44,7 @@ class RawColumn(NamedTuple):
 def read_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
     """Return all columns of the table or view that has this oid, in their order."""
     rows = reader.run(sql("features.columns"), (oid,))
-    has_readable_key = all(readable for *_, key, readable in rows if key)
+    has_readable_key = all(readable for *_, key, _, readable in rows if key)
     columns: list[RawColumn] = []
     for name, type_, base, kind, category, castable, key, compared, readable in rows:
         family = _find_family(base, kind, category, castable)
