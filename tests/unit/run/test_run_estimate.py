@@ -163,7 +163,7 @@ def test_a_plan_has_the_same_nodes_as_text_and_as_json(plan: RunPlan) -> None:
 
 @given(plans())
 def test_the_cost_of_a_plan_is_that_of_its_workers(plan: RunPlan) -> None:
-    """At a price of 1 per second: at most the time of all workers, at least that of storing layers."""
+    """A second costs 1: at most the time of all workers, at least that of storing layers."""
     found = build_tree(plan, PlanContext(prices=Prices(core_hour=HOUR))).properties
     assert not build_tree(plan, PlanContext()).properties.keys() & {"Most Cost", "Expected Cost"}
     if plan.strategy.seconds is None:
