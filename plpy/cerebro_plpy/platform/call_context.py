@@ -18,10 +18,10 @@ from cerebro_plpy.database.platform_protocol import read_value
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import client_connection
 from cerebro_plpy.database.sessions.async_dispatcher import Session
-from cerebro_plpy.database.sessions.control_session import ControlSession
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.database.sessions.worker_sessions import (
+    ControlSession,
     Identity,
     WorkerSession,
     no_slot_error,

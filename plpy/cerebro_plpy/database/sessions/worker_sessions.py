@@ -20,7 +20,7 @@ from psycopg2 import extensions
 from cerebro_plpy.database.platform_protocol import Check, Platform
 from cerebro_plpy.database.queries import escape_percent, sql
 from cerebro_plpy.database.reading import SettingValues
-from cerebro_plpy.database.sessions.async_dispatcher import wait_for_any
+from cerebro_plpy.database.sessions.async_dispatcher import Rows, wait_for_any
 from cerebro_plpy.database.sessions.connection_options import translate
 from cerebro_plpy.database.sessions.cpu_priority import StartupCores, lower_priority
 from cerebro_plpy.database.sessions.spi import Database
@@ -36,6 +36,9 @@ from cerebro_plpy.errors import (
 from cerebro_plpy.records import dataclass
 
 CONNECT_SECONDS = 10.0
+# Time for a segment to recover: Greenplum promotes a mirror, or starts the segment again.
+RECOVERY_SECONDS = 120.0
+PAUSE_SECONDS = 0.5
 CLOSING_SECONDS = 0.1  # until the caller notices that the server has ended
 WORK_LOCK = sql("session.work_for", lock="pg_try_advisory_lock_shared")
 # Messages of a server without a free slot: for any role, this role or this database.
@@ -225,11 +228,11 @@ class WorkerSession:
         self.segment_lost |= isinstance(translated, SegmentLost)
         return translated
 
-    def fetch(self) -> list[tuple[Any, ...]]:
+    def fetch(self) -> Rows:
         """Return the rows of the last statement; [] if it returned none."""
         return list(self._cursor.fetchall()) if self._cursor.description else []
 
-    def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def run(self, statement: str, values: Sequence[object] = ()) -> Rows:
         """Send statements and wait for the rows of the last one; a cancel ends the wait."""
         self.start(statement, values)
         self._wait(None)
@@ -305,6 +308,45 @@ class WorkerSession:
             return
         self.cancel()
         self._connection.close()
+
+
+class ControlSession(WorkerSession):
+    """The session that writes the log of a run, which must record even failures.
+
+    It repeats statements that a lost segment prevented from being committed. It may be disconnected
+    while its run waits.
+    """
+
+    _reconnect_label: str | None = None  # application_name after a disconnect
+
+    def disconnect(self, label: str) -> None:
+        """Free the connection slot; the next statement connects again under this label."""
+        self.close()
+        self._reconnect_label = label
+
+    def start(self, statement: str, values: Sequence[object] = ()) -> None:
+        """See `WorkerSession.start`."""
+        label = self._reconnect_label
+        if label is not None:
+            self._reconnect_label = None
+            try:
+                self._open(label)
+            except CerebroError:
+                self._reconnect_label = label
+                raise
+        super().start(statement, values)
+
+    def run(self, statement: str, values: Sequence[object] = ()) -> Rows:
+        """See `WorkerSession.run`."""
+        start = time.monotonic()
+        while True:
+            try:
+                return super().run(statement, values)
+            except SegmentLost:
+                if time.monotonic() - start > RECOVERY_SECONDS:
+                    raise
+            time.sleep(PAUSE_SECONDS)
+            self.check()
 
 
 def adapt(value: object) -> object:
