@@ -340,7 +340,7 @@ def make_comparison(
 
 @given(ALL_SPEEDS)
 def test_configurations_hop_if_that_is_much_faster(speeds: dict[int, dict[int, float]]) -> None:
-    chosen, others = compare_strategies(make_comparison(speeds), every=True)
+    chosen, others = compare_strategies(make_comparison(speeds), include_all=True)
     strategies = {
         strategy.name: strategy for strategy in (chosen, *others) if strategy.workers == 3
     }
@@ -350,7 +350,7 @@ def test_configurations_hop_if_that_is_much_faster(speeds: dict[int, dict[int, f
     assert {(other.name, other.workers) for other in others} >= {(WIDE, 1)}, (
         "the strategies that it was compared with are returned"
     )
-    timed, _ = compare_strategies(make_comparison(speeds, TIMED), every=True)
+    timed, _ = compare_strategies(make_comparison(speeds, TIMED), include_all=True)
     assert timed.name == TASK, "unless the time of hops is a guess"
 
 
@@ -373,7 +373,7 @@ def test_a_requested_strategy_is_followed_if_it_is_possible(
         {key: {2: 1.0} for key in range(1, 4)},
         {1: {2: 9.0}, 2: {2: 1.0}},
     ):
-        chosen, others = compare_strategies(make_comparison(speeds, **more), every=True)
+        chosen, others = compare_strategies(make_comparison(speeds, **more), include_all=True)
         assert chosen.name == name
         assert name not in {other.name for other in others if other.workers == 3}
 
@@ -383,7 +383,7 @@ def test_configurations_hop_if_each_worker_serves_one_segment() -> None:
     bound = comparison._replace(
         trainers=comparison.trainers._replace(are_segment_bound=True, sizes={})
     )
-    chosen, others = compare_strategies(bound, every=True)
+    chosen, others = compare_strategies(bound, include_all=True)
     assert (chosen.name, others) == (MOP, [])
 
 

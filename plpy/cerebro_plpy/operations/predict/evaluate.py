@@ -47,7 +47,7 @@ def evaluate(db: Database, gd: Globals, arguments: ScoreArguments) -> None:
             context,
             lambda: open_scoring_workers(context, model.backend, use_gpus, test.segments),
             lambda crew: _measure(context, crew, model, test),
-            again=not model.find_state().sealed,
+            may_retry=not model.find_state().sealed,
         )
     db.rows(sql("score.evaluation", output=output.quoted, **db.platform.clauses))
     outputs = check_architecture(model.architecture).output_names

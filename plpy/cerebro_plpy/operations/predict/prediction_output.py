@@ -203,7 +203,7 @@ def write_predictions(
         context,
         lambda: open_scoring_workers(context, model.backend, use_gpus, rows.segments),
         predict,
-        again=not model.state.sealed,
+        may_retry=not model.state.sealed,
     )
 
 

@@ -65,7 +65,7 @@ def build_activations(
     cache = ActivationCache(build, request)
     try:
         selection = select_cuts(build, request, histories, cache.is_cached)
-        if selection.chosen:
+        if selection.cuts:
             return _store_outputs(build, request, selection, cache)
     except CerebroError as error:
         if is_replay or not _is_tolerable(error):
@@ -94,7 +94,7 @@ def plan_activations(build: BuildContext, request: FitRequest) -> FitRequest:
             request.validation and _replace_inputs(request.validation, cut),
             exists=cut.digest in selection.existing,
         )
-        for mst_key, cut in selection.chosen.items()
+        for mst_key, cut in selection.cuts.items()
     }
     return replace(request, activations=activations)
 
@@ -133,9 +133,9 @@ def _store_outputs(
     for new in unfilled:
         build.call.control.run(sql("pack.index", output=new.filled.relation.quoted))
     changed = {new.filled.relation.oid for new in unfilled if not cache.is_unchanged(*new)}
-    build.log.write_cuts({mst_key: cut.layer for mst_key, cut in selection.chosen.items()})
+    build.log.write_cuts({mst_key: cut.layer for mst_key, cut in selection.cuts.items()})
     activations_by_key = {}
-    for mst_key, cut in selection.chosen.items():
+    for mst_key, cut in selection.cuts.items():
         activations = by_digest[cut.digest]
         # Equal layers of different networks may have different names.
         activations_by_key[mst_key] = activations._replace(
@@ -154,7 +154,7 @@ def _list_valid_keys(
 
 def _report(build: BuildContext, selection: Selection, activations: Activations) -> None:
     cut = activations.cut
-    users = sum(chosen.digest == cut.digest for chosen in selection.chosen.values())
+    users = sum(other_cut.digest == cut.digest for other_cut in selection.cuts.values())
     size = format_megabytes(sum(table.rows for table in activations.tables) * cut.nbytes)
     verb = "an earlier run has computed for" if activations.exists else "is computed once for"
     build.call.db.info(
@@ -167,7 +167,7 @@ def _list_distinct_cuts(selection: Selection) -> list[tuple[Candidate, Cut]]:
     """Return the cuts with different outputs, by digest, each with its first configuration."""
     cuts: dict[str, tuple[Candidate, Cut]] = {}
     for candidate in selection.candidates:
-        cut = selection.chosen.get(candidate.config.mst_key)
+        cut = selection.cuts.get(candidate.config.mst_key)
         if cut:
             cuts.setdefault(cut.digest, (candidate, cut))
     return [cuts[digest] for digest in sorted(cuts)]

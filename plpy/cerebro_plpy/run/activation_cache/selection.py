@@ -50,14 +50,14 @@ class Candidate(NamedTuple):
 class Selection(NamedTuple):
     """The cuts of a run."""
 
-    chosen: Mapping[int, Cut]  # by mst_key
+    cuts: Mapping[int, Cut]  # by mst_key; empty if none is worth it
     candidates: Sequence[Candidate]
     existing: frozenset[str] = frozenset()  # digests of cuts whose outputs earlier runs have stored
     reason: str = ""  # why no cut is chosen
 
 
 IsCached = Callable[[Candidate, Cut], bool]
-"""Tells if an earlier run has stored the outputs of a layer for all rows of a configuration."""
+"""Returns True if an earlier run has stored the outputs of a layer for all rows of a config."""
 
 
 def select_cuts(
@@ -81,12 +81,12 @@ def select_cuts(
         cut.digest for candidate in cuttable for cut in candidate.cuts if is_cached(candidate, cut)
     )
     if logged_layers is None:
-        chosen = _choose_cuts(request, cuttable, existing)
+        cuts = _choose_cuts(request, cuttable, existing)
     else:
         mst_keys = [candidate.config.mst_key for candidate in candidates]
         layers = {mst_key: logged_layers[mst_key] for mst_key in mst_keys}
-        chosen = _find_logged_cuts(cuttable, layers, obstacle)
-    return Selection(chosen, cuttable, existing, obstacle or _explain_no_choice(cuttable))
+        cuts = _find_logged_cuts(cuttable, layers, obstacle)
+    return Selection(cuts, cuttable, existing, obstacle or _explain_no_choice(cuttable))
 
 
 def _find_obstacle(build: BuildContext, candidates: Sequence[Candidate]) -> str:

@@ -223,7 +223,7 @@ def _describe_actual_run(plan: RunPlan, actual: ActualRun) -> Values:
 
 def _describe_actual_program(actual: ActualRun, program: Program, visit_rows: float) -> Values:
     sums = actual.sums.get(program.name)
-    measured = next((other for other in actual.programs if other.name == program.name), None)
+    measured = next((one for one in actual.programs if one.name == program.name), None)
     if measured is None or measured.row_seconds is None or sums is None:
         return {}
     values: Values = {"Actual Visits": int(sums["visits"])}

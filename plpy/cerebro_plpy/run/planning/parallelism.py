@@ -67,15 +67,15 @@ class Comparison(NamedTuple):
         trainers = self.trainers
         if usual.name in (MOP, TASK) and can_stay(self.request, trainers, trainers.size):
             name = MOP if usual.name == TASK else TASK
-            other = replace(usual, name=name)
-            yield run_plan.estimate_strategy(self.inputs, self.programs, other)
+            strategy = replace(usual, name=name)
+            yield run_plan.estimate_strategy(self.inputs, self.programs, strategy)
         inputs = self.inputs._replace(compiled={})
         for workers, size in self._list_other_sizes().items():
             programs = self.history.convert_threads(
                 self.programs, trainers.size.threads, size.threads
             )
-            other = make_usual_strategy(self.request, trainers, workers, size)
-            strategy = run_plan.estimate_strategy(inputs, programs, other)
+            strategy = make_usual_strategy(self.request, trainers, workers, size)
+            strategy = run_plan.estimate_strategy(inputs, programs, strategy)
             if strategy.seconds is not None or workers in (1, max(trainers.sizes)):
                 yield strategy
 
@@ -160,17 +160,18 @@ def choose_early_strategy(
     size = sizes[request.workers]
     trainers = Trainers(request.workers, size, {}, sizes)
     programs: Sequence[Program] = [*history.list_programs(size.threads, {})]
-    other_threads = {other.threads for other in sizes.values()} - {size.threads}
-    if not any(_has_costs(history, programs, size.threads, other) for other in other_threads):
+    other_threads = {other_size.threads for other_size in sizes.values()} - {size.threads}
+    if not any(_has_costs(history, programs, size.threads, count) for count in other_threads):
         return make_usual_strategy(request, trainers, request.workers, size)
     programs = history.apply_measurements(programs, size.threads)
     inputs = PlanInputs(describe_work(request))
     comparison = Comparison(request, trainers, inputs, programs, history)
-    usual, others = compare_strategies(comparison, every=True)
+    usual, alternatives = compare_strategies(comparison, include_all=True)
     if usual.seconds is None or usual.seconds <= SHORT_RUN_SECONDS:
         return usual
-    alternatives = [other for other in others if other.workers != request.workers]
-    return run_plan.choose_strategy(usual, alternatives)
+    return run_plan.choose_strategy(
+        usual, [strategy for strategy in alternatives if strategy.workers != request.workers]
+    )
 
 
 def _has_costs(
@@ -184,7 +185,7 @@ def _has_costs(
 
 
 def compare_strategies(
-    comparison: Comparison, *, every: bool
+    comparison: Comparison, *, include_all: bool
 ) -> tuple[Strategy, Sequence[Strategy]]:
     """Return the strategy that a run with its trainers should follow, and the other ones.
 
@@ -192,7 +193,7 @@ def compare_strategies(
     measurements of earlier runs. For a search or a run with a budget, nothing is expected.
 
     Args:
-        every: return all other strategies, also of a short run that cannot choose them.
+        include_all: return all other strategies, also of a short run that cannot choose them.
     """
     request = comparison.request
     usual = comparison.usual_strategy
@@ -203,18 +204,18 @@ def compare_strategies(
         and usual.name == TASK
         and all(program.source == MEASURED for program in comparison.programs)
     )
-    if not every and (usual.seconds or 0.0) <= SHORT_RUN_SECONDS:
+    if not include_all and (usual.seconds or 0.0) <= SHORT_RUN_SECONDS:
         inputs = comparison.inputs
         if not may_hop or not run_plan.may_improve(inputs, comparison.programs, usual):
             return usual, ()
-    others = list(comparison.list_alternatives(usual))
-    alternatives = []
-    if may_hop:
-        alternatives = [
-            other for other in others if other.name == MOP and other.workers == usual.workers
-        ]
-    chosen = run_plan.choose_strategy(usual, alternatives)
-    return chosen, [strategy for strategy in (usual, *others) if strategy is not chosen]
+    strategies = [usual, *comparison.list_alternatives(usual)]
+    hopping = [
+        strategy
+        for strategy in strategies[1:]
+        if may_hop and strategy.name == MOP and strategy.workers == usual.workers
+    ]
+    best = run_plan.choose_strategy(usual, hopping)
+    return best, [strategy for strategy in strategies if strategy is not best]
 
 
 def make_usual_strategy(
@@ -235,7 +236,7 @@ def make_usual_strategy(
 
 
 def _count_cores(trainers: Trainers, size: TrainerSize) -> int:
-    return max((other.threads for other in trainers.sizes.values()), default=size.threads)
+    return max((any_size.threads for any_size in trainers.sizes.values()), default=size.threads)
 
 
 def can_stay(request: FitRequest, trainers: Trainers, size: TrainerSize) -> bool:

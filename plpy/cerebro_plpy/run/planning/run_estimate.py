@@ -72,7 +72,7 @@ def make_plan(
     programs = template_costs.apply_template_costs(request, programs, costs)
     inputs = PlanInputs(describe_work(request), request.replay.orders, trainers.compiled)
     comparison = Comparison(request, trainers, inputs, programs, history)
-    strategy, alternatives = compare_strategies(comparison, every=probed is not None)
+    strategy, alternatives = compare_strategies(comparison, include_all=probed is not None)
     plan = RunPlan(
         work=inputs.work,
         programs=tuple(history.add_lanes(program, strategy) for program in programs),

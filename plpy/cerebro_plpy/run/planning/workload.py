@@ -154,7 +154,7 @@ class ProgramHistory:
         ]
         if not fits or program.shards or not strategy.is_stationary:
             return 1
-        equal_fits = max(sum(fit == other for other in fits) for fit in fits)
+        equal_fits = max(sum(fit == other_fit for other_fit in fits) for fit in fits)
         configs_per_worker = -(-equal_fits // strategy.workers)
         return min(choose_max_lanes(self._request.gpus), configs_per_worker)
 
@@ -206,11 +206,11 @@ class ProgramHistory:
         machine = self._machines[program.backend]
         speeds = self._timings.collect_speeds(machine, name, program.batch_size)
         current = speeds.get(threads, {})
-        other = speeds.get(other_threads, {})
-        forms = current.keys() & other.keys()
+        converted = speeds.get(other_threads, {})
+        forms = current.keys() & converted.keys()
         if not forms or program.row_seconds is None:
             return replace(program, row_seconds=None)
-        factor = min(other[form] for form in forms) / min(current[form] for form in forms)
+        factor = min(converted[form] for form in forms) / min(current[form] for form in forms)
         return replace(
             program,
             row_seconds=program.row_seconds * factor,

@@ -163,7 +163,7 @@ def read_run_record(control: Session, module: str, run_id: int | None) -> RunRec
     }
     configs = [RecordedConfig(*row) for row in control.run(sql("run.recorded_configs"), (run_id,))]
     patience, evaluate_epochs = _read_patience(control, module, run_id)
-    ended: dict[int, int] = dict(
+    evaluated_epochs: dict[int, int] = dict(
         control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER))
     )
     starts = {config.mst_key: config.clone_start for config in configs}
@@ -179,7 +179,7 @@ def read_run_record(control: Session, module: str, run_id: int | None) -> RunRec
         backends={config.mst_key: config.backend for config in configs},
         functions=json.loads(run.functions),
         epochs_before=_parse_epochs_before(run.epochs_before),
-        endings=compute_endings(orders, ended),
+        endings=compute_endings(orders, evaluated_epochs),
         max_epochs=dict(control.run(sql("run.recorded_limits"), (run_id, run_id, run_id))),
         warm_started=frozenset(
             config.mst_key for config in configs if config.warm_started_from is not None

@@ -117,7 +117,7 @@ class Activations(NamedTuple):
     @property
     def tables(self) -> tuple[PackedTable, ...]:
         """The tables to train on and to validate on."""
-        return _present_tables(self.source, self.validation)
+        return tuple(filter(None, (self.source, self.validation)))
 
 
 BuildConfigs = Callable[[Mapping[int, Mapping[str, Any]]], BuiltConfigs]
@@ -217,7 +217,7 @@ class FitRequest:
     @property
     def row_tables(self) -> tuple[PackedTable, ...]:
         """The tables of rows to train on and to validate on, without stored layer outputs."""
-        return _present_tables(self.source, self.validation)
+        return tuple(filter(None, (self.source, self.validation)))
 
     @property
     def tables(self) -> tuple[PackedTable, ...]:
@@ -265,9 +265,3 @@ class Evaluation:
     loss: float
     metrics: tuple[float, ...]
     elapsed: float  # seconds since the run began
-
-
-def _present_tables(source: PackedTable, validation: PackedTable | None) -> tuple[PackedTable, ...]:
-    if validation is None:
-        return (source,)
-    return source, validation

@@ -89,12 +89,12 @@ def add_prior_trials(
     """
     if not prior_trials:
         return trials
-    ended = [
+    ended_numbers = [
         number for number, trial in enumerate(trials) if trial["state"] in ("stopped", "completed")
     ]
-    last_values = [max(trials[number]["values"]) for number in ended]
+    last_values = [max(trials[number]["values"]) for number in ended_numbers]
     ranked = compute_standings([(-epoch, value) for epoch, value in last_values])
-    standings = dict(zip(ended, ranked))
+    standings = dict(zip(ended_numbers, ranked))
     described = [_describe_standing(trial.point, trial.standing) for trial in prior_trials]
     for number, trial in enumerate(trials):
         if number in standings:

@@ -36,17 +36,19 @@ def check_warm_states(context: CallContext, request: FitRequest, worker_set: Wor
             )
 
 
-def choose_clone_source(before: OptimizerSpec, optimizer: OptimizerSpec, *, anew: bool) -> str:
+def choose_clone_source(
+    parent_optimizer: OptimizerSpec, optimizer: OptimizerSpec, *, anew: bool
+) -> str:
     """Return which part of another configuration's state a clone continues from.
 
     Args:
-        before: optimizer of the other configuration.
+        parent_optimizer: optimizer of the other configuration.
         anew: the clone has all of its epochs before it. Learning rates that are scheduled over all
             epochs then start anew, and the optimizer with them.
     """
     if anew:
         return "weights_of_chunks"
-    return choose_state_source(before, optimizer)
+    return choose_state_source(parent_optimizer, optimizer)
 
 
 def _restore(request: FitRequest, config: Config, worker_set: WorkerSet) -> bool:

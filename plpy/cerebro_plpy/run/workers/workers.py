@@ -129,9 +129,9 @@ def choose_frameworks(
     first = [worker for worker in workers if worker.number == 0]
     backends = framework_choice.choose(worker_set.visits, request, first, log, context.db.info)
     log.write_backends(backends)
-    chosen = set(backends.values())
-    context.close_workers([worker for worker in workers if worker.framework not in chosen])
-    remaining = [worker for worker in workers if worker.framework in chosen]
+    required = set(backends.values())
+    context.close_workers([worker for worker in workers if worker.framework not in required])
+    remaining = [worker for worker in workers if worker.framework in required]
     return replace(request, backends=backends), remaining
 
 
@@ -172,13 +172,13 @@ def score_with_retry(
     open_workers: Callable[[], WorkerSet],
     score: Callable[[WorkerSet], T],
     *,
-    again: bool = True,
+    may_retry: bool = True,
 ) -> T:
     """Let workers score rows; if one of their trainers dies, let new ones score all rows again.
 
     Args:
         score: has no effects if it fails.
-        again: False if rows may not be processed twice.
+        may_retry: False if rows may not be processed twice.
     """
     worker_set = open_workers()
     try:
@@ -187,9 +187,9 @@ def score_with_retry(
         context.close_workers(worker_set.workers)
         for worker in worker_set.workers:
             worker.memory.forget()  # the caller's own session has no other worker
-        if not (again and isinstance(error, TrainerFailure)):
+        if not (may_retry and isinstance(error, TrainerFailure)):
             raise
-    return score_with_retry(context, open_workers, score, again=False)
+    return score_with_retry(context, open_workers, score, may_retry=False)
 
 
 def choose_affinity(
