@@ -1145,7 +1145,9 @@ class Sharing(RunSlots):
     def __init__(
         self, platform: Unreliable, looks: Sequence[int], heard: Sequence[int], taken: Sequence[int]
     ) -> None:
-        self.opener, self.count = self, heard[0] or 1
+        opener: Any = self
+        self.opener = opener
+        self.count = heard[0] or 1
         self._platform, self._looks, self._first = platform, looks, True
         self._heard, self._others = cycle([*heard, 1]), cycle([*taken, 0])
         self.present = set(range(self.count))

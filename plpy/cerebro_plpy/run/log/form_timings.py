@@ -80,9 +80,8 @@ class Timings:
         """
         speeds: dict[int, dict[str, float]] = {}
         for key, timings in self._timings.items():
-            if key.program != program or key.batch_size != batch_size:
-                continue
-            if key.machine.startswith(machine):
+            is_same_program = (key.program, key.batch_size) == (program, batch_size)
+            if is_same_program and key.machine.startswith(machine):
                 speeds.setdefault(key.threads, {}).update(_list_single_seconds(timings))
         return speeds
 

@@ -222,21 +222,18 @@ def make_usual_strategy(
     request: FitRequest, trainers: Trainers, workers: int, size: TrainerSize
 ) -> Strategy:
     """Return the strategy that a number of workers follows unless another one is faster."""
+    cores = max((any_size.threads for any_size in trainers.sizes.values()), default=size.threads)
     if request.spec.schedule == AVERAGING:
         name = LATE if request.spec.copies else AVERAGE
     elif request.strategy == MOP:
         name = MOP
-    elif workers == 1 and 1 < size.threads == _count_cores(trainers, size):
+    elif workers == 1 and 1 < size.threads == cores:
         name = WIDE
     elif can_stay(request, trainers, size):
         name = TASK
     else:
         name = MOP
     return Strategy(name, workers, size.threads)
-
-
-def _count_cores(trainers: Trainers, size: TrainerSize) -> int:
-    return max((any_size.threads for any_size in trainers.sizes.values()), default=size.threads)
 
 
 def can_stay(request: FitRequest, trainers: Trainers, size: TrainerSize) -> bool:

@@ -172,18 +172,19 @@ class ProgramHistory:
         updated = list(programs)
         for run in self.read_prior_runs(programs, threads):
             compile_seconds = {program.name: program.compile for program in run.plan.programs}
-            is_new = [
-                program.source != MEASURED and program.name in compile_seconds
-                for program in updated
+            new_positions = [
+                position
+                for position, program in enumerate(updated)
+                if program.source != MEASURED and program.name in compile_seconds
             ]
-            if not any(is_new):
+            if not new_positions:
                 continue
             log = program_costs.read_costs(self._control, run.run_id, run.plan)
-            for position, program in enumerate(updated):
-                if program.source != MEASURED:
-                    planned = compile_seconds.get(program.name) or program.compile
-                    program = replace(program, compile=planned)
-                    updated[position] = program_costs.apply_costs(program, log)
+            for position in new_positions:
+                program = updated[position]
+                planned_seconds = compile_seconds[program.name] or program.compile
+                program = replace(program, compile=planned_seconds)
+                updated[position] = program_costs.apply_costs(program, log)
         return updated
 
     def convert_threads(

@@ -60,9 +60,8 @@ def compute_stopping_status(
     dataset, name = stopping.monitored
     metrics = [LOSS, *config.metrics]
     position = [metric.logged_name for metric in metrics].index(name)
-    if stopping.mode in ("min", "max"):
-        maximizes = stopping.mode == "max"
-    else:
+    maximizes = stopping.mode == "max"
+    if stopping.mode not in ("min", "max"):
         maximizes = larger_is_better(metrics[position].metric)
     values = [
         (evaluation.epoch, (evaluation.loss, *evaluation.metrics)[position])

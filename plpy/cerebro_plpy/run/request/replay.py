@@ -166,7 +166,6 @@ def read_run_record(control: Session, module: str, run_id: int | None) -> RunRec
     evaluated_epochs: dict[int, int] = dict(
         control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER))
     )
-    starts = {config.mst_key: config.clone_start for config in configs}
     return RunRecord(
         run_id=run_id,
         seed=run.seed,
@@ -185,7 +184,7 @@ def read_run_record(control: Session, module: str, run_id: int | None) -> RunRec
             config.mst_key for config in configs if config.warm_started_from is not None
         ),
         configs=tuple(configs),
-        clone_starts={key: start for key, start in starts.items() if start is not None},
+        clone_starts={config.mst_key: start for config in configs if (start := config.clone_start)},
         patience=patience,
         evaluate_epochs=evaluate_epochs,
         is_averaging=run.schedule == AVERAGING,

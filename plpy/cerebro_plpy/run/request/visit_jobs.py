@@ -150,8 +150,8 @@ def make_train_visit(
     """Return a training visit, or one that averages states of other visits."""
     key = config.mst_key
     table = state_table(run_id, key, attempt.state_number, attempt.table_count)
-    callbacks: dict[str, Any] | None = None
-    block_rows: int | None = None
+    callbacks = None
+    block_rows = None
     if visit.kind == "train":
         callbacks = _describe_callbacks(config, run_id, visit, {})
         if config.group is None:

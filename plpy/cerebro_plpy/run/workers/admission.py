@@ -15,13 +15,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import ConfigurationLimit, hidden_run
 from cerebro_plpy.platform.call_context import OPEN_ERRORS, CallContext
-from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.scheduling.quota.fair_share import Demand, Quota, Role, divide_slots
@@ -90,16 +89,6 @@ class Queue(NamedTuple):
         )
         roles = {role: Role(quota), **self.roles}
         return self._replace(demands=[*self.demands, demand], roles=roles)
-
-
-class WorkerOpener(Protocol):
-    """The part of a call's context that opens and closes workers."""
-
-    def add_worker(self, number: int, framework: str) -> Worker: ...
-
-    def reopen(self, worker: Worker) -> bool: ...
-
-    def close_workers(self, workers: Sequence[Worker]) -> None: ...
 
 
 def make_slot_request(context: CallContext, request: FitRequest) -> SlotRequest:
@@ -238,7 +227,7 @@ class RunSlots:
         self._last_shown = time.monotonic()
         self._position: int | None = None  # in the queue
         self._is_notified = False  # the caller was told that the run waits
-        self.opener: WorkerOpener = context
+        self.opener = context  # opens and closes workers
         self.is_static = request.is_static
         self.count = 0  # slots that the run has
         self.is_limited = False  # a quota is in force
