@@ -166,11 +166,11 @@ def choose_early_strategy(
     programs = history.apply_measurements(programs, size.threads)
     inputs = PlanInputs(describe_work(request))
     comparison = Comparison(request, trainers, inputs, programs, history)
-    usual, alternatives = compare_strategies(comparison, include_all=True)
-    if usual.seconds is None or usual.seconds <= SHORT_RUN_SECONDS:
-        return usual
+    best, alternatives = compare_strategies(comparison, include_all=True)
+    if best.seconds is None or best.seconds <= SHORT_RUN_SECONDS:
+        return best
     return run_plan.choose_strategy(
-        usual, [strategy for strategy in alternatives if strategy.workers != request.workers]
+        best, [strategy for strategy in alternatives if strategy.workers != request.workers]
     )
 
 
@@ -190,7 +190,8 @@ def compare_strategies(
     """Return the strategy that a run with its trainers should follow, and the other ones.
 
     Configurations stay with workers if they can, unless hopping is expected to be much faster, by
-    measurements of earlier runs. For a search or a run with a budget, nothing is expected.
+    measurements of earlier runs. The duration of a search or of a run with a budget cannot be
+    predicted.
 
     Args:
         include_all: return all other strategies, also of a short run that cannot choose them.
