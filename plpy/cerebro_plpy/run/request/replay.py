@@ -80,24 +80,24 @@ class RunRecord:
 
     run_id: int
     seed: int
-    epochs: int
-    segments: tuple[int, ...]
-    orders: Orders
-    forms: Forms
+    epochs: int  # last epoch
+    segments: tuple[int, ...]  # of the packed table
+    orders: Orders  # of completed training visits
+    forms: Forms  # of the same visits
     threads: int | None  # threads of each trainer; None if nothing was trained
     dtype_policy: str | None
-    backends: dict[int, str]
+    backends: dict[int, str]  # frameworks
     functions: Mapping[str, str]  # digests of custom functions, by name
     epochs_before: Mapping[int, int]  # epochs of earlier runs
     endings: Mapping[int, Ending]  # configurations that the budget ended
     max_epochs: Mapping[int, int]  # last epochs, if anything was decided
     warm_started: frozenset[int]  # configurations that started from states of others
-    configs: tuple[RecordedConfig, ...]
+    configs: tuple[RecordedConfig, ...]  # named by the call or added to the run
     clone_starts: Mapping[int, CloneStart]  # the known ones of these states
     patience: EarlyStopping | None  # of a search by patience
     evaluate_epochs: tuple[int, ...]  # epochs after which that search had metrics
-    is_averaging: bool
-    copies: int | None
+    is_averaging: bool  # states were averaged after each epoch
+    copies: int | None  # copies of each state; None if there was one per segment
 
     @property
     def call_keys(self) -> frozenset[int]:

@@ -87,7 +87,8 @@ class Replay:
     max_epochs: Mapping[int, int] = field(default_factory=dict)
     # Origins of the configurations that the call did not name.
     added_sources: Mapping[int, str] = field(default_factory=dict)
-    clone_starts: Mapping[int, CloneStart] = field(default_factory=dict)  # of warm clones
+    # States that warm clones start from.
+    clone_starts: Mapping[int, CloneStart] = field(default_factory=dict)
     patience: EarlyStopping | None = None  # of a search by patience
     evaluate_epochs: tuple[int, ...] = ()  # epochs after which such a search needs metrics
     # Epochs of the completed configurations; those of a clone may be fewer than those of the run.
@@ -156,10 +157,10 @@ class SearchRequest(NamedTuple):
 class FitRequest:
     """The request of a run, with everything that it names."""
 
-    spec: RunSpec
+    spec: RunSpec  # as the log stores it
     source: PackedTable  # rows to train on
     validation: PackedTable | None  # rows to validate on
-    configs: tuple[Config, ...]
+    configs: tuple[Config, ...]  # when the run begins
     architectures: Mapping[int, StoredModel]  # by model_id
     architecture_table: Relation | None  # has initial weights
     workers: int  # largest number of workers that train at a time
@@ -167,9 +168,10 @@ class FitRequest:
     backends: Mapping[int, str]  # frameworks by mst_key; empty if they are still to be chosen
     max_runtime: float | None = None  # seconds after which no visit begins
     deadline: Deadline | None = None  # of a run with a time budget
-    replay: Replay = field(default_factory=Replay)
+    replay: Replay = field(default_factory=Replay)  # also of a run that is resumed
     build_configs: BuildConfigs | None = None  # of a run with templates
-    warm_states: Mapping[int, WarmState] = field(default_factory=dict)  # by mst_key
+    # States that configurations start from, by mst_key.
+    warm_states: Mapping[int, WarmState] = field(default_factory=dict)
     is_quiet: bool = False  # epochs and early ends are not reported
     commit_seconds: int = 0  # longest time that trained visits may wait for their commit
     search: SearchRequest | None = None  # None: all configurations are trained to the end
@@ -180,7 +182,7 @@ class FitRequest:
     block_rows: int | None = None
     plan: RunPlan | None = None  # made when the trainers have started
     extended_epochs: int | None = None  # if commands have given the run more epochs than its call
-    cost_limits: CostLimits | None = None
+    cost_limits: CostLimits | None = None  # limits of CPU time or money
     # Stored layer outputs that a configuration trains on instead of the rows, by mst_key.
     activations: Mapping[int, Activations] = field(default_factory=dict)
     # Requested strategy, or the one of the last replanning; None if it is still to be chosen.
