@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import fields
 from operator import index
@@ -172,9 +173,9 @@ def unknown_run_error(run_id: int) -> UndefinedObject:
     )
 
 
-def group_by_config(points: Iterable[Point]) -> dict[int, list[Point]]:
+def group_by_config(points: Iterable[Point]) -> defaultdict[int, list[Point]]:
     """Return the points of a learning curve by `mst_key`, in their original order."""
-    curves: dict[int, list[Point]] = {}
+    curves = defaultdict(list)
     for point in points:
-        curves.setdefault(point.mst_key, []).append(point)
+        curves[point.mst_key].append(point)
     return curves

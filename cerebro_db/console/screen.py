@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -99,7 +99,7 @@ def _draw_leaderboard(
     snapshot: Snapshot, selected: int | None, rows: int, console: Console
 ) -> Table:
     standings = snapshot.standings
-    curves = group_by_config(snapshot.points)
+    points = group_by_config(snapshot.points)
     texts = describe_configs(standings)
     levels = ASCII_LEVELS if console.options.ascii_only else LEVELS
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=True)
@@ -123,7 +123,7 @@ def _draw_leaderboard(
             escape_text(texts[standing.mst_key]),
             format_number(standing.value),
             str(standing.epochs),
-            make_sparkline(_select_values(standing, curves), CURVE_WIDTH, levels),
+            make_sparkline(_select_values(standing, points[standing.mst_key]), CURVE_WIDTH, levels),
             style=style,
         )
     return table
@@ -140,10 +140,10 @@ def choose_rows(configs: Sequence[int], selected: int | None, rows: int) -> slic
     return slice(start, start + rows)
 
 
-def _select_values(standing: Standing, curves: Mapping[int, Sequence[Point]]) -> list[float | None]:
+def _select_values(standing: Standing, points: Sequence[Point]) -> list[float | None]:
     """Return the values of the metric that ranks the config, by epoch."""
     return [
         point.value
-        for point in curves.get(standing.mst_key, [])
+        for point in points
         if point.dataset == standing.dataset and point.name == standing.metric
     ]

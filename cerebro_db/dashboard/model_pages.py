@@ -58,12 +58,9 @@ class ModelPages:
 
     async def show_models(self, request: Request) -> Response:
         """Show the list of models."""
-
-        def read_variables() -> Variables:
-            return {"role": self._reader.read_role(), "models": self._reader.read_models()}
-
-        variables = await run_in_threadpool(read_variables)
-        return self._site.render("models.html", **variables, make_address=make_address)
+        role = await run_in_threadpool(self._reader.read_role)
+        models = await run_in_threadpool(self._reader.read_models)
+        return self._site.render("models.html", role=role, models=models, make_address=make_address)
 
     async def show_model(self, request: Request) -> Response:
         """Show one model."""

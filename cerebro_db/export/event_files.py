@@ -6,7 +6,7 @@ The files contain metrics by epoch, and hyperparameters. They are written withou
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -37,21 +37,19 @@ def write_run(reader: RunReader, run_id: int, folder: Path, force: bool) -> list
     for path in folder.glob("config_*/events.out.tfevents.*"):
         path.unlink()  # TensorBoard would show files of an earlier export, too
     return [
-        _write_config(folder / f"config_{standing.mst_key}", standing, points)
+        _write_config(folder / f"config_{standing.mst_key}", standing, points[standing.mst_key])
         for standing in standings
     ]
 
 
-def _write_config(
-    folder: Path, standing: Standing, points_by_config: Mapping[int, list[Point]]
-) -> Path:
+def _write_config(folder: Path, standing: Standing, points: Iterable[Point]) -> Path:
     """Write the event file of a configuration; return its folder."""
     writer = import_library("tensorboardX", "export").writer.FileWriter(str(folder))
     summaries = import_library(SUMMARIES, "export")
     metrics = {f"{standing.dataset}/{standing.metric}": None}
     for summary in summaries.hparams(_list_parameters(standing), metrics):
         writer.add_summary(summary)
-    for point in points_by_config.get(standing.mst_key, []):
+    for point in points:
         value = math.nan if point.value is None else point.value
         summary = summaries.scalar(f"{point.dataset}/{point.name}", value)
         writer.add_summary(summary, point.epoch, point.time.timestamp())

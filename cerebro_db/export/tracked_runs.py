@@ -112,7 +112,7 @@ def write_run(reader: RunReader, run_id: int, target: Target, force: bool) -> st
     parent = experiment.start_run(run.name or f"run {run_id}", run.started_at, tags)
     points = group_by_config(reader.learning_curve(run_id))
     for standing in reader.leaderboard(run_id):
-        _write_config(experiment, parent, run, standing, points.get(standing.mst_key, []))
+        _write_config(experiment, parent, run, standing, points[standing.mst_key])
     experiment.end_run(parent, run.status, run.ended_at)
     return parent
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,16 +24,19 @@ SEPARATE_INPUTS = (*ARRAYS, "text", "array")
 INTEGERS = {"smallint": 1 << 15, "integer": 1 << 31, "bigint": 1 << 63}
 MIDNIGHT = " 00:00:00"
 """End of dates that a DataFrame stores as timestamps."""
+Columns: TypeAlias = Mapping[str, Iterable[Any]]
+"""Values by column, such as a DataFrame."""
+Numbers: TypeAlias = list[float | None]
 
 
 class Answers(NamedTuple):
     """Predictions of rows, by column; None is an unknown value."""
 
     prediction: list[Any]  # a class or a number
-    probability: list[float | None]  # of the predicted class; None for numbers
+    probability: Numbers  # of the predicted class; None for numbers
     probabilities: list[dict[str, float] | None]  # by class; None for numbers
-    lower: list[float | None]  # the number less the margin; None for classes
-    upper: list[float | None]  # the number plus the margin; None for classes
+    lower: Numbers  # the number less the margin; None for classes
+    upper: Numbers  # the number plus the margin; None for classes
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the prediction, and the other columns that have any value."""
@@ -98,7 +101,7 @@ class RawRows:
             return {name: name for name in names}
         return {name: entry["name"] for name, entry in zip(names, inputs, strict=True)}
 
-    def raw(self, columns: Mapping[str, Iterable[Any]]) -> dict[str, Array]:
+    def raw(self, columns: Columns) -> dict[str, Array]:
         """Return the inputs of the ONNX graph, by name, before anything is scaled.
 
         Args:
@@ -112,7 +115,7 @@ class RawRows:
             for name, array in self._read_inputs(columns).items()
         }
 
-    def inputs(self, columns: Mapping[str, Iterable[Any]]) -> dict[str, Array]:
+    def inputs(self, columns: Columns) -> dict[str, Array]:
         """Return the inputs of the network, by name.
 
         Args:
@@ -128,7 +131,7 @@ class RawRows:
             inputs[self.network_names[name]] = array
         return inputs
 
-    def _read_inputs(self, columns: Mapping[str, Iterable[Any]]) -> dict[str, Array]:
+    def _read_inputs(self, columns: Columns) -> dict[str, Array]:
         """Return the inputs before they are scaled, by their names here."""
         cells = {feature["column"]: list(columns[feature["column"]]) for feature in self.features}
         inputs: dict[str, Array] = {}

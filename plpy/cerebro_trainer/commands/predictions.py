@@ -14,7 +14,7 @@ from cerebro_trainer.data import arrays
 from cerebro_trainer.data.arrays import Booleans, Floats, Integers
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.wire.fields import Header, integer, number, record, text
-from cerebro_trainer.wire.frames import Array, Messages, reply
+from cerebro_trainer.wire.frames import Array, Arrays, Messages, reply
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ COLUMNS = tuple(PredictionTable.__dataclass_fields__)
 
 
 def tabulate(
-    outputs: list[Array], classes: Sequence[int | None], selection: ClassSelection
+    outputs: Arrays, classes: Sequence[int | None], selection: ClassSelection
 ) -> PredictionTable:
     """Return the predictions of all outputs, sorted by row, output and rank.
 

@@ -23,7 +23,7 @@ from cerebro_trainer.models.layer_arguments import Node
 from cerebro_trainer.programs.program import Attributions, ColumnPositions, Columns
 from cerebro_trainer.wire.frames import Array, Arrays
 
-Gradient: TypeAlias = Callable[[list[Array], list[Array], Array], list[Array]]
+Gradient: TypeAlias = Callable[[Arrays, Arrays, Array], list[Array]]
 """Gradient of a model's output with regard to its first inputs.
 
 Its arguments are the first inputs, the other inputs, and the weights of the units of each row. The
@@ -128,7 +128,7 @@ class IntegratedGradients:
         embeddings = self._embed([inputs[position] for position in self._index_inputs])
         return [*(inputs[position] for position in self._continuous_inputs), *embeddings]
 
-    def _embed(self, index_inputs: list[Array]) -> list[Array]:
+    def _embed(self, index_inputs: Arrays) -> list[Array]:
         if self._embedding_model is None:
             return []
         outputs = self._embedding_model(unwrap_single(index_inputs), training=False)
@@ -137,8 +137,8 @@ class IntegratedGradients:
 
     def _compute_mean_gradients(
         self,
-        baseline: list[Array],
-        changes: list[Array],
+        baseline: Arrays,
+        changes: Arrays,
         inputs: Arrays,
         unit_weights: Array,
     ) -> list[Array]:

@@ -36,7 +36,7 @@ from cerebro_trainer.wire.frames import Array, Arrays
 
 Tensors: TypeAlias = list[Any]
 """Tensors, variables or arrays of a framework."""
-Forward: TypeAlias = Callable[[list[Array]], Array]
+Forward: TypeAlias = Callable[[Arrays], Array]
 """Computes the output of a model from its inputs."""
 
 EVALUATION_BYTES = 16 << 20
@@ -247,8 +247,8 @@ class KerasProgram(Program):
 
     def fit_with_keras(
         self,
-        inputs: list[Array],
-        targets: list[Array],
+        inputs: Arrays,
+        targets: Arrays,
         order: Order,
         batch_size: int,
     ) -> float:

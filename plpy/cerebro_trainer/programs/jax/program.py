@@ -169,7 +169,7 @@ class JaxProgram(KerasProgram):
         values = move_to_device(self.variables)
         with convert_memory_errors():
             return join_batches(
-                self._forward(values, slice_rows((arrays, []), begin, end)[0])
+                self._forward(values, [array[begin:end] for array in arrays])
                 for begin, end in self._cut_rows(arrays)
             )
 
@@ -184,7 +184,7 @@ class JaxProgram(KerasProgram):
         compiled = jax.jit(jax.grad(compute_output))
 
         def compute_gradient(
-            points: list[Array], other_inputs: list[Array], unit_weights: Array
+            points: Arrays, other_inputs: Arrays, unit_weights: Array
         ) -> list[Array]:
             with convert_memory_errors():
                 gradients = compiled(
@@ -201,11 +201,11 @@ class JaxProgram(KerasProgram):
 
         compiled = jax.jit(compute_output)
 
-        def forward(arrays: list[Array]) -> Array:
+        def forward(arrays: Arrays) -> Array:
             values = move_to_device(self.variables)
             with convert_memory_errors():
                 parts = [
-                    compiled(values, slice_rows((arrays, []), begin, end)[0])
+                    compiled(values, [array[begin:end] for array in arrays])
                     for begin, end in self._cut_rows(arrays)
                 ]
                 return np.concatenate([np.asarray(part) for part in parts])

@@ -183,7 +183,7 @@ class TensorflowProgram(KerasProgram):
             input_signature=[inputs],
         )
 
-        def forward(arrays: list[Array]) -> Array:
+        def forward(arrays: Arrays) -> Array:
             batch_size = self.choose_evaluation_batch(arrays)
             parts = [
                 graph([array[begin : begin + batch_size] for array in arrays]).numpy()

@@ -238,7 +238,7 @@ class TorchProgram(KerasProgram):
         )
 
     def compile_forward(self, model: keras.Model) -> Forward:
-        def forward(arrays: list[Array]) -> Array:
+        def forward(arrays: Arrays) -> Array:
             batch_size = self.choose_evaluation_batch(arrays)
             parts = []
             for columns in _split_batches(arrays, batch_size):
@@ -252,7 +252,7 @@ class TorchProgram(KerasProgram):
         traced_steps: dict[tuple[Any, ...], Step] = {}
 
         def compute_gradient(
-            points: list[Array], other_inputs: list[Array], unit_weights: Array
+            points: Arrays, other_inputs: Arrays, unit_weights: Array
         ) -> list[Array]:
             def take_step(columns: Tensors) -> Tensors:
                 *inputs, weights = columns
