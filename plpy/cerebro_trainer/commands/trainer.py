@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from cerebro_trainer.commands import gpus, prediction_columns
 from cerebro_trainer.commands.job_handler import JobHandler
@@ -25,11 +25,8 @@ from cerebro_trainer.wire.prefetch import Prefetcher
 Handler: TypeAlias = Callable[[Header, Bytes], Messages]
 
 
-class Command(NamedTuple):
-    """The handler of a request."""
-
-    run: Handler
-    replies: bool = True
+UNANSWERED = ("reset", "open", "buffer", "block", "state")
+"""Requests without a reply; an error of theirs is the reply to the next request."""
 
 
 class Trainer:
@@ -59,32 +56,32 @@ class Trainer:
             self._commands |= self._make_job_commands(self._jobs)
         prefetcher.handle_concurrently = self.handle_concurrently
 
-    def _make_basic_commands(self) -> dict[str, Command]:
+    def _make_basic_commands(self) -> dict[str, Handler]:
         return {
-            "reset": Command(self._reset, replies=False),
-            "open": Command(self._open_dataset, replies=False),
-            "buffer": Command(self._add_buffer, replies=False),
-            "close": Command(self._close_dataset),
-            "block": Command(self._add_block, replies=False),
-            "pack": Command(self._pack),
-            "suggest": Command(self._suggest),
-            "gpus": Command(self._describe_gpus),
+            "reset": self._reset,
+            "open": self._open_dataset,
+            "buffer": self._add_buffer,
+            "close": self._close_dataset,
+            "block": self._add_block,
+            "pack": self._pack,
+            "suggest": self._suggest,
+            "gpus": self._describe_gpus,
         }
 
-    def _make_job_commands(self, jobs: JobHandler) -> dict[str, Command]:
+    def _make_job_commands(self, jobs: JobHandler) -> dict[str, Handler]:
         rows = RowRequestHandler(jobs, self._datasets, self._connection.check_peer)
         return {
-            "state": Command(jobs.load_chunk, replies=False),
-            "begin": Command(jobs.begin),
-            "finish": Command(jobs.finish),
-            "state_get": Command(jobs.send_state),
-            "results": Command(jobs.compute_results),
-            "rows": Command(rows.predict_rows),
-            "outputs": Command(jobs.send_outputs),
-            "features": Command(rows.compute_features),
-            "tell": Command(self._limit_idle_time(rows.predict_columns)),
-            "permute": Command(self._limit_idle_time(rows.permute_columns)),
-            "attribute": Command(self._limit_idle_time(rows.attribute)),
+            "state": jobs.load_chunk,
+            "begin": jobs.begin,
+            "finish": jobs.finish,
+            "state_get": jobs.send_state,
+            "results": jobs.compute_results,
+            "rows": rows.predict_rows,
+            "outputs": jobs.send_outputs,
+            "features": rows.compute_features,
+            "tell": self._limit_idle_time(rows.predict_columns),
+            "permute": self._limit_idle_time(rows.permute_columns),
+            "attribute": self._limit_idle_time(rows.attribute),
         }
 
     def serve(self) -> None:
@@ -136,29 +133,29 @@ class Trainer:
         return self._jobs is None or not self._jobs.has_private_data
 
     def _handle(self, frame: Frame) -> None:
-        command = self._find_command(str(frame.header.get("do")))
+        name = str(frame.header.get("do"))
         if self._deferred_error is None:
             try:
-                for message in command.run(frame.header, frame.payload):
+                handler = self._find_handler(name)
+                for message in handler(frame.header, frame.payload):
                     self._connection.send(message)
             except MemoryError:
                 self._fail(OutOfMemory("memory ran out while handling a request"))
             except TrainerError as error:
                 self._fail(error)
-        if self._deferred_error is not None and command.replies:
+        is_answered = name not in UNANSWERED or name not in self._commands
+        if self._deferred_error is not None and is_answered:
             self._connection.send(Message(self._deferred_error.to_header()))
             self._deferred_error = None
 
-    def _find_command(self, name: str) -> Command:
-        def refuse(header: Header, payload: Bytes) -> Messages:
-            names = ", ".join(self._commands)
+    def _find_handler(self, name: str) -> Handler:
+        if name not in self._commands:
             raise RequestError(
-                f"unknown request {name!r}; this trainer knows {names}",
+                f"unknown request {name!r}; this trainer knows {', '.join(self._commands)}",
                 sqlstate="0A000",
                 hint=None if self._jobs else "It was started without a framework.",
             )
-
-        return self._commands.get(name, Command(refuse))
+        return self._commands[name]
 
     def _fail(self, error: TrainerError) -> None:
         """Defer an error to the next reply, and end the open job, whose state is lost."""
