@@ -10,7 +10,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import overload
+from typing import Any
 from weakref import WeakSet, finalize
 
 import numpy as np
@@ -135,13 +135,7 @@ class Snapshot(Sequence[Array]):
     def __len__(self) -> int:
         return self._source.count
 
-    @overload
-    def __getitem__(self, position: int) -> Array: ...
-
-    @overload
-    def __getitem__(self, position: slice) -> list[Array]: ...
-
-    def __getitem__(self, position: int | slice) -> Array | list[Array]:
+    def __getitem__(self, position: Any) -> Any:
         if isinstance(position, slice):
             return [self[index] for index in range(*position.indices(len(self)))]
         if not 0 <= position < len(self):

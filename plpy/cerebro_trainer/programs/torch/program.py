@@ -128,11 +128,12 @@ class TorchProgram(KerasProgram):
 
         On a GPU they are the same ones each time, since a captured step is bound to its tensors.
         """
-        if not torch.cuda.is_available():
-            return make_lanes_like(self._list_tensors(), self.lanes[mode])
-        if mode not in self._lane_tensors:
-            self._lane_tensors[mode] = make_lanes_like(self._list_tensors(), self.lanes[mode])
-        return self._lane_tensors[mode]
+        if mode in self._lane_tensors:
+            return self._lane_tensors[mode]
+        tensors = make_lanes_like(self._list_tensors(), self.lanes[mode])
+        if torch.cuda.is_available():
+            self._lane_tensors[mode] = tensors
+        return tensors
 
     def take_single_steps(
         self, batches: Sequence[tuple[Member, Tensors]]
