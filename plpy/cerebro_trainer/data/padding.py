@@ -1,14 +1,14 @@
-"""Selection and padding of rows, so that buffers have lengths for which loops are compiled."""
+"""Selection, padding and batches of rows; loops are compiled for some lengths of buffers only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from cerebro_trainer.data.row_order import Rows
-from cerebro_trainer.wire.frames import Array
+from cerebro_trainer.wire.frames import Array, Arrays
 
 Columns: TypeAlias = tuple[list[Any], list[Any]]
 """Inputs and targets, each by position; all arrays have equal lengths."""
@@ -63,3 +63,14 @@ def round_up_to_capacity(rows: int) -> int:
     """
     unit = max(MIN_CAPACITY, (1 << (rows - 1).bit_length()) // CAPACITIES)
     return -(-rows // unit) * unit
+
+
+def iterate_batches(arrays: Arrays, batch_size: int) -> Iterator[list[Array]]:
+    """Yield arrays in batches of rows; the last one may be smaller."""
+    for begin in range(0, len(arrays[0]), batch_size):
+        yield [array[begin : begin + batch_size] for array in arrays]
+
+
+def join_batches(batches: Iterable[Sequence[Any]]) -> list[Array]:
+    """Return the outputs of all rows from the outputs of batches."""
+    return [np.concatenate([*map(np.asarray, parts)]) for parts in zip(*batches, strict=True)]

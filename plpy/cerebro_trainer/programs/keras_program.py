@@ -6,7 +6,7 @@ It orders the variables, makes initial states, and evaluates loss and metrics.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -379,11 +379,6 @@ def replace_method(optimizer: Any, name: str, method: Callable[..., Any]) -> Ite
         yield
     finally:
         object.__delattr__(optimizer, name)
-
-
-def join_batches(batches: Iterable[Sequence[Any]]) -> list[Array]:
-    """Return the outputs of all rows from the outputs of batches."""
-    return [np.concatenate([*map(np.asarray, parts)]) for parts in zip(*batches, strict=True)]
 
 
 def compact(values: Array) -> Array:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import (
     Columns,
+    join_batches,
     map_arrays,
     pad_to_capacity,
     slice_rows,
@@ -43,7 +44,7 @@ from cerebro_trainer.programs.jax.device import (
     temporary_values,
 )
 from cerebro_trainer.programs.jax.fusion import FusedLoop, JaxFusion
-from cerebro_trainer.programs.keras_program import Forward, KerasProgram, join_batches
+from cerebro_trainer.programs.keras_program import Forward, KerasProgram
 from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Sums
 from cerebro_trainer.wire.frames import Array, Arrays
 

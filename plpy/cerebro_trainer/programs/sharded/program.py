@@ -19,12 +19,13 @@ import keras
 import numpy as np
 
 from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.data.padding import join_batches
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.partition import partition_model
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.fusion import Order
-from cerebro_trainer.programs.keras_program import Tensors, compact, join_batches, replace_method
+from cerebro_trainer.programs.keras_program import Tensors, compact, replace_method
 from cerebro_trainer.programs.memory import (
     MemoryBudget,
     PeakMemory,

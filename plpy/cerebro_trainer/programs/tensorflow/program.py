@@ -24,12 +24,12 @@ import numpy as np
 import tensorflow as tf
 
 from cerebro_trainer.data.buffers import Buffer
-from cerebro_trainer.data.padding import map_arrays, pad_to_capacity
+from cerebro_trainer.data.padding import iterate_batches, join_batches, map_arrays, pad_to_capacity
 from cerebro_trainer.models.keras_model import unwrap_single
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Gradient
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member, Order
-from cerebro_trainer.programs.keras_program import Forward, KerasProgram, Tensors, join_batches
+from cerebro_trainer.programs.keras_program import Forward, KerasProgram, Tensors
 from cerebro_trainer.programs.metrics import flatten
 from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Sums
 from cerebro_trainer.programs.tensorboard import Board
@@ -66,6 +66,7 @@ class TensorflowProgram(KerasProgram):
         self._available_bytes = available_bytes
         super().__init__(spec, "tensorflow")
         inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.io_spec.inputs]
+        self._input_types = inputs
         targets = [
             tf.TensorSpec((None, *output.target_shape), tf.int16 if output.classes else tf.float32)
             for output in self.io_spec.outputs
@@ -158,10 +159,7 @@ class TensorflowProgram(KerasProgram):
     def predict(self, inputs: Arrays) -> list[Array]:
         arrays = self.io_spec.convert_inputs(inputs)
         batch_size = self.choose_prediction_batch(arrays)
-        return join_batches(
-            self._forward([array[begin : begin + batch_size] for array in arrays])
-            for begin in range(0, len(arrays[0]), batch_size)
-        )
+        return join_batches(map(self._forward, iterate_batches(arrays, batch_size)))
 
     def compile_gradient(self, model: keras.Model) -> Gradient:
         def compute_gradient(points: Tensors, other_inputs: Tensors, unit_weights: Any) -> Any:
@@ -176,20 +174,16 @@ class TensorflowProgram(KerasProgram):
         return lambda *arrays: [gradient.numpy() for gradient in graph(*arrays)]
 
     def compile_forward(self, model: keras.Model) -> Forward:
-        inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.io_spec.inputs]
         graph = tf.function(
             lambda arrays: tf.cast(model(unwrap_single(arrays), training=False), tf.float32),
             autograph=False,
-            input_signature=[inputs],
+            input_signature=[self._input_types],
         )
 
         def forward(arrays: Arrays) -> Array:
             batch_size = self.choose_evaluation_batch(arrays)
-            parts = [
-                graph([array[begin : begin + batch_size] for array in arrays]).numpy()
-                for begin in range(0, len(arrays[0]), batch_size)
-            ]
-            return np.concatenate(parts)
+            batches = iterate_batches(arrays, batch_size)
+            return np.concatenate([graph(batch).numpy() for batch in batches])
 
         return forward
 

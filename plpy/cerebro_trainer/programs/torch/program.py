@@ -22,11 +22,12 @@ import numpy as np
 import torch
 
 from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.data.padding import iterate_batches, join_batches
 from cerebro_trainer.models.keras_model import unwrap_single
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Gradient
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member, Order
-from cerebro_trainer.programs.keras_program import Forward, KerasProgram, join_batches
+from cerebro_trainer.programs.keras_program import Forward, KerasProgram
 from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Sums
 from cerebro_trainer.programs.torch.foreach_update import make_flat_optimizer
 from cerebro_trainer.programs.torch.fusion import TorchFusion, make_lanes_like
@@ -223,7 +224,7 @@ class TorchProgram(KerasProgram):
         self.metrics.reset()
         total = 0.0
         with convert_memory_errors(), torch.no_grad():
-            for columns in _split_batches(columns_without_weights, batch_size):
+            for columns in _iterate_tensors(columns_without_weights, batch_size):
                 x, y, _ = self.make_arguments(columns[: len(inputs)], columns[len(inputs) :])
                 predicted = self.model(x, training=False)
                 loss = self.model.compute_loss(x, y, predicted, training=False)
@@ -235,14 +236,15 @@ class TorchProgram(KerasProgram):
         arrays = self.io_spec.convert_inputs(inputs)
         batch_size = self.choose_prediction_batch(arrays)
         return join_batches(
-            _compute_outputs(self.model, columns) for columns in _split_batches(arrays, batch_size)
+            _compute_outputs(self.model, columns)
+            for columns in _iterate_tensors(arrays, batch_size)
         )
 
     def compile_forward(self, model: keras.Model) -> Forward:
         def forward(arrays: Arrays) -> Array:
             batch_size = self.choose_evaluation_batch(arrays)
             parts = []
-            for columns in _split_batches(arrays, batch_size):
+            for columns in _iterate_tensors(arrays, batch_size):
                 (output,) = _compute_outputs(model, columns)
                 parts.append(output.astype(np.float32, copy=False))
             return np.concatenate(parts)
@@ -284,6 +286,6 @@ def _compute_outputs(model: keras.Model, columns: Tensors) -> list[Array]:
         return [keras.ops.convert_to_numpy(output) for output in outputs]
 
 
-def _split_batches(arrays: Arrays, batch_size: int) -> Iterator[Tensors]:
-    for begin in range(0, len(arrays[0]), batch_size):
-        yield [to_tensor(array[begin : begin + batch_size]) for array in arrays]
+def _iterate_tensors(arrays: Arrays, batch_size: int) -> Iterator[Tensors]:
+    for batch in iterate_batches(arrays, batch_size):
+        yield list(map(to_tensor, batch))
