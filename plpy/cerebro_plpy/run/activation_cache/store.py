@@ -22,7 +22,6 @@ from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.state_tables import features_table
-from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import asdict
 from cerebro_plpy.run.activation_cache.selection import MEGABYTE, BuildContext, Candidate
 from cerebro_plpy.run.request.run_request import CacheKey, FitRequest
@@ -94,12 +93,12 @@ class ActivationCache:
         if versions is None:
             return None
         framework = self._request.backends[candidate.config.mst_key]
-        worker = self._worker_set.list_with(framework)[0]
+        memory = self._worker_set.list_with(framework)[0].memory
         text = json.dumps(
             [
                 _describe_table(self._control, table, versions),
                 [cut.digest, cut.shape, self._request.spec.dtype_policy],
-                _describe_worker(worker),
+                [framework, memory.machine, memory.threads, sorted(memory.software.items())],
             ]
         )
         fingerprint = hashlib.sha256(text.encode()).hexdigest()
@@ -161,11 +160,6 @@ def _describe_table(control: Session, table: PackedTable, versions: RowVersions)
     columns = control.run(sql("kept.columns"), (table.relation.oid, names))
     fields = {name: value for name, value in asdict(table).items() if name != "relation"}
     return [table.relation.oid, versions.row_count, versions.digest, columns, fields]
-
-
-def _describe_worker(worker: Worker) -> object:
-    memory = worker.memory
-    return [worker.framework, memory.machine, memory.threads, sorted(memory.software.items())]
 
 
 def list_cached_tables(control: Session) -> list[CachedTable]:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.async_dispatcher import Session, Statement
+from cerebro_plpy.database.sessions.async_dispatcher import Rows, Session, Statement
 from cerebro_plpy.errors import (
     LOCK_NOT_AVAILABLE,
     CerebroError,
@@ -55,6 +55,9 @@ class RunLog(StepLog):
         if statements:
             values = chain.from_iterable(statement.values for statement in statements)
             self._control.run("; ".join(statement.sql for statement in statements), [*values])
+
+    def _run(self, statement: str, *values: object) -> Rows:
+        return self._control.run(statement, values)
 
     def begin(self, request: FitRequest, pid: int) -> None:
         """Log the run and its configurations."""
@@ -111,20 +114,20 @@ class RunLog(StepLog):
 
     def write_backends(self, backends: Mapping[int, str]) -> None:
         """Log the chosen frameworks, by mst_key."""
-        self._control.run(sql("run.backends"), (json.dumps(backends), self.run_id))
+        self._run(sql("run.backends"), json.dumps(backends), self.run_id)
 
     def write_cuts(self, layers: Mapping[int, str]) -> None:
         """Log the layers whose stored outputs configurations train on, by mst_key."""
-        self._control.run(sql("run.cuts"), (json.dumps(layers), self.run_id))
+        self._run(sql("run.cuts"), json.dumps(layers), self.run_id)
 
     def write_software(self, versions: Mapping[str, str], plan: RunPlan | None) -> None:
         """Log the versions of libraries that train from now on, and the plan of the run."""
         plan_json = plan and json.dumps(plan.to_json())
-        self._control.run(sql("run.software"), (json.dumps(versions), plan_json, self.run_id))
+        self._run(sql("run.software"), json.dumps(versions), plan_json, self.run_id)
 
     def read_next_key(self) -> int:
         """Return the mst_key of the next configuration that is added."""
-        ((last_key,),) = self._control.run(sql("run.last_key"), (self.run_id,))
+        ((last_key,),) = self._run(sql("run.last_key"), self.run_id)
         return int(last_key) + 1
 
     def copy_state(self, state: StoredState, mst_key: int, visits: int) -> str:
@@ -159,7 +162,7 @@ class RunLog(StepLog):
 
     def read_commands(self) -> list[Command]:
         """Return the commands that were neither executed nor refused yet."""
-        rows = self._control.run(sql("run.acts"), (self.run_id,))
+        rows = self._run(sql("run.acts"), self.run_id)
         return [
             Command(command_id, actor, action, mst_key, json.loads(change))
             for command_id, actor, action, mst_key, change in rows
@@ -167,7 +170,7 @@ class RunLog(StepLog):
 
     def write_queued(self, queued: bool) -> None:
         """Log whether the run waits for slots; a paused run stays paused."""
-        self._control.run(sql("queue.queued"), ("queued" if queued else "running", self.run_id))
+        self._run(sql("queue.queued"), "queued" if queued else "running", self.run_id)
 
     def read_costs(self, plan: RunPlan) -> program_costs.LoggedCosts:
         """Return the costs of visits so far, by the programs of a plan."""
@@ -175,7 +178,7 @@ class RunLog(StepLog):
 
     def read_timings(self, programs: Sequence[str]) -> Timings:
         """Return the timings of programs from earlier runs of this user."""
-        return Timings(self._control.run(sql("run.known_timings"), (list(programs),)))
+        return Timings(self._run(sql("run.known_timings"), list(programs)))
 
     def drop_states(self, keep: Sequence[str]) -> int:
         """Drop state tables, except those to keep and those in use; return their bytes."""
@@ -205,7 +208,7 @@ class RunLog(StepLog):
         """
         for mst_key in mst_keys:
             prefix = state_tables.prefix(self.run_id, mst_key)
-            rows = self._control.run(sql("run.states_of"), (self.run_id, prefix))
+            rows = self._run(sql("run.states_of"), self.run_id, prefix)
             if rows:
                 self._drop([name for (name,) in rows])
 
@@ -223,7 +226,7 @@ class RunLog(StepLog):
     def is_owned(self) -> bool:
         """Return whether the run still belongs to this role; True if the server does not answer."""
         try:
-            return bool(self._control.run(sql("run.own"), (self.run_id,)))
+            return bool(self._run(sql("run.own"), self.run_id))
         except (ConnectionFailure, ServerGone, QueryCanceled):
             return True
         except CerebroError:
@@ -231,15 +234,15 @@ class RunLog(StepLog):
 
     def write_cost(self, cost: Cost) -> None:
         """Log costs since the last time that belong to no visit and no evaluation."""
-        self._control.run(sql("run.spent"), (*cost, self.run_id))
+        self._run(sql("run.spent"), *cost, self.run_id)
 
     def end(self) -> None:
         """Log that the run is completed."""
-        self._control.run(sql("run.end"), ("completed", None, self.run_id))
+        self._run(sql("run.end"), "completed", None, self.run_id)
 
     def write_missing_outputs(self, reason: str) -> None:
         """Log that the run is completed, but its output tables could not be created."""
-        self._control.run(sql("run.outputs_missing"), (reason, self.run_id))
+        self._run(sql("run.outputs_missing"), reason, self.run_id)
 
     def discard(self) -> None:
         """Remove a run in which nothing was trained, with its state tables."""

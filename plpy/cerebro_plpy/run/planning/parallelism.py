@@ -48,16 +48,6 @@ class Comparison(NamedTuple):
     programs: Sequence[Program]  # with costs for the threads of the trainers
     history: ProgramHistory
 
-    @property
-    def usual_strategy(self) -> Strategy:
-        """The strategy that is followed unless another one is much faster.
-
-        Configurations stay with workers if they can.
-        """
-        trainers = self.trainers
-        usual = make_usual_strategy(self.request, trainers, trainers.worker_count, trainers.size)
-        return run_plan.estimate_strategy(self.inputs, self.programs, usual)
-
     def list_alternatives(self, usual: Strategy) -> Iterator[Strategy]:
         """Yield the other strategies with their estimated durations.
 
@@ -197,17 +187,22 @@ def compare_strategies(
         include_all: return all other strategies, also of a short run that cannot choose them.
     """
     request = comparison.request
-    usual = comparison.usual_strategy
+    trainers = comparison.trainers
+    inputs = comparison.inputs
+    programs = comparison.programs
+    usual = make_usual_strategy(request, trainers, trainers.worker_count, trainers.size)
+    usual = run_plan.estimate_strategy(inputs, programs, usual)
     is_predictable = not (request.search or request.spec.train)
     may_hop = (
         is_predictable
         and not request.strategy
         and usual.name == TASK
-        and all(program.source == MEASURED for program in comparison.programs)
+        and all(program.source == MEASURED for program in programs)
     )
-    if not include_all and (usual.seconds or 0.0) <= SHORT_RUN_SECONDS:
-        inputs = comparison.inputs
-        if not may_hop or not run_plan.may_improve(inputs, comparison.programs, usual):
+    is_long = (usual.seconds or 0.0) > SHORT_RUN_SECONDS
+    if not include_all and not is_long:
+        may_improve = may_hop and run_plan.may_improve(inputs, programs, usual)
+        if not may_improve:
             return usual, ()
     strategies = [usual, *comparison.list_alternatives(usual)]
     hopping = [

@@ -310,16 +310,24 @@ def check_replay_arguments(module: str, arguments: FitArguments, record: RunReco
         InvalidParameter: an argument differs.
         FeatureNotSupported: the run averaged until its time was over; no order repeats that.
     """
-    _check_equal(module, record, "seed", arguments.seed, record.seed)
-    _check_equal(module, record, "dtype_policy", arguments.dtype_policy, record.dtype_policy)
+    for name, value, recorded in (
+        ("seed", arguments.seed, record.seed),
+        ("dtype_policy", arguments.dtype_policy, record.dtype_policy),
+    ):
+        if value not in (None, recorded):
+            raise InvalidParameter(
+                f"{module} error: {name} is {value!r}, but run {record.run_id} had {name} "
+                f"{recorded!r}.",
+                hint=f"Leave {name} out: a replay takes that of the run it repeats.",
+            )
     strategy = None
     if record.is_averaging:
         strategy = AVERAGE if record.copies is None else LATE
     if arguments.strategy in AVERAGES and arguments.strategy != strategy:
-        recorded = f"had {strategy!r}" if strategy else "did not average"
+        difference = f"had {strategy!r}" if strategy else "did not average"
         raise InvalidParameter(
             f"{module} error: strategy is {arguments.strategy!r}, but run {record.run_id} "
-            f"{recorded}.",
+            f"{difference}.",
             hint="Leave strategy out: a replay takes that of the run it repeats.",
         )
     if record.is_averaging and record.endings:
@@ -328,17 +336,6 @@ def check_replay_arguments(module: str, arguments: FitArguments, record: RunReco
             f"{sorted(record.endings)} before their last iteration.",
             hint="The same call with the same seed, and as many iterations as it came to, repeats "
             "it.",
-        )
-
-
-def _check_equal(
-    module: str, record: RunRecord, name: str, value: object, recorded: object
-) -> None:
-    if value is not None and value != recorded:
-        raise InvalidParameter(
-            f"{module} error: {name} is {value!r}, but run {record.run_id} had {name} "
-            f"{recorded!r}.",
-            hint=f"Leave {name} out: a replay takes that of the run it repeats.",
         )
 
 
