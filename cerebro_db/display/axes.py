@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 from cerebro_db.display.boards import name_metric
 from cerebro_db.records import Parameter, Standing
@@ -30,6 +30,10 @@ class Axis(NamedTuple):
     name: str
     positions: Mapping[int, float]  # by mst_key: from 0 to 1, or MISSING
     ticks: tuple[Tick, ...]
+
+
+Placement: TypeAlias = tuple[dict[int, float], tuple[Tick, ...]]
+"""The positions of values, and the ticks."""
 
 
 def make_axis(name: str, values: Mapping[int, object]) -> Axis:
@@ -83,7 +87,7 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _place_numbers(values: Mapping[int, float]) -> tuple[dict[int, float], tuple[Tick, ...]]:
+def _place_numbers(values: Mapping[int, float]) -> Placement:
     low = min(values.values(), default=0.0)
     high = max(values.values(), default=0.0)
     is_logarithmic = low > 0 and high / low >= MIN_LOG_RATIO
@@ -120,7 +124,7 @@ def _list_powers(low: float, high: float) -> list[float]:
     return [low, *(power for power in powers if low < power < high), high]
 
 
-def _place_texts(values: Mapping[int, object]) -> tuple[dict[int, float], tuple[Tick, ...]]:
+def _place_texts(values: Mapping[int, object]) -> Placement:
     texts = {key: str(value) for key, value in values.items()}
     names = sorted(set(texts.values()))
     if len(names) > 1:

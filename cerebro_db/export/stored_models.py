@@ -206,16 +206,14 @@ def _read_table_row(
 ) -> tuple[str | None, bytes]:
     """Return the architecture and the weights of a model of a table."""
     schema, name = relation
-    columns = ["model_arch", "model_weights"]
-    if mst_key is not None:
-        columns.append("mst_key")
-    table = sa.table(name, *map(sa.column, columns), schema=schema)
+    table = declare_table(name, "model_arch model_weights mst_key", schema)
     query = sa.select(sa.cast(table.c.model_arch, sa.Text), table.c.model_weights)
+    key = ""
     if mst_key is not None:
         query = query.where(table.c.mst_key == mst_key)
+        key = f" with mst_key {mst_key}"
     rows = connection.execute(query).all()
     if len(rows) != 1:
-        key = "" if mst_key is None else f" with mst_key {mst_key}"
         raise UndefinedObject(
             f"table {name} has {len(rows)} models{key}",
             hint=f"Name one of them, as {name}:1 does; SELECT mst_key FROM {name}_info lists them.",

@@ -53,18 +53,22 @@ class Fusion(ABC):
 
 
 class StackedFusion(Fusion):
-    """A fusion that stacks the values of its states; unused lanes are copies of the first state."""
+    """A fusion that stacks the values of its states; unused lanes are copies of the first state.
 
-    def __init__(self, lanes: int, io_spec: IoSpec, members: Sequence[Member]) -> None:
+    Args:
+        fused: the compiled loop of a framework, with its number of `lanes`.
+    """
+
+    def __init__(self, fused: Any, io_spec: IoSpec, members: Sequence[Member]) -> None:
+        self.fused = fused
         self.io_spec = io_spec
-        self._lanes = lanes
         self._count = len(members)
-        padded = pad_lanes(members, lanes)
+        padded = pad_lanes(members, fused.lanes)
         self.values: list[Any] = _stack(member.values for member in padded)
         self.hyperparameters = _stack(member.hyperparameters for member in padded)
 
     def train(self, buffer: Buffer, orders: Orders, batch_size: int) -> list[float]:
-        losses = self.train_lanes(buffer, pad_lanes(orders, self._lanes), batch_size)
+        losses = self.train_lanes(buffer, pad_lanes(orders, self.fused.lanes), batch_size)
         return [float(loss) for loss in losses[: self._count]]
 
     @abstractmethod

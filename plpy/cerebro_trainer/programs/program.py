@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from cerebro_trainer.data.buffers import Buffer
@@ -173,12 +174,14 @@ class Program(ABC):
             f"form {mode!r} trains no states side by side; this program has none that does"
         )
 
-    def train_in_lanes(self, buffer: Buffer, order: Order, batch_size: int, mode: str) -> float:
+    def train_in_lanes(
+        self, buffer: Buffer, order: Order, batch_size: int, mode: str
+    ) -> PendingLoss:
         """Train the current state alone in a mode with lanes, with the bits of a full fusion."""
         fusion = self.fuse([self.read_member()], mode)
         (loss,) = fusion.train(buffer, [order], batch_size)
         self.write(fusion.read_state(0))
-        return loss
+        return partial(float, loss)
 
     @abstractmethod
     def evaluate(self, buffer: Buffer) -> Sums:

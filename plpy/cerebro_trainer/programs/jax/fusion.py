@@ -10,7 +10,7 @@ et al., MLSys 2021).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,8 +19,7 @@ import numpy as np
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import Columns, pad_rows, pad_to_capacity, take_rows
-from cerebro_trainer.programs.fusion import LaneLosses, Member, Orders, StackedFusion
-from cerebro_trainer.programs.io_spec import IoSpec
+from cerebro_trainer.programs.fusion import LaneLosses, Orders, StackedFusion
 from cerebro_trainer.programs.jax.compiled_code import Function
 
 
@@ -53,10 +52,6 @@ class FusedLoop:
 class JaxFusion(StackedFusion):
     """States of a program that a FusedLoop trains."""
 
-    def __init__(self, fused: FusedLoop, io_spec: IoSpec, members: Sequence[Member]) -> None:
-        super().__init__(fused.lanes, io_spec, members)
-        self._fused = fused
-
     def train_lanes(self, buffer: Buffer, orders: Orders, batch_size: int) -> LaneLosses:
         columns = self.io_spec.convert(buffer)
         rows = len(orders[0])
@@ -66,7 +61,7 @@ class JaxFusion(StackedFusion):
             padded_columns, first_order = pad_to_capacity(columns, orders[0])
             padded_orders = np.stack([pad_rows(order, len(first_order)) for order in orders])
             steps = np.int32(full_rows // batch_size)
-            self.values, losses = self._fused.loop(
+            self.values, losses = self.fused.loop(
                 self.hyperparameters,
                 self.values,
                 padded_columns,
@@ -77,6 +72,6 @@ class JaxFusion(StackedFusion):
             total += np.asarray(losses, np.float64)[:, :steps].sum(axis=1) * batch_size
         if full_rows < rows:
             last_batches = take_rows(columns, np.stack([order[full_rows:] for order in orders]))
-            self.values, loss = self._fused.step(self.hyperparameters, self.values, last_batches)
+            self.values, loss = self.fused.step(self.hyperparameters, self.values, last_batches)
             total += np.asarray(loss, np.float64) * (rows - full_rows)
         return total

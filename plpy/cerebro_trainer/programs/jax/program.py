@@ -136,7 +136,7 @@ class JaxProgram(KerasProgram):
 
     def dispatch(self, buffer: Buffer, order: Order, batch_size: int, mode: str) -> PendingLoss:
         if mode in self.lanes:
-            return partial(float, self.train_in_lanes(buffer, order, batch_size, mode))
+            return self.train_in_lanes(buffer, order, batch_size, mode)
         columns = self.io_spec.convert(buffer)
         if mode == FALLBACK:
             return partial(float, self.fit_with_keras(*columns, order, batch_size))

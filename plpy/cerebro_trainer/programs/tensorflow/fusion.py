@@ -27,8 +27,7 @@ from tensorflow.python.ops.parallel_for import pfor
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import Columns, map_arrays, pad_rows, pad_to_capacity
 from cerebro_trainer.models import keras_model
-from cerebro_trainer.programs.fusion import LaneLosses, Member, Orders, StackedFusion
-from cerebro_trainer.programs.io_spec import IoSpec
+from cerebro_trainer.programs.fusion import LaneLosses, Orders, StackedFusion
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.wire.frames import Array
 
@@ -178,10 +177,6 @@ class FusedLoop:
 class TensorflowFusion(StackedFusion):
     """States of a program that a FusedLoop trains."""
 
-    def __init__(self, fused: FusedLoop, io_spec: IoSpec, members: Sequence[Member]) -> None:
-        super().__init__(fused.lanes, io_spec, members)
-        self._fused = fused
-
     def train_lanes(self, buffer: Buffer, orders: Orders, batch_size: int) -> LaneLosses:
         columns, first_order = pad_to_capacity(self.io_spec.convert(buffer), orders[0])
         capacity = len(first_order)
@@ -193,7 +188,7 @@ class TensorflowFusion(StackedFusion):
                 continue
             end = begin + size * count
             lane_orders = np.stack([pad_rows(order[begin:end], capacity) for order in orders])
-            self.values, losses = self._fused.run(
+            self.values, losses = self.fused.run(
                 (self.hyperparameters, self.values), columns, lane_orders, size, count
             )
             total += losses.numpy()

@@ -110,7 +110,7 @@ class TensorflowProgram(KerasProgram):
 
     def dispatch(self, buffer: Buffer, order: Order, batch_size: int, mode: str) -> PendingLoss:
         if mode in self.lanes:
-            return partial(float, self.train_in_lanes(buffer, order, batch_size, mode))
+            return self.train_in_lanes(buffer, order, batch_size, mode)
         loss = self._train_pass(buffer, order, batch_size, mode)
         return lambda: loss
 

@@ -74,7 +74,7 @@ class TorchProgram(KerasProgram):
 
     def dispatch(self, buffer: Buffer, order: Order, batch_size: int, mode: str) -> PendingLoss:
         if mode in self.lanes:
-            return partial(float, self.train_in_lanes(buffer, order, batch_size, mode))
+            return self.train_in_lanes(buffer, order, batch_size, mode)
         inputs, targets = self.io_spec.convert(buffer)
         with convert_memory_errors():
             if mode == FALLBACK:
