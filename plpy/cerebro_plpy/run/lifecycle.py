@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.platform.call_context import OPEN_ERRORS, CallContext
 from cerebro_plpy.platform.resource_usage import Cost
+from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.activation_cache.builder import build_activations
 from cerebro_plpy.run.activation_cache.selection import BuildContext
@@ -111,6 +112,8 @@ def train(
                 worker_set.visits, request, worker_set.workers, log, run_context, histories or {}
             )
             loop.run()
+        # A trainer whose first start failed has been started again since.
+        log.write_software(dict(list_software(worker_set.workers)), None)
         store_activations(context.control, context.settings, request)
         meter.collect_reports(worker_set.visits)
         log.write_cost(meter.take_unlogged_cost())
@@ -148,7 +151,6 @@ def start_trainers(
     request, workers = choose_frameworks(context, request, worker_set, log)
     startup_seconds = time.monotonic() - start
     worker_set = replace(worker_set, workers=workers)
-    software = ChainMap(*(dict(worker.memory.software) for worker in workers))
     if histories is None:
         warm_start_check.check_warm_states(context, request, worker_set)
     build = BuildContext(context, worker_set, log)
@@ -159,8 +161,14 @@ def start_trainers(
     notice = parallelism.explain_ignored_strategy(request, trainers)
     if notice:
         context.db.notice(notice)
-    log.write_software({"cerebro_db": request.spec.version, **software}, request.plan)
+    software = {"cerebro_db": request.spec.version, **list_software(workers)}
+    log.write_software(software, request.plan)
     return request, worker_set
+
+
+def list_software(workers: Sequence[Worker]) -> Mapping[str, str]:
+    """Return the versions of libraries that trainers have reported at their start."""
+    return ChainMap(*(dict(worker.memory.software) for worker in workers))
 
 
 @contextmanager

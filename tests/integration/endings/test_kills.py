@@ -76,6 +76,20 @@ def test_kills_at_start_up_and_later_change_no_bit(
     assert bench.weights("killed") == bench.weights("undisturbed")
 
 
+@pytest.mark.long
+def test_software_is_logged_although_the_first_trainer_was_killed_at_its_start(
+    bench: Workbench, watcher: Workbench, fresh: Workbench
+) -> None:
+    with (
+        setting(bench, "trainer_nursery_seconds", "0"),
+        fresh.fitting("packed", "killed_at_start", "long", 1, workers=1) as fitted,
+    ):
+        eventually(lambda: kill(watcher))
+        run = fitted.result()
+    software = bench.value("SELECT software FROM cerebro.run WHERE run_id = %s", run)
+    assert software.keys() >= {"cerebro_db", "tensorflow", "keras", "python"}
+
+
 def kill_at_work(watcher: Workbench, before: int, done: int) -> bool:
     """Once so many visits have been completed, kill one trainer that trains."""
     visits = "SELECT worker_pid, status FROM cerebro.visit WHERE run_id > %s"
