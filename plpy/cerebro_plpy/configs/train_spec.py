@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.json_arguments import JsonObject
-from cerebro_plpy.records import asdict, dataclass, field
+from cerebro_plpy.records import asdict, dataclass, field, fields
 
 
 class BaseVersion(NamedTuple):
@@ -59,8 +59,52 @@ def _read_integers(values: Iterable[Any]) -> tuple[int, ...]:
     return tuple(map(int, values))
 
 
-STORED_NAMES = {"template_names": "tried"}
-"""Names of fields in the log, if they differ."""
+@dataclass(frozen=True)
+class DataSplit:
+    """The division of the source's rows."""
+
+    rule: str
+    seed: int
+    bound: str | None  # value from which on rows are held out, if an order decides that
+    training_rows: int
+    validation_rows: int
+    share: float = 1.0  # of the training rows that are learned from
+
+
+@dataclass(frozen=True)
+class SourceRecord:
+    """The rows of the source by which a later call recognizes or compares them."""
+
+    fingerprint: str | None = None  # hash of all rows, as the recipe encodes them
+    hashes: tuple[int, int] | None = None  # of which the fingerprint is made
+    identity: tuple[str, ...] = ()  # columns that identify a row; all if empty
+    reading: JsonObject | None = None  # formats under which the source was read
+    profile: JsonObject | None = None  # as JSON
+    newest: Mapping[str, str | None] = field(default_factory=dict)
+    """Largest values of columns that may grow, as texts."""
+    additions: int = 0  # number of times that new rows were added to the packed tables
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The groups that have models of their own."""
+
+    column: str | None = None
+    layouts: Mapping[str, GroupLayout] = field(default_factory=dict)  # by group
+    block_rows: int | None = None
+    """Rows of a block for models of all rows, as buffers contain one group each."""
+
+
+STORED_NAMES: Mapping[str, Mapping[str, str]] = {
+    "split": {
+        "rule": "split",
+        "seed": "split_seed",
+        **{name: name for name in ("bound", "training_rows", "validation_rows", "share")},
+    },
+    "source": {each.name: each.name for each in fields(SourceRecord)},
+    "grouping": {"column": "group_by", "layouts": "groups", "block_rows": "block_rows"},
+}
+"""Names in the log, which has the fields of these nested records beside the others."""
 
 
 @dataclass(frozen=True)
@@ -74,31 +118,18 @@ class TrainSpec:
     task: str
     columns: str | None  # argument of the call
     types: Mapping[str, str]  # argument of the call
-    split: str
-    split_seed: int
-    bound: str | None  # value from which on rows are held out, if an order decides that
+    split: DataSplit
     metric: str
     budget: float  # seconds
     recipe: JsonObject  # as JSON
     classes: tuple[str, ...]
-    training_rows: int
-    validation_rows: int
     templates: Mapping[int, str]  # by mst_key, of configurations from templates
     params: Mapping[int, JsonObject]  # fields of the template, by mst_key
     weight: str | None = None  # argument of the call
-    fingerprint: str | None = None  # hash of all rows, as the recipe encodes them
+    source: SourceRecord = field(default_factory=SourceRecord)
+    grouping: Grouping = field(default_factory=Grouping)
     ensemble: int = 1  # number of greedy ensemble-selection rounds
-    share: float = 1.0
-    profile: JsonObject | None = None  # as JSON
     start: BaseVersion | None = None  # of a run that refreshes a version
-    newest: Mapping[str, str | None] = field(default_factory=dict)
-    """Largest values of columns that may grow, as texts."""
-    hashes: tuple[int, int] | None = None  # of which the fingerprint is made
-    additions: int = 0  # number of times that new rows were added to the packed tables
-    group_by: str | None = None  # column; each group has models of its own
-    groups: Mapping[str, GroupLayout] = field(default_factory=dict)
-    block_rows: int | None = None
-    """Rows of a block for models of all rows, as buffers contain one group each."""
     counts: tuple[int, ...] = ()  # training rows of each class, if known
     measure: Mapping[str, float] | None = None  # statistics of a float target
     space: JsonObject = field(default_factory=dict)  # argument of the call
@@ -106,14 +137,17 @@ class TrainSpec:
     configs: int = 0  # number of configurations in all
     max_cpu: float | None = None  # processor seconds
     max_cost: float | None = None
-    identity: tuple[str, ...] = ()  # columns that identify a row; all if empty
-    reading: JsonObject | None = None  # formats under which the source was read
     compared: ComparedVersion | None = None
     """The version for which the held-out rows were packed a second time, if it is usable."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as the log stores it."""
-        return {STORED_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        values = asdict(self)
+        values["tried"] = values.pop("template_names")
+        for record, names in STORED_NAMES.items():
+            nested = values.pop(record)
+            values.update({names[name]: value for name, value in nested.items()})
+        return values
 
     @classmethod
     def from_json(cls, values: JsonObject) -> TrainSpec:
@@ -139,7 +173,15 @@ class TrainSpec:
         hashes = values.get("hashes")
         if hashes:
             parsed["hashes"] = (int(hashes[0]), int(hashes[1]))
+        parsed["split"] = DataSplit(**_take(parsed, STORED_NAMES["split"]))
+        parsed["source"] = SourceRecord(**_take(parsed, STORED_NAMES["source"]))
+        parsed["grouping"] = Grouping(**_take(parsed, STORED_NAMES["grouping"]))
         compared = values.get("compared")
         if compared:
             parsed["compared"] = ComparedVersion(int(compared[0]), bool(compared[1]))
         return cls(**parsed)
+
+
+def _take(values: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Remove the fields of a nested record from logged values, and return those that are there."""
+    return {name: values.pop(stored) for name, stored in names.items() if stored in values}

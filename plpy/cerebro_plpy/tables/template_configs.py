@@ -78,9 +78,9 @@ class ConfigBuilder:
             name = row["template"]
             template = self.loaded_templates.get(name) or find_template(name)
             group = row.get("group")
-            training_rows = train.training_rows
+            training_rows = train.split.training_rows
             if group is not None:
-                training_rows = train.groups[group].rows
+                training_rows = train.grouping.layouts[group].rows
             params = template.params(head, training_rows, row["params"])
             configs[mst_key] = TemplateConfig(template, params, group)
         return build_configs(self.spec, configs, self.source, self.poll)
@@ -138,7 +138,7 @@ def build_configs(
         steps = count_steps(source, batch_size)
         counts = train.counts
         if config.group is not None:
-            group = train.groups[config.group]
+            group = train.grouping.layouts[config.group]
             steps = group.steps(batch_size)
             counts = group.counts or train.counts
         rates = Rates(steps, spec.epochs, cycles)

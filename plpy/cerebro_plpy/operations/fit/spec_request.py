@@ -61,8 +61,8 @@ def make_request(
         cost_limits=make_run_limits(module, context.settings, spec, read_rule(module, spec)),
     )
     if spec.train:
-        groups = spec.train.groups
-        request = replace(request, groups=groups, block_rows=spec.train.block_rows)
+        groups = spec.train.grouping.layouts
+        request = replace(request, groups=groups, block_rows=spec.train.grouping.block_rows)
     return replace(request, workers=parallelism.choose_worker_count(context, request))
 
 
@@ -103,7 +103,7 @@ def make_search(
     context = RuleContext(
         spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments), spec.seed
     )
-    groups = spec.train.groups if spec.train else UNGROUPED
+    groups = spec.train.grouping.layouts if spec.train else UNGROUPED
     rule = make_rule(search_rule, keys, context, replay, groups)
     if rule is None:
         return None

@@ -48,7 +48,7 @@ class TemplateRun(NamedTuple):
     def make_goal(self, space: Mapping[str, object]) -> SearchGoal:
         """Return the goal of the run's search with a caller's space."""
         train = self.train
-        return make_search_goal(read_head(train), train.metric, train.training_rows, space)
+        return make_search_goal(read_head(train), train.metric, train.split.training_rows, space)
 
     def build_architecture(self, config: TemplateConfig) -> Mapping[str, Any]:
         """Return the network of a configuration.

@@ -100,7 +100,10 @@ def resume(
             ((spent_seconds,),) = context.control.run(sql("run.worked"), (run_id,))
             start_states = make_warm_states(context.platform, spec.train)
             deadline = compute_deadline(
-                spec.train.budget, spent_seconds, spec.train.ensemble, spec.train.validation_rows
+                spec.train.budget,
+                spent_seconds,
+                spec.train.ensemble,
+                spec.train.split.validation_rows,
             )
             warm_states = {**request.warm_states, **start_states}
             request = replace(request, deadline=deadline, warm_states=warm_states)

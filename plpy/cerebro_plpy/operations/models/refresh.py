@@ -169,7 +169,9 @@ class RefreshSource:
         self._newer: Newer | None = None
         if since is not None:
             column = _find_growing_column(session, self._source, since)
-            self._newer = Newer(column, latest_run and latest_run.train_spec.newest.get(column))
+            self._newer = Newer(
+                column, latest_run and latest_run.train_spec.source.newest.get(column)
+            )
 
     def may_have_grown(self) -> bool:
         """Return whether the source may have new rows."""
@@ -278,7 +280,7 @@ def build_request(
         request,
         warm_states=make_warm_states(context.platform, train_spec),
         deadline=compute_deadline(
-            lineage.train_spec.budget, 0.0, train_spec.ensemble, train_spec.validation_rows
+            lineage.train_spec.budget, 0.0, train_spec.ensemble, train_spec.split.validation_rows
         ),
     )
 
@@ -354,20 +356,17 @@ def make_train_spec(lineage: Lineage, training_data: TrainingData, first_epochs:
     mst_key = lineage.version.mst_key
     return replace(
         lineage.train_spec,
-        bound=table.bound,
+        split=replace(
+            lineage.train_spec.split,
+            bound=table.bound,
+            training_rows=table.rows,
+            validation_rows=table.validation_rows,
+        ),
         recipe=table.recipe.to_json(),
-        identity=table.identity,
-        reading=training_data.reading,
-        training_rows=table.rows,
-        validation_rows=table.validation_rows,
+        source=training_data.make_source_record(),
         templates={mst_key: lineage.template},
         params={mst_key: lineage.params},
         ensemble=1,
-        fingerprint=training_data.fingerprint,
-        profile=training_data.profile.to_json(),
-        newest=table.newest,
-        hashes=training_data.hashes,
-        additions=training_data.additions,
         start=BaseVersion(lineage.version.run_id, mst_key, first_epochs),
         compared=training_data.compared,
     )

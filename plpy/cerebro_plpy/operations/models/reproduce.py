@@ -179,7 +179,7 @@ class Reproduction:
         if repacked.fingerprint == self.lineage.fingerprint:
             return Finding("source", True, f"its {rows} rows are those of then")
         spec = self.lineage.train_spec
-        original_rows = spec.training_rows + spec.validation_rows
+        original_rows = spec.split.training_rows + spec.split.validation_rows
         return Finding(
             "source", False, f"it has other rows than then: {rows} now, {original_rows} then"
         )
@@ -195,7 +195,7 @@ class Reproduction:
 
         def read_table(rows: SourceRows) -> RawTable:
             table = read_with_recipe(rows, MODULE, source, spec, holdout)
-            if not spec.groups:
+            if not spec.grouping.layouts:
                 return table
             return _add_groups(rows.session, spec, table)
 
@@ -237,24 +237,24 @@ class Reproduction:
         if repacked is not None and self._has_original_buffers(repacked):
             return PackedRows(repacked.inputs, repacked.data)
         message = "there are no packed rows of then"
-        if self.lineage.train_spec.additions:
+        if self.lineage.train_spec.source.additions:
             message += "; new ones were packed beside them"
         raise ObjectNotReady(message)
 
     def _has_original_buffers(self, repacked: TrainingData) -> bool:
         """Return whether each row is in the same buffer as before: the bits depend on it."""
         spec = self.lineage.train_spec
-        if spec.additions:  # a refresh packed newer rows into buffers of their own
+        if spec.source.additions:  # a refresh packed newer rows into buffers of their own
             return False
         if repacked.fingerprint != self.lineage.fingerprint:
             return False
         if repacked.data.source.segments != self.lineage.run_spec.segments:
             return False
         if not (repacked.group_layouts and repacked.table.groups):
-            return not spec.groups
+            return not spec.grouping.layouts
         layouts = repacked.group_layouts.find_places(repacked.table.groups)
         buffers = {group: layout[:3] for group, layout in layouts.items()}
-        return buffers == {group: layout[:3] for group, layout in spec.groups.items()}
+        return buffers == {group: layout[:3] for group, layout in spec.grouping.layouts.items()}
 
     def _make_request(self, rows: PackedRows) -> FitRequest:
         """Return a replay of the configurations that the version consists of.
@@ -301,8 +301,8 @@ class Reproduction:
             request,
             warm_states=make_warm_states(self.context.platform, train_spec),
             is_quiet=True,
-            groups=train_spec.groups,
-            block_rows=train_spec.block_rows,
+            groups=train_spec.grouping.layouts,
+            block_rows=train_spec.grouping.block_rows,
         )
 
     def _load_models(self, spec: RunSpec, rows: PackedRows) -> ModelInputs:
@@ -390,10 +390,11 @@ def _add_groups(reader: Reader, spec: TrainSpec, table: RawTable) -> RawTable:
 
     With both, the buffers of groups have the same sizes as in the original run.
     """
-    assert spec.group_by is not None
+    group_column = spec.grouping.column
+    assert group_column is not None
     families = {column.name: column.family for column in table.columns}
-    smallest = min(layout.rows for layout in spec.groups.values())
-    request = GroupRequest(spec.group_by, smallest, spec.classes, families[spec.group_by])
+    smallest = min(layout.rows for layout in spec.grouping.layouts.values())
+    request = GroupRequest(group_column, smallest, spec.classes, families[group_column])
     target = table.target._replace(head=read_head(spec))
     return replace(table, target=target, groups=read_groups(reader, MODULE, table.parts, request))
 

@@ -83,7 +83,7 @@ def read_holdout_rows(
     if not has_packed_rows(reader, run.run_id, side):
         return None
     table = read_packed(catalog, reader, find_packed(catalog, name, side))
-    return HoldoutRows(table, run.spec.train.classes, run.spec.train.groups)
+    return HoldoutRows(table, run.spec.train.classes, run.spec.train.grouping.layouts)
 
 
 def has_packed_rows(reader: Session, run_id: int, side: str) -> bool:

@@ -6,6 +6,7 @@ assumed to be unchanged.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import NamedTuple
 
 from cerebro_plpy.configs.run_spec import RunSpec
@@ -39,7 +40,10 @@ from cerebro_plpy.records import replace
 
 MAX_ADDITIONS = 8
 """Each addition leaves buffers that are not full, and a batch ends with its buffer."""
-EQUAL_FIELDS = ("relation", "target", "task", "split", "split_seed", "bound", "recipe", "classes")
+read_packing_fields = attrgetter(
+    "relation", "target", "task", "split.rule", "split.seed", "split.bound", "recipe", "classes"
+)
+"""Reads the fields of a spec that must be equal if rows are packed alike."""
 
 
 class PackedRun(NamedTuple):
@@ -61,14 +65,18 @@ def can_extend(session: Session, run: PackedRun, train_spec: TrainSpec, column: 
         column: a growing column, which identifies newer rows.
     """
     packed = run.train_spec
-    if any(getattr(packed, name) != getattr(train_spec, name) for name in EQUAL_FIELDS):
+    if read_packing_fields(packed) != read_packing_fields(train_spec):
         return False
     for spec in (packed, train_spec):
-        if spec.share != 1 or spec.weight is not None:
+        if spec.split.share != 1 or spec.weight is not None:
             return False
-    if packed.newest.get(column) is None or packed.hashes is None or packed.profile is None:
+    if (
+        packed.source.newest.get(column) is None
+        or packed.source.hashes is None
+        or packed.source.profile is None
+    ):
         return False
-    if packed.additions >= MAX_ADDITIONS:
+    if packed.source.additions >= MAX_ADDITIONS:
         return False
     return all(has_packed_rows(session, run.run_id, side) for side in SPLITS)
 
@@ -84,7 +92,7 @@ def extend_packed_rows(
     run, request = extension
     control = context.control
     packed = run.train_spec
-    assert packed.hashes is not None
+    assert packed.source.hashes is not None
     with open_source(context, request) as rows:
         table = read_table(rows)
         training, validation = write_raw_tables(context, rows, table)
@@ -96,23 +104,23 @@ def extend_packed_rows(
         reading = describe_reading(rows, table, request.reading, context.custom_settings)
     inputs = find_packed_inputs(catalog, *(packed_table_name(run_id, side) for side in SPLITS))
     data = inputs.read(catalog, context.reader)
-    training_rows = packed.training_rows + training.digest.rows
+    training_rows = packed.split.training_rows + training.digest.rows
     if data.source.rows != training_rows:
         raise DataCorrupted(
             f"{catalog.module} error: run {run.run_id} has "
             f"{data.source.rows - training.digest.rows} packed rows; expected "
-            f"{packed.training_rows}",
+            f"{packed.split.training_rows}",
             hint="SELECT cerebro.vacuum_runs(); then all rows are packed again.",
         )
-    validation_rows = packed.validation_rows + validation.digest.rows
-    training_hashes, validation_hashes = packed.hashes
+    validation_rows = packed.split.validation_rows + validation.digest.rows
+    training_hashes, validation_hashes = packed.source.hashes
     return TrainingData(
         table=replace(
             table,
             target=table.target._replace(rows=training_rows),
             validation_rows=validation_rows,
         ),
-        profile=Profile.from_json(packed.profile, Recipe.from_json(packed.recipe)),
+        profile=Profile.from_json(packed.source.profile, Recipe.from_json(packed.recipe)),
         inputs=inputs,
         data=data,
         hashes=(
@@ -121,7 +129,7 @@ def extend_packed_rows(
         ),
         counts=(),
         reading={**reading, "rows": training_rows + validation_rows},
-        additions=packed.additions + 1,
+        additions=packed.source.additions + 1,
     )
 
 

@@ -162,7 +162,7 @@ def read_custom_settings(
     A notice lists the settings that were set at training, but are not set now.
     """
     custom = read_settings_for_reader(db, tables)
-    recorded = (lineage.train_spec.reading or {}).get("names", [])
+    recorded = (lineage.train_spec.source.reading or {}).get("names", [])
     missing = [str(name) for name in recorded if not custom.get(str(name))]
     if missing:
         db.notice(
@@ -176,7 +176,7 @@ def find_source_tables(catalog: Catalog, lineage: Lineage) -> tuple[Relation, Re
     """Return the table that a version was trained on, and that which its split holds back."""
     source = catalog.resolve_input(lineage.train_spec.relation)
     holdout = None
-    name = read_split(catalog.module, lineage.train_spec.split).table
+    name = read_split(catalog.module, lineage.train_spec.split.rule).table
     if name is not None:
         holdout = catalog.resolve_input(name)
     for table in filter(None, (source, holdout)):

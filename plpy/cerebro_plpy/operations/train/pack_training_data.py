@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from cerebro_plpy.configs.train_spec import ComparedVersion
+from cerebro_plpy.configs.train_spec import ComparedVersion, SourceRecord
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.custom_settings import check_custom_settings
 from cerebro_plpy.database.lock_waits import WaitLimit, bounded_waits
@@ -61,6 +61,18 @@ class TrainingData(NamedTuple):
     def fingerprint(self) -> str:
         """The hash of all rows, as the recipe encodes them."""
         return fingerprint(*self.hashes)
+
+    def make_source_record(self) -> SourceRecord:
+        """Return the record of the source's rows for the log."""
+        return SourceRecord(
+            fingerprint=self.fingerprint,
+            hashes=self.hashes,
+            identity=self.table.identity,
+            reading=self.reading,
+            profile=self.profile.to_json(),
+            newest=self.table.newest,
+            additions=self.additions,
+        )
 
 
 class PackingRequest(NamedTuple):

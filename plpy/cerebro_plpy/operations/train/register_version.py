@@ -101,7 +101,11 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
         control,
         train_spec.model,
         ModelEntry(
-            train_spec.split, train_spec.split_seed, train_spec.bound, None, train_spec.identity
+            train_spec.split.rule,
+            train_spec.split.seed,
+            train_spec.split.bound,
+            None,
+            train_spec.source.identity,
         ),
         result,
         _choose_group_results(results, rows, deadline),
@@ -155,7 +159,9 @@ def _choose_candidate(results: RunResults, rows: HoldoutRows | None) -> Candidat
     """Return the best configuration of a run, or an ensemble of its best ones."""
     train_spec = results.train_spec
     configs = results.read_configs()
-    count = compute_max_members(train_spec.ensemble, train_spec.budget, train_spec.validation_rows)
+    count = compute_max_members(
+        train_spec.ensemble, train_spec.budget, train_spec.split.validation_rows
+    )
     candidates = []
     for result in results.read_best(results.read_states(), count):
         config = configs[result.mst_key]
@@ -184,7 +190,7 @@ def _choose_group_results(
         rows: hold-out rows; None if they were removed.
         deadline: no value or margin is computed after it, by time.monotonic().
     """
-    layouts = results.train_spec.groups
+    layouts = results.train_spec.grouping.layouts
     if not layouts:
         return []
     best = results.read_best_by_group(results.read_states())

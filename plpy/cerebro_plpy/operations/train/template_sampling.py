@@ -42,7 +42,7 @@ def plan_sampling(
     """
     train = spec.train
     assert train is not None
-    goal = make_search_goal(read_head(train), train.metric, train.training_rows, train.space)
+    goal = make_search_goal(read_head(train), train.metric, train.split.training_rows, train.space)
     space = TemplateSpace(templates, goal, Recipe.from_json(train.recipe).table)
     counts = Counter(groups)
     count = 0
@@ -54,7 +54,9 @@ def plan_sampling(
         remaining=max(0, count - counts[None]),
         points={},
         existing_points={key: space.find_point(config) for key, config in configs.items()},
-        remaining_by_group={group: max(0, count - counts[group]) for group in train.groups},
+        remaining_by_group={
+            group: max(0, count - counts[group]) for group in train.grouping.layouts
+        },
     )
 
 

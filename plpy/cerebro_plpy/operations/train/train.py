@@ -12,7 +12,7 @@ from cerebro_plpy.configs.run_spec import FitArguments, Ranking, RunSpec, list_m
 from cerebro_plpy.configs.search_space.search_rules import RuleContext
 from cerebro_plpy.configs.templates.budget import Effort, choose_frequency, choose_training_epochs
 from cerebro_plpy.configs.templates.layers.model_io import Floats
-from cerebro_plpy.configs.train_spec import TrainSpec
+from cerebro_plpy.configs.train_spec import DataSplit, Grouping, TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.custom_settings import read_settings_for_reader
@@ -350,27 +350,28 @@ def make_train_spec(
         task=table.target.task,
         columns=request.arguments.columns,
         types=request.parsed.types,
-        split=str(table.split),
-        split_seed=table.split_seed,
-        bound=table.bound,
+        split=DataSplit(
+            str(table.split),
+            table.split_seed,
+            table.bound,
+            table.rows,
+            table.validation_rows,
+            table.share,
+        ),
         metric=resolve_metric(MODULE, table.target.task, request.arguments.metric),
         budget=request.parsed.budget,
         recipe=table.recipe.to_json(),
         classes=table.target.values,
-        training_rows=table.rows,
-        validation_rows=table.validation_rows,
         templates={key: proposal.template.name for key, proposal in proposals.items()},
         params={key: dict(proposal.params) for key, proposal in proposals.items()},
         weight=request.arguments.weight,
-        fingerprint=data.fingerprint,
+        source=data.make_source_record(),
+        grouping=Grouping(
+            request.arguments.group_by,
+            make_group_layouts(layouts, table.groups, configs),
+            layouts and layouts.block_rows,
+        ),
         ensemble=choose_picks(request, table),
-        share=table.share,
-        profile=data.profile.to_json(),
-        newest=table.newest,
-        hashes=data.hashes,
-        group_by=request.arguments.group_by,
-        groups=make_group_layouts(layouts, table.groups, configs),
-        block_rows=layouts and layouts.block_rows,
         counts=data.counts,
         space=request.parsed.space,
         template_names=tuple(template.name for template in choose_templates(request, table)),
@@ -378,7 +379,5 @@ def make_train_spec(
         measure=asdict(head.targets[0]) if isinstance(head, Floats) else None,
         max_cpu=limits and limits.max_cpu,
         max_cost=limits and limits.max_cost,
-        identity=table.identity,
-        reading=data.reading,
         compared=data.compared,
     )

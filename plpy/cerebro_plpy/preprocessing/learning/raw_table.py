@@ -274,11 +274,11 @@ def read_with_recipe(
     reader = rows.session
     options = _recorded_options(spec, holdout_table, newer)
     columns, column, opened, counts = _open_table(rows, module, relation, options)
-    split = read_split(module, spec.split)
+    split = read_split(module, spec.split.rule)
     learned = Recipe.from_json(spec.recipe)
     holdout = open_holdout(rows, module, options, [feature.column for feature in learned.inputs])
-    divided = make_division(opened, split, spec.bound, holdout)
-    sides = divided.sides(spec.split_seed)
+    divided = make_division(opened, split, spec.split.bound, holdout)
+    sides = divided.sides(spec.split.seed)
     is_part = newer is not None and newer.value is not None
     if newer is not None and is_part:
         newer_column = find_column(module, opened.columns, newer.column, "since")
@@ -286,14 +286,14 @@ def read_with_recipe(
         sides = Sides(both_hold(is_newer, sides.training), both_hold(is_newer, sides.validation))
 
     has_known_label = is_known(column, spec.task, spec.classes)
-    source = divided.training_source(spec.split_seed)
+    source = divided.training_source(spec.split.seed)
     source = source._replace(side=both_hold(sides.training, has_known_label))
     weight = find_weight_column(module, columns, spec.weight)
     recipe = match_recipe(module, learned, columns, relation.spelling)
     label = label_expression(column, spec.task)
     weight_value = weight and weight_of_row(reader, module, source, weight)
     training = _training_part(source, opened, recipe, label, weight_value)
-    held_back = _ValidationRows(sides.validation, holdout_table, holdout, spec.split_seed)
+    held_back = _ValidationRows(sides.validation, holdout_table, holdout, spec.split.seed)
     target = Target(column, spec.task, NO_HEAD, spec.classes, 0)
     validation = _validation_part(module, training, target, held_back)
     validation_rows = 0
@@ -306,8 +306,8 @@ def read_with_recipe(
         columns=columns,
         target=target,
         split=split,
-        split_seed=spec.split_seed,
-        bound=spec.bound,
+        split_seed=spec.split.seed,
+        bound=spec.split.bound,
         source=source._replace(rows=target.rows),
         parts=(training, validation),
         recipe=recipe,
@@ -317,9 +317,9 @@ def read_with_recipe(
         newest=counts.newest,
         identity=opened.identity,
     )
-    if spec.share == 1:
+    if spec.split.share == 1:
         return table
-    return take_share(reader, table, spec.share)
+    return take_share(reader, table, spec.split.share)
 
 
 def _recorded_options(spec: TrainSpec, holdout: Table | None, newer: Newer | None) -> TableOptions:
@@ -329,14 +329,14 @@ def _recorded_options(spec: TrainSpec, holdout: Table | None, newer: Newer | Non
         task=spec.task,
         columns=spec.columns,
         types=spec.types,
-        split=spec.split,
+        split=spec.split.rule,
         weight=spec.weight,
-        split_seed=spec.split_seed,
+        split_seed=spec.split.seed,
         settled=True,
-        bound=spec.bound,
+        bound=spec.split.bound,
         holdout=holdout,
-        group_by=spec.group_by,
-        identity=spec.identity,
+        group_by=spec.grouping.column,
+        identity=spec.source.identity,
         growing=(newer.column,) if newer else (),
     )
 
