@@ -35,7 +35,7 @@ class SingleModel:
 
 @dataclass(frozen=True)
 class FitArguments:
-    """The arguments of a fit call, None for NULL."""
+    """The arguments of a fit call, None for NULL; sql/50-training.sql has the help of each."""
 
     source_table: str | None
     model_output_table: str | None

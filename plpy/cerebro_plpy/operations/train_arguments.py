@@ -50,7 +50,7 @@ STORED_MODEL = re.compile(r"(?P<table>.+):(?P<id>[0-9]{1,9})", re.DOTALL)
 
 @dataclass(frozen=True)
 class TrainArguments:
-    """The arguments as the caller passed them, None for NULL."""
+    """The arguments as passed, None for NULL; sql/56-named-models.sql has the help of each."""
 
     source: str | None
     target: str | None
