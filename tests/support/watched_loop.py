@@ -17,10 +17,6 @@ STAGES = ("log", "changes", "tasks", "notes", "end")
 """A killed loop has done all stages before the named one, and nothing of that one."""
 
 
-class Killed(CerebroError):
-    """The process of the loop is gone."""
-
-
 @dataclass(frozen=True)
 class Noted(Statement):
     """A statement of which a log takes note when it is written."""
@@ -29,7 +25,8 @@ class Noted(Statement):
 
 
 def die() -> NoReturn:
-    raise Killed("killed")
+    """End the loop as if its process were gone."""
+    raise CerebroError("killed")
 
 
 class WatchedLoop(EpochLoop):

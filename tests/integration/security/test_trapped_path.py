@@ -17,6 +17,7 @@ from recipes import Session
 from traps import PATH, PINNED, names_of, set_traps
 from workbench import Workbench
 
+from cerebro_plpy.configs.train_spec import DataSplit, Grouping, SourceRecord
 from cerebro_plpy.database.reading import Reading
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.operations.explain import attribution, evaluate_model, importance
@@ -220,12 +221,17 @@ def look(recorder: Any, table: Named) -> RawTable:
 def again(recorder: Any, table: Named, whole: RawTable) -> None:
     """Do what is asked of a table whose recipe is known."""
     spec: Any = SimpleNamespace(
-        target="kind", task=CLASSIFICATION, columns=None, types={}, split="last 0.2 by short",
+        target="kind",
+        task=CLASSIFICATION,
+        columns=None,
+        types={},
+        split=DataSplit("last 0.2 by short", 7, "v3", training_rows=1, validation_rows=1),
         weight="weight",
-        split_seed=7, bound="v3", classes=whole.target.values, recipe=whole.recipe.to_json(),
-        share=1,
-        group_by=None, identity=(),
-    )  # fmt: skip
+        classes=whole.target.values,
+        recipe=whole.recipe.to_json(),
+        source=SourceRecord(),
+        grouping=Grouping(),
+    )
     for newer in (
         None,
         Newer("id", "300"),
