@@ -253,7 +253,7 @@ def _read_predictions(session: Session) -> Sequence[tuple[int, str, int]]:
         .order_by(HELD_OUT_IMAGES.c.id)
     )
     with translate_errors(), session.engine.connect() as connection:
-        return connection.execute(query).tuples().all()
+        return [(row[0], row[1], row[2]) for row in connection.execute(query)]
 
 
 def _draw_charts(session: Session, run_id: int, folder: Path, console: Console) -> None:
