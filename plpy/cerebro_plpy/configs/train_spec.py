@@ -101,7 +101,7 @@ STORED_NAMES: Mapping[str, Mapping[str, str]] = {
         "seed": "split_seed",
         **{name: name for name in ("bound", "training_rows", "validation_rows", "share")},
     },
-    "source": {each.name: each.name for each in fields(SourceRecord)},
+    "source": {entry.name: entry.name for entry in fields(SourceRecord)},
     "grouping": {"column": "group_by", "layouts": "groups", "block_rows": "block_rows"},
 }
 """Names in the log, which has the fields of these nested records beside the others."""

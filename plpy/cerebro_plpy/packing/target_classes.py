@@ -184,7 +184,7 @@ def format_classes(classes: Sequence[str | None]) -> str:
 
 def list_first(texts: Sequence[str]) -> str:
     """Return at most ten texts, separated by commas, for a message."""
-    shown = [*texts[:10]]
+    first_texts = [*texts[:10]]
     if len(texts) > 10:
-        shown.append("…")
-    return ", ".join(shown)
+        first_texts.append("…")
+    return ", ".join(first_texts)

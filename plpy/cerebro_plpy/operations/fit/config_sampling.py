@@ -198,9 +198,9 @@ def choose_added_configs(
     keys = {config.mst_key for config in models.configs}
     if not recorded.call_keys <= keys:
         return ()
-    added = {config.mst_key for config in recorded.added_configs}
-    repeatable = recorded.find_repeatable(keys | added, epochs)
-    skipped = sorted(added - repeatable - keys)
+    added_keys = {config.mst_key for config in recorded.added_configs}
+    repeatable = recorded.find_repeatable(keys | added_keys, epochs)
+    skipped = sorted(added_keys - repeatable - keys)
     if skipped:
         db.notice(
             f"configurations {skipped} are not repeated: they began from states of others to which "
@@ -212,18 +212,20 @@ def choose_added_configs(
 def add_configs(
     context: CallContext,
     models: ModelInputs,
-    added: Sequence[RecordedConfig],
+    added_configs: Sequence[RecordedConfig],
     functions: Functions | None,
     source: PackedTable,
 ) -> ModelInputs:
     """Return the models with configurations that were added to the original run."""
     table = models.table
-    if table is None or not added:
+    if table is None or not added_configs:
         return models
-    architectures = _read_architectures(context, models, (config.model_id for config in added))
+    architectures = _read_architectures(
+        context, models, (config.model_id for config in added_configs)
+    )
     rows = [
         (config.mst_key, ConfigRow(config.model_id, config.compile_params, config.fit_params))
-        for config in added
+        for config in added_configs
     ]
     configs = [*models.configs, *_parse_configs(rows, functions)]
     checked = check_configs(configs, architectures, source, table, context.check)

@@ -174,8 +174,8 @@ def _resolve_replay(
     epochs = call.options.epochs
     recorded = read_run_record(context.control, module, call.arguments.replay_run)
     check_replay_arguments(module, call.arguments, recorded)
-    added = choose_added_configs(catalog.db, models, recorded, epochs)
-    models = add_configs(context, models, added, functions, source)
+    added_configs = choose_added_configs(catalog.db, models, recorded, epochs)
+    models = add_configs(context, models, added_configs, functions, source)
     check_functions(module, recorded, _collect_functions(models.configs))
     resolved = ResolvedCall(
         models._replace(backends=recorded.backends),

@@ -118,15 +118,15 @@ def _parse_arguments(text: str) -> JsonObject:
     return arguments
 
 
-def _read_values(db: Database, call: str, given: JsonObject) -> Row:
+def _read_values(db: Database, call: str, named_values: JsonObject) -> Row:
     """Return the values that an SQL function would receive, in the order of its arguments.
 
     Args:
-        given: the arguments of the call by name; the others have their defaults.
+        named_values: the arguments of the call by name; the others have their defaults.
     """
     rows = db.rows(sql("background.arguments"), call.removeprefix(SCHEMA))
     names = [row["name"] for row in rows]
-    for name in given:
+    for name in named_values:
         if name not in names:
             raise InvalidParameter(
                 f"{MODULE} error: arguments has {name!r}, which {call} does not know; expected "
@@ -139,7 +139,7 @@ def _read_values(db: Database, call: str, given: JsonObject) -> Row:
     for row in rows:
         column = quote_identifier(row["name"])
         columns.append(f"{column} {row['type']}")
-        if row["name"] in given:
+        if row["name"] in named_values:
             expressions.append(column)
         elif row["default_value"] is None:
             missing.append(row["name"])
@@ -152,4 +152,4 @@ def _read_values(db: Database, call: str, given: JsonObject) -> Row:
             hint=f"SELECT cerebro.help({call!r}, 'usage');",
         )
     query = sql("background.typed", chosen=", ".join(expressions), columns=", ".join(columns))
-    return db.rows(query, json.dumps(given))[0]
+    return db.rows(query, json.dumps(named_values))[0]

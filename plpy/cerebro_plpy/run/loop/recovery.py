@@ -26,6 +26,7 @@ from cerebro_plpy.run.workers.tasks import (
     VisitTask,
 )
 from cerebro_plpy.run.workers.worker_pool import LostTasks
+from cerebro_plpy.scheduling.schedule.schedule import VisitBatch
 
 
 def on_task_failed(run: Run, event: TaskFailed) -> Iterator[Step]:
@@ -66,15 +67,10 @@ def recover(run: Run, event: TaskFailed) -> Iterator[Step]:
 
 
 def lose_tasks(run: Run, event: TaskFailed, lost: LostTasks) -> Step:
-    """Return the step that logs lost visits, and returns configurations to stored states.
-
-    After a connection failure nobody knows which visits were logged. Otherwise the log has the
-    failure of the first one, and no others.
-    """
+    """Return the step that logs lost visits, and returns configurations to stored states."""
     _, task, error = event
     state = run.state
     charged, unstored = lost
-    is_unknown = isinstance(error, ConnectionFailure)
     visits: list[LostVisit] = []
     changes: list[Effect] = [partial(state.drop_unstored, charged.mst_key)]
     if unstored:
@@ -82,12 +78,12 @@ def lose_tasks(run: Run, event: TaskFailed, lost: LostTasks) -> Step:
             partial(state.drop_unstored, unstored.mst_key),
             partial(state.take_back, charged.mst_key),
         ]
-    if isinstance(charged, VisitTask) and (unstored or is_unknown):
-        batch = charged.batch if is_unknown else charged.batch[:1]
+    if isinstance(charged, VisitTask) and (unstored or isinstance(error, ConnectionFailure)):
+        batch = select_lost(charged.batch, error)
         visits += state.configs[charged.mst_key].list_lost(batch, charged.attempt_key)
         changes.append(partial(state.lose_visits, batch, charged.attempt_key, charged=True))
     if unstored:
-        batch = unstored.batch if is_unknown else unstored.batch[:1]
+        batch = select_lost(unstored.batch, error)
         first = unstored.result.training[0][0].visit_no
         visits += state.configs[unstored.mst_key].list_lost(batch, first)
         changes += [
@@ -99,6 +95,15 @@ def lose_tasks(run: Run, event: TaskFailed, lost: LostTasks) -> Step:
         best = state.configs[task.mst_key].best
         log.append(run.log.log_best_epoch(task.mst_key, best.epoch if best else None))
     return Step(log=log, changes=changes)
+
+
+def select_lost(batch: VisitBatch, error: CerebroError | None) -> VisitBatch:
+    """Return the visits of a batch that the log may lack.
+
+    After a connection failure nobody knows which visits were logged. Otherwise the log has the
+    failure of the first one, and no others.
+    """
+    return batch if isinstance(error, ConnectionFailure) else batch[:1]
 
 
 def has_attempts_left(run: Run, task: VisitTask | FollowUp) -> bool:
@@ -152,20 +157,19 @@ def on_fusion_failed(run: Run, event: FusionFailed) -> Iterator[Step]:
 def abandon_fused(run: Run, worker: Worker, fused: FusedTask, error: CerebroError | None) -> Step:
     """Return the step that abandons fused visits: nobody is charged, and each trains alone."""
     state = run.state
-    is_unknown = isinstance(error, ConnectionFailure)
     visits: list[LostVisit] = []
     changes: list[Effect] = [partial(run.fusion.note_unfit, worker, fused.tasks[0].mst_key)]
     if isinstance(error, RETRYABLE_ERRORS):
         changes.append(worker.memory.forget)
     for task in fused.tasks:
-        batch = task.batch if is_unknown else task.batch[:1]
+        batch = select_lost(task.batch, error)
         visits += state.configs[task.mst_key].list_lost(batch, task.attempt_key)
         changes += [
             partial(state.lose_visits, batch, task.attempt_key, charged=False),
             partial(state.abandon_if_running, task.batch),
         ]
     log: list[Statement] = []
-    if error is not None and is_unknown:
+    if isinstance(error, ConnectionFailure):
         log = run.log.log_lost_attempts(visits, error.message)
     return Step(log=log, changes=changes)
 

@@ -78,8 +78,10 @@ class Replanner:
             workers: number of workers now.
         """
         plan = self._plan
+        if plan is None or plan.strategy.name not in (MOP, TASK):
+            return Step()
         committed = self._state.committed
-        if plan is None or not committed or plan.strategy.name not in (MOP, TASK):
+        if not committed:
             return Step()
         last = self._state.plan.epochs
         epochs = min(

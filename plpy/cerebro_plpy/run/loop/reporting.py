@@ -72,14 +72,14 @@ class Reporter:
     def _find_reportable(self, state: RunState, epoch: int) -> list[int]:
         """Return the configurations that have trained in an epoch; none until all are done."""
         committed = state.committed
+        if not schedule.is_epoch_complete(committed, epoch):
+            return []
         keys = [
             key
             for key, progress in committed.items()
             if state.stopped_early.get(key, epoch) >= epoch
             and (epoch in state.configs[key].losses or not progress.finished)
         ]
-        if not schedule.is_epoch_complete(committed, epoch):
-            return []
         evaluated_keys = {
             evaluation.mst_key for evaluation in state.evaluations if evaluation.epoch == epoch
         }
