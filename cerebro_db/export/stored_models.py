@@ -41,7 +41,8 @@ TABLE_MODEL = re.compile(r"(?P<table>.+):(?P<key>[0-9]{1,9})")
 WEIGHT_BYTES = 4
 
 
-VERSION = declare_table("version_log", f"{VERSION_COLUMNS} owner group_by recipe architecture")
+VERSION_FIELDS = f"{VERSION_COLUMNS} owner group_by recipe architecture reading"
+VERSION = declare_table("version_log", VERSION_FIELDS)
 MODEL = declare_table("model_log", "owner model deployed dropped")
 GROUP = declare_table(
     "group_log", "owner model version group_value run_id mst_key margin architecture"
@@ -129,6 +130,7 @@ def _read_version(
         "format": FORMAT,
         **{name: row[name] for name in VERSION_COLUMNS.split()},
         "group": reference.group,
+        "target_base": (row["reading"] or {}).get("target_base"),
         **row["recipe"],
     }
     weights = states.read_weights(b"".join(map(bytes, chunks)))

@@ -21,7 +21,11 @@ RAW = "raw_"
 """Prefix of the inputs of an ONNX graph that are raw numbers; the network's input follows."""
 SEPARATE_INPUTS = (*ARRAYS, "text", "array")
 """Kinds of features that are inputs of their own."""
-INTEGERS = {"smallint": 1 << 15, "integer": 1 << 31, "bigint": 1 << 63}
+INTEGERS = {
+    **{"smallint": 1 << 15, "integer": 1 << 31, "bigint": 1 << 63},
+    **{"int2": 1 << 15, "int4": 1 << 31, "int8": 1 << 63},
+}
+"""Smallest number that is too large for an integer type, by both names of the type."""
 MIDNIGHT = " 00:00:00"
 """End of dates that a DataFrame stores as timestamps."""
 Columns: TypeAlias = Mapping[str, Iterable[Any]]
@@ -183,7 +187,8 @@ class RawRows:
 
     def _round(self, outputs: Array) -> list[int | None]:
         """Round outputs if the target is an integer; else return an empty list."""
-        limit = INTEGERS.get(self.description["target_type"])
+        target_type = self.description["target_type"]
+        limit = INTEGERS.get(self.description.get("target_base") or target_type)
         if limit is None:
             return []
         return [

@@ -42,9 +42,9 @@ FROM cerebro.group_log g WHERE g.owner = %s::name AND g.model = %s::text AND g.v
 
 -- name: add_registered
 INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, template, params, metric, value,
-                                 recipe, classes, architecture, compile_params, backend, state_bytes, software)
+                                 recipe, classes, architecture, compile_params, backend, state_bytes, reading, software)
 VALUES (%s::text, %s::integer, %s::bigint, %s::integer, %s::text, %s::text, %s::text, %s::text, %s::text, %s::jsonb, %s::text, %s::double precision,
-        %s::jsonb, %s::text[], %s::json, %s::text, %s::text, pg_catalog.pg_total_relation_size(%s::regclass), '{}')
+        %s::jsonb, %s::text[], %s::json, %s::text, %s::text, pg_catalog.pg_total_relation_size(%s::regclass), %s::jsonb, '{}')
 
 -- name: told_of_key
 -- The properties of a model in the information table of a model table.

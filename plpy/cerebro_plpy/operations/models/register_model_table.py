@@ -14,6 +14,7 @@ from typing import NamedTuple
 from cerebro_plpy.configs.architecture.architecture import check_architecture
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.reading import DEFAULT_FORMATS, record
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
@@ -35,7 +36,8 @@ from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSIO
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.tables import model_states, model_summary
-from cerebro_plpy.tables.models import model_grants
+from cerebro_plpy.tables.models import column_types, model_grants
+from cerebro_plpy.tables.models.column_types import ColumnTypes
 from cerebro_plpy.tables.models.model_registry import REGISTERED
 from cerebro_plpy.tables.models.trained_model import TrainedModel, read_model
 
@@ -100,6 +102,7 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
         COMPILE_PARAMS,
         trained.backend,
         state_table,
+        json.dumps(_describe_reading(db, source, target_types[0])),
     )
     with db.limited_lock_wait():
         db.rows(sql("version.add_model"), model, SPLIT, secrets.randbits(31), None, None)
@@ -117,6 +120,16 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
         f"{outcome}"
     )
     return version
+
+
+def _describe_reading(db: Database, source: Relation | None, target_type: str) -> JsonObject:
+    """Return the record of how a version reads its source, with the types of its columns."""
+    session = LocalSession(db)
+    columns = {}
+    if source is not None:
+        columns = column_types.read_column_types(session, source.quoted)
+    types = ColumnTypes(columns, column_types.read_base_type(session, target_type))
+    return record(DEFAULT_FORMATS, **column_types.to_record(types))
 
 
 def _make_params(trained: TrainedModel) -> str:

@@ -11,7 +11,7 @@ from typing import Optional
 
 from cerebro_plpy.configs.architecture.architecture import check_architecture, read_architecture
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
-from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import DataCorrupted
@@ -179,7 +179,7 @@ def _describe_prediction(db: Database, version: UsableVersion) -> dict[str, obje
     if isinstance(version, GrantedVersion):
         base = version.base
     else:
-        base = db.value(sql("predict.base"), version.target_type)
+        base = model_versions.find_target_base(LocalSession(db), version)
     if base not in INTEGER_LIMITS:
         return {}
     limit = INTEGER_LIMITS[base]

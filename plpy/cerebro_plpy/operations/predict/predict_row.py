@@ -14,6 +14,7 @@ from typing import Any
 from cerebro_plpy.database.effective_role import effective_role
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import SettingValues
+from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
@@ -27,7 +28,7 @@ from cerebro_plpy.operations.predict.model_predictor import (
 )
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.tables.models import granted_versions
+from cerebro_plpy.tables.models import granted_versions, model_versions
 from cerebro_plpy.tables.models.granted_versions import GrantedVersion, ModelName, UsableVersion
 from cerebro_plpy.trainer_client.predictor import Predictor
 
@@ -192,10 +193,10 @@ def _load_model(db: Database, gd: Globals, version: UsableVersion, mark: str) ->
 
 
 def _read_source_types(db: Database, version: UsableVersion) -> Mapping[str, str]:
-    """Return the column types of the table that the model was trained on."""
+    """Return the types that the columns had at training."""
     if isinstance(version, GrantedVersion):
         return version.types
-    return {row["name"]: row["type"] for row in db.rows(sql("predict.types"), version.source)}
+    return model_versions.find_column_types(LocalSession(db), version).columns
 
 
 def _fit_recipe_to_record(

@@ -36,6 +36,7 @@ from cerebro_plpy.preprocessing.rows.fingerprint import Digest, compute_digest, 
 from cerebro_plpy.preprocessing.rows.row_subset import raw_rows_statement
 from cerebro_plpy.preprocessing.scoring import drift_profile
 from cerebro_plpy.preprocessing.scoring.drift_profile import Profile
+from cerebro_plpy.tables.models import column_types
 
 MODULE = "train"
 SNAPSHOT = "REPEATABLE READ"
@@ -170,8 +171,12 @@ def describe_reading(
     Args:
         names: names of custom settings, whose values are never stored.
     """
+    types = column_types.read_source_types(
+        rows.session, table.relation.quoted, table.target.column.type
+    )
     return record(
         reading.formats,
+        **column_types.to_record(types),
         kind=read_kind(rows.session, table.relation),
         names=sorted(names),
         columns={column.name: column.type for column in table.columns if column.readable},

@@ -100,11 +100,8 @@ def publish_deployed(session: Session, model: str) -> None:
 def _publish(session: Session, model: str) -> None:
     for row in session.run(sql("granted.own_version"), (model,)):
         version = read_version(dict(zip(COLUMNS, row)))
-        type_rows = session.run(sql("predict.types"), (version.source,))
-        types = {str(name): str(type_) for name, type_ in type_rows}
-        base_rows = session.run(sql("predict.base"), (version.target_type,))
-        base = next((base for (base,) in base_rows), None)
-        outline = granted_versions.make_outline(version, types, base)
+        types = model_versions.find_column_types(session, version)
+        outline = granted_versions.make_outline(version, types.columns, types.target_base)
         session.run(sql("granted.tell"), (version.version, outline, model))
         groups = session.run(sql("version.groups"), (version.owner, model, version.version))
         states = [(version.run_id, version.mst_key), *(group[1:3] for group in groups)]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from cerebro_plpy.configs.params.frameworks import BACKENDS
 from cerebro_plpy.configs.params.keras_names import near_matches
-from cerebro_plpy.database.platform_protocol import Caller, Row
+from cerebro_plpy.database.platform_protocol import Caller, Reader, Row
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import read_recorded
 from cerebro_plpy.database.sessions.spi import Database
@@ -20,6 +20,8 @@ from cerebro_plpy.platform.state_tables import version_table
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, TASKS
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.records import asdict, dataclass, fields, replace
+from cerebro_plpy.tables.models import column_types
+from cerebro_plpy.tables.models.column_types import ColumnTypes
 
 GROUP_COLUMNS = ("run_id", "mst_key", "margin", "architecture", "compile_params", "backend")
 """Fields in which the model of a group differs from its version."""
@@ -58,6 +60,7 @@ class Version(PredictingVersion):
     metric: str
     seed: int
     group_by: str | None
+    column_types: ColumnTypes | None  # at training; None for versions of older releases
 
     @property
     def state_table(self) -> str:
@@ -137,17 +140,37 @@ def read_group_versions(db: Database, module: str, version: Version) -> dict[str
     return groups
 
 
+def find_column_types(reader: Reader, version: Version) -> ColumnTypes:
+    """Return the types that the columns of a version had at training.
+
+    For a version of an older release they are those that its source has now.
+    """
+    types = version.column_types
+    if types is None:
+        return column_types.read_source_types(reader, version.source, version.target_type)
+    return types._replace(columns=column_types.keep_existing_types(reader, types.columns))
+
+
+def find_target_base(reader: Reader, version: Version) -> str | None:
+    """Return the base type that the target of a version had at training; None if unknown."""
+    if version.column_types is not None:
+        return version.column_types.target_base
+    return column_types.read_base_type(reader, version.target_type)
+
+
 def read_version(row: Row) -> Version:
     """Return the version of a row of cerebro.version_log, whether its weights exist or not."""
     try:
         recipe = Recipe.from_json(json.loads(row["recipe"]))
     except (ValueError, RecursionError) as error:
         raise _damaged(row, "recipe", row["recipe"]) from error
+    record = _read_record(row)
     values = {
         **row,
         **check_outputs(row),
         "recipe": recipe,
-        "formats": read_recorded(_read_record(row)),
+        "formats": read_recorded(record),
+        "column_types": column_types.from_record(record),
     }
     return Version(**{field.name: values[field.name] for field in fields(Version)})
 
