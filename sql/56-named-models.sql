@@ -16,8 +16,8 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     -- inferred: `number`, `category`, `moment` (times and intervals), `text`, `vector`, `series`
     -- and `image`.
     types jsonb DEFAULT NULL,
-    -- `'classification'` or `'regression'`. NULL: classification if the target has texts, two
-    -- values, or few different whole numbers.
+    -- `'classification'` or `'regression'`. NULL: the task of the deployed version, else chosen by
+    -- the type and the values of the target: see [Task](#task).
     task text DEFAULT NULL,
     -- The rows that are held out for validation, such as `'random 0.2'` or `'last 0.2 by sold_on'`: see
     -- [Split](#split).

@@ -11,6 +11,7 @@ from drawn_recipes import ONE_OF_EACH
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.operations.train.train import report_table
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
+from cerebro_plpy.preprocessing.learning.task_inference import TaskChoice
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.split import read_split
 
@@ -18,13 +19,22 @@ ORDINARY_TABLE = {
     "missing": 0,
     "unused": 0,
     "share": 1,
+    "target": SimpleNamespace(
+        column=SimpleNamespace(name="late"), task="classification", choice=None
+    ),
     "groups": None,
     "recipe": Recipe(()),
     "leaks": (),
 }
 GROUPS = SimpleNamespace(small_values=2, column="zone", least=50)
+DIGITS = SimpleNamespace(
+    column=SimpleNamespace(name="digit"),
+    task="classification",
+    choice=TaskChoice("classification", "few", "digit is predicted as one of 10 classes"),
+)
 NOTICES: dict[str, tuple[dict[str, Any], str]] = {
     "all of it": ({}, ""),
+    "another task": ({"target": DIGITS}, "digit is predicted as one of 10 classes"),
     "rows without a target": ({"missing": 3}, "3 rows have no late, and are left out"),
     "rows on neither side": (
         {"unused": 4},
@@ -39,10 +49,8 @@ NOTICES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize(("table", "words"), NOTICES.values(), ids=NOTICES)
 def test_each_reason_is_a_notice_of_its_own(table: dict[str, Any], words: str) -> None:
     notices: list[str] = []
-    target = SimpleNamespace(column=SimpleNamespace(name="late"), task="classification")
     raw_table = SimpleNamespace(
         rows=100,
-        target=target,
         split=read_split("train", "column fold"),
         **{**ORDINARY_TABLE, **table},
     )

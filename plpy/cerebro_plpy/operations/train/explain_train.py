@@ -96,7 +96,7 @@ def _explain_data(request: TrainRequest, table: RawTable, metric: str) -> Iterat
     target = table.target
     title = f"predicts {target.column.name} of {request.source.spelling}"
     yield _make_row("model", request.model, title)
-    yield _explain_target(request, target)
+    yield _explain_target(target)
     if table.missing:
         yield _explain_rows("left out", table.missing, "their target is NULL")
     if table.unused:
@@ -126,16 +126,14 @@ def _explain_rows(name: str, count: int, reason: str) -> Row:
     return _make_row("rows", name, f"{count} rows", reason, {"rows": count})
 
 
-def _explain_target(request: TrainRequest, target: Target) -> Row:
+def _explain_target(target: Target) -> Row:
     text = f"{target.task}: a number"
     data: dict[str, Any] = {"type": target.column.type}
     if target.task == CLASSIFICATION:
         count = len(target.values)
         text = f"{target.task}: {count} classes"
         data = {"classes": count, "some": list(target.values[:MAX_CLASSES_SHOWN]), **data}
-    reason = "by its type and its different values"
-    if request.arguments.task:
-        reason = "as task says"
+    reason = target.choice and target.choice.reason
     return _make_row("target", target.column.name, text, reason, data)
 
 

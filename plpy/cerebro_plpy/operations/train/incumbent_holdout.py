@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from typing import Any
 
 from cerebro_plpy.configs.train_spec import ComparedVersion
 from cerebro_plpy.database.catalog import Catalog
@@ -44,12 +45,18 @@ def find_version_to_compare(catalog: Catalog, model: str, table: RawTable) -> Ve
     return version
 
 
-def read_incumbent_columns(catalog: Catalog, model: str) -> tuple[str, ...]:
-    """Return the input columns of the deployed version; empty if no version can predict."""
+def follow_incumbent(catalog: Catalog, model: str, target: str) -> dict[str, Any]:
+    """Return the table options of a new version that follow from the deployed version.
+
+    Its inputs are read again, and its task stays if the target does.
+    """
     version = _find_usable_version(catalog, model)
     if version is None:
-        return ()
-    return tuple(feature.column for feature in version.recipe.inputs)
+        return {}
+    return {
+        "optional": tuple(feature.column for feature in version.recipe.inputs),
+        "earlier_task": version.task if version.target == target else None,
+    }
 
 
 def _find_usable_version(catalog: Catalog, model: str) -> Version | None:

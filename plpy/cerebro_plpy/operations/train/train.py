@@ -63,6 +63,7 @@ from cerebro_plpy.operations.train_arguments import (
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.preprocessing.learning.data_checks import why_unused
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table
+from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.records import asdict, replace
 from cerebro_plpy.run.lifecycle import (
     OnLogged,
@@ -153,7 +154,9 @@ def train(
 
 
 def report_table(db: Database, table: RawTable) -> None:
-    """Give a notice for everything in a table that is not learned from."""
+    """Give a notice for everything in a table that is not learned from, or is ambiguous."""
+    if table.target.choice and table.target.choice.note:
+        db.notice(table.target.choice.note)
     if table.missing:
         db.notice(f"{table.missing} rows have no {table.target.column.name}, and are left out")
     if table.unused:
@@ -192,8 +195,12 @@ def describe_decisions(request: TrainRequest, table: RawTable, fit_request: FitR
     count = len(fit_request.configs)
     if fit_request.search and fit_request.search.sampling:
         count += fit_request.search.sampling.total_remaining
+    classes = ""
+    if table.target.task == CLASSIFICATION:
+        classes = f" ({len(table.target.values)} classes)"
     return (
-        f"{table.target.task} of {table.target.column.name} by {len(table.recipe.inputs)} columns: "
+        f"{table.target.task} of {table.target.column.name}{classes} by "
+        f"{len(table.recipe.inputs)} columns: "
         f"{table.rows} rows are trained on, and {table.validation_rows} held back "
         f"({table.split}); {count} configurations{groups}, of at most {fit_request.spec.epochs} "
         f"epochs each, in {request.parsed.budget:g} s. See cerebro.plan() with the same arguments, "

@@ -40,7 +40,7 @@ from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.limits import Poll, poll_between
-from cerebro_plpy.operations.train.incumbent_holdout import read_incumbent_columns
+from cerebro_plpy.operations.train.incumbent_holdout import follow_incumbent
 from cerebro_plpy.operations.train.prior_configs import read_named_configs, read_similar_configs
 from cerebro_plpy.operations.train_arguments import (
     METRICS,
@@ -148,7 +148,7 @@ def make_train_request(
             settled=True,
             bound=entry.bound,
             identity=entry.identity,
-            optional=read_incumbent_columns(catalog, model),
+            **follow_incumbent(catalog, model, parsed.target),
         )
     if arguments.group_by is not None:
         for table in filter(None, (source, holdout)):

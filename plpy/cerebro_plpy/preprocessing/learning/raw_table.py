@@ -142,7 +142,9 @@ def read_table(
         check_rows(module, 0, 0, divided.split)
 
     source = divided.training_source(seed)
-    target = read_target(reader, module, source, column, classes, options.task)
+    target = read_target(
+        reader, module, source, column, classes, options.task, options.earlier_task
+    )
     source = _choose_rows(rows, source, opened, target, may_sample)
     recipe = fit_recipe(reader, source, opened.learned, options.types)
     if any(feature.file_bytes for feature in recipe.inputs):

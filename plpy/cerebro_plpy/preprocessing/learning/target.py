@@ -1,8 +1,4 @@
-"""The target: the task that a column sets, its classes, or the scale of its numbers.
-
-The rule for the task is AutoGluon's: two values, and values that are not numbers, are classes; so
-are whole numbers with few distinct values among many rows.
-"""
+"""The target: the task that a column sets, its classes, or the scale of its numbers."""
 
 from __future__ import annotations
 
@@ -13,19 +9,17 @@ from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
-from cerebro_plpy.preprocessing.rows.class_counts import FEW_CLASSES, MOST_CLASSES, ClassCounts
+from cerebro_plpy.preprocessing.learning import task_inference
+from cerebro_plpy.preprocessing.learning.task_inference import TaskChoice
+from cerebro_plpy.preprocessing.rows.class_counts import MOST_CLASSES, ClassCounts
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.families import NUMBERS, TEXT
 
-CLASSIFICATION = "classification"
-REGRESSION = "regression"
-TASKS = (CLASSIFICATION, REGRESSION)
-MANY_ROWS = 1000
-MAX_SHARE = 0.05
-MAX_SHARE_OF_FEW = 0.10
-"""Largest number of distinct values per row if they are classes; the second for few rows."""
+CLASSIFICATION = task_inference.CLASSIFICATION
+REGRESSION = task_inference.REGRESSION
+TASKS = task_inference.TASKS
 
 
 class Target(NamedTuple):
@@ -36,6 +30,7 @@ class Target(NamedTuple):
     head: Head
     values: tuple[str, ...]  # the texts of its classes
     rows: int  # that can be trained on
+    choice: TaskChoice | None = None  # how the task was chosen, if it was
 
 
 class Summary(NamedTuple):
@@ -49,22 +44,6 @@ class Summary(NamedTuple):
     high: float | None
 
 
-def infer_task(family: str, rows: int, distinct: int, is_whole: bool) -> str:
-    """Return the task of a column with a number of rows and of distinct values.
-
-    >>> [infer_task("integer", 900, n, True) for n in (2, 90, 91)]
-    ['classification', 'classification', 'regression']
-    >>> infer_task("real", 900, 90, False), infer_task("text", 5, 5, False)
-    ('regression', 'classification')
-    """
-    if distinct == 2 or family == TEXT:
-        return CLASSIFICATION
-    share = MAX_SHARE if rows > MANY_ROWS else MAX_SHARE_OF_FEW
-    if is_whole and distinct <= FEW_CLASSES and distinct <= share * rows:
-        return CLASSIFICATION
-    return REGRESSION
-
-
 def read_target(
     reader: Reader,
     module: str,
@@ -72,11 +51,13 @@ def read_target(
     column: RawColumn,
     counts: ClassCounts,
     task: str | None,
+    earlier_task: str | None = None,
 ) -> Target:
     """Return the target as training rows have it.
 
     Args:
         task: the task that the call names.
+        earlier_task: the task of the version that predicts the same target now.
 
     Raises:
         InvalidParameter: nothing can be learned from the values.
@@ -101,10 +82,11 @@ def read_target(
             "is nothing to learn.",
             hint="Look at the table and the split.",
         )
-    if _task(reader, source, column, counts, task) == REGRESSION:
+    choice = choose_task(column, counts, task, earlier_task)
+    if choice.task == REGRESSION:
         summary = _summary(reader, source, column)
         head = Floats((_measure(module, column, summary),))
-        return Target(column, REGRESSION, head, (), summary.finite)
+        return Target(column, REGRESSION, head, (), summary.finite, choice)
     if counts.many or len(values) == present > 2:
         many = f"more than {MOST_CLASSES}" if counts.many else len(values)
         raise InvalidParameter(
@@ -112,7 +94,7 @@ def read_target(
             "rows: as classes they teach nothing.",
             hint="Predict a number instead (task => 'regression'), or group the values in a view.",
         )
-    return Target(column, CLASSIFICATION, Classes(len(values)), values, present)
+    return Target(column, CLASSIFICATION, Classes(len(values)), values, present, choice)
 
 
 def check_target(module: str, column: RawColumn) -> None:
@@ -125,20 +107,15 @@ def check_target(module: str, column: RawColumn) -> None:
         )
 
 
-def _task(
-    reader: Reader, source: Source, column: RawColumn, counts: ClassCounts, task: str | None
-) -> str:
+def choose_task(
+    column: RawColumn, counts: ClassCounts, task: str | None, earlier_task: str | None
+) -> TaskChoice:
+    """Return the task that the call names, else that of earlier versions, else the likely one."""
     if task is not None:
-        return task
-    family = column.family or ""
-    distinct = MOST_CLASSES + 1 if counts.many else len(counts.classes)
-    task_of_fractions = infer_task(family, counts.training, distinct, is_whole=False)
-    task_of_whole = infer_task(family, counts.training, distinct, is_whole=True)
-    if task_of_fractions == task_of_whole:
-        return task_of_whole
-    if family == "integer" or _summary(reader, source, column).is_whole:
-        return task_of_whole
-    return task_of_fractions
+        return TaskChoice(task, "as task says")
+    if earlier_task == CLASSIFICATION or (earlier_task and column.family in NUMBERS):
+        return TaskChoice(earlier_task, "as versions before")
+    return task_inference.infer_task(column, counts)
 
 
 def _measure(module: str, column: RawColumn, summary: Summary) -> Measure:

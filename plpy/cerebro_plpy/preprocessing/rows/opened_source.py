@@ -30,6 +30,7 @@ class TableOptions(NamedTuple):
     identity: tuple[str, ...] = ()  # the columns that named a row for earlier versions
     optional: tuple[str, ...] = ()  # columns that are also read if the table has them
     growing: tuple[str, ...] = ()  # more columns whose largest values are recorded
+    earlier_task: str | None = None  # of the deployed version, if it predicts the target
 
 
 class OpenedSource(NamedTuple):
