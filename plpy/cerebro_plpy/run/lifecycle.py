@@ -194,8 +194,7 @@ def log_run(
 ) -> Iterator[None]:
     """Log a run, and its end after an error.
 
-    A run in which nothing was trained is then removed, because the caller receives the error. It
-    remains if it was cancelled or is executed in the background.
+    A run whose id was reported stays in the log, though nothing may have been trained.
     """
     context = meter.context
     log = meter.log
@@ -205,11 +204,7 @@ def log_run(
             log.begin(request, os.getpid())
         elif not log.resume(os.getpid()):  # nothing later would be logged
             raise hidden_run(log.run_id)
-        db.info(
-            f"run {log.run_id}: {len(request.configs)} configurations, "
-            f"{len(request.source.segments)} segments, {request.spec.epochs} iterations; SELECT * "
-            f"FROM cerebro.progress WHERE run_id = {log.run_id};"
-        )
+        db.info(messages.describe_start(log.run_id, request))
         on_logged(log.run_id)
         _make_state_tables(context, log, request, interrupted)
         yield
@@ -217,8 +212,8 @@ def log_run(
         stop_run(meter, error)
         check_role(context, log, error)
         if not (log.has_trained or interrupted or db.in_procedure or _is_cancellation(error)):
-            with suppress(CerebroError):  # it remains as a failed run
-                log.discard()
+            with suppress(CerebroError):  # cerebro.vacuum_runs drops them later
+                log.drop_empty_states()
         raise
 
 

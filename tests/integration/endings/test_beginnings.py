@@ -85,19 +85,20 @@ def test_it_is_cancelled_before_and_goes_on_later(bench: Workbench, gate: Path, 
 
 
 @pytest.mark.long
-def test_a_call_whose_trainers_cannot_start_leaves_no_run(
+def test_a_call_whose_trainers_cannot_start_leaves_a_run_that_says_so(
     bench: Workbench, shared_superuser: Workbench, folder: Path
 ) -> None:
     before = bench.newest_run()
     with interpreter(shared_superuser, folder, "#!/bin/sh\nexit 3\n"):
         call = "SELECT madlib_fit_multiple_model('packed', 'o', 'two', 1)"
         refused(bench, call, code="55000", words="could not start")
-        assert bench.newest_run() == before
+        failed = bench.newest_run()
+        assert failed > before
         run = bench.value("SELECT cerebro.submit('packed', 'o', 'two', 1)")
         assert bench.value("SELECT cerebro.wait(%s)", run) == "failed"
-    assert re.search(
-        "could not start", bench.value("SELECT error FROM cerebro.run WHERE run_id = %s", run)
-    )
-    assert bench.value(STATES, f"r{before + 1}\\_%") == 0
+    for each in (failed, run):
+        status, error = bench.row("SELECT status, error FROM cerebro.run WHERE run_id = %s", each)
+        assert status == "failed" and re.search("could not start", error)
+    assert bench.value(STATES, f"r{failed}\\_%") == 0
     bench.rows("SELECT cerebro.resume(%s)", run)
     assert bench.value("SELECT count(model_weights) FROM o") == 2

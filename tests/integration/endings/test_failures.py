@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 from processes import eventually, trainers
+from roles import refused
 from workbench import Workbench, compile_text, setting, several
 
 FIT_WORKERS = 1
@@ -398,7 +400,8 @@ def test_a_trainer_is_not_idle_while_a_run_uses_it(bench: Workbench, diverged: i
 def test_a_trainer_above_its_memory_limit_is_ended(
     bench: Workbench, watcher: Workbench, diverged: int
 ) -> None:
-    before, waiting = bench.newest_run(), watcher.workers()
+    waiting = watcher.workers()
+    bench.messages()
     with (
         setting(bench, "trainer_memory_mb", "64"),
         pytest.raises(psycopg2.Error, match="its limit is 64 MB") as caught,
@@ -406,9 +409,45 @@ def test_a_trainer_above_its_memory_limit_is_ended(
         bench.fit("diverged_packed", "too_large", "diverged_configs", 1, workers=1)
     assert caught.value.pgcode == "53400"
     assert "trainer_memory_mb" in str(caught.value.diag.message_hint)
-    assert bench.newest_run() == before, "there is no run without trainers"
     assert not bench.exists(*(f"too_large{suffix}" for suffix in OUTPUTS))
     eventually(lambda: watcher.workers() <= waiting)
+    (told,) = re.findall(r"WHERE run_id = (\d+)", "\n".join(bench.messages()))
+    status, error = bench.row("SELECT status, error FROM cerebro.run WHERE run_id = %s", told)
+    assert status == "failed" and "its limit is 64 MB" in error, "the printed id is known"
+    shown = "SELECT status, visits_done FROM cerebro.progress WHERE run_id = %s"
+    assert bench.rows(shown, told) == [("failed", 0)]
+    board = "SELECT mst_key, status, value FROM cerebro.leaderboard WHERE run_id = %s"
+    assert sorted(bench.rows(board, told)) == [(key, "stopped", None) for key in (1, 2, 3)]
+    states = "SELECT count(*) FROM pg_class WHERE relname LIKE %s"
+    assert bench.value(states, f"r{told}\\_%") == 0
+    bench.rows("SELECT cerebro.resume(%s)", int(told))
+    assert bench.row("SELECT count(*), count(model_weights) FROM too_large") == (3, 2)
+
+
+def test_a_call_of_train_that_failed_before_it_trained_goes_on(
+    bench: Workbench, diverged: int
+) -> None:
+    bench.rows("CREATE TABLE few AS SELECT n AS x, n % 2 = 0 AS y FROM generate_series(1, 60) n")
+    bench.messages()
+    call = "models => '{linear}', configs => 1, epochs => 1, workers => 1"
+    with (
+        setting(bench, "trainer_memory_mb", "64"),
+        pytest.raises(psycopg2.Error, match="its limit is 64 MB"),
+    ):
+        bench.rows(f"SELECT * FROM cerebro.train('few', 'y', {call})")
+    (told,) = re.findall(r"WHERE run_id = (\d+)", "\n".join(bench.messages()))
+    status, reason = bench.row("SELECT status, error FROM cerebro.run WHERE run_id = %s", told)
+    assert status == "failed" and "its limit is 64 MB" in reason
+    for view in ("progress", "leaderboard"):
+        assert bench.value(f"SELECT status FROM cerebro.{view} WHERE run_id = %s", told)
+    bench.rows("SELECT cerebro.resume(%s)", int(told))
+    assert bench.value("SELECT version FROM cerebro.model WHERE model = 'few_y'") == 1
+    with setting(bench, "trainer_memory_mb", "64"), pytest.raises(psycopg2.Error):
+        bench.rows(f"SELECT * FROM cerebro.train('few', 'y', {call})")
+    later = bench.newest_run()
+    bench.rows("SELECT cerebro.vacuum_runs('0')")
+    error = refused(bench, f"SELECT cerebro.resume({later})", code="55000", words="packed rows")
+    assert "Call cerebro.train again" in str(error.diag.message_hint)
 
 
 @pytest.mark.long

@@ -45,7 +45,9 @@ def verify(bench: Workbench, version: str | None = None, model: str = "stayed") 
 
 def test_a_version_comes_out_once_more_and_nothing_is_left(bench: Workbench, stayed: str) -> None:
     before = sorted(bench.rows(STATES)), sorted(bench.rows(RUNS))
+    bench.messages()
     assert verify(bench) == dict.fromkeys(FINDINGS, True)
+    assert any("It is removed from the log at its end" in line for line in bench.messages())
     assert (sorted(bench.rows(STATES)), sorted(bench.rows(RUNS))) == before
 
 

@@ -172,9 +172,7 @@ def test_the_optimizer_begins_anew_where_other_weights_are_trained(
     assert len([text for text in bench.messages() if "optimizer begins anew" in text]) == 2
 
 
-def test_weights_of_other_shapes_are_refused_before_there_is_a_run(
-    bench: Workbench, half: str
-) -> None:
+def test_weights_of_other_shapes_are_refused_before_a_visit(bench: Workbench, half: str) -> None:
     with_architecture(
         bench, "wider", sequential([4], dense(9, "hidden"), dense(3, "output", "softmax"))
     )
@@ -183,7 +181,10 @@ def test_weights_of_other_shapes_are_refused_before_there_is_a_run(
         psycopg2.errors.DatatypeMismatch, match=r"hidden/kernel \[4, 9\], received \[4, 8\]"
     ):
         bench.fit("packed", half, "wider", 1, warm_start=True)
-    assert bench.newest_run() == before
+    run = bench.newest_run()
+    assert run > before
+    assert bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s", run) == 0
+    assert "hidden/kernel" in bench.value("SELECT error FROM cerebro.run WHERE run_id = %s", run)
 
 
 @pytest.mark.checklist(22)

@@ -21,7 +21,7 @@ from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
-from cerebro_plpy.errors import FeatureNotSupported, ObjectNotReady
+from cerebro_plpy.errors import FeatureNotSupported, ObjectNotReady, UndefinedTable
 from cerebro_plpy.operations.fit.input_tables import PackedInputs, find_packed_inputs
 from cerebro_plpy.operations.fit.run_outputs import (
     RunOutputs,
@@ -91,7 +91,7 @@ def resume(
     if not spec.train:
         output_name = spec.tables.get("model_output")
         outputs = find_outputs(catalog, replace(arguments, model_output_table=output_name))
-    packed = find_packed_inputs(catalog, spec.tables["source"], spec.tables.get("validation"))
+    packed = _find_packed(catalog, run_id, spec)
     run = UnfinishedRun(row, spec, packed, read_functions(catalog, spec))
     with open_context(db, gd, _list_tables(catalog, run, outputs), arguments.workers) as context:
         request = _rebuild_request(catalog, context, run)
@@ -125,6 +125,20 @@ def resume(
             table = replace(outputs.table, spelling=arguments.model_output_table or "")
             outputs = outputs._replace(table=table)
             finish(db, gd, run_id, outputs, keep_states=arguments.keep_states)
+
+
+def _find_packed(catalog: Catalog, run_id: int, spec: RunSpec) -> PackedInputs:
+    """Find the packed tables of a run; raise ObjectNotReady if `cerebro.train` packed them."""
+    try:
+        return find_packed_inputs(catalog, spec.tables["source"], spec.tables.get("validation"))
+    except UndefinedTable as error:
+        if not spec.train:
+            raise
+        raise ObjectNotReady(
+            f"{MODULE} error: the packed rows of run {run_id} were removed, as cerebro.vacuum_runs "
+            "does; nothing is left to train on.",
+            hint="Call cerebro.train again.",
+        ) from error
 
 
 def _list_tables(

@@ -244,6 +244,18 @@ class RunLog(StepLog):
         """Log that the run is completed, but its output tables could not be created."""
         self._run(sql("run.outputs_missing"), reason, self.run_id)
 
+    def drop_empty_states(self) -> None:
+        """Drop the state tables of a run without visits, which a resumed run creates again.
+
+        Tables that are in use, for example by a backup, are left to `cerebro.vacuum_runs`.
+        """
+        no_tables: list[str] = []
+        values = (self.run_id, no_tables, os.getpid())
+        spare = self._control.run(sql("run.spare_state_tables"), values)
+        unused = [name for name, _, is_used in spare if not is_used]
+        for names in _split(unused):
+            self._control.run(sql("run.drop_unread_table", table=", ".join(names)))
+
     def discard(self) -> None:
         """Remove a run in which nothing was trained, with its state tables."""
         self.drop_states(keep=[])

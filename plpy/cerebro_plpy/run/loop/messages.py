@@ -49,6 +49,16 @@ def find_best_epochs(evaluations: Sequence[Evaluation], request: FitRequest) -> 
     return best_epochs
 
 
+def describe_start(run_id: int, request: FitRequest) -> str:
+    """Return the message at the start of a run, with the query that shows its progress."""
+    end = " It is removed from the log at its end." if request.is_quiet else ""
+    return (
+        f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} "
+        f"segments, {request.spec.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id "
+        f"= {run_id};{end}"
+    )
+
+
 def describe_decisions(rows: Iterable[DecisionRow]) -> str:
     """Return the message about decisions that were made at once."""
     return "\n".join(f"mst_key={row.mst_key}: {row.action} ({row.reason})" for row in rows)

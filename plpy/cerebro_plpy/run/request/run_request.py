@@ -172,7 +172,7 @@ class FitRequest:
     build_configs: BuildConfigs | None = None  # of a run with templates
     # States that configurations start from, by mst_key.
     warm_states: Mapping[int, WarmState] = field(default_factory=dict)
-    is_quiet: bool = False  # epochs and early ends are not reported
+    is_quiet: bool = False  # nothing but its start is reported, and it is removed at its end
     commit_seconds: int = 0  # longest time that trained visits may wait for their commit
     search: SearchRequest | None = None  # None: all configurations are trained to the end
     logged_decisions: tuple[DecisionBatch, ...] = ()  # made before the run was resumed
