@@ -44,6 +44,7 @@ PASSENGERS = """
            CASE WHEN n = 7 THEN 'once' WHEN n % 5 = 0 THEN 'a "b" % {}' ELSE '' END
                AS "odd "" name %s {}"
     FROM generate_series(1, 2000) AS n"""
+NAMED = "all of its values differ, and it is called an id or a number: it names a row"
 EVERYWHERE = Source("passengers", Expression("true"), Expression("t.passenger_id::bigint << 32"))
 
 
@@ -75,13 +76,36 @@ def test_columns_of_domains_and_keys(bench: Workbench, session: Session) -> None
             PRIMARY KEY (l, k));
         ALTER TABLE shirts DROP gone""")
     assert columns_of(bench, session, "shirts") == (
-        ("a", "price", "numeric", False, "numeric", True), ("b", "size", TEXT, False, "public.size",
-        True),
-        ("c", "xml", None, False, "xml", True), ("d", "character varying(3)", TEXT, False, "text",
-        True),
-        ("k", "integer", "integer", True, "integer", True), ("l", "date", "date", True, "date",
-        True),
-    )  # fmt: skip
+        RawColumn("a", "price", "numeric", False, "numeric"),
+        RawColumn("b", "size", TEXT, False, "public.size"),
+        RawColumn("c", "xml", None, False, "xml"),
+        RawColumn("d", "character varying(3)", TEXT, False, "text"),
+        RawColumn("k", "integer", "integer", True, "integer"),
+        RawColumn("l", "date", "date", True, "date"),
+    )
+
+
+def test_only_a_key_of_one_column_names_a_row(bench: Workbench, session: Session) -> None:
+    """A part of a key is judged by its values, as the store in a key of stores and receipts."""
+    bench.rows("""
+        CREATE TABLE receipts AS
+            SELECT n % 4 AS store, n AS receipt_no, n % 7 AS amount, n AS key_included
+            FROM generate_series(1, 100) n;
+        ALTER TABLE receipts ADD PRIMARY KEY (store, receipt_no)""")
+    recipe = learned(
+        session, columns_of(bench, session, "receipts"), everything("receipts", "receipt_no")
+    )
+    assert [each.column for each in recipe.inputs] == ["store", "amount", "key_included"]
+    bench.rows("""
+        ALTER TABLE receipts DROP CONSTRAINT receipts_pkey;
+        ALTER TABLE receipts ADD PRIMARY KEY (receipt_no) INCLUDE (store)""")
+    raw = columns_of(bench, session, "receipts")
+    assert [each.name for each in raw if each.names_row] == ["receipt_no"]
+
+
+def everything(table: str, key: str) -> Source:
+    """All rows of a table, in an order that depends on whole numbers."""
+    return Source(table, Expression("true"), Expression(f"t.{key}::bigint << 32"))
 
 
 def learned(
@@ -104,7 +128,7 @@ def test_each_column_becomes_what_it_is(session: Session, raw: tuple[RawColumn, 
     }  # fmt: skip
     reasons = {name: each.reason for name, each in found.items() if isinstance(each, LeftOut)}
     assert reasons == {
-        "passenger_id": "all of its values differ, and it is called an id: it names a row",
+        "passenger_id": NAMED,
         "token": "all of its values differ: it names a row",
         "nothing": "it is NULL in all rows",
         "ship": "it has one value only",

@@ -10,6 +10,7 @@ from drawn_recipes import ONE_OF_EACH
 
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.operations.train.train import report_table
+from cerebro_plpy.preprocessing.learning.column_remarks import ColumnRemark
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.learning.task_inference import TaskChoice
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
@@ -24,6 +25,7 @@ ORDINARY_TABLE = {
     ),
     "groups": None,
     "recipe": Recipe(()),
+    "remarks": (),
     "leaks": (),
 }
 GROUPS = SimpleNamespace(small_values=2, column="zone", least=50)
@@ -42,6 +44,10 @@ NOTICES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a sample": ({"share": 0.25}, "a share of 0.25"),
     "small groups": ({"groups": GROUPS}, "2 values of zone have fewer than 50 rows"),
+    "a remark": (
+        {"remarks": (ColumnRemark("price", "x"), ColumnRemark("y", "in the plan", False))},
+        "column price: x",
+    ),
     "a column": ({"recipe": ONE_OF_EACH}, "column id is left out: it is of the primary key"),
 }
 

@@ -1,7 +1,7 @@
 -- name: columns
--- With the types that domains stand for, whether they have a cast to real[] that only a superuser can have made, the columns that
--- name a row: those of the primary key, the types that values are compared as, which mean the same on any path, and whether
--- the current user may read them.
+-- With the types that domains stand for, whether they have a cast to real[] that only a superuser can have made, the columns of
+-- the primary key, the types that values are compared as, which mean the same on any path, whether the current user may read
+-- them, and whether one is a primary key alone.
 SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type, b.typname::text AS base,
        b.typtype::text AS kind, b.typcategory::text AS category,
        EXISTS (SELECT FROM pg_catalog.pg_cast c LEFT JOIN pg_catalog.pg_proc p ON p.oid = c.castfunc
@@ -13,7 +13,9 @@ SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) 
        CASE WHEN b.typcategory = 'S' THEN 'text'
             WHEN b.typnamespace = 'pg_catalog'::pg_catalog.regnamespace THEN pg_catalog.format_type(b.oid, -1)
             ELSE pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(b.typname) END AS compared,
-       pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT') AS readable
+       pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT') AS readable,
+       EXISTS (SELECT FROM pg_catalog.pg_index i
+               WHERE i.indrelid = a.attrelid AND i.indisprimary AND i.indnkeyatts = 1 AND a.attnum = i.indkey[0]) AS alone
 FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (
     WITH RECURSIVE d AS (
         SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typnamespace, t.typbasetype FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid

@@ -165,6 +165,7 @@ def _explain_columns(table: RawTable) -> Iterator[Row]:
         reasons = [str(leak) for leak in table.leaks if leak.column == feature.column]
         if feature.explanation:
             reasons.insert(0, feature.explanation)
+        reasons += [remark.text for remark in table.remarks if remark.column == feature.column]
         reason = "; ".join(reasons) or None
         data = {"type": types[feature.column], "kind": feature.kind, **feature.shown_constants}
         yield _make_row("column", feature.column, feature.description, reason, data)

@@ -20,7 +20,6 @@ from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import SourceRows
-from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.table_visibility import refuse_private_source
 from cerebro_plpy.limits import Poll
 from cerebro_plpy.operations.fit.fit_arguments import fill_arguments
@@ -61,6 +60,7 @@ from cerebro_plpy.operations.train_arguments import (
     resolve_metric,
 )
 from cerebro_plpy.platform.call_context import CallContext, open_context
+from cerebro_plpy.preprocessing.learning.column_remarks import columns_argument
 from cerebro_plpy.preprocessing.learning.data_checks import why_unused
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
@@ -176,11 +176,13 @@ def report_table(db: Database, table: RawTable) -> None:
     for feature in table.recipe.features:
         if not feature.is_input:
             db.notice(f"column {feature.column} is left out: {feature.explanation}")
+    for remark in table.remarks:
+        if remark.is_notice:
+            db.notice(f"column {remark.column}: {remark.text}")
     for leak in table.leaks:
-        columns = f"columns => '* except {quote_identifier(leak.column)}'"
         db.notice(
             f"column {leak.column}: {leak}. If it is not known when predictions are made, "
-            f"leave it out: {columns}"
+            f"leave it out: {columns_argument(leak.column)}"
         )
 
 

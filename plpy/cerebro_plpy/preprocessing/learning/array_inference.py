@@ -177,7 +177,7 @@ def _count_elements(
 def _infer_array(sample: ArraySample, missing: bool, kind: str | None) -> Feature:
     """Return the feature of a column; `kind` is the one that the call names."""
     column = sample.column
-    if column.key and kind is None:
+    if column.names_row and kind is None:
         return LeftOut(column.name, "it is of the primary key, and names a row")
     shapes = _read_shapes(sample)
     if not shapes.counts:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.learning import array_inference, image_inference, type_inference
+from cerebro_plpy.preprocessing.learning.column_remarks import ColumnRemark
+from cerebro_plpy.preprocessing.learning.number_remarks import remark_numbers
 from cerebro_plpy.preprocessing.learning.text_statistics import read_word_statistics
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows import statistics
@@ -19,10 +22,24 @@ from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, TEXT
 
 
+class FittedRecipe(NamedTuple):
+    """A recipe, and remarks about columns that may not be what they are taken for."""
+
+    recipe: Recipe
+    remarks: tuple[ColumnRemark, ...]
+
+
 def fit_recipe(
     reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]
 ) -> Recipe:
-    """Return the recipe of columns.
+    """Return the recipe of columns; see `fit_columns`."""
+    return fit_columns(reader, source, columns, types).recipe
+
+
+def fit_columns(
+    reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]
+) -> FittedRecipe:
+    """Return the recipe of columns, and the remarks about them.
 
     Args:
         types: the kinds of columns that a call names.
@@ -50,7 +67,14 @@ def fit_recipe(
     for column in inferred.texts:
         words = read_word_statistics(reader, source, column, gathered.rows)
         features[column.name] = type_inference.make_text(column, words)
-    return Recipe(tuple(features[column.name] for column in columns))
+    remarks = [
+        remark
+        for column in simple
+        if features[column.name].is_input and column.name not in types
+        for remark in remark_numbers(column, gathered)
+    ]
+    recipe = Recipe(tuple(features[column.name] for column in columns))
+    return FittedRecipe(recipe, tuple(remarks))
 
 
 def _settle_json(

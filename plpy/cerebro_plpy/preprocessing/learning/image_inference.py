@@ -58,7 +58,7 @@ def infer_images(
 
 def _infer_image(reader: Reader, source: Source, column: RawColumn, is_named: bool) -> Feature:
     """Return the feature of a column; a call may name it as one of images."""
-    if column.key and not is_named:
+    if column.names_row and not is_named:
         return LeftOut(column.name, "it is of the primary key, and names a row")
     statement = sql(
         "images.present",

@@ -16,8 +16,9 @@ from cerebro_plpy.database.reading import TEXTS
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.errors import DatatypeMismatch
 from cerebro_plpy.preprocessing.learning import type_inference
+from cerebro_plpy.preprocessing.learning.column_remarks import ColumnRemark
 from cerebro_plpy.preprocessing.learning.data_checks import check_any, check_inputs, check_rows
-from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
+from cerebro_plpy.preprocessing.learning.fit_recipe import fit_columns
 from cerebro_plpy.preprocessing.learning.labels import is_known, is_usable, label_expression
 from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe
 from cerebro_plpy.preprocessing.learning.table_division import (
@@ -93,6 +94,7 @@ class RawTable:
     share: float = 1.0  # of the training rows that the training part has
     unused: int = 0  # rows with a target that are in neither part
     groups: Groups | None = None  # groups with models of their own
+    remarks: tuple[ColumnRemark, ...] = ()  # about columns that may not be what they seem
 
     @property
     def rows(self) -> int:
@@ -146,7 +148,7 @@ def read_table(
         reader, module, source, column, classes, options.task, options.earlier_task
     )
     source = _choose_rows(rows, source, opened, target, may_sample)
-    recipe = fit_recipe(reader, source, opened.learned, options.types)
+    recipe, remarks = fit_columns(reader, source, opened.learned, options.types)
     if any(feature.file_bytes for feature in recipe.inputs):
         source = source._replace(sample=None)  # has no files, which would be much larger
     check_inputs(module, recipe)
@@ -179,6 +181,7 @@ def read_table(
         newest=counts.newest,
         identity=opened.identity,
         unused=unused,
+        remarks=remarks,
     )
 
 

@@ -20,6 +20,7 @@ from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.kinds.series import Series
 from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.kinds.vector import Vector
+from cerebro_plpy.preprocessing.learning.row_names import MIN_ROWS, all_differ, has_naming_name
 from cerebro_plpy.preprocessing.learning.text_statistics import WordStatistics
 from cerebro_plpy.preprocessing.rows.statistics import (
     PIECES,
@@ -33,8 +34,6 @@ from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, MOME
 from cerebro_plpy.preprocessing.values.scale import Scale
 from cerebro_plpy.preprocessing.values.text_hashing import MOST_WORDS
 
-MIN_ROWS = 20
-"""With fewer rows, values that all differ may still have a meaning."""
 MOST_PIECES = 2048
 """Pieces of the ranges of all columns together."""
 FEWEST_PIECES = 4
@@ -140,7 +139,7 @@ def _infer_column(column: RawColumn, statistics: Statistics, kind: str | None) -
     """Return the feature of a column, or only its kind if that needs more than statistics."""
     if column.family is None:
         return LeftOut(column.name, f"no input can be made of type {column.type}")
-    if column.key and kind is None:
+    if column.names_row and kind is None:
         return LeftOut(column.name, "it is of the primary key, and names a row")
     if column.family == TEXT:
         return _infer_text(column, statistics.texts[column.name], statistics.rows, kind)
@@ -175,25 +174,16 @@ def _infer_number(column: RawColumn, statistics: Statistics, kind: str | None) -
     missing = spread.rows < statistics.rows
     if spread.rows == 0:
         return LeftOut(column.name, "it is NULL in all rows")
-    if kind is None and _names_rows(column, spread):
+    if kind is None and has_naming_name(column.name) and all_differ(column, spread):
         return LeftOut(
-            column.name, "all of its values differ, and it is called an id: it names a row"
+            column.name,
+            "all of its values differ, and it is called an id or a number: it names a row",
         )
     scale = robust_scale(spread)
     if scale is None and not missing:
         return LeftOut(column.name, "it has one value only")
     return Number(
         column.name, column.family, scale or Scale(_bounded(spread.low or 0.0), 1.0), missing
-    )
-
-
-def _names_rows(column: RawColumn, spread: NumberStatistics) -> bool:
-    called = column.name.lower().rsplit("_", 1)[-1] == "id"
-    return (
-        called
-        and column.family == "integer"
-        and spread.sampled >= MIN_ROWS
-        and spread.distinct == spread.sampled
     )
 
 

@@ -39,16 +39,18 @@ class RawColumn(NamedTuple):
     key: bool  # it is of a primary key whose columns can all be read
     compared: str = "text"  # the type that values are compared as, the same on any path
     readable: bool = True  # the current user may read it
+    names_row: bool = False  # it is a primary key alone; a part of a key may be an input
 
 
 def read_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
     """Return all columns of the table or view that has this oid, in their order."""
     rows = reader.run(sql("features.columns"), (oid,))
-    has_readable_key = all(readable for *_, key, _, readable in rows if key)
+    has_readable_key = all(readable for *_, key, _, readable, _ in rows if key)
     columns: list[RawColumn] = []
-    for name, type_, base, kind, category, castable, key, compared, readable in rows:
+    for name, type_, base, kind, category, castable, key, compared, readable, alone in rows:
         family = _find_family(base, kind, category, castable)
-        columns.append(RawColumn(name, type_, family, key and has_readable_key, compared, readable))
+        is_key = key and has_readable_key
+        columns.append(RawColumn(name, type_, family, is_key, compared, readable, alone and is_key))
     return tuple(columns)
 
 
