@@ -15,7 +15,16 @@ from cerebro_plpy.database.sql.identifiers import (
     Names,
     quote_identifier,
     quote_qualified,
+    split_columns,
     split_qualified,
+)
+from cerebro_plpy.database.sql.spelling import suggest_columns, suggest_similar
+from cerebro_plpy.database.sql.view_hints import read_as_query
+from cerebro_plpy.database.table_hints import (
+    describe_other_kind,
+    suggest_source,
+    suggest_table,
+    suggest_table_of,
 )
 from cerebro_plpy.errors import (
     DuplicateTable,
@@ -43,6 +52,8 @@ class Relation:
 
 
 READABLE_KINDS = "rvmpf"  # relkind of pg_class
+ARGUMENTS = {"source": "source", "split": "split", "test": "test_table"}
+"""Arguments of hints, by the part of their table in the call; others are not named."""
 
 
 class Catalog:
@@ -53,7 +64,11 @@ class Catalog:
         self.module = module
 
     def resolve_input(
-        self, name: str | None, role: str = "input", owner: Relation | None = None
+        self,
+        name: str | None,
+        role: str = "input",
+        owner: Relation | None = None,
+        argument: str | None = None,
     ) -> Relation:
         """Return the table or view of a name, which the caller must be able to read.
 
@@ -61,20 +76,22 @@ class Catalog:
             name: as the user wrote it, see `find`.
             role: the part of the table in the call, for error messages.
             owner: the table whose schema is searched first.
+            argument: the argument of the call, for hints; by default that of the role.
         """
         if name is None or not name.strip():
             raise NullNotAllowed(
                 f"{self.module} error: NULL/empty input table name!", hint=f"Name the {role} table."
             )
-        row = self.find(name, owner)
+        argument = argument or ARGUMENTS.get(role)
+        row = self.find(name, owner, argument)
         if row is None:
-            raise UndefinedTable(
-                f"{self.module} error: Input table '{name}' does not exist.",
-                detail=f"It was named as the {role} table.",
-                hint="Check the spelling and the search_path, or write schema.table.",
-            )
+            raise self._unknown_table(name, role, argument)
         if row["kind"] not in READABLE_KINDS:
-            raise WrongObjectType(f"{self.module} error: '{name}' is not a table or view.")
+            raise WrongObjectType(
+                f"{self.module} error: '{name}' is not a table or view, but "
+                f"{describe_other_kind(row['kind'])}.",
+                hint=suggest_table_of(self.db, row["oid"], argument),
+            )
         if not self.db.value(sql("read.may_select"), row["oid"], row["oid"]):
             raise InsufficientPrivilege(
                 f"{self.module} error: permission denied for {role} table '{name}'.",
@@ -149,23 +166,43 @@ class Catalog:
         """Return the columns of a table by name; a row has their type, category and element."""
         return {row["name"]: row for row in self.db.rows(sql("read.columns"), relation.oid)}
 
+    def split_list(self, relation: Relation, argument: str, text: str) -> Names:
+        """Return the columns that an argument lists; all of them must exist."""
+        columns = self.read_columns(relation)
+        try:
+            names = split_columns(text)
+        except InvalidName as error:
+            raise InvalidName(
+                f"{self.module} error: {argument} is {text!r}: {error.message}.",
+                detail=error.detail,
+                hint=suggest_columns(argument, text, columns),
+            ) from error
+        for name in names:
+            if name not in columns:
+                raise self._unknown_column(relation, name, suggest_columns(argument, text, columns))
+        return names
+
     def read_column(self, relation: Relation, name: str) -> Row:
         """Return one column, which must exist."""
         columns = self.read_columns(relation)
         if name not in columns:
-            raise UndefinedColumn(
-                f"{self.module} error: Column '{name}' does not exist in table "
-                f"'{relation.spelling}'!",
-                hint=f"Its columns are: {', '.join(columns)}.",
-            )
+            raise self._unknown_column(relation, name, suggest_similar(name, columns))
         return columns[name]
 
-    def find(self, name: str, owner: Relation | None = None) -> Row | None:
+    def _unknown_column(self, relation: Relation, name: str, hint: str) -> UndefinedColumn:
+        return UndefinedColumn(
+            f"{self.module} error: Column '{name}' does not exist in table '{relation.spelling}'!",
+            hint=hint,
+        )
+
+    def find(
+        self, name: str, owner: Relation | None = None, argument: str | None = None
+    ) -> Row | None:
         """Return the catalog row of a name as the user wrote it, or None.
 
         A name without a schema is first looked up in the schema of `owner`, then in the path.
         """
-        parts = self._split(name, "input")
+        parts = self._split(name, "input", argument)
         if owner is not None and len(parts) == 1:
             row = self._look_up(quote_qualified((owner.schema, *parts)))
             if row is not None:
@@ -185,20 +222,37 @@ class Catalog:
             )
 
     def _look_up(self, name: str) -> Row | None:
-        with self.db.configured(search_path=self.db.caller_path):
-            oid = self.db.value(sql("read.resolve"), name)
+        oid = self.db.value_in_caller_path(sql("read.resolve"), name)
         if oid is None:
             return None
         return next(iter(self.db.rows(sql("read.relation"), oid)), None)
 
-    def _split(self, name: str, role: str) -> Names:
+    def _unknown_table(self, name: str, role: str, argument: str | None) -> UndefinedTable:
+        """Return the error about a table that does not exist."""
+        detail = f"It was named as the {role} table."
+        parts = split_qualified(name, self.db.name)
+        if self.db.value_in_caller_path(sql("read.names_type"), quote_qualified(parts)):
+            detail = f"{name} is a type."
+        return UndefinedTable(
+            f"{self.module} error: Input table '{name}' does not exist.",
+            detail=detail,
+            hint=suggest_table(self.db, parts, argument),
+        )
+
+    def _split(self, name: str, role: str, argument: str | None = None) -> Names:
         try:
             return split_qualified(name, self.db.name)
         except InvalidName as error:
+            detail = error.message
+            hint = None
+            if role == "input":
+                hint = suggest_source(self.db, name, argument)
+                if read_as_query(name) is not None:
+                    detail = "It is a query; expected the name of a table or view."
             raise InvalidName(
                 f"{self.module} error: Invalid {role} table name {name}",
-                detail=error.message,
-                hint=error.hint,
+                detail=detail,
+                hint=hint or error.hint,
             ) from error
 
     def _resolve_output(self, name: str | None) -> tuple[str, str, str]:

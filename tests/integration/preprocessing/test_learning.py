@@ -10,6 +10,7 @@ from recipes import Session, encoded
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import FARTHEST
+from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
@@ -45,6 +46,7 @@ PASSENGERS = """
                AS "odd "" name %s {}"
     FROM generate_series(1, 2000) AS n"""
 NAMED = "all of its values differ, and it is called an id or a number: it names a row"
+TABLE = Relation("passengers", "public", "passengers", 1, '"public"."passengers"')
 EVERYWHERE = Source("passengers", Expression("true"), Expression("t.passenger_id::bigint << 32"))
 
 
@@ -201,7 +203,7 @@ def test_the_caller_may_say_what_a_column_is(session: Session, raw: tuple[RawCol
         ("age", "text"),
     ):
         with pytest.raises(InvalidParameter, match=name):
-            check_types("train", raw, {name: kind})
+            check_types("train", raw, {name: kind}, TABLE)
 
 
 @pytest.mark.parametrize("type_name", ["json", "jsonb"])
@@ -236,7 +238,7 @@ def test_json_is_numbers_where_all_of_it_is(
     reasons = {name: each.reason for name, each in found.items() if isinstance(each, LeftOut)}
     assert reasons == dict.fromkeys(("nothing", "null"), "it is NULL in all rows")
     with pytest.raises(InvalidParameter, match="mixed"):
-        check_types("train", raw, {"mixed": "text"})
+        check_types("train", raw, {"mixed": "text"}, TABLE)
 
 
 def test_a_table_of_five_rows(session: Session, raw: tuple[RawColumn, ...]) -> None:

@@ -7,6 +7,7 @@ from recipes import Session
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats
+from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.preprocessing.learning.target import Target, check_target, read_target
 from cerebro_plpy.preprocessing.rows.class_counts import SideTables, count_classes, has_many_values
@@ -28,6 +29,9 @@ HOUSES = """
     FROM generate_series(1, 500) AS n"""
 
 
+TABLE = Relation("houses", "public", "houses", 1, '"public"."houses"')
+
+
 @pytest.fixture(scope="module")
 def session(bench: Workbench) -> Session:
     bench.rows(HOUSES)
@@ -43,11 +47,11 @@ def columns(bench: Workbench, session: Session) -> dict[str, RawColumn]:
 def target(
     session: Session, column: RawColumn, task: str | None = None, side: str = "true"
 ) -> Target:
-    check_target("train", column)
+    check_target("train", column, TABLE)
     source = Source("houses", Expression(side), Expression("t.id::bigint << 32"))
     both, places = Sides(source.side, Expression("false")), SideTables("houses", "houses")
     known = count_classes(session, places, both, column, has_many_values(session, "houses", column))
-    return read_target(session, "train", source, column, known, task)
+    return read_target(session, "train", source, column, known, task, TABLE)
 
 
 @pytest.mark.parametrize(

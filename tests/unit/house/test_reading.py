@@ -31,10 +31,7 @@ PLACES = {
     "plpy/cerebro_plpy/database/sessions/connection_options.py: intervalstyle": "the same",
     "plpy/cerebro_plpy/database/sessions/connection_options.py: search_path": "the same",
     "plpy/cerebro_plpy/database/sessions/spi.py: search_path": "our SQL never runs under the "
-    "path of "
-    "the caller",
-    "plpy/cerebro_plpy/database/catalog.py: search_path": "names are found as the caller's "
-    "session finds them",
+    "path of the caller, but names are found as the caller's session finds them",
     "plpy/cerebro_plpy/operations/predict/prediction_source.py: search_path": "a table in place "
     "needs no path",
     "plpy/cerebro_plpy/operations/predict/predict_table.py: search_path": "a statement that has "

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from cerebro_plpy.errors import InvalidName, InvalidParameter, UndefinedColumn
-from cerebro_plpy.preprocessing.values.columns import RawColumn, read_columns, select_columns
+from cerebro_plpy.preprocessing.values.columns import RawColumn, read_columns
+from cerebro_plpy.preprocessing.values.selected_columns import select_columns
 
 ODD_NAME = 'odd, "name"'
 COLUMNS = [RawColumn(name, "integer", "integer", False) for name in ("a", "b", ODD_NAME, "target")]

@@ -15,11 +15,49 @@ SELECT pg_catalog.current_setting('search_path') AS path, pg_catalog.current_sch
 -- Runs under the caller's path, so that only the name may depend on it.
 SELECT pg_catalog.to_regclass(%s)::pg_catalog.oid::bigint AS oid
 
+-- name: names_type
+-- Runs under the caller's path.
+SELECT pg_catalog.to_regtype(%s) IS NOT NULL
+
 -- name: open
 -- A session resolves a name as before until it locks another relation; reading the size of this relation locks it.
 SELECT pg_catalog.pg_relation_size(c.oid) AS bytes
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s::text AND c.relname = %s::text
+
+-- name: path
+-- Runs under the caller's path.
+SELECT pg_catalog.current_schemas(true)::pg_catalog.text[] AS schemas
+
+-- name: tables_named
+-- Readable tables and views whose names are equal but for their case; those of the caller's path first, and the exact name first.
+SELECT n.nspname::text AS schema, c.relname::text AS name, p.place IS NOT NULL AS is_visible
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+     LEFT JOIN pg_catalog.unnest(%s::text[]) WITH ORDINALITY p (name, place) ON p.name = n.nspname::text
+WHERE c.relkind::text IN ('r', 'v', 'm', 'p', 'f') AND pg_catalog.lower(c.relname::text) = pg_catalog.lower(%s::text)
+      AND (%s::text IS NULL OR pg_catalog.lower(n.nspname::text) = pg_catalog.lower(%s::text))
+      AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+      AND (pg_catalog.has_table_privilege(c.oid, 'SELECT') OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT'))
+ORDER BY p.place, c.relname::text <> %s::text, n.nspname::text, c.relname::text
+LIMIT 1
+
+-- name: tables_in
+SELECT c.relname::text AS name FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname::text = ANY (%s::text[]) AND n.nspname::text NOT IN ('pg_catalog', 'cerebro', 'madlib') AND c.relkind::text IN ('r', 'v', 'm', 'p', 'f')
+      AND (pg_catalog.has_table_privilege(c.oid, 'SELECT') OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT'))
+ORDER BY c.relname::text LIMIT 1000
+
+-- name: table_of
+-- The table of an index, or of the column that a sequence belongs to.
+SELECT n.nspname::text AS schema, c.relname::text AS name
+FROM (SELECT i.indrelid AS oid FROM pg_catalog.pg_index i WHERE i.indexrelid = %s::oid
+      UNION ALL
+      SELECT d.refobjid FROM pg_catalog.pg_depend d
+      WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = %s::oid AND d.deptype::text IN ('a', 'i')
+            AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass) o
+     JOIN pg_catalog.pg_class c ON c.oid = o.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind::text IN ('r', 'p', 'm')
+LIMIT 1
 
 -- name: relation
 SELECT c.oid::bigint AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind, c.relpersistence::text AS persistence

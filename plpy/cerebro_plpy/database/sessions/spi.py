@@ -169,6 +169,11 @@ class Database:
             return next(iter(row.values()))
         return None
 
+    def value_in_caller_path(self, statement: str, *values: object) -> Any:
+        """Return like `value` what depends on the caller's search_path: the object of a name."""
+        with self.configured(search_path=self.caller_path):
+            return self.value(statement, *values)
+
     def stream(self, statement: str, *values: object) -> Iterator[Row]:
         """Yield rows through a cursor, so that only a few are in memory at a time."""
         for block in self.stream_blocks(statement, STREAM_ROWS, *values):

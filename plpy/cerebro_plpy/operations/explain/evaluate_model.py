@@ -159,7 +159,9 @@ def _find_group_columns(
     names: dict[str, None] = {}
     for name in group_by:
         if name not in existing:
-            name = read_column_name(MODULE, existing, name or "", "group_by", table.spelling)
+            name = read_column_name(
+                MODULE, existing, name or "", "group_by", table.spelling, in_array=True
+            )
         names[name] = None
     return tuple(names)
 

@@ -15,7 +15,6 @@ from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.platform_protocol import RULES, Packers, Rules
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Globals
-from cerebro_plpy.database.sql.identifiers import split_columns
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedTable
 from cerebro_plpy.packing import fill_buffers, packed_columns, packing_plan
 from cerebro_plpy.packing.grouped_buffers import BufferLayout
@@ -263,12 +262,12 @@ def _find_inputs(
     catalog: Catalog, arguments: PackArguments, dependent_type: str | None, weight_name: str | None
 ) -> PackInputs:
     """Find the tables and columns that a call names."""
-    source = catalog.resolve_input(arguments.source_table)
+    source = catalog.resolve_input(arguments.source_table, argument="source_table")
     wait_for_source(catalog.db, LocalSession(catalog.db), source, read_wait_limit(catalog.db))
     output = catalog.reserve_output(arguments.output_table, ("_summary",))
-    targets = split_columns(arguments.dependent_varname or "")
-    inputs = split_columns(arguments.independent_varname or "")
-    weights = _split_weight(catalog.module, weight_name)
+    targets = catalog.split_list(source, "dependent_varname", arguments.dependent_varname or "")
+    inputs = catalog.split_list(source, "independent_varname", arguments.independent_varname or "")
+    weights = _split_weight(catalog, source, weight_name)
     names = targets + inputs + weights
     if len(set(names)) != len(names):
         raise InvalidParameter(
@@ -286,13 +285,14 @@ def _find_inputs(
     return PackInputs(source, output, dependent, independent, weight)
 
 
-def _split_weight(module: str, text: str | None) -> tuple[str, ...]:
+def _split_weight(catalog: Catalog, source: Relation, text: str | None) -> tuple[str, ...]:
     if text is None:
         return ()
-    names = split_columns(text)
+    names = catalog.split_list(source, "sample_weight_varname", text)
     if len(names) != 1:
         raise InvalidParameter(
-            f"{module} error: sample_weight_varname is {text!r}; expected the name of one column."
+            f"{catalog.module} error: sample_weight_varname is {text!r}; expected the name of one "
+            "column."
         )
     return names
 

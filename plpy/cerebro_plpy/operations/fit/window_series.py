@@ -12,7 +12,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import caller_rows
-from cerebro_plpy.database.sql.identifiers import quote_identifier, split_columns
+from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import DatatypeMismatch, DuplicateColumn, InvalidParameter, NullNotAllowed
 from cerebro_plpy.packing.packed_columns import NUMBERS, suggest_numeric_view
 from cerebro_plpy.records import dataclass, replace
@@ -116,7 +116,7 @@ def _find_series(catalog: Catalog, arguments: WindowArguments) -> Series:
     source = catalog.resolve_input(arguments.source, "source")
     wait_for_source(catalog.db, LocalSession(catalog.db), source, read_wait_limit(catalog.db))
     output = catalog.reserve_output(arguments.output)
-    columns = split_columns(_require_name("columns", arguments.columns))
+    columns = catalog.split_list(source, "columns", _require_name("columns", arguments.columns))
     for name in columns:
         _check_number(catalog, source, catalog.read_column(source, name))
     identity = _find_column(catalog, source, "id", arguments.id)
@@ -264,7 +264,7 @@ def _require_name(argument: str, text: str | None) -> str:
 
 def _find_column(catalog: Catalog, source: Relation, argument: str, text: str | None) -> Row:
     """Return the single column that an argument names."""
-    columns = split_columns(_require_name(argument, text))
+    columns = catalog.split_list(source, argument, _require_name(argument, text))
     if len(columns) != 1:
         raise InvalidParameter(
             f"window_series error: {argument} is {text!r}; expected the name of one column."

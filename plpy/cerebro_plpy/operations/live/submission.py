@@ -93,7 +93,7 @@ def train(db: Database, gd: Globals, arguments: TrainArguments) -> list[Row]:
     module = train_arguments.MODULE
     catalog = Catalog(db, module)
     parsed_arguments = read_arguments(db, module, arguments)
-    source = catalog.resolve_input(arguments.source)
+    source = catalog.resolve_input(arguments.source, argument="source")
     sources = find_sources(catalog, arguments, source, parsed_arguments)
     for table in sources:
         refuse_private_source(db, module, table)

@@ -16,6 +16,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, await_rows
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier, split_columns
+from cerebro_plpy.database.sql.spelling import suggest_columns
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import (
     DatatypeMismatch,
@@ -155,7 +156,7 @@ def _make_column_error(
     return UndefinedColumn(
         f"{catalog.module} error: invalid {argument} ('{names}') for test table "
         f"({table.spelling}).",
-        hint=f"Its columns are: {', '.join(catalog.read_columns(table))}.",
+        hint=suggest_columns(argument, names or "", catalog.read_columns(table)),
     )
 
 

@@ -51,7 +51,7 @@ def explain_train(db: Database, arguments: TrainArguments) -> list[Row]:
     """Return the plan of a call of `cerebro.train`, section by section."""
     catalog = Catalog(db, MODULE)
     parsed = read_arguments(db, MODULE, arguments)
-    source = catalog.resolve_input(arguments.source)
+    source = catalog.resolve_input(arguments.source, argument="source")
     session = BudgetedSession(db, MODULE, parsed.budget, **SETTINGS)
     wait_for_source(db, session, source, read_wait_limit(db, parsed.budget))
     request = make_train_request(catalog, session, arguments, source, parsed)

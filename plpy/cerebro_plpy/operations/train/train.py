@@ -122,7 +122,7 @@ def train(
     check_transaction(db, MODULE)
     parsed = read_arguments(db, MODULE, arguments)
     settings.choose_gpus(settings.read(db), arguments.use_gpus)
-    source = catalog.resolve_input(arguments.source)
+    source = catalog.resolve_input(arguments.source, argument="source")
     sources = find_sources(catalog, arguments, source, parsed)
     for relation in sources:
         refuse_private_source(db, MODULE, relation)

@@ -153,7 +153,7 @@ def make_train_request(
     if arguments.group_by is not None:
         for table in filter(None, (source, holdout)):
             columns = read_columns(session, table.oid)
-            check_group_column(module, columns, arguments.group_by, parsed.target)
+            check_group_column(module, columns, arguments.group_by, parsed.target, table)
     named_configs = read_named_configs(module, session, arguments.start_from)
     return TrainRequest(
         module=module,

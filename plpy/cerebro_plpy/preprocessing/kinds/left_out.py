@@ -9,6 +9,10 @@ from cerebro_plpy.preprocessing.values.checks import Json, check_column, check_t
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.records import dataclass
 
+ALL_NULL = "it is NULL in all rows"
+ONE_VALUE = "it has one value only"
+"""Reasons of columns from which nothing can be learned, whatever they are taken for."""
+
 
 @dataclass(frozen=True)
 class LeftOut(Feature):

@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from cerebro_plpy.database.platform_protocol import Table
+from cerebro_plpy.database.sql.spelling import spell_names
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.preprocessing.kinds.category import Category
+from cerebro_plpy.preprocessing.kinds.feature import Feature
+from cerebro_plpy.preprocessing.kinds.left_out import ALL_NULL, ONE_VALUE
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
+from cerebro_plpy.preprocessing.learning.type_inference import possible_kinds
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.class_counts import TargetCounts
 from cerebro_plpy.preprocessing.rows.split import Split
+from cerebro_plpy.preprocessing.values.column_hints import (
+    input_expressions,
+    suggest_view,
+    write_types,
+)
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 
+MAX_EXPRESSIONS = 6
+"""Columns of a view that a hint writes at most."""
+SPLIT_HINTS = {
+    "group": "All rows with the same value are on one side: name a column with more values, or "
+    "divide them by chance: split => 'random 0.2'.",
+    "last": "Divide them by chance: split => 'random 0.2'.",
+    "table": "Rows with a target are needed on both sides, and a class that is held back must also "
+    "be trained on.",
+}
+"""Hints about too few rows on a side, by the kind of the split."""
 
-def check_inputs(module: str, recipe: Recipe) -> None:
-    """Raise InvalidParameter if a recipe has no inputs."""
+
+def check_inputs(module: str, recipe: Recipe, columns: Sequence[RawColumn], table: Table) -> None:
+    """Raise InvalidParameter if a recipe has no inputs.
+
+    Args:
+        columns: the columns to learn from.
+        table: the source of the call, for the hint.
+    """
     if not recipe.inputs:
         reasons = "; ".join(
             f"{feature.column}: {feature.explanation}" for feature in recipe.features
@@ -19,18 +48,45 @@ def check_inputs(module: str, recipe: Recipe) -> None:
         raise InvalidParameter(
             f"{module} error: no column can be learned from.",
             detail=reasons,
-            hint='Name other columns, or say what they are: types => \'{"column": "category"}\'.',
+            hint=_suggest_input(recipe.features, columns, table),
         )
 
 
-def check_any(module: str, target: RawColumn, rows: TargetCounts) -> None:
+def _suggest_input(features: Sequence[Feature], columns: Sequence[RawColumn], table: Table) -> str:
+    """Return a hint for a table whose columns are all left out."""
+    columns_by_name = {column.name: column for column in columns}
+    varied = [
+        columns_by_name[feature.column]
+        for feature in features
+        if feature.explanation not in (ALL_NULL, ONE_VALUE)
+    ]
+    expressions: dict[str, str] = {}
+    for column in varied:
+        if not possible_kinds(column.family) and len(expressions) < MAX_EXPRESSIONS:
+            expressions |= input_expressions(column)
+    if expressions:
+        return suggest_view(table, expressions, {"columns": spell_names(expressions)})
+    for column in sorted(varied, key=lambda column: column.key):
+        # A category of values that all differ would be left out again.
+        kinds = [kind for kind in possible_kinds(column.family) if kind != Category.kind]
+        if kinds:
+            return f"Name other columns. {write_types({column.name: kinds[0]})}"
+    return "Name a table or columns whose values differ: columns => '*' takes all."
+
+
+def check_any(module: str, target: RawColumn, rows: TargetCounts, table: Table) -> None:
     """Raise InvalidParameter if no row has a target."""
-    if not rows.present:
-        reason = f"is NULL in all {rows.rows} rows" if rows.rows else "has no rows"
-        raise InvalidParameter(
-            f"{module} error: target {target.name!r} {reason} to learn from.",
-            hint="Look at the table.",
-        )
+    if rows.present:
+        return
+    if rows.rows:
+        reason = f"is NULL in all {rows.rows} rows"
+        hint = "Fill it in some rows, or name another target. Rows without one can be predicted."
+    else:
+        reason = "has no rows"
+        hint = f"SELECT count(*) FROM {table.quoted}; counts the rows that you see: add some."
+    raise InvalidParameter(
+        f"{module} error: target {target.name!r} {reason} to learn from.", hint=hint
+    )
 
 
 def check_rows(module: str, training: int, validation: int, split: Split) -> None:
@@ -40,7 +96,7 @@ def check_rows(module: str, training: int, validation: int, split: Split) -> Non
             raise InvalidParameter(
                 f"{module} error: {split} leaves {rows} rows to {purpose}; expected at least "
                 f"{least}.",
-                hint="Give more rows, or another split.",
+                hint=SPLIT_HINTS.get(split.kind, "Add rows that have a target."),
             )
 
 

@@ -31,6 +31,7 @@ from cerebro_plpy.preprocessing.learning.target import (
     CLASSIFICATION,
     Target,
     check_target,
+    find_target,
     read_target,
 )
 from cerebro_plpy.preprocessing.learning.target_leakage import Leak, find_leaks
@@ -135,8 +136,8 @@ def read_table(
     """
     reader = rows.session
     columns, column, opened, counts = _open_table(rows, module, relation, options)
-    weight = find_weight_column(module, columns, options.weight)
-    type_inference.check_types(module, opened.learned, options.types)
+    weight = find_weight_column(module, columns, options.weight, relation)
+    type_inference.check_types(module, opened.learned, options.types, relation)
     holdout = open_holdout(rows, module, options, [learned.name for learned in opened.learned])
     divided = divide_table(reader, module, opened, options, counts, holdout)
     seed, classes = choose_seed(reader, options, divided, column)
@@ -145,13 +146,13 @@ def read_table(
 
     source = divided.training_source(seed)
     target = read_target(
-        reader, module, source, column, classes, options.task, options.earlier_task
+        reader, module, source, column, classes, options.task, relation, options.earlier_task
     )
     source = _choose_rows(rows, source, opened, target, may_sample)
     recipe, remarks = fit_columns(reader, source, opened.learned, options.types)
     if any(feature.file_bytes for feature in recipe.inputs):
         source = source._replace(sample=None)  # has no files, which would be much larger
-    check_inputs(module, recipe)
+    check_inputs(module, recipe, opened.learned, relation)
     has_classes = target.task == CLASSIFICATION
     label = label_expression(column, target.task)
     leaks = find_leaks(reader, source, recipe, target.rows, label, has_classes)
@@ -190,11 +191,11 @@ def _open_table(
 ) -> _OpenedTable:
     """Open a table; raises if its target cannot be trained on."""
     columns = raw.read_columns(rows.session, relation.oid)
-    target = find_column(module, columns, options.target, "target")
-    check_target(module, target)
+    target = find_target(module, columns, options.target, relation)
+    check_target(module, target, relation)
     opened = open_source(rows, module, relation, columns, options)
     counts = count_targets(rows.session, opened.table, target, opened.growing)
-    check_any(module, target, counts)
+    check_any(module, target, counts, relation)
     return _OpenedTable(columns, target, opened, counts)
 
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.params.keras_names import near_matches
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head, Measure
-from cerebro_plpy.database.platform_protocol import Reader
+from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.database.sql.literals import quote_text
+from cerebro_plpy.database.sql.spelling import match_names
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.preprocessing.learning import task_inference
 from cerebro_plpy.preprocessing.learning.task_inference import TaskChoice
 from cerebro_plpy.preprocessing.rows.class_counts import MOST_CLASSES, ClassCounts
 from cerebro_plpy.preprocessing.rows.source import Source
+from cerebro_plpy.preprocessing.rows.weight_column import find_column
 from cerebro_plpy.preprocessing.values import column_values
+from cerebro_plpy.preprocessing.values.column_hints import (
+    number_expression,
+    suggest_target,
+    target_expressions,
+)
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.families import NUMBERS, TEXT
 
@@ -51,12 +61,14 @@ def read_target(
     column: RawColumn,
     counts: ClassCounts,
     task: str | None,
+    table: Table,
     earlier_task: str | None = None,
 ) -> Target:
     """Return the target as training rows have it.
 
     Args:
         task: the task that the call names.
+        table: the source of the call, for hints.
         earlier_task: the task of the version that predicts the same target now.
 
     Raises:
@@ -71,8 +83,7 @@ def read_target(
         raise InvalidParameter(
             f"{module} error: task is {REGRESSION!r}, but target {column.name!r} has type "
             f"{column.type}.",
-            hint=f"Leave task out, or cast the column to a number in a view; {CLASSIFICATION!r} "
-            "takes any type.",
+            hint=f"Leave task out; or {suggest_target(table, column, _as_number(column))}",
         )
     values = counts.classes
     present = counts.training
@@ -80,7 +91,8 @@ def read_target(
         raise InvalidParameter(
             f"{module} error: target {column.name!r} has one value only, in {present} rows: there "
             "is nothing to learn.",
-            hint="Look at the table and the split.",
+            hint=f"{_count_values(table, column)} shows them: name another target, or add rows "
+            "with other values.",
         )
     choice = choose_task(column, counts, task, earlier_task)
     if choice.task == REGRESSION:
@@ -92,18 +104,56 @@ def read_target(
         raise InvalidParameter(
             f"{module} error: target {column.name!r} has {many} different values in {present} "
             "rows: as classes they teach nothing.",
-            hint="Predict a number instead (task => 'regression'), or group the values in a view.",
+            hint=_suggest_number(table, column),
         )
     return Target(column, CLASSIFICATION, Classes(len(values)), values, present, choice)
 
 
-def check_target(module: str, column: RawColumn) -> None:
+def find_target(module: str, columns: Sequence[RawColumn], name: str, table: Table) -> RawColumn:
+    """Return the column to predict.
+
+    Raises:
+        InvalidParameter: the target names several columns.
+        UndefinedColumn: the column does not exist.
+    """
+    names = [column.name for column in columns]
+    listed = match_names(name, names)
+    if name not in names and len(listed) > 1:
+        targets = " and with ".join(f"target => {quote_text(column)}" for column in listed)
+        raise InvalidParameter(
+            f"{module} error: target is {name!r}, which names {len(listed)} columns; expected one.",
+            hint=f"A model predicts one column: call it once for each, with {targets}. A network "
+            "with several outputs is trained by madlib_fit_multiple_model().",
+        )
+    return find_column(module, columns, name, "target", table=table)
+
+
+def _as_number(column: RawColumn) -> dict[str, str]:
+    return {f"{column.name}_number": number_expression(column)}
+
+
+def _suggest_number(table: Table, column: RawColumn) -> str:
+    """Return a hint for a target with too many different values."""
+    if column.family in NUMBERS:
+        return f"Predict a number: task => {quote_text(REGRESSION)}."
+    return (
+        f"If they are numbers: {suggest_target(table, column, _as_number(column))} Else group the "
+        "values in such a view."
+    )
+
+
+def _count_values(table: Table, column: RawColumn) -> str:
+    """Return the statement that counts the values of a column."""
+    return f"SELECT {quote_identifier(column.name)}, count(*) FROM {table.quoted} GROUP BY 1;"
+
+
+def check_target(module: str, column: RawColumn, table: Table) -> None:
     """Raise DatatypeMismatch for a type that cannot be predicted."""
     if column.family != TEXT and column.family not in NUMBERS:
         raise DatatypeMismatch(
             f"{module} error: target {column.name!r} has type {column.type}, which cannot be "
             "predicted.",
-            hint="Cast it to a number or to text in a view, and train on that.",
+            hint=suggest_target(table, column, target_expressions(column)),
         )
 
 

@@ -10,11 +10,12 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.kinds.image import Image
-from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
+from cerebro_plpy.preprocessing.kinds.left_out import ALL_NULL, ONE_VALUE, LeftOut
 from cerebro_plpy.preprocessing.kinds.moment import Moment
 from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.kinds.series import Series
@@ -28,6 +29,7 @@ from cerebro_plpy.preprocessing.rows.statistics import (
     Statistics,
     TextStatistics,
 )
+from cerebro_plpy.preprocessing.values.column_hints import suggest_kind, suggest_types
 from cerebro_plpy.preprocessing.values.column_values import LARGEST
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, MOMENTS, NUMBERS, TEXT
@@ -86,7 +88,7 @@ def make_category(column: RawColumn, values: tuple[str, ...], rows: int, present
     if not values:
         return LeftOut(column.name, "no value is there twice")
     if len(values) == 1 and rows == present:
-        return LeftOut(column.name, "it has one value only")
+        return LeftOut(column.name, ONE_VALUE)
     return Category(column.name, values, column.family or TEXT)
 
 
@@ -102,7 +104,9 @@ def make_text(column: RawColumn, wording: WordStatistics) -> Text:
     return Text(column.name, -(-words // WORDS_STEP) * WORDS_STEP, wording.buckets, rarity)
 
 
-def check_types(module: str, columns: Sequence[RawColumn], types: Mapping[str, str]) -> None:
+def check_types(
+    module: str, columns: Sequence[RawColumn], types: Mapping[str, str], table: Table
+) -> None:
     """Raise InvalidParameter for kinds that do not exist, or that a column cannot have."""
     families = {column.name: column.family for column in columns}
     for name, kind in types.items():
@@ -110,18 +114,19 @@ def check_types(module: str, columns: Sequence[RawColumn], types: Mapping[str, s
             raise InvalidParameter(
                 f"{module} error: types names column {name!r}, which is none of those that are "
                 "learned from.",
-                hint=f"These are: {', '.join(families)}.",
+                hint=suggest_types(types, name, columns),
             )
-        possible = _possible_kinds(families[name])
+        possible = possible_kinds(families[name])
         if kind not in possible:
             raise InvalidParameter(
                 f"{module} error: types wants column {name!r} to be {kind!r}; expected"
                 f" {' or '.join(possible) or 'no entry, for no input can be made of its type'}.",
-                hint="Cast the column in a view, and train on that.",
+                hint=suggest_kind(types, name, possible, columns, table),
             )
 
 
-def _possible_kinds(family: str | None) -> tuple[str, ...]:
+def possible_kinds(family: str | None) -> tuple[str, ...]:
+    """Return the kinds that a call may name for columns of a family."""
     if family == TEXT:
         return (Category.kind, Text.kind)
     if family in MOMENTS:
@@ -154,7 +159,7 @@ def _infer_text(
     column: RawColumn, texts: TextStatistics, rows: int, kind: str | None
 ) -> Feature | str:
     if texts.rows == 0:
-        return LeftOut(column.name, "it is NULL in all rows")
+        return LeftOut(column.name, ALL_NULL)
     if kind is not None:
         return kind
     if (
@@ -173,7 +178,7 @@ def _infer_number(column: RawColumn, statistics: Statistics, kind: str | None) -
     assert column.family in (*NUMBERS, JSON)
     missing = spread.rows < statistics.rows
     if spread.rows == 0:
-        return LeftOut(column.name, "it is NULL in all rows")
+        return LeftOut(column.name, ALL_NULL)
     if kind is None and has_naming_name(column.name) and all_differ(column, spread):
         return LeftOut(
             column.name,
@@ -181,7 +186,7 @@ def _infer_number(column: RawColumn, statistics: Statistics, kind: str | None) -
         )
     scale = robust_scale(spread)
     if scale is None and not missing:
-        return LeftOut(column.name, "it has one value only")
+        return LeftOut(column.name, ONE_VALUE)
     return Number(
         column.name, column.family, scale or Scale(_bounded(spread.low or 0.0), 1.0), missing
     )
@@ -192,7 +197,7 @@ def _infer_moment(column: RawColumn, statistics: Statistics) -> Feature:
     spreads = {part: statistics.spreads[column.name, part] for part in MOMENTS[column.family]}
     present = spreads["epoch"].rows
     if present == 0:
-        return LeftOut(column.name, "it is NULL in all rows")
+        return LeftOut(column.name, ALL_NULL)
     scales = {
         part: scale
         for part, spread in spreads.items()
@@ -200,7 +205,7 @@ def _infer_moment(column: RawColumn, statistics: Statistics) -> Feature:
     }
     missing = present < statistics.rows
     if not scales and not missing:
-        return LeftOut(column.name, "it has one value only")
+        return LeftOut(column.name, ONE_VALUE)
     return Moment(column.name, column.family, scales or {"epoch": Scale(0.0, 1.0)}, missing)
 
 

@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, Optional
 
-from cerebro_plpy.database.platform_protocol import Reader
+from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.preprocessing.rows.row_subset import RowSubset
 from cerebro_plpy.preprocessing.rows.weight_column import find_column
 from cerebro_plpy.preprocessing.values import column_values
+from cerebro_plpy.preprocessing.values.column_hints import group_expressions, suggest_view
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import TEXT
@@ -67,20 +68,22 @@ class Groups(NamedTuple):
         return Expression(text, (values,))
 
 
-def check_group_column(module: str, columns: Sequence[RawColumn], name: str, target: str) -> None:
+def check_group_column(
+    module: str, columns: Sequence[RawColumn], name: str, target: str, table: Table
+) -> None:
     """Raise an error if rows cannot be grouped by a column."""
-    column = find_column(module, columns, name, "group_by")
+    column = find_column(module, columns, name, "group_by", table=table)
     if name == target:
         raise InvalidParameter(
             f"{module} error: group_by is {name!r}, which is the target.",
             hint="Name another column.",
         )
     if column.family not in FAMILIES:
+        expressions = group_expressions(column)
         raise DatatypeMismatch(
             f"{module} error: group_by names column {name!r} of type {column.type}; expected "
             "texts, whole numbers, dates or booleans.",
-            hint="A view may have another form of it, such as date_trunc('month', …)::date; name "
-            "that.",
+            hint=suggest_view(table, expressions, {"group_by": next(iter(expressions))}),
         )
 
 

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.source_rows import SourceRows
-from cerebro_plpy.preprocessing.rows.split import identity_of, read_split
+from cerebro_plpy.preprocessing.rows.split import check_split_column, identity_of, read_split
 from cerebro_plpy.preprocessing.rows.weight_column import find_column
 from cerebro_plpy.preprocessing.values import columns as raw
 from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.selected_columns import select_columns
 
 
 class TableOptions(NamedTuple):
@@ -58,9 +59,9 @@ def open_source(
     if options.split is not None:
         split_column = read_split(module, options.split).column
     if split_column is not None:
-        find_column(module, columns, split_column, "split")
+        check_split_column(module, columns, read_split(module, options.split or ""))
     excluded = {options.target, split_column, options.weight}
-    learned = raw.select_columns(module, columns, options.columns, excluded)
+    learned = select_columns(module, columns, options.columns, excluded, relation)
     identity = options.identity
     if options.settled and not identity:
         # Rows that were divided before the columns were recorded were divided by all of them.

@@ -16,7 +16,9 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier, split_columns
-from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
+from cerebro_plpy.database.sql.literals import quote_text
+from cerebro_plpy.database.sql.spelling import match_name, suggest_similar
+from cerebro_plpy.errors import InvalidName, InvalidParameter, UndefinedColumn
 from cerebro_plpy.preprocessing.rows.value_comparison import comparable, compare
 from cerebro_plpy.preprocessing.values.canonical_text import comparable_text
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
@@ -136,10 +138,33 @@ def _read_share(module: str, split: str, text: str) -> float:
 
 
 def _read_name(module: str, split: str, text: str) -> str:
-    names = split_columns(text)
+    try:
+        names = split_columns(text)
+    except InvalidName as error:
+        quoted = f"{split[: -len(text)]}{quote_identifier(text.strip())}"
+        raise InvalidName(
+            f"{module} error: split is {split!r}: {error.message}.",
+            detail=error.detail,
+            hint=f"Write split => {quote_text(quoted)}.",
+        ) from error
     if len(names) != 1:
         raise _unknown_split(module, split)
     return names[0]
+
+
+def check_split_column(module: str, columns: Sequence[RawColumn], split: Split) -> None:
+    """Raise UndefinedColumn if a table does not have the column of a split."""
+    names = [column.name for column in columns]
+    if split.column is None or split.column in names:
+        return
+    match = match_name(split.column, names)
+    if match is None:
+        hint = suggest_similar(split.column, names, spelled=True)
+    else:
+        hint = f"Write split => {quote_text(str(split._replace(column=match)))}."
+    raise UndefinedColumn(
+        f"{module} error: there is no column {split.column!r}, which split names.", hint=hint
+    )
 
 
 def _unknown_split(module: str, split: str) -> InvalidParameter:

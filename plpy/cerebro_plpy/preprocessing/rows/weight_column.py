@@ -4,59 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from cerebro_plpy.configs.params.keras_names import near_matches
-from cerebro_plpy.database.platform_protocol import Reader
+from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import split_columns
+from cerebro_plpy.database.sql.literals import quote_text
+from cerebro_plpy.database.sql.spelling import match_name, suggest_columns, suggest_similar
 from cerebro_plpy.errors import DatatypeMismatch, InvalidName, InvalidParameter, UndefinedColumn
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values import column_values
+from cerebro_plpy.preprocessing.values.column_hints import suggest_argument
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import NUMBERS
 
 
 def find_column(
-    module: str, columns: Sequence[RawColumn], name: str, argument: str, place: str = ""
+    module: str,
+    columns: Sequence[RawColumn],
+    name: str,
+    argument: str,
+    place: str = "",
+    table: Table | None = None,
 ) -> RawColumn:
     """Return the column that an argument names; raises UndefinedColumn if it is missing.
 
     Args:
-        place: the table, for the message.
+        place: the table, for the message, if it is not the source of the call.
+        table: the source of the call, for the hint.
     """
     for column in columns:
         if column.name == name:
             return column
-    names = [column.name for column in columns]
+    if place:
+        hint = suggest_similar(name, [column.name for column in columns])
+    else:
+        hint = suggest_argument(argument, name, columns, table)
     raise UndefinedColumn(
-        f"{module} error: there is no column {name!r}{place}, which {argument} names.",
-        hint=near_matches(name, names),
+        f"{module} error: there is no column {name!r}{place}, which {argument} names.", hint=hint
     )
 
 
 def read_column_name(
-    module: str, names: Collection[str], text: str, argument: str, spelling: str
+    module: str,
+    names: Collection[str],
+    text: str,
+    argument: str,
+    spelling: str,
+    *,
+    in_array: bool = False,
 ) -> str:
     """Return the column that a text names as in SQL, folded to lower case if it is not quoted.
 
     Args:
         spelling: the name of the table, for the message.
+        in_array: the argument is an array of names.
     """
     try:
         (name,) = split_columns(text)
     except (ValueError, InvalidName):
         name = ""
     if name not in names:
+        hint = suggest_columns(argument, text, names)
+        match = match_name(text, names)
+        if in_array and match is not None:
+            hint = f"Write {argument} => ARRAY[{quote_text(match)}]."
         raise UndefinedColumn(
-            f"{module} error: {spelling} has no column {text!r}, which {argument} names.",
-            hint=f"Its columns are: {', '.join(names)}. Put a name with capitals or other signs in "
-            "double quotes.",
+            f"{module} error: {spelling} has no column {text!r}, which {argument} names.", hint=hint
         )
     return name
 
 
 def find_weight_column(
-    module: str, columns: Sequence[RawColumn], name: str | None
+    module: str, columns: Sequence[RawColumn], name: str | None, table: Table | None = None
 ) -> RawColumn | None:
     """Return the column of weights, if a call names one.
 
@@ -64,7 +83,7 @@ def find_weight_column(
     """
     if name is None:
         return None
-    column = find_column(module, columns, name, "weight")
+    column = find_column(module, columns, name, "weight", table=table)
     if column.family not in NUMBERS:
         raise DatatypeMismatch(
             f"{module} error: weight names column {name!r} of type {column.type}; expected a "

@@ -1,19 +1,15 @@
-"""The raw columns of a table, with the family of their types, and the columns of a call."""
+"""The raw columns of a table, with the family of their types, in their order."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sql.identifiers import split_columns
-from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
 from cerebro_plpy.preprocessing.values.canonical_text import MONEY
 from cerebro_plpy.preprocessing.values.families import BYTES, CAST, JSON, POINTS
 
-ALL = "*"
-EXCEPT = "* except "
 TEXT = "text"
 FAMILIES = {
     "int2": "integer", "int4": "integer", "int8": "integer",
@@ -68,41 +64,3 @@ def growing_columns(columns: Sequence[RawColumn]) -> tuple[str, ...]:
         if column.readable
         and (column.family in POINTS or (column.key and column.family == "integer"))
     )
-
-
-def select_columns(
-    module: str,
-    columns: Sequence[RawColumn],
-    selection: str | None,
-    excluded: Collection[str | None],
-) -> tuple[RawColumn, ...]:
-    """Return the columns that a call selects.
-
-    Args:
-        selection: '*', '* except a, b', or a list.
-        excluded: columns that are never selected.
-    """
-    text = (selection or ALL).strip()
-    is_exception = text == ALL or text.lower().startswith(EXCEPT)
-    listed: Sequence[str] = ()
-    if text != ALL:
-        listed = split_columns(text[len(EXCEPT) :] if is_exception else text)
-    names = {column.name for column in columns}
-    for name in listed:
-        if name not in names:
-            raise UndefinedColumn(
-                f"{module} error: there is no column {name!r}, which columns names.",
-                hint=f"The table has: {', '.join(sorted(names))}.",
-            )
-    selected = tuple(
-        column
-        for column in columns
-        if column.name not in excluded and (column.name in listed) != is_exception
-    )
-    if not selected:
-        possible = ", ".join(sorted(names.difference(excluded))) or "no others"
-        raise InvalidParameter(
-            f"{module} error: columns is {selection!r}, which leaves no column to learn from.",
-            hint=f"There are: {possible}.",
-        )
-    return selected

@@ -1,0 +1,115 @@
+"""A hint that names a call, an argument, a value or a cast can be followed to the letter.
+
+Each case is a call that fails. What its hint says is found in the hint's own text, and done.
+"""
+
+from __future__ import annotations
+
+import pytest
+from followed_hints import Call, error_of, follow
+from workbench import Workbench
+
+PRODUCTS = """
+    CREATE TABLE products AS
+    SELECT n AS id, n % 80 AS "Age", n % 3 + 1 AS "Pclass", n % 9 * 1.5 AS "Fare.Paid",
+           n % 7 AS lot, (n * 37 % 100)::real AS width, n % 2 = 0 AS sold,
+           CASE WHEN n % 50 = 0 THEN '<1000' ELSE (1000.5 + n * 37 % 211)::text END AS price,
+           'no. ' || n AS serial, NULL::integer AS nothing, 1 AS one,
+           ARRAY['new', CASE n % 4 WHEN 0 THEN 'sale' ELSE 'eco' END] AS tags,
+           int4range(n % 10, n % 10 + 5) AS ages, ARRAY[n % 2 = 0, n % 3 = 0] AS flags,
+           ('<a>' || n % 3 || '</a>')::xml AS doc, point(n % 5, n % 7) AS place,
+           ARRAY[sin(n), cos(n)] AS "both", date '2020-01-01' + n % 400 AS day,
+           n % 5 * interval '1 day' AS delay
+    FROM generate_series(1, 400) n;
+    ALTER TABLE products ADD PRIMARY KEY (id);
+    CREATE TABLE parts AS SELECT n AS id, n % 17 AS depth FROM generate_series(1, 400) n;
+    CREATE SCHEMA depot;
+    CREATE TABLE depot."Stock" AS SELECT n AS id, n % 2 AS y, n % 5 AS x FROM
+        generate_series(1, 100) n;
+    CREATE TABLE numbered (id serial PRIMARY KEY, x integer, y boolean);
+    INSERT INTO numbered (x, y) SELECT n % 7, n % 2 = 0 FROM generate_series(1, 100) n;
+    CREATE TABLE "Crew" AS SELECT * FROM numbered;
+    CREATE FUNCTION stock_of(n integer) RETURNS TABLE (x integer, y boolean) LANGUAGE sql STABLE AS
+        'SELECT g % 7, g % 2 = 0 FROM generate_series(1, n) g'"""
+PLAN = "cerebro.plan"
+SMALL = {"models": "'{linear}'", "configs": "1", "epochs": "1", "ensemble": "1", "seed": "1"}
+
+
+def plan(source: str = "products", target: str = "sold", **arguments: str) -> Call:
+    """Return a call of cerebro.plan; the arguments are as they are typed."""
+    return Call(PLAN, {"source": f"'{source}'", "target": f"'{target}'", **SMALL, **arguments})
+
+
+REFUSED_PLANS: dict[str, tuple[str, Call]] = {
+    "a query": ("42602", plan("SELECT * FROM products JOIN parts USING (id) WHERE lot < 6")),
+    "a query with a semicolon": ("42602", plan(" select * from products; ")),
+    "a query in parentheses": ("42602", plan("(SELECT * FROM products)")),
+    "a query with an alias": ("42602", plan("(SELECT * FROM products) AS p")),
+    "a query by name": ("42602", plan("WITH p AS (SELECT * FROM products) SELECT * FROM p")),
+    "values": (
+        "42602",
+        plan("VALUES (1, true), (2, false), (1, true), (2, false), (3, true), (3, false)"
+             .replace("'", "''"), "column2", types="'{\"column1\": \"number\"}'",
+             split="'random 0.5'"),
+    ),
+    "a table as a query": ("42602", plan("TABLE products")),
+    "a join": ("42602", plan("products JOIN parts USING (id)")),
+    "a filter": ("42602", plan("products WHERE lot < 6")),
+    "a function": ("42602", plan("stock_of(100)", "y")),
+    "a table with capitals": ("42P01", plan("Crew", "y")),
+    "a table of another schema": ("42P01", plan("Stock", "y")),
+    "a schema with capitals": ("42P01", plan('"DEPOT".stock', "y")),
+    "an index": ("42809", plan("products_pkey")),
+    "a sequence": ("42809", plan("numbered_id_seq", "y")),
+    "a held back table with capitals": ("42P01", plan("numbered", "y", split="'table Crew'")),
+    "a target in another case": ("42703", plan(target="SOLD")),
+    "a target in quotes": ("42703", plan(target='"sold"')),
+    "an expression as the target": ("42703", plan(target="lot % 2 > 0")),
+    "two targets": ("22023", plan(target="sold, lot")),
+    "an array of targets": ("22023", plan(target="{sold,lot}")),
+    "a target of numbers in arrays": ("42804", plan(target="both")),
+    "a target of dates": ("42804", plan(target="day")),
+    "a target of spans": ("42804", plan(target="delay")),
+    "a target of texts in arrays": ("42804", plan(target="tags")),
+    "regression of texts": ("22023", plan(target="price", task="'regression'")),
+    "too many classes": ("22023", plan(target="id", task="'classification'")),
+    "columns in another case": ("42703", plan(columns="'age, Pclass'")),
+    "columns with a dot": ("42602", plan(columns="'\"Age\", Fare.Paid'")),
+    "an exception in another case": ("42703", plan(columns="'* except age'")),
+    "expressions as columns": ("42602", plan(columns="'lot, lot + width, coalesce(\"Age\", 0)'")),
+    "types in another case": ("22023", plan(types="'{\"pclass\": \"category\"}'")),
+    "types with a word for a kind": ("22023", plan(types="'{\"Pclass\": \"categorical\"}'")),
+    "types of a text that is no number": (
+        "22023", plan(columns="'price, lot'", types="'{\"price\": \"number\"}'")
+    ),
+    "types of tags": ("22023", plan(columns="'tags, lot'", types="'{\"tags\": \"category\"}'")),
+    "a split in another case": ("42703", plan(split="'group Pclass'")),
+    "a split with a dot": ("42602", plan(split="'last 0.2 by Fare.Paid'")),
+    "a group in another case": ("42703", plan(group_by="'pclass'")),
+    "a group in quotes": ("42703", plan(group_by="'\"Pclass\"'")),
+    "groups of an expression": (
+        "42703", plan(group_by="'lot % 2'", min_group_rows="10", columns="'lot, width'")
+    ),
+    "groups of dates with times": ("42804", plan(group_by="'delay'", min_group_rows="10")),
+    "groups of fractions": ("42804", plan(group_by="'Fare.Paid'", min_group_rows="10")),
+    "a weight in another case": ("42703", plan(weight="'AGE'", columns="'lot'")),
+    "columns of other types": ("22023", plan(columns="'tags, ages, flags, doc, place'")),
+    "a column that names a row": ("22023", plan(columns="'id'")),
+    "texts that all differ": ("22023", plan(columns="'serial'")),
+    "a column of one value": ("22023", plan(columns="'one, nothing'")),
+}  # fmt: skip
+"""Calls with the SQLSTATE of their errors; all plans, which cost the least."""
+
+
+@pytest.fixture(scope="module")
+def shop(bench: Workbench) -> Workbench:
+    bench.rows(PRODUCTS)
+    return bench
+
+
+@pytest.mark.parametrize("case", REFUSED_PLANS)
+def test_a_plan_succeeds_as_its_hint_writes_it(shop: Workbench, case: str) -> None:
+    sqlstate, call = REFUSED_PLANS[case]
+    error = error_of(shop, call)
+    assert error is not None and error.pgcode == sqlstate, f"{call}: {error}"
+    assert all(follow(shop, call))
