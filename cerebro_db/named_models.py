@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from cerebro_db.arguments import TrainOptions, encode_options
@@ -110,13 +111,24 @@ class NamedModels:
         version_name = None if version is None else str(version)
         return self._query("verify", FINDING_COLUMNS, model=model, version=version_name)
 
-    def refresh(self, model: str, since: str | None = None) -> Rows:
+    def refresh(
+        self,
+        model: str,
+        since: str | None = None,
+        *,
+        epochs: int | None = None,
+        budget: timedelta | None = None,
+    ) -> Rows:
         """Train a model on the current rows of its source (cerebro.refresh).
 
+        Args:
+            epochs: epochs to train, also if no rows are new.
+
         Returns:
-            The new version; no record if the source has no new rows.
+            The new version; no record if the source has no new rows and `epochs` is None.
         """
-        return self._query("refresh", REFRESH_COLUMNS, model=model, since=since)
+        arguments = {"model": model, "since": since, "epochs": epochs, "budget": budget}
+        return self._query("refresh", REFRESH_COLUMNS, **arguments)
 
     def deploy(self, model: str, version: int | str = "best") -> int:
         """Deploy a version of a model and return its number (cerebro.deploy)."""

@@ -31,11 +31,17 @@ CREATE OR REPLACE FUNCTION cerebro.refresh(
     model text,
     -- A column that grows, such as a serial number or a time of entry: only rows beyond its largest
     -- value in the newest version are encoded. NULL: all rows are.
-    since text DEFAULT NULL
+    since text DEFAULT NULL,
+    -- Epochs to train, also if no rows are new: the same model is trained longer. NULL: a tenth of
+    -- those of the call that trained it, rounded up, if rows are new.
+    epochs integer DEFAULT NULL,
+    -- Time for the whole call, as of `cerebro.train`. NULL: that of the call that trained the
+    -- version.
+    budget interval DEFAULT NULL
 ) RETURNS TABLE (
     run_id bigint, version integer, deployed boolean, metric text, value double precision, training_rows bigint, validation_rows bigint)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import freshness
 return freshness.refresh(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.refresh IS 'Train the version of an own model that predicts on the rows that its source has now, from its weights on; it returns the new version, which predicts if it is better, or no row where no rows are new';
+COMMENT ON FUNCTION cerebro.refresh IS 'Train the version of an own model that predicts on the rows that its source has now, from its weights on, or longer on the same rows; it returns the new version, which predicts if it is better, or no row where there is nothing to train';

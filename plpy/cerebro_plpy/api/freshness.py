@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, read_package_version
+from cerebro_plpy.api.entry import Globals, call, check_counts, read_package_version
 from cerebro_plpy.database.sessions.spi import Row
 
 
@@ -22,10 +22,19 @@ def verify(plpy: Any, gd: Globals, model: str | None, version: str | None) -> li
     return call(plpy, gd, lambda db: reproduce.verify(db, gd, model, version))
 
 
-def refresh(plpy: Any, gd: Globals, model: str | None, since: str | None) -> list[Row]:
-    """Train a model again on the current rows."""
+@check_counts
+def refresh(
+    plpy: Any,
+    gd: Globals,
+    model: str | None,
+    since: str | None,
+    epochs: int | None,
+    budget: str | None,
+) -> list[Row]:
+    """Train a model further, on new rows or for more epochs."""
     from cerebro_plpy.operations.models import refresh as refresh_operation
 
+    arguments = refresh_operation.RefreshArguments(model, since, epochs, budget)
     return call(
-        plpy, gd, lambda db: refresh_operation.refresh(db, gd, model, since, read_package_version())
+        plpy, gd, lambda db: refresh_operation.refresh(db, gd, arguments, read_package_version())
     )

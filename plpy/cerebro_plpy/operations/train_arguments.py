@@ -106,14 +106,8 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Pars
         raise NullNotAllowed(
             f"{module} error: target is NULL or empty.", hint="Name the column to predict."
         )
-    budget = read_seconds(db, module, "budget", arguments.budget or DEFAULT_BUDGET)
+    budget = read_budget(db, module, arguments.budget or DEFAULT_BUDGET)
     assert budget is not None
-    if budget < MIN_BUDGET_SECONDS:
-        raise InvalidParameter(
-            f"{module} error: budget is {arguments.budget!r}; expected at least "
-            f"{MIN_BUDGET_SECONDS:g} second.",
-            hint=f"It is the time for everything; without one it is {DEFAULT_BUDGET}.",
-        )
     for name in ("configs", "epochs", "ensemble", "workers", "min_group_rows"):
         check_positive(module, name, getattr(arguments, name))
     if arguments.group_by is None and arguments.min_group_rows is not None:
@@ -145,6 +139,21 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Pars
     max_cpu = read_seconds(db, module, "max_cpu", arguments.max_cpu)
     cost_limits = make_cost_limits(module, settings.read(db), max_cpu, arguments.max_cost)
     return ParsedArguments(arguments.target, budget, types, templates, space, rule, cost_limits)
+
+
+def read_budget(db: Database, module: str, text: str | None) -> float | None:
+    """Return a budget in seconds; None for NULL.
+
+    Raises:
+        InvalidParameter: it is too short for any training.
+    """
+    budget = read_seconds(db, module, "budget", text)
+    if budget is not None and budget < MIN_BUDGET_SECONDS:
+        raise InvalidParameter(
+            f"{module} error: budget is {text!r}; expected at least {MIN_BUDGET_SECONDS:g} second.",
+            hint="It is the time for the whole call, such as budget => '10 minutes'.",
+        )
+    return budget
 
 
 def _parse_types(module: str, text: str | None) -> Mapping[str, str]:

@@ -19,6 +19,7 @@ from cerebro_plpy.preprocessing.rows.split import read_split
 ORDINARY_TABLE = {
     "missing": 0,
     "unused": 0,
+    "unknown": 0,
     "share": 1,
     "target": SimpleNamespace(
         column=SimpleNamespace(name="late"), task="classification", choice=None
@@ -38,6 +39,11 @@ NOTICES: dict[str, tuple[dict[str, Any], str]] = {
     "all of it": ({}, ""),
     "another task": ({"target": DIGITS}, "digit is predicted as one of 10 classes"),
     "rows without a target": ({"missing": 3}, "3 rows have no late, and are left out"),
+    "rows of new classes": (
+        {"unknown": 5, "unknown_classes": {"lost": 3, "new": 2}},
+        "5 rows have classes of late that the model does not know, and are left out: 'lost' (3), "
+        "'new' (2)",
+    ),
     "rows on neither side": (
         {"unused": 4},
         "4 more rows are left out: column fold has them on neither side",
@@ -61,4 +67,4 @@ def test_each_reason_is_a_notice_of_its_own(table: dict[str, Any], words: str) -
         **{**ORDINARY_TABLE, **table},
     )
     report_table(cast(Database, SimpleNamespace(notice=notices.append)), cast(RawTable, raw_table))
-    assert len(notices) == len(table) and words in "".join(notices)
+    assert len(notices) == bool(table) and words in "".join(notices)

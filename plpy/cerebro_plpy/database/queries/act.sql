@@ -1,6 +1,14 @@
 -- name: run
 SELECT r.status, r.spec ->> 'schedule' = 'averaging' AS averages FROM cerebro.run r WHERE r.run_id = %s::bigint
 
+-- name: origin
+-- The model and the version that a run has made, and whether that version predicts.
+SELECT r.spec -> 'train' ->> 'model' AS model, r.spec -> 'train' ->> 'group_by' IS NOT NULL AS grouped,
+       v.version, v.version = m.deployed AS deployed
+FROM cerebro.run r LEFT JOIN cerebro.version_log v ON v.owner = current_user AND v.run_id = r.run_id
+     LEFT JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
+WHERE r.run_id = %s::bigint
+
 -- name: trained
 -- The arguments of a call of cerebro.train.
 SELECT (r.spec -> 'train')::text AS train FROM cerebro.run r WHERE r.run_id = %s::bigint AND r.spec ? 'train'

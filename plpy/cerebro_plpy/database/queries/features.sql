@@ -34,6 +34,12 @@ SELECT pg_catalog.count(*) AS rows FROM {source} t WHERE {side}
 -- All rows, and those that have a target; and the largest values of columns that grow.
 SELECT pg_catalog.count(*) AS rows, pg_catalog.count({value}) AS present, ARRAY[{newest}]::text[] AS newest FROM {source} t
 
+-- name: unknown
+-- Rows whose label is not known, by label: those without one first, then the most frequent ones; and all rows that have one.
+SELECT r.label, r.rows, (pg_catalog.sum(r.rows) FILTER (WHERE r.label IS NOT NULL) OVER ())::bigint AS labelled
+FROM (SELECT {label}::text AS label, pg_catalog.count(*) AS rows FROM {source} t WHERE ({known}) IS NOT TRUE AND ({side}) GROUP BY 1) r
+ORDER BY r.label IS NOT NULL, r.rows DESC, r.label COLLATE "C" LIMIT %s::bigint
+
 -- name: different
 -- Whether among so many rows there are more than so many values.
 SELECT pg_catalog.count(DISTINCT r.value) > %s::bigint AS many FROM (SELECT {value} AS value FROM {source} t WHERE {value} IS NOT NULL LIMIT %s::bigint) r

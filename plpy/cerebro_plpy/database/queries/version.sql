@@ -71,6 +71,16 @@ JOIN (SELECT l.owner, l.model, l.version, l.metric, l.value, a.aim,
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
 GROUP BY m.owner, m.model, m.deployed, m.previous
 
+-- name: sources
+-- The tables that the versions of a model of the caller were trained on.
+SELECT DISTINCT v.source FROM cerebro.version_log v JOIN cerebro.model_log m USING (owner, model)
+WHERE v.owner = current_user AND v.model = %s::text AND NOT m.dropped ORDER BY v.source
+
+-- name: base
+-- True if a version of a model of the caller still exists; its name is locked, so that nobody drops it meanwhile.
+SELECT EXISTS (SELECT FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = m.model AND v.run_id = %s::bigint AND v.mst_key = %s::integer)
+FROM cerebro.model_log m WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped FOR NO KEY UPDATE OF m
+
 -- name: names
 SELECT m.model FROM cerebro.model_log m WHERE m.owner = current_user AND NOT m.dropped
 

@@ -36,7 +36,7 @@ from cerebro_plpy.operations.live.logged_models import (
     load_logged_models,
     read_functions,
 )
-from cerebro_plpy.operations.live.runs import claim
+from cerebro_plpy.operations.live.runs import MORE_EPOCHS, claim, suggest_longer_training
 from cerebro_plpy.operations.train.model_lineage import make_warm_states
 from cerebro_plpy.operations.train.register_version import register_version
 from cerebro_plpy.operations.train.train_request import compute_deadline
@@ -167,7 +167,7 @@ def _claim_unfinished(db: Database, run_id: int | None) -> tuple[Row, RunSpec]:
     if run["status"] == "completed":
         raise ObjectNotReady(
             f"{MODULE} error: run {run_id} is completed; there is nothing to go on with.",
-            hint="cerebro.write_outputs() makes its output tables again; warm_start trains on.",
+            hint=suggest_longer_training(db, run["run_id"], MORE_EPOCHS),
         )
     return run, spec
 

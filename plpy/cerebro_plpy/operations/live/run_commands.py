@@ -33,6 +33,7 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.operations.live import added_from_space, added_from_templates
 from cerebro_plpy.operations.live.added_from_templates import find_template_run
+from cerebro_plpy.operations.live.runs import MORE_EPOCHS, suggest_longer_training
 from cerebro_plpy.operations.train_arguments import parse_object
 from cerebro_plpy.tables.model_selection_table import read_configs
 
@@ -59,7 +60,7 @@ def send_to_run(db: Database, command: Command, change: Mapping[str, Any] = NO_C
     rows = db.peek(sql("act.run"), command.run_id)
     if not rows:
         raise hidden_run(command.run_id, command.action)
-    _check_live(command, rows[0])
+    _check_live(db, command, rows[0], change.get("epochs", MORE_EPOCHS))
     values = (command.run_id, command.action, command.mst_key, json.dumps(change))
     return int(db.rows(sql("act.add"), *values)[0]["act_id"])
 
@@ -231,12 +232,16 @@ def _send_to_existing(db: Database, command: Command, change: Mapping[str, Any])
     return send_to_run(db, command, change)
 
 
-def _check_live(command: Command, run: Row) -> None:
-    """Check that a run is live and can follow commands."""
+def _check_live(db: Database, command: Command, run: Row, epochs: int) -> None:
+    """Check that a run is live and can follow commands.
+
+    Args:
+        epochs: epochs that a hint for training longer names.
+    """
     if run["status"] not in LIVE_STATUSES:
-        hint = None
-        if run["status"] != "completed":
-            hint = f"SELECT cerebro.resume({command.run_id});"
+        hint = f"SELECT cerebro.resume({command.run_id});"
+        if run["status"] == "completed":
+            hint = suggest_longer_training(db, command.run_id, epochs)
         raise ObjectNotReady(
             f"{command.action} error: run {command.run_id} is {run['status']}; it can be steered "
             "while it goes on.",

@@ -9,6 +9,7 @@ from cerebro_plpy.database.call_checks import read_seconds
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
+from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.errors import LIST_RUNS, NullNotAllowed, ObjectInUse, UndefinedObject, hidden_run
 from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables, drop_states
 from cerebro_plpy.platform.call_context import open_context
@@ -19,6 +20,8 @@ from cerebro_plpy.tables import model_states
 
 PAUSE_SECONDS = 0.1
 DEFAULT_AGE = "7 days"
+MORE_EPOCHS = 20
+"""Epochs of the call that hints suggest for training longer."""
 
 
 def claim(db: Database, module: str, run_id: int | None, *, to_train: bool = False) -> Row:
@@ -43,6 +46,26 @@ def claim(db: Database, module: str, run_id: int | None, *, to_train: bool = Fal
     if not is_claimed or not rows:
         raise _make_in_use_error(db, module, run_id)
     return rows[0]
+
+
+def suggest_longer_training(db: Database, run_id: int | None, epochs: int) -> str:
+    """Return a hint with a call that trains longer what a completed run has trained."""
+    rows = db.peek(sql("act.origin"), run_id)
+    if not rows:
+        return LIST_RUNS
+    row = rows[0]
+    if row["model"] is None:
+        return (
+            "To train longer, call again with the same model_output_table and warm_start => TRUE. "
+            f"SELECT cerebro.write_outputs({run_id}, 'other_table'); writes its outputs again."
+        )
+    if row["version"] is None or row["grouped"]:
+        return "To train longer, call cerebro.train again with more epochs and a larger budget."
+    model = quote_text(row["model"])
+    call = f"SELECT * FROM cerebro.refresh({model}, epochs => {epochs});"
+    if not row["deployed"]:
+        call = f"SELECT cerebro.deploy({model}, '{row['version']}'); {call}"
+    return f"To train the model longer: {call}"
 
 
 def _make_in_use_error(db: Database, module: str, run_id: int) -> ObjectInUse:

@@ -1,17 +1,21 @@
-"""`cerebro.refresh`: train the deployed version of a model on the rows that were added since.
+"""`cerebro.refresh`: train the deployed version of a model on the rows that its source has now.
 
-Training continues from the weights of the version, with its recipe. Neither the encoding of the
-columns nor the best configuration is searched again. A refresh therefore takes a small part of the
-time that the version took. The new version is deployed by the same rule as any other.
+These are the rows that were added since, or the same rows for more epochs. Training continues from
+the weights of the version, with its recipe. Neither the encoding of the columns nor the best
+configuration is searched again. A refresh therefore takes a small part of the time that the version
+took. The new version is deployed by the same rule as any other.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
+from cerebro_plpy import limits
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
@@ -20,7 +24,7 @@ from cerebro_plpy.configs.search_space.space import compile_text
 from cerebro_plpy.configs.templates.budget import choose_frequency, choose_training_epochs
 from cerebro_plpy.configs.templates.template import Rates
 from cerebro_plpy.configs.train_spec import BaseVersion, TrainSpec
-from cerebro_plpy.database.call_checks import check_transaction
+from cerebro_plpy.database.call_checks import check_positive, check_transaction
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.platform_protocol import Reader, read_value
@@ -28,11 +32,19 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, transaction
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.source_rows import SourceRows, is_evaluated
-from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
+from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.errors import (
+    CerebroError,
+    ConnectionFailure,
+    DatatypeMismatch,
+    ObjectNotReady,
+    QueryCanceled,
+)
 from cerebro_plpy.limits import no_poll
 from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables
 from cerebro_plpy.operations.fit.input_tables import ModelInputs
 from cerebro_plpy.operations.fit.spec_request import make_request
+from cerebro_plpy.operations.models import refresh_reports as reports
 from cerebro_plpy.operations.models.deployment import find_own_model
 from cerebro_plpy.operations.predict.prediction_source import make_reading
 from cerebro_plpy.operations.train.incremental_packing import (
@@ -55,8 +67,9 @@ from cerebro_plpy.operations.train.pack_training_data import (
     pack_training_data,
 )
 from cerebro_plpy.operations.train.register_version import register_version
-from cerebro_plpy.operations.train.train import SCHEDULE
+from cerebro_plpy.operations.train.train import SCHEDULE, report_table
 from cerebro_plpy.operations.train.train_request import compute_deadline
+from cerebro_plpy.operations.train_arguments import read_budget
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.preprocessing.learning.raw_table import (
     SETTINGS,
@@ -68,11 +81,13 @@ from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.rows.weight_column import find_column, read_column_name
 from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.preprocessing.values.families import BYTES, JSON
-from cerebro_plpy.records import replace
+from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.lifecycle import RunListeners, log_completion_errors, reserve_run_id, train
 from cerebro_plpy.run.request.run_request import FitRequest, Replay
 from cerebro_plpy.tables.architectures import StoredModel
 from cerebro_plpy.tables.compatibility import name_metrics
+from cerebro_plpy.tables.models import model_registry
+from cerebro_plpy.tables.models.model_versions import Version
 from cerebro_plpy.tables.outputs import logged_run
 from cerebro_plpy.tables.template_configs import count_steps
 from cerebro_plpy.trainer_client import settings
@@ -84,23 +99,27 @@ RATE_SHARE = 0.3
 """Share of the first run's learning rate: a higher one would undo what the weights have learned."""
 
 
-def refresh(
-    db: Database, gd: Globals, model: str | None, since: str | None, version: str
-) -> list[Row]:
+@dataclass(frozen=True)
+class RefreshArguments:
+    """The arguments as passed, None for NULL; sql/64-freshness.sql has the help of each."""
+
+    model: str | None
+    since: str | None
+    epochs: int | None
+    budget: str | None
+
+
+def refresh(db: Database, gd: Globals, arguments: RefreshArguments, version: str) -> list[Row]:
     """Train the deployed version on the current rows.
 
     Args:
-        since: column that grows with new rows; None if all rows must be packed again.
         version: version of this package.
 
     Returns:
-        A row about the new version; empty if there are no new rows.
+        A row about the new version; empty if no rows are new and the call does not name epochs.
     """
     start = time.monotonic()
-    check_transaction(db, MODULE)
-    db.platform.check_process(MODULE)
-    lineage = read_lineage(db, MODULE, model, find_own_model(db, MODULE, model)["deployed"])
-    refuse_groups(MODULE, lineage)
+    lineage = _find_version(db, arguments)
     run_arguments = lineage.run_spec.arguments
     settings.choose_gpus(settings.read(db), run_arguments.use_gpus)
     catalog = Catalog(db, MODULE)
@@ -111,29 +130,58 @@ def refresh(
         for table in tables:
             wait_for_source(db, context.control, table, read_wait_limit(db))
         latest_run = find_latest_run(db, lineage)
+        since = arguments.since
         rows = RefreshSource(context.control, lineage, (source, holdout), since, latest_run)
-        if not rows.may_have_grown():
-            db.notice(
-                f"{source.spelling} has no rows that the newest version of model {model!r} has not "
-                "seen"
-            )
+        if arguments.epochs is None and not rows.may_have_grown():
+            reports.report_nothing_newer(db, source, arguments.model, rows.describe_newer())
             return []
         run_id = reserve_run_id(db, context)
         with drop_after_error(context, run_id):
             training_data = rows.pack(catalog, context, run_id)
-            fingerprint = training_data.fingerprint
-            if read_value(context.control, sql("refresh.known"), (model, fingerprint)):
+            known_rows = (arguments.model, training_data.fingerprint)
+            is_known = read_value(context.control, sql("refresh.known"), known_rows)
+            if is_known and arguments.epochs is None:
                 drop_packed_tables(context.control, run_id)
-                db.notice(
-                    f"{source.spelling} has the rows that a version of model {model!r} was trained "
-                    "on"
-                )
+                reports.report_same_rows(db, source, arguments.model)
                 return []
-            request = build_request(catalog, context, lineage, training_data, version)
-            train(db, context, request, None, RunListeners(), run_id)
+            reports.report_new_columns(db, training_data.table, lineage)
+            report_table(db, training_data.table)
+            request = build_request(
+                catalog, context, lineage, training_data, (version, arguments.epochs)
+            )
+            with explain_drop(context.control, lineage.version):
+                train(db, context, request, None, RunListeners(), run_id)
     with log_completion_errors(db, gd, run_id):
         register_version(db, gd, run_id, start + lineage.train_spec.budget)
     return db.peek(sql("refresh.version"), run_id)
+
+
+def _find_version(db: Database, arguments: RefreshArguments) -> Lineage:
+    """Return the version that a call trains further, with the budget of the call."""
+    check_transaction(db, MODULE)
+    db.platform.check_process(MODULE)
+    limits.check_record(MODULE, arguments)
+    check_positive(MODULE, "epochs", arguments.epochs)
+    seconds = read_budget(db, MODULE, arguments.budget)
+    model = arguments.model
+    lineage = read_lineage(db, MODULE, model, find_own_model(db, MODULE, model)["deployed"])
+    refuse_groups(MODULE, lineage)
+    if seconds is None:
+        return lineage
+    return replace(lineage, train_spec=replace(lineage.train_spec, budget=seconds))
+
+
+@contextmanager
+def explain_drop(session: Session, version: Version) -> Iterator[None]:
+    """Say after an error that the version was dropped, if it was: its weights are read late."""
+    try:
+        yield
+    except QueryCanceled:
+        raise
+    except CerebroError:
+        with suppress(ConnectionFailure):
+            model_registry.check_base(session, version.model, (version.run_id, version.mst_key))
+        raise
 
 
 def find_latest_run(db: Database, lineage: Lineage) -> PackedRun | None:
@@ -186,6 +234,11 @@ class RefreshSource:
             statement = sql("refresh.grown", source=self._source.quoted, later=condition.text)
             return bool(read_value(self._session, statement, condition.values))
 
+    def describe_newer(self) -> str:
+        """Return the condition on new rows, for messages."""
+        assert self._newer is not None
+        return f"{quote_identifier(self._newer.column)} above {self._newer.value}"
+
     def pack(self, catalog: Catalog, context: CallContext, run_id: int) -> TrainingData:
         """Pack the new rows beside those of the latest run, or all rows if that is impossible."""
         version = self._lineage.version
@@ -234,9 +287,14 @@ def build_request(
     context: CallContext,
     lineage: Lineage,
     training_data: TrainingData,
-    version: str,
+    call: tuple[str, int | None],
 ) -> FitRequest:
-    """Return the request of a run with one configuration, from the weights of the version on."""
+    """Return the request of a run with one configuration, from the weights of the version on.
+
+    Args:
+        call: version of this package, and the epochs that the call names.
+    """
+    version, requested_epochs = call
     mst_key = lineage.version.mst_key
     original = lineage.run_spec
     data = training_data.data
@@ -244,7 +302,7 @@ def build_request(
     tables = {name: relation.quoted for name, relation in inputs.get_relations().items()}
     check_rows(lineage, training_data)
     first_epochs = (lineage.train_spec.start or original).epochs
-    epochs = -(-first_epochs // EPOCH_SHARE)
+    epochs = requested_epochs or -(-first_epochs // EPOCH_SHARE)
     last_epochs = lineage.configs[mst_key]["best_epoch"] or original.epochs
     frequency = choose_frequency(epochs)
     evaluated = list_metric_epochs(epochs, frequency)

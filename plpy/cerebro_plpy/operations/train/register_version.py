@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.literals import quote_text
@@ -93,10 +94,12 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
         if scored_rows:
             result = result._replace(value=SCORES[train_spec.metric](scored_rows))
     comparison = Comparison(better=True)
-    if not is_first:
-        comparison = _compare_with_deployed(results, rows, scored_rows)
+    if entry is not None and not is_first:
+        comparison = _compare_with_deployed(results, entry, rows, scored_rows)
     if is_regression:
         result = result._replace(margin=compute_margin(absolute_errors(scored_rows)))
+    if train_spec.start is not None:
+        result = result._replace(base=(train_spec.start.run_id, train_spec.start.mst_key))
     added_version = model_registry.add(
         control,
         train_spec.model,
@@ -236,7 +239,10 @@ def _complete_group_result(
 
 
 def _compare_with_deployed(
-    results: RunResults, rows: HoldoutRows | None, scored_rows: Sequence[ScoredRow]
+    results: RunResults,
+    entry: ModelEntry,
+    rows: HoldoutRows | None,
+    scored_rows: Sequence[ScoredRow],
 ) -> Comparison:
     """Compare a run with the deployed version over the same rows.
 
@@ -252,6 +258,8 @@ def _compare_with_deployed(
         deployed = model_versions.get_deployed(results.db, MODULE, train_spec.model)
         if deployed.task != train_spec.task or deployed.target != train_spec.target:
             return Comparison(False, "it has another target or task")
+        if not _is_divided_alike(train_spec, entry):
+            return Comparison(False, "another call has divided the rows otherwise meanwhile")
         if not have_same_inputs(deployed.recipe, Recipe.from_json(train_spec.recipe)):
             compared = train_spec.compared
             if compared is None or compared.version != deployed.version:
@@ -272,6 +280,17 @@ def _compare_with_deployed(
         )
         return Comparison(True)
     return Comparison(is_better(score(scored_rows), deployed_score, run.spec.ranking.descending))
+
+
+def _is_divided_alike(train_spec: TrainSpec, entry: ModelEntry) -> bool:
+    """Return whether the rows of a run are divided like those of the versions of its model.
+
+    They are not if the first versions of a model were trained at the same time, with two seeds.
+    """
+    split = train_spec.split
+    if (split.rule, split.seed, split.bound) != (entry.split, entry.split_seed, entry.bound):
+        return False
+    return not entry.identity or train_spec.source.identity == entry.identity
 
 
 def _explain_outcome(model: str, added_version: AddedVersion, comparison: Comparison) -> str:

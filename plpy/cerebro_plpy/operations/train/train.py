@@ -159,6 +159,12 @@ def report_table(db: Database, table: RawTable) -> None:
         db.notice(table.target.choice.note)
     if table.missing:
         db.notice(f"{table.missing} rows have no {table.target.column.name}, and are left out")
+    if table.unknown:
+        classes = ", ".join(f"{name!r} ({rows})" for name, rows in table.unknown_classes.items())
+        db.notice(
+            f"{table.unknown} rows have classes of {table.target.column.name} that the model does "
+            f"not know, and are left out: {classes}. cerebro.train learns them"
+        )
     if table.unused:
         reason = why_unused(table.split, table.target.task)
         db.notice(f"{table.unused} more rows are left out: {reason}")

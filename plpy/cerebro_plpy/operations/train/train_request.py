@@ -40,6 +40,7 @@ from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.limits import Poll, poll_between
+from cerebro_plpy.operations.train import model_name
 from cerebro_plpy.operations.train.incumbent_holdout import follow_incumbent
 from cerebro_plpy.operations.train.prior_configs import read_named_configs, read_similar_configs
 from cerebro_plpy.operations.train_arguments import (
@@ -124,9 +125,12 @@ def make_train_request(
         InvalidParameter: the split differs from that of the versions, or rows cannot be grouped
             by the column.
         UndefinedObject: see `read_named_configs`.
+        DuplicateObject: see `model_name.check_default`.
     """
     module = catalog.module
-    model = _choose_model_name(arguments, source, parsed)
+    model = model_name.choose(arguments, source, parsed.target)
+    if not arguments.model:
+        model_name.check_default(catalog, session, model, source)
     seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
     entry = model_registry.find_model(session, model)
     split, holdout = _resolve_split(catalog, arguments.split, model, entry)
@@ -137,7 +141,7 @@ def make_train_request(
         types=parsed.types,
         split=None if split is None else str(split),
         weight=arguments.weight,
-        split_seed=seed,
+        split_seed=model_name.choose_split_seed(model, arguments.seed),
         settled=False,
         holdout=holdout,
         group_by=arguments.group_by,
@@ -177,7 +181,7 @@ def find_sources(
     """
     text = arguments.split
     if text is None:
-        model = _choose_model_name(arguments, source, parsed)
+        model = model_name.choose(arguments, source, parsed.target)
         rows = catalog.db.peek(sql("version.model"), model)
         if rows:
             text = rows[0]["split"]
@@ -187,10 +191,6 @@ def find_sources(
         if holdout is not None:
             sources.append(catalog.resolve_input(holdout, "split"))
     return sources
-
-
-def _choose_model_name(arguments: TrainArguments, source: Relation, parsed: ParsedArguments) -> str:
-    return arguments.model or f"{source.name}_{parsed.target}"
 
 
 def _resolve_split(

@@ -36,7 +36,13 @@ from cerebro_plpy.preprocessing.learning.target import (
 )
 from cerebro_plpy.preprocessing.learning.target_leakage import Leak, find_leaks
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.rows.class_counts import TargetCounts, count_targets
+from cerebro_plpy.preprocessing.rows.class_counts import (
+    ALL_ROWS,
+    TargetCounts,
+    UnknownTargets,
+    count_targets,
+    count_unknown,
+)
 from cerebro_plpy.preprocessing.rows.groups import Groups
 from cerebro_plpy.preprocessing.rows.opened_source import (
     OpenedSource,
@@ -57,7 +63,7 @@ from cerebro_plpy.preprocessing.values import columns as raw
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import BYTES, NUMBERS
-from cerebro_plpy.records import dataclass, replace
+from cerebro_plpy.records import dataclass, field, replace
 
 SETTINGS = {**TEXTS, "enable_sort": "on", "enable_hashagg": "on", "jit": "off"}
 """Settings for reading a table: columns are sorted one after another, without compilation."""
@@ -96,6 +102,9 @@ class RawTable:
     unused: int = 0  # rows with a target that are in neither part
     groups: Groups | None = None  # groups with models of their own
     remarks: tuple[ColumnRemark, ...] = ()  # about columns that may not be what they seem
+    unknown_classes: Mapping[str, int] = field(default_factory=dict)
+    """Rows of some classes that the recorded model does not have."""
+    unknown: int = 0  # rows of all such classes
 
     @property
     def rows(self) -> int:
@@ -285,11 +294,10 @@ def read_with_recipe(
     holdout = open_holdout(rows, module, options, [feature.column for feature in learned.inputs])
     divided = make_division(opened, split, spec.split.bound, holdout)
     sides = divided.sides(spec.split.seed)
-    is_part = newer is not None and newer.value is not None
-    if newer is not None and is_part:
-        newer_column = find_column(module, opened.columns, newer.column, "since")
-        is_newer = compare(newer_column, ">", newer.value)
-        sides = Sides(both_hold(is_newer, sides.training), both_hold(is_newer, sides.validation))
+    is_read = _read_rows(module, opened, newer)
+    is_part = is_read != ALL_ROWS
+    if is_part:
+        sides = Sides(both_hold(is_read, sides.training), both_hold(is_read, sides.validation))
 
     has_known_label = is_known(column, spec.task, spec.classes)
     source = divided.training_source(spec.split.seed)
@@ -303,10 +311,15 @@ def read_with_recipe(
     target = Target(column, spec.task, NO_HEAD, spec.classes, 0)
     validation = _validation_part(module, training, target, held_back)
     validation_rows = 0
+    unknown = count_unknown(reader, opened.table, is_read, label, has_known_label)
+    outside = 0  # rows on neither side
     if not is_part:
         target = target._replace(rows=count_rows(reader, training))
         validation_rows = count_rows(reader, validation)
         check_rows(module, target.rows, validation_rows, split)
+        outside = counts.present - target.rows - unknown.unknown
+        if holdout is None:
+            outside -= validation_rows
     table = RawTable(
         relation=relation,
         columns=columns,
@@ -318,14 +331,29 @@ def read_with_recipe(
         parts=(training, validation),
         recipe=recipe,
         validation_rows=validation_rows,
-        missing=counts.rows - counts.present,
+        missing=unknown.missing,
         leaks=(),
         newest=counts.newest,
         identity=opened.identity,
+        unused=outside,
     )
-    if spec.split.share == 1:
-        return table
-    return take_share(reader, table, spec.split.share)
+    table = _record_unknown(table, unknown)
+    return table if spec.split.share == 1 else take_share(reader, table, spec.split.share)
+
+
+def _read_rows(module: str, opened: OpenedSource, newer: Newer | None) -> Expression:
+    """Return the condition on the rows that are read: all, or those newer than a value."""
+    if newer is None or newer.value is None:
+        return ALL_ROWS
+    column = find_column(module, opened.columns, newer.column, "since")
+    return compare(column, ">", newer.value)
+
+
+def _record_unknown(table: RawTable, unknown: UnknownTargets) -> RawTable:
+    """Return the table with the numbers of rows whose target is not known."""
+    if table.target.task == CLASSIFICATION:
+        return replace(table, unknown=unknown.unknown, unknown_classes=unknown.examples)
+    return replace(table, unused=table.unused + unknown.unknown)
 
 
 def _recorded_options(spec: TrainSpec, holdout: Table | None, newer: Newer | None) -> TableOptions:

@@ -25,7 +25,10 @@ FEW_CLASSES = 1000
 """Numbers with more different values are not taken for classes."""
 FIRST_ROWS = 50_000
 """Rows in which too many different values show at once as a rule."""
+EXAMPLES = 2
+"""Unknown classes that are named."""
 NO_ROWS = Expression("false")
+ALL_ROWS = Expression("true")
 
 
 class TargetCounts(NamedTuple):
@@ -116,6 +119,30 @@ class SideTables(NamedTuple):
         else:
             yield self.training, Sides(sides.training, NO_ROWS)
             yield self.validation, Sides(NO_ROWS, sides.validation)
+
+
+class UnknownTargets(NamedTuple):
+    """Rows that an earlier run could not have learned from."""
+
+    missing: int  # rows without a target
+    unknown: int  # rows with a target that is not one of the classes, or not a finite number
+    examples: Mapping[str, int]  # the most frequent of these targets, with their rows
+
+
+def count_unknown(
+    reader: Reader, table: str, side: Expression, label: Expression, is_known: Expression
+) -> UnknownTargets:
+    """Count the rows of a side whose target is not known."""
+    statement = sql(
+        "features.unknown", source=table, label=label.text, known=is_known.text, side=side.text
+    )
+    values = (*label.values, *is_known.values, *side.values, EXAMPLES + 1)
+    rows = reader.run(statement, values)
+    counts = {name: int(count) for name, count, _ in rows}
+    missing = counts.pop(None, 0)
+    labelled = next((total for *_, total in rows), None)
+    examples = dict(list(counts.items())[:EXAMPLES])
+    return UnknownTargets(missing, int(labelled or 0), examples)
 
 
 def count_targets(

@@ -13,7 +13,7 @@ from cerebro_plpy.database.platform_protocol import read_value
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, transaction
 from cerebro_plpy.database.sql.identifiers import Names
-from cerebro_plpy.errors import hidden_run
+from cerebro_plpy.errors import ObjectNotReady, hidden_run
 from cerebro_plpy.platform.state_tables import StoredState, version_table
 from cerebro_plpy.tables.models import model_grants
 
@@ -54,6 +54,7 @@ class RunResult(NamedTuple):
     margin: float | None
     state: StoredState
     ensemble: Ensemble | None = None
+    base: tuple[int, int] | None = None  # run and configuration of the version that it continues
 
 
 class GroupResult(NamedTuple):
@@ -96,8 +97,11 @@ def add(
     Raises:
         UndefinedObject: the run cannot be seen, for example after its owner was renamed. Its
             states would be dropped otherwise, because no version would refer to them.
+        ObjectNotReady: the version that the run continues was dropped.
     """
     with transaction(session):
+        if result.base is not None:
+            check_base(session, model, result.base)
         session.run(sql("run.end"), ("completed", None, result.run_id))
         identity = list(entry.identity) or None
         session.run(
@@ -132,6 +136,21 @@ def add(
             model_grants.publish_deployed(session, model)
             deployed = version
     return AddedVersion(version, deployed)
+
+
+def check_base(session: Session, model: str, base: tuple[int, int]) -> None:
+    """Check that the version that a run continues still exists.
+
+    Raises:
+        ObjectNotReady: it was dropped, with its weights.
+    """
+    rows = session.run(sql("version.base"), (*base, model))
+    if not any(exists for (exists,) in rows):
+        raise ObjectNotReady(
+            f"model {model!r} was dropped while it was trained further: there is nothing to "
+            "continue from",
+            hint="cerebro.train makes a new model.",
+        )
 
 
 def _add_group(session: Session, model: str, version: int, group: GroupResult) -> None:

@@ -1,0 +1,97 @@
+"""The name of a model: a default never mixes two tables, and calls at the same time share one
+split.
+"""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from roles import refused
+from workbench import Workbench
+
+QUICK = "models => '{linear}', configs => 1, epochs => 3, ensemble => 1"
+ROWS = (
+    "SELECT n AS id, n * 7919 % 1009 AS a, n * 31 % 17 AS b, {} AS big FROM generate_series(1, 300)"
+    " n"
+)
+TRAIN = f"SELECT FROM cerebro.train(%s, 'big', {QUICK}, seed => 1)"
+
+
+@pytest.fixture(scope="module")
+def parcels(bench: Workbench) -> str:
+    """A model of the default name; a table of the same name is in another schema."""
+    bench.rows(f"CREATE TABLE parcels AS {ROWS.format('n * 7919 % 1009 > 500')}")
+    bench.rows('ALTER TABLE parcels ADD PRIMARY KEY (id); CREATE SCHEMA "o\'clock"')
+    bench.rows(f'CREATE TABLE "o\'clock".parcels AS {ROWS.format("n * 31 % 17 < 8")}')
+    bench.rows(TRAIN, "parcels")
+    return "parcels_big"
+
+
+def versions(bench: Workbench, model: str) -> list[tuple[object, ...]]:
+    return bench.rows(
+        "SELECT version, deployed, source FROM cerebro.model_version WHERE model = %s ORDER BY 1",
+        model,
+    )
+
+
+@pytest.mark.parametrize("call", ["train", "plan"])
+def test_a_default_name_is_of_one_table(bench: Workbench, parcels: str, call: str) -> None:
+    """The other table is refused before anything is trained, and each hint names a call."""
+    before = bench.newest_run(), versions(bench, parcels)
+    statement = f"SELECT FROM cerebro.{call}(%s, 'big', {QUICK}, seed => 1)"
+    error = refused(bench, statement, '"o\'clock".parcels', code="42710", words=parcels)
+    assert '"o\'clock"."parcels"' in str(error)
+    assert (bench.newest_run(), versions(bench, parcels)) == before
+    arguments = re.findall(r"(model => '(?:[^']|'')*')", error.diag.message_hint or "")
+    assert len(arguments) == 2
+    for argument in arguments:
+        bench.rows(
+            f"SELECT FROM cerebro.plan(%s, 'big', {QUICK}, {argument})", '"o\'clock".parcels'
+        )
+
+
+def test_the_same_table_gets_another_version(bench: Workbench, parcels: str) -> None:
+    before = versions(bench, parcels)
+    bench.rows(TRAIN, "parcels")
+    assert len(versions(bench, parcels)) == len(before) + 1
+
+
+def test_first_versions_at_the_same_time_hold_back_the_same_rows(
+    bench: Workbench, parcels: str
+) -> None:
+    """None of them is compared with another over rows that it was trained on."""
+    sessions = [bench.another() for _ in range(3)]
+    try:
+        with ThreadPoolExecutor(len(sessions)) as pool:
+            train = f"SELECT FROM cerebro.train('parcels', 'big', 'together', {QUICK})"
+            list(pool.map(lambda session: session.rows(train), sessions))
+    finally:
+        for session in sessions:
+            session.close()
+    rows = bench.rows(
+        "SELECT v.version, v.deployed, v.training_rows, v.validation_rows, v.fingerprint,"
+        " r.spec -> 'train' -> 'split_seed', m.split_seed, r.status"
+        " FROM cerebro.model_version v JOIN cerebro.run r USING (run_id)"
+        " JOIN cerebro.model_log m ON m.model = v.model WHERE v.model = 'together' ORDER BY 1"
+    )
+    assert [row[0] for row in rows] == [1, 2, 3]
+    assert sum(row[1] for row in rows) == 1
+    assert len({row[2:] for row in rows}) == 1
+    assert rows[0][5] == rows[0][6] and rows[0][7] == "completed"
+
+
+def test_versions_that_divide_rows_otherwise_are_not_compared(
+    bench: Workbench, shared_superuser: Workbench, parcels: str
+) -> None:
+    """As if another call with another seed had made the first version meanwhile."""
+    name = "two seeds"
+    bench.rows(f"SELECT FROM cerebro.train('parcels', 'big', %s, {QUICK}, seed => 1)", name)
+    reserved = bench.value("SELECT max(run_id) FROM cerebro.run")
+    spec = "jsonb_set(spec, '{train,split_seed}', '77')"
+    shared_superuser.rows(f"UPDATE cerebro.run_log SET spec = {spec} WHERE run_id = %s", reserved)
+    bench.messages()
+    bench.rows("SELECT FROM cerebro.refresh(%s, epochs => 1)", name)
+    assert "another call has divided the rows otherwise" in "".join(bench.messages())
+    assert [deployed for _, deployed, _ in versions(bench, name)] == [True, False]
