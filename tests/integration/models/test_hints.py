@@ -19,6 +19,7 @@ PRODUCTS = """
            int4range(n % 10, n % 10 + 5) AS ages, ARRAY[n % 2 = 0, n % 3 = 0] AS flags,
            ('<a>' || n % 3 || '</a>')::xml AS doc, point(n % 5, n % 7) AS place,
            ARRAY[sin(n), cos(n)] AS "both", date '2020-01-01' + n % 400 AS day,
+           CASE WHEN n % 4 = 0 THEN 'V' ELSE 'T' END AS letters, n % 4 > 0 AS is_train,
            n % 5 * interval '1 day' AS delay
     FROM generate_series(1, 400) n;
     ALTER TABLE products ADD PRIMARY KEY (id);
@@ -96,6 +97,12 @@ REFUSED_PLANS: dict[str, tuple[str, Call]] = {
     "columns of other types": ("22023", plan(columns="'tags, ages, flags, doc, place'")),
     "a column that names a row": ("22023", plan(columns="'id'")),
     "texts that all differ": ("22023", plan(columns="'serial'")),
+    "letters for sides": ("22023", plan(split="'column letters'")),
+    "letters for sides of a list": ("22023", plan(split="'column letters'", columns="'lot'")),
+    "folds for sides": ("22023", plan(split="'column lot'")),
+    "rows to train on by name": ("22023", plan(split="'column is_train'")),
+    "one side": ("22023", plan(split="'column one'")),
+    "a key for sides": ("22023", plan(split="'column id'")),
     "a column of one value": ("22023", plan(columns="'one, nothing'")),
 }  # fmt: skip
 """Calls with the SQLSTATE of their errors; all plans, which cost the least."""

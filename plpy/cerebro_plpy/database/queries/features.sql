@@ -140,6 +140,12 @@ WHERE n.number > '-Infinity' AND n.number < 'Infinity'
 SELECT pg_catalog.count(*) AS rows, pg_catalog.count(DISTINCT v.hash) AS different
 FROM (SELECT {values} AS hash FROM {source} t OFFSET 0) v WHERE (v.hash >> 32 & 2147483647::bigint) % {parts}::bigint = 0
 
+-- name: split_words
+-- The values of a column that has the side of each row, the most frequent first.
+SELECT v.text, v.word, pg_catalog.count(*) AS rows
+FROM (SELECT {text} AS text, {word} AS word FROM {source} t OFFSET 0) v
+WHERE v.text IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC, 1 LIMIT %s::bigint
+
 -- name: sides
 -- How many rows of each value are on either side.
 SELECT v.value, v.training, v.validation

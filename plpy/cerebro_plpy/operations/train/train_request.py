@@ -211,7 +211,7 @@ def _resolve_split(
     if entry is None:
         return requested, holdout
     recorded = read_split(catalog.module, entry.split)
-    if requested is not None and requested != recorded._replace(copies=requested.copies):
+    if requested is not None and not requested.agrees_with(recorded):
         raise InvalidParameter(
             f"{catalog.module} error: split is {text!r}, but the rows of model {model!r} are "
             f"divided by {entry.split!r}: its versions are compared on rows that none of them was "

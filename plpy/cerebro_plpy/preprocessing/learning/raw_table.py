@@ -148,7 +148,7 @@ def read_table(
     weight = find_weight_column(module, columns, options.weight, relation)
     type_inference.check_types(module, opened.learned, options.types, relation)
     holdout = open_holdout(rows, module, options, [learned.name for learned in opened.learned])
-    divided = divide_table(reader, module, opened, options, counts, holdout)
+    divided = divide_table(reader, module, opened, options, counts, holdout, relation)
     seed, classes = choose_seed(reader, options, divided, column)
     if not classes.training:
         check_rows(module, 0, 0, divided.split)

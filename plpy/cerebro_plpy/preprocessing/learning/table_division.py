@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cerebro_plpy.database.platform_protocol import Reader
+from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.rows.class_counts import (
     ClassCounts,
@@ -28,6 +28,7 @@ from cerebro_plpy.preprocessing.rows.split import (
     side_conditions,
     table_with_copies,
 )
+from cerebro_plpy.preprocessing.rows.split_words import choose_words
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import TEXT
@@ -65,9 +66,21 @@ def divide_table(
     options: TableOptions,
     counts: TargetCounts,
     holdout: OpenedSource | None,
+    table: Table,
 ) -> DividedTable:
-    """Return a table with the split that a call names, or with the usual one."""
+    """Return a table with the split that a call names, or with the usual one.
+
+    Args:
+        holdout: the table of the validation rows, if it is another one.
+        table: the source of the call, for hints.
+    """
     split = _choose_split(reader, module, opened, options, counts)
+    if split.kind == "column" and split.words is None and not options.settled:
+        (column,) = (column for column in opened.columns if column.name == split.column)
+        words = choose_words(
+            reader, module, opened.table, column, table, opened.columns, options.columns
+        )
+        split = split._replace(words=words)
     bound = _choose_bound(reader, opened, split, options)
     return make_division(opened, split, bound, holdout)
 

@@ -19,6 +19,7 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier, split_column
 from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import match_name, suggest_similar
 from cerebro_plpy.errors import InvalidName, InvalidParameter, UndefinedColumn
+from cerebro_plpy.preprocessing.rows.split_words import list_words, words_of
 from cerebro_plpy.preprocessing.rows.value_comparison import comparable, compare
 from cerebro_plpy.preprocessing.values.canonical_text import comparable_text
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
@@ -28,8 +29,6 @@ from cerebro_plpy.preprocessing.values.expression import Expression
 SHARE = 0.2
 PARTS = 1_000_000
 HELP = "'random 0.2', 'last 0.2 by column', 'column name', 'group column', 'table name'"
-TRAINING = ("training", "train", "false", "f")
-VALIDATION = ("validation", "valid", "val", "true", "t")
 COPY = "copy"
 """Name of a column that distinguishes equal rows, unless another column has it."""
 SAMPLED_ROWS = 100_000
@@ -47,7 +46,10 @@ _RANDOM = re.compile(
 )
 _LAST = re.compile(r"last\s+(?P<share>\S+)\s+by\s+(?P<column>.+)", re.IGNORECASE | re.DOTALL)
 _TABLE = re.compile(r"table\s+(?P<table>.+)", re.IGNORECASE | re.DOTALL)
-_COLUMN = re.compile(r"(?P<kind>column|group)\s+(?P<column>.+)", re.IGNORECASE | re.DOTALL)
+_COLUMN = re.compile(
+    r"(?P<kind>column|group)\s+(?P<column>.+?)(?:\s+by\s+(?P<words>validation|test)\s+words)?",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 class Split(NamedTuple):
@@ -62,6 +64,14 @@ class Split(NamedTuple):
     column: str | None
     table: str | None = None  # the name of the other table as it was written
     copies: bool = False  # equal rows without a key are divided one by one
+    words: str | None = None  # words of a column that count: see `split_words.list_words`
+
+    def agrees_with(self, recorded: Split) -> bool:
+        """Return whether a call that names this split may go on with a recorded one.
+
+        The first training of a model has decided about copies and words.
+        """
+        return self == recorded._replace(copies=self.copies, words=self.words)
 
     def __str__(self) -> str:
         """Return the text of the split in a call."""
@@ -72,7 +82,10 @@ class Split(NamedTuple):
         name = quote_identifier(self.column)
         if self.kind == "last":
             return f"last {self.share:g} by {name}"
-        return f"{self.kind} {name}"
+        words = ""
+        if self.words is not None:
+            words = f" by {self.words} words"
+        return f"{self.kind} {name}{words}"
 
 
 UNDIVIDED = Split("random", 0.0, None)
@@ -105,7 +118,7 @@ def read_split(module: str, text: str | None) -> Split:
     """Read the text of a split.
 
     >>> read_split("train", "last 0.1 by ts")
-    Split(kind='last', share=0.1, column='ts', table=None, copies=False)
+    Split(kind='last', share=0.1, column='ts', table=None, copies=False, words=None)
     >>> read_split("train", "random of copies") == read_split("train", "random 0.2 of copies")
     True
     """
@@ -119,7 +132,11 @@ def read_split(module: str, text: str | None) -> Split:
     if match := _TABLE.fullmatch(text):
         return Split("table", 0.0, None, match["table"])
     if match := _COLUMN.fullmatch(text):
-        return Split(match["kind"].lower(), SHARE, _read_name(module, text, match["column"]))
+        name = _read_name(module, text, match["column"])
+        words = match["words"] and match["words"].lower()
+        if words and match["kind"].lower() != "column":
+            raise _unknown_split(module, text)
+        return Split(match["kind"].lower(), SHARE, name, words=words)
     raise _unknown_split(module, text)
 
 
@@ -263,11 +280,7 @@ def side_conditions(
         # All rows of either table are on its side.
         return Sides(Expression("true"), Expression("true"))
     if split.kind == "column":
-        name = f"pg_catalog.lower({distinct_text(split.column or '', row=row).text})"
-        condition = f"{name} = ANY (%s::text[])"
-        return Sides(
-            Expression(condition, (list(TRAINING),)), Expression(condition, (list(VALIDATION),))
-        )
+        return _sides_by_words(split, columns, row)
     if split.kind == "last":
         is_before = compare(_dividing_column(split, columns), "<", bound, row)
         training = Expression(f"({is_before.text}) IS NOT FALSE", is_before.values)
@@ -277,6 +290,19 @@ def side_conditions(
         part = f"({hashed.text} & 4294967295) % {PARTS}::bigint"
         training = Expression(f"({part} >= {held_back})", hashed.values)
     return Sides(training, Expression(f"NOT {training.text}", training.values))
+
+
+def _sides_by_words(split: Split, columns: Sequence[RawColumn], row: str) -> Sides:
+    """Return the sides of a row by the words of a column."""
+    name = split.column or ""
+    word = Expression(f"pg_catalog.lower({distinct_text(name, row=row).text})")
+    if split.words is not None:
+        word = words_of(name, _dividing_column(split, columns).family, row)
+    sides = (
+        Expression(f"{word.text} = ANY (%s::text[])", (*word.values, list(words)))
+        for words in list_words(split.words)
+    )
+    return Sides(*sides)
 
 
 def find_bound(
