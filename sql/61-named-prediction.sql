@@ -43,8 +43,8 @@ CREATE OR REPLACE FUNCTION cerebro.predict(
     model text,
     -- The table or view with the rows. Its columns are found by name.
     source text,
-    -- The column that identifies rows. NULL: the primary key, if that is one column; else `id` is
-    -- NULL.
+    -- The column that identifies rows, or several. NULL: those of the primary key; without one `id`
+    -- is NULL, and a NOTICE names this argument.
     id_col text DEFAULT NULL,
     -- The role that owns the model, if that is another one, which has
     -- [granted](#cerebrogrant_predict-cerebrorevoke_predict) it.

@@ -56,8 +56,8 @@ CREATE OR REPLACE FUNCTION cerebro.attribution(
     model text,
     -- The table or view with the rows.
     source text,
-    -- The column that identifies rows. NULL: the primary key, if that is one column; else `id` is
-    -- NULL.
+    -- The column that identifies rows, or several. NULL: those of the primary key; without one `id`
+    -- is NULL, and a NOTICE names this argument.
     id_col text DEFAULT NULL
 ) RETURNS TABLE (
     id text, column_name text, value text, attribution double precision, gap double precision, patch integer[])

@@ -42,7 +42,7 @@ def refuse_private_source(db: Database, module: str, source: Table) -> None:
         names = f"{', '.join(behind)}, behind {source.spelling}"
     raise ActiveTransaction(
         f"{module} error: other sessions cannot use {names}: it is {REASON}.",
-        hint="COMMIT first; of a temporary table train on a copy that is none.",
+        hint="COMMIT first. Copy a temporary table into one that is not, and name the copy.",
     )
 
 

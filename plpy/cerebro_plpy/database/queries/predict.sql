@@ -37,9 +37,14 @@ WITH RECURSIVE d AS (
 SELECT d.typname::text FROM d WHERE d.typtype <> 'd'
 
 -- name: key
--- The column of a single-column primary key.
-SELECT a.attname::text FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-WHERE i.indrelid = %s::oid AND i.indisprimary AND i.indnkeyatts = 1
+-- The columns of the primary key in its order; those of another unique index if there is none.
+SELECT i.indisprimary AS is_primary, ARRAY(
+       SELECT a.attname::text FROM pg_catalog.generate_series(0, i.indnkeyatts::integer - 1) p (place)
+       JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[p.place] ORDER BY p.place) AS columns
+FROM pg_catalog.pg_index i
+WHERE i.indrelid = %s::oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+ORDER BY i.indisprimary DESC, i.indnkeyatts, i.indexrelid
+LIMIT 1
 
 -- name: has_one_text
 -- True if the text of a column's values is the same under all settings.

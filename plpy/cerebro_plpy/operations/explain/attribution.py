@@ -15,14 +15,13 @@ from cerebro_plpy.operations.explain.importance import list_positions
 from cerebro_plpy.operations.predict.model_predictor import describe_arrays, make_predictor
 from cerebro_plpy.operations.predict.predict_table import (
     SourceQuery,
-    choose_id_column,
     load_grouped_model,
-    make_id_text,
     read_blocks,
     request_answers,
     split_by_version,
     start_blocks,
 )
+from cerebro_plpy.operations.predict.prediction_ids import choose_id_columns, make_id_text
 from cerebro_plpy.operations.predict.prediction_source import (
     find_deployed_version,
     resolve_source_with_notice,
@@ -64,12 +63,12 @@ def attribution_blocks_of(
         "patches": list_positions(version.recipe, covered_patches),
     }
     grouped_model = load_grouped_model(catalog, gd, version, raw_source)
-    id_column = choose_id_column(catalog, raw_source.table, id_col)
+    id_columns = choose_id_columns(catalog, raw_source, id_col)
     names = [feature.column for feature in recipe.inputs]
     query = SourceQuery(
-        raw_source.build_from_item(id_column, grouped_model.group_column),
+        raw_source.build_from_item(*id_columns, grouped_model.group_column),
         recipe,
-        _make_texts(make_id_text(db, raw_source, id_column), names),
+        _make_texts(make_id_text(db, raw_source, id_columns), names),
         raw_source.settings,
     )
     header = request_schema.build_request("attribute", fields)

@@ -11,11 +11,10 @@ from functools import partial
 from itertools import chain, groupby, islice
 from typing import Any, NamedTuple, Optional
 
-from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.reading import STYLES, SettingValues
+from cerebro_plpy.database.reading import SettingValues
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
-from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.operations.predict.model_predictor import (
     FindGroupVersion,
     find_group_versions,
@@ -24,12 +23,13 @@ from cerebro_plpy.operations.predict.model_predictor import (
     select_expressions,
     split_answer,
 )
+from cerebro_plpy.operations.predict.prediction_ids import choose_id_columns, make_id_text
 from cerebro_plpy.operations.predict.prediction_source import (
     RawSource,
     resolve_source_with_notice,
 )
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.rows.weight_column import find_column, read_column_name
+from cerebro_plpy.preprocessing.rows.weight_column import find_column
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.tables.models import granted_versions
@@ -104,11 +104,11 @@ def predict_source(
     version = granted_versions.find(db, MODULE, model)
     raw_source = resolve_source_with_notice(catalog, version, source)
     grouped_model = load_grouped_model(catalog, gd, version, raw_source)
-    id_column = choose_id_column(catalog, raw_source.table, id_col)
+    id_columns = choose_id_columns(catalog, raw_source, id_col)
     query = SourceQuery(
-        raw_source.build_from_item(id_column, grouped_model.group_column),
+        raw_source.build_from_item(*id_columns, grouped_model.group_column),
         raw_source.recipe,
-        make_id_text(db, raw_source, id_column),
+        make_id_text(db, raw_source, id_columns),
         raw_source.settings,
     )
     rows = read_blocks(db, grouped_model, query, shared=shared)
@@ -279,24 +279,3 @@ def _read_at_once(db: Database, settings: SettingValues, blocks: RowBlocks) -> R
 def _send_block(predictor: Predictor, rows: list[Row]) -> None:
     names = [name for name in rows[0] if name not in ("id", GROUP_COLUMN)]
     predictor.send_block(len(rows), [b"".join([row[name] for row in rows]) for name in names])
-
-
-def make_id_text(db: Database, source: RawSource, column: str | None) -> Expression:
-    """Return the text of the id column as the caller's session formats it; NULL without one."""
-    if column is None:
-        return Expression("NULL::text")
-    value = f"t.{quote_identifier(column)}"
-    if db.value(sql("predict.has_one_text"), source.table.oid, column):
-        return Expression(f"{value}::text")
-    parameters = ", ".join(["%s::text"] * len(STYLES))
-    styles = tuple(db.caller_settings[name] for name in STYLES)
-    return Expression(f"cerebro.text_under({value}, {parameters})", styles)
-
-
-def choose_id_column(catalog: Catalog, table: Relation, name: str | None) -> str | None:
-    """Return the id column: by default the primary key, or None if it is not a single column."""
-    if name is None:
-        key: str | None = catalog.db.value(sql("predict.key"), table.oid)
-        return key
-    columns = catalog.read_columns(table)
-    return read_column_name(catalog.module, columns, name, "id_col", table.spelling)

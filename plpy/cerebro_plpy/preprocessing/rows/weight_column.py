@@ -6,13 +6,23 @@ from collections.abc import Collection, Sequence
 
 from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sql.identifiers import split_columns
+from cerebro_plpy.database.sql.identifiers import Names, split_columns
 from cerebro_plpy.database.sql.literals import quote_text
-from cerebro_plpy.database.sql.spelling import match_name, suggest_columns, suggest_similar
+from cerebro_plpy.database.sql.spelling import (
+    match_name,
+    match_names,
+    suggest_columns,
+    suggest_similar,
+)
+from cerebro_plpy.database.sql.view_hints import is_expression
 from cerebro_plpy.errors import DatatypeMismatch, InvalidName, InvalidParameter, UndefinedColumn
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values import column_values
-from cerebro_plpy.preprocessing.values.column_hints import suggest_argument
+from cerebro_plpy.preprocessing.values.column_hints import (
+    make_free_name,
+    suggest_argument,
+    suggest_view,
+)
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import NUMBERS
@@ -72,6 +82,31 @@ def read_column_name(
             f"{module} error: {spelling} has no column {text!r}, which {argument} names.", hint=hint
         )
     return name
+
+
+def read_column_names(
+    module: str, columns: Sequence[RawColumn], text: str, argument: str, table: Table
+) -> Names:
+    """Return the columns that a list names as in SQL, without repetition.
+
+    Args:
+        table: the source of the call.
+    """
+    names = [column.name for column in columns]
+    try:
+        listed = split_columns(text)
+    except InvalidName:
+        listed = ()
+    if not listed or not {*listed} <= {*names}:
+        hint = suggest_columns(argument, text, names)
+        if not match_names(text, names) and is_expression(text, names):
+            name = make_free_name(f"{argument}_value", names)
+            hint = suggest_view(table, {name: text}, {argument: name})
+        raise UndefinedColumn(
+            f"{module} error: {table.spelling} has no column {text!r}, which {argument} names.",
+            hint=hint,
+        )
+    return tuple(dict.fromkeys(listed))
 
 
 def find_weight_column(
