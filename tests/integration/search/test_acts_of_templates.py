@@ -105,6 +105,11 @@ def test_configurations_of_templates_join_and_the_best_is_the_model(
         }
         done_at_once(person, [*acts], *chain.from_iterable(acts.values()))
         trained.result()
+    next_key = (
+        "SELECT v.mst_key FROM cerebro.visit v JOIN cerebro.act a USING (run_id) WHERE run_id = %s "
+        "AND a.action = 'clone_config' AND v.started_at > a.done_at ORDER BY v.started_at LIMIT 1"
+    )
+    assert bench.value(next_key, run) == 3, "the clone comes next, in the midst of another one"
     assert (
         bench.value("SELECT epochs FROM cerebro.config WHERE run_id = %s AND mst_key = 2", run)
         > EPOCHS

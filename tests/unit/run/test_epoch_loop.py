@@ -74,6 +74,8 @@ from cerebro_plpy.run.request.run_request import (
 )
 from cerebro_plpy.run.state import config_state
 from cerebro_plpy.run.state.config_state import ConfigHistory, RetainedState
+from cerebro_plpy.run.state.restore import restore_run
+from cerebro_plpy.run.state.run_state import RunState
 from cerebro_plpy.run.workers.admission import RunSlots
 from cerebro_plpy.run.workers.run_context import RunContext
 from cerebro_plpy.run.workers.tasks import RETRYABLE_ERRORS, AttemptKey
@@ -90,7 +92,7 @@ from cerebro_plpy.scheduling.planning.run_plan import (
     Work,
 )
 from cerebro_plpy.scheduling.quota.cost_limits import CostLimits, Usage
-from cerebro_plpy.scheduling.schedule.schedule import Visit
+from cerebro_plpy.scheduling.schedule.schedule import Visit, VisitBatch
 from cerebro_plpy.scheduling.search import search_state
 from cerebro_plpy.scheduling.search.early_stopping_rule import EarlyStoppingRule
 from cerebro_plpy.scheduling.search.pasha import Pasha
@@ -1707,6 +1709,7 @@ class Steered(Log):
         super().__init__([1], decisions)
         self._clock, self._asked = clock, asked
         self.answered: list[int] = []
+        self.refused: list[str] = []
         self.by_act: dict[int, str] = {}  # by the number of the decision
         self._turn = 0.0
 
@@ -1740,7 +1743,11 @@ class Steered(Log):
         self.note_decisions(rows)
 
     def log_command_refused(self, command: Command, reason: str) -> Statement:
-        return Noted("refused", note=partial(self.answered.append, command.command_id))
+        return Noted("refused", note=partial(self.note_refused, command, reason))
+
+    def note_refused(self, command: Command, reason: str) -> None:
+        self.answered.append(command.command_id)
+        self.refused.append(reason)
 
 
 ASKED = st.tuples(
@@ -1880,6 +1887,85 @@ def test_an_act_holds_from_the_next_visit_on(
         recalled = search_state.SearchState(known_course.rule, range(configs), 1, fixed=False)
         recalled.restore(known_decisions(platform.decided, log.by_act), known_course._curves)
         assert recalled.trials == known_course.trials
+
+
+@given(
+    searched=st.booleans(),
+    schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT, BESIDE]),
+    segments=st.integers(1, 3),
+    at=st.integers(1, 60),
+    parent=st.integers(0, 3),
+    looks=LOOKS,
+    commit_seconds=st.sampled_from([0, 9]),
+    budget=st.integers(1, 120),
+)
+@trials(100)
+def test_a_clone_that_somebody_asks_for_comes_next(
+    searched: bool,
+    schedule: str,
+    segments: int,
+    at: int,
+    parent: int,
+    looks: list[int],
+    commit_seconds: int,
+    budget: int,
+) -> None:
+    """Whatever a search thinks of it; if the time is over before, the caller is told."""
+    configs, epochs = 4, 9
+    request = requested(
+        configs,
+        segments,
+        epochs,
+        set(range(1, epochs + 1)),
+        schedule,
+        commit_seconds=commit_seconds,
+    )
+    search = SearchRequest("rule", Asha(epochs, 2), tuple(range(configs))) if searched else None
+    clone = Command(1, "ann", "clone_config", parent, {})
+    begun: list[int] = []
+    start_visits = RunState.start_visits
+
+    def note_start(state: RunState, batch: VisitBatch, unstored: VisitBatch | None = None) -> None:
+        if log.answered and batch[0].kind == "train":
+            begun.append(batch[0].mst_key)
+        start_visits(state, batch, unstored)
+
+    platform = Unreliable(None for _ in naturals())
+    log = Steered(platform.clock, platform.decided, [(at, clone)])
+    worker = Worker(0, Session(looks, platform.clock))
+    worker.memory.cache_bytes = ROOM
+    notices: list[str] = []
+    around = RunContext(log.turn, lambda *_: None, lambda *_: None, notices.append, lambda _: True)
+    known = replace(
+        request,
+        search=search,
+        workers=1,
+        max_runtime=budget,
+        build_configs=lambda rows: BuiltConfigs(
+            tuple(replace(request.configs[0], mst_key=key) for key in rows), {}
+        ),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("time.monotonic", lambda: platform.clock.now)
+        patch.setattr("cerebro_plpy.run.workers.worker_pool.time.sleep", platform.clock.pass_by)
+        patch.setattr(RunState, "start_visits", note_start)
+        WatchedLoop(platform, known, [worker], log, around, {}).run()
+    assert begun[:1] in ([], [DRAWN])
+    assert log.refused == []
+    is_trained = any(key == DRAWN for key, *_ in platform.trained)
+    told = [text for text in notices if f"mst_key {DRAWN} was added" in text]
+    assert len(told) == (bool(log.answered) and not is_trained)
+
+
+def test_a_resumed_run_knows_which_clones_were_asked_for() -> None:
+    batches = tuple(
+        search_state.DecisionBatch(None, (Decision(key, "start", 3, "x"),), act=act)
+        for key, act in ((0, None), (1, "clone_config"), (2, "add_configs"), (3, "clone_config"))
+    )
+    request = replace(requested(4, 1, 3, set(), "foremost"), logged_decisions=batches)
+    restored = restore_run(request, RUN_ID, [Worker(0, Session([1], Clock()))], {})
+    assert restored.state.first == [3, 1]
+    assert restored.state.untrained_requests == [1, 3]
 
 
 @dataclass

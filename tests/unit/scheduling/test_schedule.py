@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, count, groupby, pairwise, product
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -41,6 +42,7 @@ from cerebro_plpy.scheduling.schedule.schedule import (
 from cerebro_plpy.scheduling.schedule.scheduling_policies import (
     FixedOrder,
     LongestFirst,
+    Prioritised,
     RemainingVisits,
     count_remaining_visits,
     make_foremost,
@@ -542,6 +544,42 @@ def test_configs_side_by_side_go_on_where_they_are(simulation: Simulation, seed:
         assert all(
             order == visited(plan, key, orders[key]) for (key, _), order in orders_of(done).items()
         )
+
+
+@given(simulations(), st.integers(), st.booleans())
+def test_who_is_to_go_first_does_wherever_it_may_be_trained(
+    simulation: Simulation, seed: int, stays: bool
+) -> None:
+    """A worker takes another one only if those that are to go first are with others, or are at
+    home elsewhere and stay there.
+    """
+    plan, keys, random = replace(simulation.plan, copies=()), simulation.keys, Random(seed)
+    first = random.sample(keys, random.randint(0, len(keys)))
+    affinity = WorkerAffinity(None if stays else {key: random.randrange(4) for key in keys})
+
+    def choose(
+        plan: Plan, configs: Mapping[int, ConfigProgress], idle: Sequence[int], *more: Any
+    ) -> tuple[tuple[int, VisitBatch], ...]:
+        homes = {key: affinity.home_of(key) for key in first}
+        batches = affinity.choose_batches(plan, configs, idle, *more)
+        taken = {batch[0].mst_key for _, batch in batches}
+        passed_over = [key for key in first if key not in taken and configs[key].startable_segments]
+        others = {worker for worker, batch in batches if batch[0].mst_key not in first}
+        if others:
+            assert stays or not passed_over
+            assert all(homes[key] not in {None, *others} for key in passed_over)
+        return batches
+
+    policy = make_foremost(keys, plan.segments) if stays else simulation.policy
+    run = Simulation(plan, keys, simulation.seconds, Prioritised(policy, first), choice=choose)
+    run.limit = BatchLimit(random.choice([1, 2, 9]), random.choice([0, 1, 9]))
+    run.run()
+    done = [item for item in run.log if item.completed]
+    assert Counter(item.visit for item in done) == Counter(due(replace(simulation, plan=plan)))
+    configs = {key: start(plan, key) for key in keys}
+    ranked = [each.mst_key for each in Prioritised(policy, first).prefer(plan, configs).ranked]
+    usual = [each.mst_key for each in policy.prefer(plan, configs).ranked]
+    assert ranked == [*first, *(key for key in usual if key not in first)]
 
 
 def test_workers_with_as_much_to_do_share_no_program_and_move_no_config() -> None:

@@ -315,21 +315,27 @@ def read_epochs(command: Command) -> int:
 def add_configs(run: Run, command: Command) -> Step:
     """Return the step that adds configurations.
 
-    The rule decides on them. If it takes no more, they train to the last epoch.
+    The rule decides on them. If it takes no more, they train to the last epoch. A clone goes first,
+    as a configuration does that a user has prioritised.
     """
-    if command.action == "clone_config":
-        additions = run.sources.clone(command)
-    else:
-        additions = run.sources.add(command)
+    is_clone = command.action == "clone_config"
+    additions = run.sources.clone(command) if is_clone else run.sources.add(command)
     max_epoch = 0
-    decisions: list[Decision] = []
     if run.search is None or not run.search.rule.accepts_new_configs:
         max_epoch = run.request.spec.epochs
+    elif is_clone:
+        max_epoch = run.search.rule.decision_epochs[0]
+    decisions: list[Decision] = []
+    if max_epoch:
         decisions = [
             Decision(config.mst_key, "start", max_epoch, f"added by {command.actor}")
             for config in additions.configs
         ]
     changes = [*additions.changes, *enter_search(run, additions.configs, max_epoch)]
+    for config in additions.configs:
+        changes.append(partial(run.state.note_request, config.mst_key))
+        if is_clone:
+            changes.append(partial(run.state.prioritise, config.mst_key))
     return log_command(run, command, decisions, log=additions.log, changes=changes)
 
 

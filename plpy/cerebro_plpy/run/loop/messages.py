@@ -114,6 +114,15 @@ def describe_stopped(
     return "\n".join([text, *describe_best(evaluations, request)])
 
 
+def describe_untrained(mst_keys: Sequence[int]) -> str:
+    """Return the message about configurations that users have added, and that were not trained."""
+    keys = ", ".join(map(str, mst_keys))
+    return (
+        f"mst_key {keys} was added while the run trained, and the run ended before it could be "
+        "trained: cerebro.config has the reason. Give the run more time, or add it earlier."
+    )
+
+
 def format_metric(evaluation: Evaluation) -> str:
     """Return the first metric as text; None if the configuration has none."""
     return str(evaluation.metrics[0] if evaluation.metrics else None)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from cerebro_plpy.errors import ConfigFailure, QueryCanceled
+from cerebro_plpy.run.loop import messages
 from cerebro_plpy.run.loop.run_objects import Run
 from cerebro_plpy.run.loop.search import close_search, end_by_cost, report_end
 from cerebro_plpy.run.loop.step import Step
@@ -192,6 +193,10 @@ def close(run: Run) -> Iterator[Step]:
     limited = [state.progress[key] for key in undecided if not state.configs[key].is_completed]
     reason = TIME_OVER if state.limits.is_time_over else BUDGET_OVER
     yield log_ends(run, limited, reason)
+    untrained = state.untrained_requests
+    if untrained:
+        text = messages.describe_untrained(untrained)
+        yield Step(notes=[partial(run.context.notify, text)])
 
 
 def log_ends(run: Run, limited: Sequence[ConfigProgress], reason: str) -> Step:

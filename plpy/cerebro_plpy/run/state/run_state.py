@@ -65,6 +65,7 @@ class RunState(ProgressTracker):
         self.continued: set[int] = set()  # that a user continued, whatever their metrics are
         self.unreleased: set[int] = set()  # whose states are to be dropped
         self.first: list[int] = []  # prioritised configurations, the latest at the head
+        self.requested: list[int] = []  # configurations that users have added
         self.decisions = 0  # number of the newest decision
         self.paused_at: float | None = None
         self.is_search_closed = False
@@ -92,6 +93,15 @@ class RunState(ProgressTracker):
         return any(
             config.model_state and key not in self.failed for key, config in self.configs.items()
         )
+
+    @property
+    def untrained_requests(self) -> list[int]:
+        """Return the configurations that users have added, and that have made no visit."""
+        return [
+            key
+            for key in self.requested
+            if key in self.progress and not (self.configs[key].visits or self.progress[key].paused)
+        ]
 
     @property
     def awaits_lost_parent(self) -> bool:
@@ -242,6 +252,10 @@ class RunState(ProgressTracker):
     def prioritise(self, mst_key: int) -> None:
         """Let a configuration go before all others."""
         self.first = [mst_key, *(key for key in self.first if key != mst_key)]
+
+    def note_request(self, mst_key: int) -> None:
+        """Note that a user has added a configuration."""
+        self.requested.append(mst_key)
 
     def free_worker(self, mst_key: int) -> None:
         """Let a resting configuration go on with any worker."""

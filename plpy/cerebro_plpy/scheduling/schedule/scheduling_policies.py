@@ -184,7 +184,7 @@ class Prioritised:
         ranked = sorted(
             preference.ranked, key=lambda progress: order.get(progress.mst_key, len(order))
         )
-        return preference._replace(ranked=ranked)
+        return preference._replace(ranked=ranked, urgent=frozenset(order))
 
 
 def make_rotation(mst_keys: Sequence[int], segments: Sequence[int]) -> FixedOrder:

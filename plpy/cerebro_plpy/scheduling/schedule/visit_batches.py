@@ -6,7 +6,7 @@ Configs that failed or were stopped are left out of the mapping that `choose_bat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Optional, Protocol
 
 from cerebro_plpy.records import replace
@@ -46,6 +46,8 @@ class Preference(NamedTuple):
     evaluates_first: bool = False
     """Start evaluations of a state that the worker has just trained before all other visits. The
     state must be evaluated there, and later the worker would have to read it again."""
+    urgent: Collection[int] = ()
+    """Configs, by mst_key, that a worker takes before those that are nearer to it."""
 
 
 class Policy(Protocol):

@@ -38,6 +38,8 @@ class WorkerAffinity:
     first continues an epoch that it has begun. Then it takes a config of its own, or a new config
     whose program is compiled here or nowhere. Only then does it take a config from elsewhere.
 
+    An urgent config goes before all of that, though it never moves without `programs` either.
+
     Args:
         programs: the program of each config, by mst_key.
         compiled: programs that workers have from earlier runs, by worker.
@@ -86,7 +88,18 @@ class WorkerAffinity:
             reachable = [
                 progress for progress in free if pinned.get(progress.mst_key, worker) == worker
             ]
-            nearest = self._find_nearest(plan, worker, reachable, vacant=worker not in busy_homes)
+            urgent = [
+                progress
+                for progress in reachable
+                if progress.mst_key in preference.urgent
+                and (
+                    self._programs is not None
+                    or self._homes.get(progress.mst_key, worker) == worker
+                )
+            ]
+            nearest = next(iter(urgent), None) or self._find_nearest(
+                plan, worker, reachable, vacant=worker not in busy_homes
+            )
             if nearest is None:
                 continue
             startable = [
