@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +34,7 @@ def print_message(message: str) -> None:
 @app.command()
 def start(data: Data = None, port: Port = PORT) -> None:
     """Create the server if it is missing, start it, and print the URL of its database."""
-    typer.echo(_make_server(data, port).start())
+    typer.echo(_format_url(_make_server(data, port).start()))
 
 
 @app.command()
@@ -55,7 +57,14 @@ def _print_status(status: Status) -> None:
     typer.echo(f"data:   {status.data}")
     typer.echo(f"log:    {status.log}")
     if status.url is not None:
-        typer.echo(f"url:    {status.url}")
+        typer.echo(f"url:    {_format_url(status.url)}")
+
+
+def _format_url(url: str) -> str:
+    """Return the URL; with quotes on a terminal, from where people copy it into a shell."""
+    if sys.stdout.isatty():
+        return shlex.quote(url)
+    return url
 
 
 @app.command()

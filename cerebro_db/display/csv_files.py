@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -38,9 +39,13 @@ def rewrite_csv(text: str) -> str:
 def make_cell(value: object) -> object:
     """Return the content of a cell; text that would be a formula is marked.
 
+    Booleans, lists and mappings are written as JSON.
+
     >>> make_cell("=1+1"), make_cell("-5"), make_cell(-5.5), make_cell("a=b"), make_cell(None)
     ("'=1+1", '-5', -5.5, 'a=b', None)
     """
+    if isinstance(value, (bool, list, tuple, dict)):
+        return json.dumps(value, ensure_ascii=False, default=str)
     if value is None or isinstance(value, (int, float, Decimal)):
         return value
     text = str(value)

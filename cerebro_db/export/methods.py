@@ -31,7 +31,7 @@ class Exports(RunReader):
         group: str | None = None,
         force: bool = False,
     ) -> list[Path]:
-        """Write a .keras file for plain Keras 3, and the recipe of its inputs as a .json file."""
+        """Write a .keras file for plain Keras 3, and the recipe of its inputs as .keras.json."""
         stored = read_model(self.engine, ModelReference(model, version, group))
         return model_files.write_keras(stored, Path(path), force)
 
@@ -60,7 +60,7 @@ class Exports(RunReader):
         group: str | None = None,
         force: bool = False,
     ) -> list[Path]:
-        """Write an .onnx file that takes raw numbers and category codes, and its recipe as JSON."""
+        """Write an .onnx file that takes raw numbers and codes, and its recipe as .onnx.json."""
         stored = read_model(self.engine, ModelReference(model, version, group))
         return onnx_files.write_onnx(stored, Path(path), force)
 

@@ -22,7 +22,7 @@ ORDER = "order"
 
 
 def write_keras(stored: StoredModel, path: Path, force: bool) -> list[Path]:
-    """Write a .keras file, and the recipe to a .json file of the same name; return both paths."""
+    """Write a .keras file, and the recipe to a .keras.json file beside it; return both paths."""
     recipe_path = check_paths(path, KERAS, force)
     model = build_network(stored)
     with stage_files(path.parent) as staging:
@@ -53,6 +53,8 @@ def write_safetensors(stored: StoredModel, folder: Path, force: bool) -> list[Pa
 def check_paths(path: Path, suffix: str, force: bool) -> Path:
     """Check the path of a model; return that of its recipe.
 
+    Each file has a recipe of its own: recipes of two formats differ.
+
     Raises:
         InvalidParameter: the path has another suffix.
         DuplicateObject: either file exists, and `force` is not set.
@@ -61,7 +63,7 @@ def check_paths(path: Path, suffix: str, force: bool) -> Path:
         raise InvalidParameter(
             f"the file is {path.name!r}; expected a name that ends in {suffix}", hint="Rename it."
         )
-    recipe_path = path.with_suffix(".json")
+    recipe_path = path.with_name(f"{path.name}.json")
     check_free([path, recipe_path], force)
     return recipe_path
 

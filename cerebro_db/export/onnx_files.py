@@ -27,7 +27,7 @@ OPSET = 17
 
 
 def write_onnx(stored: StoredModel, path: Path, force: bool) -> list[Path]:
-    """Write an .onnx file, and the recipe to a .json file of the same name; return both paths."""
+    """Write an .onnx file, and the recipe to an .onnx.json file beside it; return both paths."""
     recipe_path = check_paths(path, ONNX, force)
     make_raw_rows(stored)  # refuses a model without a recipe
     import_library("tf2onnx", "export")

@@ -121,8 +121,12 @@ def test_from_a_table_to_predictions(trained: dict[str, str], tmp_path: Path) ->
     arguments = ("predict", "ups", "flips", "--id", "id", "-o", str(written), "--url", url)
     assert called(*arguments).returncode == 0
     with written.open(newline="") as file:
-        rows = {row["id"]: row["prediction"] for row in csv.DictReader(file)}
-    assert rows == {str(row["id"]): row["prediction"] for row in said}
+        cells = {row["id"]: row for row in csv.DictReader(file)}
+    assert {key: row["prediction"] for key, row in cells.items()} == {
+        str(row["id"]): row["prediction"] for row in said
+    }
+    for row in said:
+        assert json.loads(cells[str(row["id"])]["probabilities"]) == row["probabilities"]
     again = called(*arguments)
     assert (
         again.returncode == 2

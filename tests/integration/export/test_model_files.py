@@ -96,7 +96,7 @@ def export(
 
 def check(bench: Workbench, model: str, source: str, ids: list[str], folder: Path) -> None:
     """What plain Keras has said is what the database says."""
-    found, told = np.load(folder / "out.npy"), json.loads((folder / "it.json").read_text())
+    found, told = np.load(folder / "out.npy"), json.loads((folder / "it.keras.json").read_text())
     rows = bench.rows(
         "SELECT id, prediction, probabilities FROM cerebro.predict(%s, %s, id_col => 'id')",
         model,
@@ -176,10 +176,13 @@ def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
     session.export_keras("small", path)
     with pytest.raises(errors.DuplicateObject, match="exists already"):
         session.export_keras("small", path)
-    with pytest.raises(errors.DuplicateObject, match="exists already"):
-        session.export_onnx("small", path.with_suffix(".onnx"))
-    assert session.export_keras("small", path, force=True) == [path, path.with_suffix(".json")]
-    assert {each.name for each in tmp_path.iterdir()} == {"small.keras", "small.json"}
+    beside = tmp_path / "small.keras.json"
+    assert session.export_keras("small", path, force=True) == [path, beside]
+    assert {*tmp_path.iterdir()} == {path, beside}
+    description = beside.read_text()
+    written = session.export_onnx("small", path.with_suffix(".onnx"))
+    assert {*tmp_path.iterdir()} == {path, beside, *written}
+    assert beside.read_text() == description, "each format has a recipe of its own"
 
 
 def test_a_table_that_no_fit_has_written_is_not_exported(

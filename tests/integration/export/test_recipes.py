@@ -78,7 +78,7 @@ import keras, numpy
 folder = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(folder))
 from copied.rows import RawRows
-rows, model = RawRows.of((folder / "it.json").read_text()), keras.saving.load_model(folder /
+rows, model = RawRows.of((folder / "it.keras.json").read_text()), keras.saving.load_model(folder /
     "it.keras")
 told = rows.answers(model.predict(rows.inputs(pickle.loads((folder / "given").read_bytes())),
     verbose=0))
@@ -203,7 +203,7 @@ def check_folder(session: cerebro_db.Session, source: str, tmp_path: Path) -> No
     weights = load_file(folder / "weights.safetensors")
     assert any(name.startswith("member_2/") for name in weights)
     assert json.loads((folder / "recipe.json").read_text()) == json.loads(
-        (tmp_path / "it.json").read_text()
+        (tmp_path / "it.keras.json").read_text()
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -106,3 +107,41 @@ def test_without_a_database_nothing_is_offered_or_printed() -> None:
         [script], capture_output=True, text=True, env={**environment, "PGHOST": "/nowhere"}
     )
     assert (result.stdout.strip(), result.stderr) == ("", "")
+
+
+ON_A_TERMINAL = """
+import os, pty, sys
+from cerebro_db.commands import server
+from cerebro_db.server import embedded_server
+class Served:
+    def __init__(self, *_): pass
+    def start(self): return sys.argv[1]
+    def status(self):
+        return embedded_server.Status(url=sys.argv[1], pid=7, data="data", log="log")
+embedded_server.EmbeddedServer = Served
+server.app(sys.argv[2:], standalone_mode=False)
+"""
+
+
+@pytest.mark.parametrize("command", ["start", "status"])
+def test_the_url_can_be_pasted_into_a_shell(command: str) -> None:
+    """From a terminal; a program that reads it gets the bare URL."""
+    url = "postgresql://cerebro@/cerebro?host=%2Frun%2Fa+b&port=5516"
+    words = [sys.executable, "-c", ON_A_TERMINAL, url, command]
+    piped = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert piped.stdout.split()[-1] == url
+    reader, terminal = os.openpty()
+    subprocess.run(words, stdout=terminal, stderr=subprocess.PIPE, check=True)
+    os.close(terminal)
+    shown = ""
+    while True:
+        try:
+            shown += os.read(reader, 4096).decode()
+        except OSError:  # nobody writes to the terminal any more
+            break
+    os.close(reader)
+    pasted = shown.split()[-1]
+    echoed = subprocess.run(
+        ["sh", "-c", f"printf %s {pasted}"], capture_output=True, text=True, check=True
+    )
+    assert echoed.stdout == url

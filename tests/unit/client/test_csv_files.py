@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import io
+import json
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -58,6 +59,20 @@ def test_no_cell_is_a_formula(header: str, values: list[object]) -> None:
             assert before in (cell, cell.removeprefix(MARK))
         else:
             assert cell == ("" if before is None else str(before))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(texts, values, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(values=st.lists(st.booleans() | st.lists(JSON) | st.dictionaries(texts, JSON), min_size=1))
+@example(values=[{"Gentoo penguin's": 7.8e-07, '"b"': 1.0}, True, ["ü", None]])
+def test_what_is_no_text_and_no_number_is_json(values: list[object]) -> None:
+    """Such as the probabilities of classes."""
+    assert [json.loads(cell) for cell in written("probabilities", values)[1]] == values
 
 
 @given(
