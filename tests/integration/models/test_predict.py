@@ -346,7 +346,8 @@ def test_the_id_is_that_of_the_key_or_of_the_column_that_is_named(session: Workb
     assert session.value(first.format("'sold_street'"), MODEL) is None
     assert session.value(first.format("""'street', '"Area ""%%s"'"""), MODEL) == "1000000"
     refused(session, first.format("'street', 'nr'"), MODEL, code="42703", words="nr")
-    refused(session, first.format("'street', 'id, flag'"), MODEL, code="42703")
+    assert session.value(first.format("'street', 'id, id'"), MODEL) == "1"
+    refused(session, first.format("'street', 'id, nr'"), MODEL, code="42703", words="id, nr")
 
 
 WRONG = {
