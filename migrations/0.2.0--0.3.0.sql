@@ -60,6 +60,10 @@ ALTER TABLE cerebro.run_log ADD COLUMN trainer_seconds double precision,
 ALTER TABLE cerebro.run_log ADD COLUMN plan jsonb;
 ALTER TABLE cerebro.run_log ADD COLUMN ticket text;
 COMMENT ON COLUMN cerebro.run_log.ticket IS 'a secret of the owner, by which functions of the queue are told that a run is the caller''s';
+ALTER TABLE cerebro.run_log ADD COLUMN final_metric text GENERATED ALWAYS AS (spec -> 'train' -> 'final_metric' ->> 0) STORED;
+ALTER TABLE cerebro.run_log ADD COLUMN final_descending boolean GENERATED ALWAYS AS (spec -> 'train' -> 'final_metric' ->> 1 = 'true') STORED;
+COMMENT ON COLUMN cerebro.run_log.final_metric IS 'the metric by which configurations are ranked once the run is completed, where it is computed at the end only; generated as rank_metric';
+COMMENT ON COLUMN cerebro.run_log.final_descending IS 'whether more of it is better';
 COMMENT ON COLUMN cerebro.run_log.plan IS 'how it was expected to go when its trainers had started: see cerebro.plan_of; NULL where nobody asked';
 COMMENT ON COLUMN cerebro.run_log.trainer_seconds IS 'what belongs to no visit and no evaluation, as the four below: how trainers started, and what was done between visits; NULL where nobody has measured it. See cerebro.cost';
 COMMENT ON COLUMN cerebro.run_log.backend_seconds IS 'processor seconds of the orchestrator, of the session that writes the log, and of workers between visits';

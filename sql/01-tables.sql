@@ -48,7 +48,9 @@ CREATE TABLE cerebro.run_log (
     read_bytes bigint,
     peak_memory_bytes bigint,
     plan       jsonb,
-    ticket     text
+    ticket     text,
+    final_metric text GENERATED ALWAYS AS (spec -> 'train' -> 'final_metric' ->> 0) STORED,
+    final_descending boolean GENERATED ALWAYS AS (spec -> 'train' -> 'final_metric' ->> 1 = 'true') STORED
 );
 COMMENT ON TABLE cerebro.run_log IS 'One row per run as its orchestrator wrote it; read the view cerebro.run, which knows whether the orchestrator is still alive';
 COMMENT ON COLUMN cerebro.run_log.spec IS 'the arguments of the call';
@@ -61,6 +63,8 @@ COMMENT ON COLUMN cerebro.run_log.trainer_seconds IS 'what belongs to no visit a
 COMMENT ON COLUMN cerebro.run_log.backend_seconds IS 'processor seconds of the orchestrator, of the session that writes the log, and of workers between visits';
 COMMENT ON COLUMN cerebro.run_log.plan IS 'how it was expected to go when its trainers had started: see cerebro.plan_of; NULL where nobody asked';
 COMMENT ON COLUMN cerebro.run_log.ticket IS 'a secret of the owner, by which functions of the queue are told that a run is the caller''s';
+COMMENT ON COLUMN cerebro.run_log.final_metric IS 'the metric by which configurations are ranked once the run is completed, where it is computed at the end only; generated as rank_metric';
+COMMENT ON COLUMN cerebro.run_log.final_descending IS 'whether more of it is better';
 COMMENT ON COLUMN cerebro.run_log.pid IS 'the backend that runs the orchestrator; it holds an advisory lock while the run is alive';
 
 -- Written by functions of the extension alone: nobody takes more than there is.

@@ -36,8 +36,10 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     search text DEFAULT 'auto',
     -- Parameters of `search`.
     search_params jsonb DEFAULT NULL,
-    -- The metric by which models are compared: `accuracy` (the default), `log_loss` or `auc`; for a
-    -- regression `rmse` (the default), `mae` or `r2`.
+    -- The metric by which models are compared, as [cerebro.evaluate](#cerebroevaluate) defines it:
+    -- `accuracy` (the default), `balanced_accuracy`, `f1`, `auc`, `average_precision`, `log_loss` or
+    -- `brier`; for a regression `rmse` (the default), `mae`, `mape` or `r2`. See
+    -- [Metrics](#metrics-and-early-stopping).
     metric text DEFAULT NULL,
     -- Number of configurations to try. NULL: as many as fit into `budget`.
     configs integer DEFAULT NULL,

@@ -264,6 +264,9 @@ def check_answer(session: Workbench, row: Answer, tolerance: float = TOLERANCE) 
         session.rows(row["preparation"])
     answer = session.value(str(row["query"]))
     stored = json.loads(str(row["answer"]))
+    if row["topic"] == "evaluate":  # later versions have more metrics
+        known = {line["metric"] for line in stored}
+        answer = [line for line in answer if line["metric"] in known]
     assert list(find_differences(answer, stored, tolerance)) == []
 
 

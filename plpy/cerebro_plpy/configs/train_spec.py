@@ -24,6 +24,13 @@ class ComparedVersion(NamedTuple):
     usable: bool  # it can predict the rows of the source
 
 
+class FinalMetric(NamedTuple):
+    """A metric that is computed at the end of a run, and ranks its configurations from then on."""
+
+    name: str
+    descending: bool  # larger values are better
+
+
 class GroupLayout(NamedTuple):
     """The buffers and configurations of a group."""
 
@@ -139,11 +146,14 @@ class TrainSpec:
     max_cost: float | None = None
     compared: ComparedVersion | None = None
     """The version for which the held-out rows were packed a second time, if it is usable."""
+    final_metric: FinalMetric | None = None  # `metric`, if trainers do not compute it
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as the log stores it."""
         values = asdict(self)
         values["tried"] = values.pop("template_names")
+        if self.final_metric is None:
+            del values["final_metric"]  # as in logs of versions that did not have it
         for record, names in STORED_NAMES.items():
             nested = values.pop(record)
             values.update({names[name]: value for name, value in nested.items()})
@@ -179,6 +189,9 @@ class TrainSpec:
         compared = values.get("compared")
         if compared:
             parsed["compared"] = ComparedVersion(int(compared[0]), bool(compared[1]))
+        final = values.get("final_metric")
+        if final:
+            parsed["final_metric"] = FinalMetric(str(final[0]), bool(final[1]))
         return cls(**parsed)
 
 

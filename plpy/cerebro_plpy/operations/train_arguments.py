@@ -36,14 +36,27 @@ from cerebro_plpy.trainer_client import settings
 MODULE = "train"
 DEFAULT_BUDGET = "5 minutes"
 MIN_BUDGET_SECONDS = 1.0
+LOSS = "loss"
+RMSE = "root_mean_squared_error"
 METRICS: Mapping[str, Mapping[str, str]] = {
-    CLASSIFICATION: {"accuracy": "accuracy", "log_loss": "loss", "auc": "auc"},
-    REGRESSION: {"rmse": "root_mean_squared_error", "mae": "mean_absolute_error", "r2": "r2_score"},
-}
-"""Metrics that compare models by task, the default first, with Keras' names.
+    CLASSIFICATION: {
+        "accuracy": "accuracy", "log_loss": LOSS, "auc": LOSS, "f1": LOSS,
+        "balanced_accuracy": LOSS, "average_precision": LOSS, "brier": LOSS,
+    },
+    REGRESSION: {"rmse": RMSE, "mae": "mean_absolute_error", "r2": "r2_score", "mape": RMSE},
+}  # fmt: skip
+"""Metrics that compare models by task, the default first, each with the metric of the search.
 
-The loss is computed in any case.
+The metrics of a search have Keras' names: trainers compute them after each epoch, and the loss in
+any case.
 """
+FINAL_METRICS = ("auc", "f1", "balanced_accuracy", "average_precision", "brier", "mape")
+"""Metrics that are computed at the end only, from the predictions for the hold-out rows.
+
+They choose the version. Until then, the search compares configurations by another metric.
+"""
+SEARCH_NAMES = {LOSS: "log_loss", RMSE: "rmse"}
+"""Names of the metrics that search for `FINAL_METRICS`, as the argument has them."""
 STORED_MODEL = re.compile(r"(?P<table>.+):(?P<id>[0-9]{1,9})", re.DOTALL)
 """The name of a model of an architecture table, in place of a template."""
 

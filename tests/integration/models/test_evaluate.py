@@ -19,6 +19,9 @@ from workbench import Workbench
 from cerebro_plpy.configs.templates.layers.model_io import Measure
 from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow
 
+NUMBERS = ("rmse", "mae", "mape", "r2")
+AREAS = ("auc", "average_precision")
+"""Metrics of classes by the order of their probabilities."""
 ROWS = 5000
 """More than a block."""
 VISITS = f"""
@@ -102,7 +105,7 @@ def expected(lines: list[Line]) -> dict[tuple[str, str | None, str | None], floa
     rows = [line.told for line in lines]
     names = sorted({*labels, *said})
     found: dict[tuple[str, str | None, str | None], float] = {
-        (name, None, None): SCORES[name](rows) for name in ("accuracy", "auc", "log_loss")
+        (name, None, None): SCORES[name](rows) for name in ("accuracy", "log_loss", *AREAS)
     }
     right = Counter(
         label for label, prediction in zip(labels, said, strict=True) if label == prediction
@@ -126,6 +129,8 @@ def expected(lines: list[Line]) -> dict[tuple[str, str | None, str | None], floa
         for row in rows
     )
     found["brier", None, None] = fmean(squares) / 2
+    for name in ("f1", "balanced_accuracy", "brier"):
+        assert SCORES[name](rows) == pytest.approx(found[name, None, None])
     errors = []
     for name in rows[0].classes:
         tenths: dict[int, list[tuple[float, bool]]] = {}
@@ -167,16 +172,18 @@ def compared(found: Found, lines: list[Line], noise: float) -> None:
     """
     wanted = expected(lines)
     values = {key: value for key, (value, _) in found.items() if value is not None}
-    of_classes = {key for key in values if key[0] == "auc" and key[1] is not None}
+    of_classes = {key for key in values if key[0] in AREAS and key[1] is not None}
     assert values.keys() - of_classes == wanted.keys()
-    area = values["auc", None, None]
-    least, most = (
-        SCORES["auc"]([moved(line.told, by) for line in lines]) for by in (-noise, noise)
-    )
-    assert least - 1e-6 <= area <= most + 1e-6
-    for key in wanted.keys() - {("auc", None, None)}:
+    for name in AREAS:
+        area = values[name, None, None]
+        least, most = (
+            SCORES[name]([moved(line.told, by) for line in lines]) for by in (-noise, noise)
+        )
+        assert least - 1e-6 <= area <= most + 1e-6
+        mean = fmean(values[key] for key in of_classes if key[0] == name)
+        assert mean == pytest.approx(area)
+    for key in wanted.keys() - {(name, None, None) for name in AREAS}:
         assert values[key] == pytest.approx(wanted[key], abs=1e-6), key
-    assert fmean(values[key] for key in of_classes) == pytest.approx(area)
     assert found["accuracy", None, None][1] == len(lines)
     assert sum(rows for key, (_, rows) in found.items() if key[0] == "confusion") == len(lines)
 
@@ -208,7 +215,7 @@ def test_each_group_has_the_metrics_of_its_rows(session: Workbench, lines: list[
     others = (
         (line, found[None][key])
         for key, line in whole.items()
-        if line[0] is not None and key[0] != "auc"
+        if line[0] is not None and key[0] not in AREAS
     )
     assert all(line == pytest.approx(before) for line, before in others)
     metrics = session.rows(
@@ -227,9 +234,10 @@ def test_metrics_of_a_number_are_those_of_the_predictions(session: Workbench) ->
         some = [row for row in rows if place in (None, row[0])]
         told = [ScoredRow(str(cost), {}, (low + high) / 2) for _, cost, low, high in some]
         group = found[None if place is None else json.dumps({"place": place})]
-        assert set(group) == {(name, None, None) for name in ("rmse", "mae", "r2", "coverage")}
-        for name in ("rmse", "mae", "r2"):
-            assert group[name, None, None][0] == pytest.approx(SCORES[name](told), abs=1e-5)
+        assert set(group) == {(name, None, None) for name in (*NUMBERS, "coverage")}
+        for name in NUMBERS:
+            value, _ = group[name, None, None]
+            assert value == pytest.approx(SCORES[name](told), abs=1e-5, rel=1e-5)
         covered = fmean(low <= cost <= high for _, cost, low, high in some)
         value, count = group["coverage", None, None]
         assert value == pytest.approx(covered, abs=2 / len(some)) and count == len(some)

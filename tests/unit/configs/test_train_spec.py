@@ -8,6 +8,7 @@ from cerebro_plpy.configs.train_spec import (
     BaseVersion,
     ComparedVersion,
     DataSplit,
+    FinalMetric,
     Grouping,
     GroupLayout,
     SourceRecord,
@@ -20,7 +21,7 @@ STORED = {
     *("validation_rows", "templates", "params", "weight", "fingerprint", "ensemble", "share"),
     *("profile", "start", "newest", "hashes", "additions", "group_by", "groups", "block_rows"),
     *("counts", "measure", "space", "tried", "configs", "max_cpu", "max_cost", "identity"),
-    *("reading", "compared"),
+    *("reading", "compared", "final_metric"),
 }
 SPEC = TrainSpec(
     model="m",
@@ -45,6 +46,7 @@ SPEC = TrainSpec(
     counts=(40, 40),
     template_names=("linear",),
     compared=ComparedVersion(1, usable=True),
+    final_metric=FinalMetric("f1", descending=True),
 )
 
 

@@ -9,17 +9,20 @@ import pytest
 from drawn_recipes import ONE_OF_EACH
 
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.operations.train.train import report_table
+from cerebro_plpy.operations.train.train_report import report_table
 from cerebro_plpy.preprocessing.learning.column_remarks import ColumnRemark
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.learning.task_inference import TaskChoice
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.rows.last_border import Border
 from cerebro_plpy.preprocessing.rows.split import read_split
 
 ORDINARY_TABLE = {
     "missing": 0,
     "unused": 0,
     "unknown": 0,
+    "untrained_classes": (),
+    "border": None,
     "share": 1,
     "target": SimpleNamespace(
         column=SimpleNamespace(name="late"), task="classification", choice=None
@@ -48,6 +51,18 @@ NOTICES: dict[str, tuple[dict[str, Any], str]] = {
         {"unused": 4},
         "4 more rows are left out: column fold has them on neither side",
     ),
+    "rows of classes that are held back": (
+        {"unused": 4, "untrained_classes": ["b", "c"]},
+        "no row of their class is trained on: 'b', 'c'",
+    ),
+    "rows without a value of the split": (
+        {"border": Border("7", 20, 100, 5)},
+        "5 rows have no day, and are trained on",
+    ),
+    "a border that is far off": (
+        {"border": Border("7", 90, 100, 0)},
+        'last 0.2 by "day" holds back 90 of 100 rows, a share of 0.9',
+    ),
     "a sample": ({"share": 0.25}, "a share of 0.25"),
     "small groups": ({"groups": GROUPS}, "2 values of zone have fewer than 50 rows"),
     "a remark": (
@@ -63,7 +78,7 @@ def test_each_reason_is_a_notice_of_its_own(table: dict[str, Any], words: str) -
     notices: list[str] = []
     raw_table = SimpleNamespace(
         rows=100,
-        split=read_split("train", "column fold"),
+        split=read_split("train", "last 0.2 by day" if "border" in table else "column fold"),
         **{**ORDINARY_TABLE, **table},
     )
     report_table(cast(Database, SimpleNamespace(notice=notices.append)), cast(RawTable, raw_table))

@@ -38,8 +38,8 @@ DIGITS = 4
 """Significant digits of a random number."""
 MAX_FRUITLESS_DRAWS = 100
 """Random draws without a new configuration, after which a space counts as exhausted."""
-CALIBRATED_METRICS = ("log_loss", "auc")
-"""Metrics that label smoothing worsens."""
+CALIBRATED_METRICS = ("log_loss", "auc", "f1", "balanced_accuracy", "average_precision", "brier")
+"""Metrics for which a search goes by the loss, which label smoothing worsens."""
 
 
 class Proposal(NamedTuple):

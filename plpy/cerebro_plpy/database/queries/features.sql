@@ -166,11 +166,22 @@ FROM (SELECT {weight} AS weight FROM {source} t WHERE {side} OFFSET 0) w
 -- The classes of the rows of a side.
 SELECT DISTINCT {label} AS label FROM {source} t WHERE {side}
 
+-- name: label_range
+-- How many rows a side has, the least and the largest of their labels, and how many labels are 0.
+SELECT pg_catalog.count(*) AS rows, pg_catalog.min({value})::text AS low, pg_catalog.max({value})::text AS high,
+       pg_catalog.count(*) FILTER (WHERE {zero}) AS zeros
+FROM (SELECT {label} AS label FROM {source} t WHERE {side} OFFSET 0) r
+
 -- name: bound
--- Where the last share of all rows begins, by a column.
-SELECT {written} AS bound
-FROM (SELECT pg_catalog.percentile_disc('1'::double precision - %s::double precision) WITHIN GROUP (ORDER BY {column}) AS bound
-      FROM {source} t WHERE {usable}) b
+-- The value from which on a share of the rows is held back that is the nearest to the requested one, and less than all: how many rows
+-- have it or a larger one, how many have a value, and how many have none. Of two that are as near, the one that holds back more.
+SELECT {written} AS bound, b.held_back::bigint, coalesce(b.rows, 0)::bigint AS rows, coalesce(b.missing, 0)::bigint AS missing
+FROM (SELECT v.value, pg_catalog.sum(v.rows) OVER (ORDER BY v.value DESC NULLS LAST) AS held_back,
+             pg_catalog.sum(v.rows) FILTER (WHERE v.value IS NOT NULL) OVER () AS rows,
+             pg_catalog.sum(v.rows) FILTER (WHERE v.value IS NULL) OVER () AS missing
+      FROM (SELECT {column} AS value, pg_catalog.count(*) AS rows FROM {source} t WHERE {usable} GROUP BY 1) v) b
+ORDER BY b.value IS NULL, b.held_back = b.rows, pg_catalog.abs(b.held_back - %s::double precision::numeric * b.rows), b.held_back DESC
+LIMIT 1
 
 -- name: marks
 -- The hashes of values, as they are made of a column: see preprocessing/recipe/split_encoding.py.

@@ -2,7 +2,8 @@
 -- Two tables are small enough for whatever is computed of them: how often each class was predicted for each, and how often
 -- each probability of a class was that of a row of it. A group is the text of an object, '' for that of all rows. Where no
 -- probabilities are told they count as the least. The area under a curve is that of ranks, in which equal numbers
--- share their places; a class that the model does not know has no probability in any row, so that half of its area is below.
+-- share their places; a class that the model does not know has no probability in any row, so that half of its area is below, and
+-- its precision is its share of the rows.
 WITH model AS (SELECT %s::text[] AS classes),
 told AS MATERIALIZED (
     SELECT r.id[1] AS label, r.id[2] AS "group", r.prediction, r.probabilities
@@ -29,12 +30,15 @@ classes AS (
     GROUP BY c."group", c.class),
 areas AS (
     SELECT s."group", s.class, sum(s.hits) AS hits, sum(s.hits * (s.below + s.misses / 2)) / nullif(sum(s.hits) * sum(s.misses), 0) AS auc,
+           CASE WHEN sum(s.misses) > 0 THEN sum(s.hits * s.hits_from / (s.hits_from + s.misses_from)) / nullif(sum(s.hits), 0) END AS ap,
            sum(s.hits * (1 - s.p) ^ 2 + s.misses * s.p ^ 2) AS squares, sum(s.hits * -ln(greatest(s.p, 1e-7))) AS loss
-    FROM (SELECT s.*, sum(s.misses) OVER (PARTITION BY s."group", s.class ORDER BY s.p ROWS UNBOUNDED PRECEDING) - s.misses AS below
+    FROM (SELECT s.*, sum(s.misses) OVER (PARTITION BY s."group", s.class ORDER BY s.p ROWS UNBOUNDED PRECEDING) - s.misses AS below,
+                 sum(s.hits) OVER (PARTITION BY s."group", s.class ORDER BY s.p DESC ROWS UNBOUNDED PRECEDING) AS hits_from,
+                 sum(s.misses) OVER (PARTITION BY s."group", s.class ORDER BY s.p DESC ROWS UNBOUNDED PRECEDING) AS misses_from
           FROM shares s) s
     GROUP BY s."group", s.class
     UNION ALL
-    SELECT c."group", c.class, 0, CASE WHEN c.actual < t.n THEN 0.5 END, 0, 0
+    SELECT c."group", c.class, 0, CASE WHEN c.actual < t.n THEN 0.5 END, CASE WHEN c.actual < t.n THEN c.actual / t.n END, 0, 0
     FROM classes c JOIN totals t ON t."group" = c."group" CROSS JOIN model m WHERE c.class <> ALL (m.classes)),
 tenths AS (
     SELECT s."group", s.class, least(floor(s.p * 10), 9) AS tenth, sum(s.hits + s.misses) AS n, sum(s.hits) AS hits,
@@ -47,10 +51,10 @@ found AS (
            c.hits / nullif(c.actual, 0) AS recall, c.hits / nullif(c.predicted, 0) AS "precision"
     FROM classes c),
 sums AS (
-    SELECT a."group", avg(a.auc) AS auc, sum(a.hits) AS known, sum(a.squares) AS squares, sum(a.loss) AS loss
+    SELECT a."group", avg(a.auc) AS auc, avg(a.ap) AS ap, sum(a.hits) AS known, sum(a.squares) AS squares, sum(a.loss) AS loss
     FROM areas a GROUP BY a."group"),
 whole AS (
-    SELECT t."group", t.n, t.hits / t.n AS accuracy, s.auc, f.recall, f.f1, e.error,
+    SELECT t."group", t.n, t.hits / t.n AS accuracy, s.auc, s.ap, f.recall, f.f1, e.error,
            (coalesce(s.loss, 0) + (t.n - coalesce(s.known, 0)) * -ln(1e-7)) / t.n AS loss,
            (coalesce(s.squares, 0) + (t.n - coalesce(s.known, 0))) / t.n / 2 AS brier
     FROM totals t LEFT JOIN sums s ON s."group" = t."group"
@@ -60,8 +64,8 @@ whole AS (
 lines AS (
     SELECT w."group", 1 AS part, v.place, v.metric, NULL::text AS class, NULL::text AS predicted, v.value, w.n AS n
     FROM whole w CROSS JOIN LATERAL (VALUES
-        (1, 'accuracy', w.accuracy), (2, 'balanced_accuracy', w.recall), (3, 'auc', w.auc), (4, 'log_loss', w.loss), (5, 'f1', w.f1),
-        (6, 'brier', w.brier), (7, 'calibration_error', w.error)) v (place, metric, value)
+        (1, 'accuracy', w.accuracy), (2, 'balanced_accuracy', w.recall), (3, 'auc', w.auc), (4, 'average_precision', w.ap),
+        (5, 'log_loss', w.loss), (6, 'f1', w.f1), (7, 'brier', w.brier), (8, 'calibration_error', w.error)) v (place, metric, value)
     UNION ALL
     SELECT f."group", 2, v.place, v.metric, f.class, NULL, v.value, v.n
     FROM found f JOIN totals t ON t."group" = f."group"
@@ -69,7 +73,7 @@ lines AS (
     LEFT JOIN errors e ON e."group" = f."group" AND e.class = f.class
     CROSS JOIN LATERAL (VALUES
         (1, 'precision', f."precision", f.predicted), (2, 'recall', f.recall, f.actual), (3, 'f1', f.f1, f.actual),
-        (4, 'auc', a.auc, f.actual), (5, 'calibration_error', e.error, t.n)) v (place, metric, value, n)
+        (4, 'auc', a.auc, f.actual), (5, 'average_precision', a.ap, f.actual), (6, 'calibration_error', e.error, t.n)) v (place, metric, value, n)
     UNION ALL
     SELECT p."group", 3, 0, 'confusion', p.label, p.prediction, p.n / c.actual, p.n
     FROM pairs p JOIN classes c ON c."group" = p."group" AND c.class = p.label
@@ -86,12 +90,14 @@ WITH told AS (
           FROM (SELECT cerebro.evaluation_blocks(%s::text, %s::text, %s::text[], %s::json) AS told OFFSET 0) b OFFSET 0) r),
 sums AS (
     SELECT t."group", count(*) AS n, avg((t.number - t.target) ^ 2) AS square, avg(abs(t.number - t.target)) AS distance,
-           pg_catalog.var_pop(t.target) AS variance, avg((abs(t.number - t.target) <= t.margin)::integer::float8) AS covered
+           pg_catalog.var_pop(t.target) AS variance,
+           CASE WHEN pg_catalog.bool_and(t.target <> 0) THEN avg(abs(t.number - t.target) / nullif(abs(t.target), 0)) END AS share,
+           avg((abs(t.number - t.target) <= t.margin)::integer::float8) AS covered
     FROM told t GROUP BY GROUPING SETS ({of_all}(t."group")))
 SELECT s."group", v.metric, NULL::text AS class, NULL::text AS predicted, v.value, s.n AS rows
 FROM sums s CROSS JOIN LATERAL (VALUES
-    (1, 'rmse', sqrt(s.square)), (2, 'mae', s.distance), (3, 'r2', 1 - s.square / nullif(s.variance, 0)),
-    (4, 'coverage', s.covered)) v (place, metric, value)
+    (1, 'rmse', sqrt(s.square)), (2, 'mae', s.distance), (3, 'mape', s.share),
+    (4, 'r2', 1 - s.square / nullif(s.variance, 0)), (5, 'coverage', s.covered)) v (place, metric, value)
 WHERE s.n > 0 ORDER BY s."group" NULLS FIRST, v.place
 
 -- name: sample

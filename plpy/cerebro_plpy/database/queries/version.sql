@@ -59,10 +59,11 @@ WHERE m.owner = current_user AND m.model = %s::text
 
 -- name: choose
 -- A version of a model of the caller: by its number, by its time, or by its metric, among versions with the same task, target
--- and metric as the newest. The previously deployed version is recorded with the model.
+-- and metric as the newest. The first parameter has the metrics of which larger values are better. The previously deployed version
+-- is recorded with the model.
 SELECT m.deployed, m.previous, pg_catalog.array_agg(v.version ORDER BY v.version) AS versions, max(v.version) AS newest,
        (pg_catalog.array_agg(v.version ORDER BY v.value IS NULL OR v.value = 'NaN',
-                                                CASE WHEN v.metric IN ('accuracy', 'auc', 'r2') THEN -v.value ELSE v.value END, v.version DESC)
+                                                CASE WHEN v.metric = ANY (%s::text[]) THEN -v.value ELSE v.value END, v.version DESC)
         FILTER (WHERE v.aim = v.newest_aim))[1] AS best
 FROM cerebro.model_log m
 JOIN (SELECT l.owner, l.model, l.version, l.metric, l.value, a.aim,
@@ -94,6 +95,19 @@ UPDATE cerebro.model_log m SET dropped = true WHERE m.owner = current_user AND m
 -- name: remove_dropped
 SELECT cerebro.remove_dropped_model(current_user, %s::text)
 
+-- name: add_final_values
+-- Values of a metric that is computed at the end of a run, after the epoch of each configuration's state. A resumed run may have
+-- them already.
+INSERT INTO cerebro.metric (run_id, mst_key, epoch, dataset, name, value)
+SELECT c.run_id, c.mst_key, m.epoch, 'validation', %s::text, f.value
+FROM ROWS FROM (pg_catalog.unnest(%s::integer[]), pg_catalog.unnest(%s::double precision[])) AS f (mst_key, value)
+JOIN cerebro.config_log c USING (mst_key)
+CROSS JOIN LATERAL (
+    SELECT max(n.epoch) AS epoch FROM cerebro.metric n
+    WHERE n.run_id = c.run_id AND n.mst_key = c.mst_key AND n.dataset = 'validation' AND (c.best_epoch IS NULL OR n.epoch <= c.best_epoch)) m
+WHERE c.run_id = %s::bigint AND m.epoch IS NOT NULL
+ON CONFLICT (run_id, mst_key, epoch, dataset, name) DO NOTHING
+
 -- name: best
 -- The best configurations of a run that have a state, among those over all rows.
 SELECT l.mst_key, l.value FROM cerebro.leaderboard l
@@ -102,8 +116,8 @@ WHERE l.run_id = %s::bigint AND l.status <> 'failed' AND l.epochs IS NOT NULL AN
 ORDER BY l.rank, l.mst_key LIMIT %s::integer
 
 -- name: best_of_groups
--- The same for each group: one of its configurations.
-SELECT DISTINCT ON (l.group_value) l.group_value, l.mst_key, l.value FROM cerebro.leaderboard l
+-- The same for each group.
+SELECT l.group_value, l.mst_key, l.value FROM cerebro.leaderboard l
 WHERE l.run_id = %s::bigint AND l.status <> 'failed' AND l.epochs IS NOT NULL AND l.mst_key = ANY (%s::integer[])
   AND l.group_value IS NOT NULL
 ORDER BY l.group_value, l.rank, l.mst_key

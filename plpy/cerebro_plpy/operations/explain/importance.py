@@ -50,8 +50,10 @@ MAX_ROWS = 5000
 MAX_NUMBERS = 1 << 24
 """Numbers of all rows, which are sent at once."""
 REPEATS = 5
+TRAINER_METRICS = ("accuracy", "log_loss", "auc", "rmse", "mae", "r2")
+"""Metrics that a trainer measures importances by."""
 FALLBACK_METRICS = {CLASSIFICATION: "log_loss", REGRESSION: "rmse"}
-"""For versions that were compared by something that is not a metric here."""
+"""For versions that were compared by another metric."""
 
 
 def importance(db: Database, gd: Globals, model: str | None, source: str | None) -> list[Row]:
@@ -153,7 +155,7 @@ def _encode_target(version: Version, target: Expression) -> Expression:
 
 def choose_metric(version: Version) -> str:
     """Return the metric by which versions of the model are compared, or a fallback."""
-    if version.metric in METRICS[version.task]:
+    if version.metric in METRICS[version.task] and version.metric in TRAINER_METRICS:
         return version.metric
     return FALLBACK_METRICS[version.task]
 

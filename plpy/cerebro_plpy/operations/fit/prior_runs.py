@@ -94,7 +94,7 @@ def read_prior_runs(session: Session, run_ids: Iterable[int]) -> list[PriorRun]:
     runs = []
     for run_id in run_ids:
         for comparison in session.run(sql("earlier.run"), (run_id,)):
-            rows = session.run(sql("earlier.configs"), (run_id,))
+            rows = session.run(sql("earlier.configs"), (run_id, run_id))
             configs = tuple(_make_config(*row) for row in rows)
             runs.append(PriorRun(run_id, Comparison(*comparison), configs))
     return runs

@@ -39,7 +39,7 @@ from cerebro_plpy.operations.live.logged_models import (
 from cerebro_plpy.operations.live.runs import MORE_EPOCHS, claim, suggest_longer_training
 from cerebro_plpy.operations.train.model_lineage import make_warm_states
 from cerebro_plpy.operations.train.register_version import register_version
-from cerebro_plpy.operations.train.train_request import compute_deadline
+from cerebro_plpy.operations.train_budget import compute_deadline
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.state_tables import start_table
 from cerebro_plpy.records import replace
@@ -104,6 +104,7 @@ def resume(
                 spent_seconds,
                 spec.train.ensemble,
                 spec.train.split.validation_rows,
+                spec.train.final_metric is not None,
             )
             warm_states = {**request.warm_states, **start_states}
             request = replace(request, deadline=deadline, warm_states=warm_states)

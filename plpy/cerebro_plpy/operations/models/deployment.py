@@ -8,6 +8,7 @@ from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.platform.state_tables import PACKED_TABLES, packed_table_name, version_table
+from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER
 from cerebro_plpy.tables.models import model_grants
 
 VERSION_WORDS = ("best", "newest", "previous")
@@ -52,7 +53,7 @@ def find_own_model(db: Database, module: str, model: str | None) -> Row:
     hint = "SELECT model, version FROM cerebro.model;"
     if model is None:
         raise NullNotAllowed(f"{module} error: model is NULL.", hint=hint)
-    rows = db.peek(sql("version.choose"), model)
+    rows = db.peek(sql("version.choose"), list(LARGER_IS_BETTER), model)
     if not rows:
         names = [row["model"] for row in db.peek(sql("version.names"))]
         if names:

@@ -67,10 +67,12 @@ from cerebro_plpy.operations.train.pack_training_data import (
     pack_training_data,
 )
 from cerebro_plpy.operations.train.register_version import register_version
-from cerebro_plpy.operations.train.train import SCHEDULE, report_table
-from cerebro_plpy.operations.train.train_request import compute_deadline
+from cerebro_plpy.operations.train.train import SCHEDULE
+from cerebro_plpy.operations.train.train_report import report_table
 from cerebro_plpy.operations.train_arguments import read_budget
+from cerebro_plpy.operations.train_budget import compute_deadline
 from cerebro_plpy.platform.call_context import CallContext, open_context
+from cerebro_plpy.preprocessing.learning.metric_check import check_metric
 from cerebro_plpy.preprocessing.learning.raw_table import (
     SETTINGS,
     Newer,
@@ -260,9 +262,11 @@ class RefreshSource:
 
     def _read_table(self, newer: Newer | None, rows: SourceRows) -> RawTable:
         """Return the table in the snapshot in which it is packed."""
-        return read_with_recipe(
-            rows, MODULE, self._source, self._lineage.train_spec, self._holdout, newer
-        )
+        train_spec = self._lineage.train_spec
+        table = read_with_recipe(rows, MODULE, self._source, train_spec, self._holdout, newer)
+        if newer is None or newer.value is None:  # otherwise, older rows are held back, too
+            check_metric(rows.session, MODULE, table, train_spec.metric)
+        return table
 
 
 def _find_growing_column(reader: Reader, source: Relation, since: str) -> str:
@@ -338,7 +342,11 @@ def build_request(
         request,
         warm_states=make_warm_states(context.platform, train_spec),
         deadline=compute_deadline(
-            lineage.train_spec.budget, 0.0, train_spec.ensemble, train_spec.split.validation_rows
+            lineage.train_spec.budget,
+            0.0,
+            train_spec.ensemble,
+            train_spec.split.validation_rows,
+            train_spec.final_metric is not None,
         ),
     )
 

@@ -33,11 +33,25 @@ from cerebro_plpy.operations.train.train_request import (
     plan_effort,
     sample_to_budget,
 )
-from cerebro_plpy.operations.train_arguments import TrainArguments, read_arguments, resolve_metric
+from cerebro_plpy.operations.train_arguments import (
+    FINAL_METRICS,
+    METRICS,
+    SEARCH_NAMES,
+    TrainArguments,
+    read_arguments,
+    resolve_metric,
+)
 from cerebro_plpy.platform.state_tables import HOPPING
+from cerebro_plpy.preprocessing.learning.class_notices import (
+    ClassAdvice,
+    find_rare_class,
+    list_single_classes,
+    name_few,
+)
 from cerebro_plpy.preprocessing.learning.data_checks import why_unused
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable, read_table
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, Target
+from cerebro_plpy.preprocessing.rows.last_border import describe_distance
 from cerebro_plpy.run.planning import explain_output, explain_tree
 from cerebro_plpy.scheduling.planning.run_plan import RunPlan
 from cerebro_plpy.scheduling.quota.cost_limits import Prices
@@ -97,10 +111,11 @@ def _explain_data(request: TrainRequest, table: RawTable, metric: str) -> Iterat
     title = f"predicts {target.column.name} of {request.source.spelling}"
     yield _make_row("model", request.model, title)
     yield _explain_target(target)
+    yield from _explain_rare_classes(request, table)
     if table.missing:
         yield _explain_rows("left out", table.missing, "their target is NULL")
     if table.unused:
-        reason = why_unused(table.split, target.task)
+        reason = why_unused(table.split, target.task, table.untrained_classes)
         yield _explain_rows("left out, too", table.unused, reason)
     reason = "by the number of rows"
     if request.table_options.settled:
@@ -108,6 +123,7 @@ def _explain_data(request: TrainRequest, table: RawTable, metric: str) -> Iterat
     elif request.arguments.split:
         reason = "as split says"
     yield _explain_rows("training", table.rows, f"{table.split}, {reason}")
+    yield from _explain_border(table)
     if table.weight is not None:
         weight = f"{request.arguments.weight}"
         yield _make_row("rows", "weight", weight, "as weight says; metrics know no weights")
@@ -119,7 +135,43 @@ def _explain_data(request: TrainRequest, table: RawTable, metric: str) -> Iterat
     reason = "usual"
     if request.arguments.metric:
         reason = "as metric says"
-    yield _make_row("metric", metric, "decides which model is the best", reason)
+    text = "decides which model is the best"
+    if metric in FINAL_METRICS:
+        searched = SEARCH_NAMES[METRICS[target.task][metric]]
+        text += f" at the end; the search goes by {searched}"
+    yield _make_row("metric", metric, text, reason)
+
+
+def _explain_rare_classes(request: TrainRequest, table: RawTable) -> Iterator[Row]:
+    counts = table.class_counts
+    if counts is None:
+        return
+    single_classes = list_single_classes(counts)
+    if single_classes:
+        text = f"classes with a single row: {name_few(single_classes)}"
+        data = {"classes": len(single_classes)}
+        yield _make_row(
+            "target", "single rows", text, "predictions of them cannot be checked", data
+        )
+    rare_class = find_rare_class(counts)
+    if rare_class:
+        advice = str(ClassAdvice(request.arguments.metric, request.parsed.space)) or None
+        rare = {"class": rare_class.name, "rows": rare_class.rows}
+        yield _make_row("target", "rarest class", str(rare_class), advice, rare)
+
+
+def _explain_border(table: RawTable) -> Iterator[Row]:
+    border = table.border
+    if border is None:
+        return
+    reason = f"the share of the rows held back is {border.share:.3g}"
+    if border.is_far_from(table.split.share):
+        reason = describe_distance(table.split, border)
+    data = {"bound": border.bound, "share": border.share}
+    yield _make_row("rows", "border", f"from {border.bound} on", reason, data)
+    if border.missing:
+        reason = f"their {table.split.column} is NULL: they are trained on"
+        yield _explain_rows("without a value", border.missing, reason)
 
 
 def _explain_rows(name: str, count: int, reason: str) -> Row:

@@ -12,6 +12,11 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.errors import ConfigFailure, DataCorrupted, DatatypeMismatch, ObjectNotReady
+from cerebro_plpy.operations.train.final_metric import (
+    choose_group_result,
+    count_group_candidates,
+    rank_candidates,
+)
 from cerebro_plpy.operations.train.holdout_predictions import (
     MODULE,
     HoldoutRows,
@@ -22,19 +27,31 @@ from cerebro_plpy.operations.train.holdout_predictions import (
 )
 from cerebro_plpy.operations.train.run_results import RunResults, has_value
 from cerebro_plpy.operations.train.train_ensemble import Candidate, build_ensemble
-from cerebro_plpy.operations.train.train_request import (
+from cerebro_plpy.operations.train.version_importance import NewVersion, add_importance
+from cerebro_plpy.operations.train_budget import (
+    compute_max_candidates,
     compute_max_members,
     reserve_importance_seconds,
 )
-from cerebro_plpy.operations.train.version_importance import NewVersion, add_importance
 from cerebro_plpy.platform.call_context import open_context
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import COMPARED, StoredState
+from cerebro_plpy.preprocessing.learning.class_notices import (
+    ClassAdvice,
+    count_labels,
+    list_unpredicted_classes,
+    name_few,
+)
 from cerebro_plpy.preprocessing.learning.schema_matching import have_same_inputs
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import is_better
-from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow, absolute_errors
+from cerebro_plpy.preprocessing.scoring.metrics import (
+    LARGER_IS_BETTER,
+    SCORES,
+    ScoredRow,
+    absolute_errors,
+)
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.tables.models import model_registry, model_versions
 from cerebro_plpy.tables.models.model_registry import (
@@ -87,7 +104,7 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
     is_value_known = has_value(result, train_spec.metric)
     entry = model_registry.find_model(control, train_spec.model)
     is_first = entry is None or entry.deployed is None
-    if rows and not scored_rows and (is_regression or not is_value_known or not is_first):
+    if rows and not scored_rows:
         scored_rows = predict_holdout(results.context, rows, network)
     if not is_value_known:
         result = result._replace(value=None)
@@ -115,6 +132,8 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
         deploy=comparison.better,
     )
     _report_version(results, result, added_version, comparison)
+    if not is_regression:
+        _report_unpredicted_classes(results, added_version.version, scored_rows)
     return NewVersion(train_spec.model, added_version.version, network.backend)
 
 
@@ -133,6 +152,23 @@ def _report_version(
     results.db.info(
         f"model {train_spec.model!r}: version {version}, which is {_list_keys(keys)} of run "
         f"{results.run.run_id} with {train_spec.metric} {value}, {outcome}"
+    )
+
+
+def _report_unpredicted_classes(
+    results: RunResults, version: int, scored_rows: Sequence[ScoredRow]
+) -> None:
+    """Give a notice if the version predicts classes for none of the hold-out rows."""
+    train_spec = results.train_spec
+    classes = list_unpredicted_classes(scored_rows)
+    if not classes:
+        return
+    advice = str(ClassAdvice(train_spec.metric, train_spec.space))
+    pronoun = "it" if len(classes) == 1 else "them"
+    results.db.notice(
+        f"version {version} of model {train_spec.model!r} predicts {name_few(classes)} for none of "
+        f"the {len(scored_rows)} rows that were held back, of which "
+        f"{count_labels(scored_rows, classes)} have {pronoun}{f': {advice}' if advice else ''}"
     )
 
 
@@ -162,9 +198,12 @@ def _choose_candidate(results: RunResults, rows: HoldoutRows | None) -> Candidat
     """Return the best configuration of a run, or an ensemble of its best ones."""
     train_spec = results.train_spec
     configs = results.read_configs()
-    count = compute_max_members(
-        train_spec.ensemble, train_spec.budget, train_spec.split.validation_rows
-    )
+    budget = train_spec.budget
+    validation_rows = train_spec.split.validation_rows
+    members = compute_max_members(train_spec.ensemble, budget, validation_rows)
+    count = members
+    if train_spec.final_metric is not None:
+        count = compute_max_candidates(budget, validation_rows)
     candidates = []
     for result in results.read_best(results.read_states(), count):
         config = configs[result.mst_key]
@@ -175,13 +214,22 @@ def _choose_candidate(results: RunResults, rows: HoldoutRows | None) -> Candidat
             f"run {results.run.run_id} has no model that could be compared with others",
             hint=f"SELECT * FROM cerebro.leaderboard WHERE run_id = {results.run.run_id};",
         )
-    if len(candidates) < 2 or rows is None:
+    if rows is None:
         return candidates[0]
-    library = [
-        candidate._replace(scored_rows=predict_holdout(results.context, rows, candidate.network))
-        for candidate in candidates
-    ]
-    return build_ensemble(results.context, train_spec, results.run.spec.ranking, library)
+    if train_spec.final_metric is not None:
+        library = rank_candidates(results, rows, candidates, members)
+    elif len(candidates) > 1:
+        library = [
+            candidate._replace(
+                scored_rows=predict_holdout(results.context, rows, candidate.network)
+            )
+            for candidate in candidates
+        ]
+    else:
+        library = candidates
+    if len(library) < 2:
+        return library[0]
+    return build_ensemble(results.context, train_spec, library)
 
 
 def _choose_group_results(
@@ -207,8 +255,13 @@ def _choose_group_results(
     group_results = []
     for group, layout in layouts.items():
         if group in best:
-            config = configs[best[group].mst_key]
-            result = _complete_group_result(results, best[group], config, rows, deadline)
+            result = best[group][0]
+            if results.train_spec.final_metric is not None:
+                candidates = best[group][: count_group_candidates(results)]
+                pairs = [(candidate, configs[candidate.mst_key]) for candidate in candidates]
+                result = choose_group_result(results, rows, pairs, deadline)
+            config = configs[result.mst_key]
+            result = _complete_group_result(results, result, config, rows, deadline)
             group_results.append(GroupResult(result, layout.rows))
     return group_results
 
@@ -223,7 +276,7 @@ def _complete_group_result(
     """Compute the value that the log lacks, and the margin of a regression."""
     metric = results.train_spec.metric
     is_regression = results.train_spec.task == REGRESSION
-    if not has_value(result, metric):
+    if results.train_spec.final_metric is None and not has_value(result, metric):
         result = result._replace(value=None)
     if rows is None or time.monotonic() >= deadline:
         return result
@@ -279,7 +332,8 @@ def _compare_with_deployed(
             f"{error.message}"
         )
         return Comparison(True)
-    return Comparison(is_better(score(scored_rows), deployed_score, run.spec.ranking.descending))
+    is_larger_better = train_spec.metric in LARGER_IS_BETTER
+    return Comparison(is_better(score(scored_rows), deployed_score, is_larger_better))
 
 
 def _is_divided_alike(train_spec: TrainSpec, entry: ModelEntry) -> bool:

@@ -8,6 +8,7 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.operations.train.holdout_predictions import Network
+from cerebro_plpy.operations.train_arguments import FINAL_METRICS
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import StoredState
@@ -17,12 +18,9 @@ from cerebro_plpy.tables.models.model_registry import RunResult
 from cerebro_plpy.tables.outputs import logged_run
 from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
-UNLOGGED_METRICS = ("auc",)
-"""Metrics that Keras computes in another way: from the probabilities of all classes at once."""
-
 
 def has_value(result: RunResult, metric: str) -> bool:
-    """Return whether the log contains the metric that versions are compared by.
+    """Return whether a value from the log is of the metric that versions are compared by.
 
     The budget may end a run before it is evaluated.
 
@@ -30,7 +28,7 @@ def has_value(result: RunResult, metric: str) -> bool:
     >>> [has_value(RunResult(1, 1, value, None, state), "accuracy") for value in (0.5, None)]
     [True, False]
     """
-    return result.value is not None and metric not in UNLOGGED_METRICS
+    return result.value is not None and metric not in FINAL_METRICS
 
 
 @dataclass(frozen=True)
@@ -63,11 +61,13 @@ class RunResults:
         rows = self.context.control.run(sql("version.best"), values)
         return [self._make_result(mst_key, value, states) for mst_key, value in rows]
 
-    def read_best_by_group(self, states: Mapping[int, StoredState]) -> dict[str, RunResult]:
-        """Return the best configuration of each group, of those with a state."""
+    def read_best_by_group(self, states: Mapping[int, StoredState]) -> dict[str, list[RunResult]]:
+        """Return the configurations of each group that have a state, the best first."""
         values = (self.run.run_id, list(states))
-        rows = self.context.control.run(sql("version.best_of_groups"), values)
-        return {group: self._make_result(key, value, states) for group, key, value in rows}
+        results: dict[str, list[RunResult]] = {}
+        for group, key, value in self.context.control.run(sql("version.best_of_groups"), values):
+            results.setdefault(group, []).append(self._make_result(key, value, states))
+        return results
 
     def _make_result(
         self, mst_key: int, value: float | None, states: Mapping[int, StoredState]

@@ -39,14 +39,19 @@ from cerebro_plpy.operations.train.pack_training_data import (
 )
 from cerebro_plpy.operations.train.register_version import register_version
 from cerebro_plpy.operations.train.template_sampling import plan_sampling
+from cerebro_plpy.operations.train.train_report import (
+    describe_decisions,
+    report_classes,
+    report_table,
+)
 from cerebro_plpy.operations.train.train_request import (
     TrainRequest,
     choose_picks,
     choose_templates,
-    compute_deadline,
     find_prior_configs,
     find_sources,
     generate_proposals,
+    make_final_metric,
     make_ranking,
     make_train_request,
     make_workload,
@@ -54,16 +59,15 @@ from cerebro_plpy.operations.train.train_request import (
     sample_to_budget,
 )
 from cerebro_plpy.operations.train_arguments import (
+    FINAL_METRICS,
     MODULE,
     TrainArguments,
     read_arguments,
     resolve_metric,
 )
+from cerebro_plpy.operations.train_budget import compute_deadline
 from cerebro_plpy.platform.call_context import CallContext, open_context
-from cerebro_plpy.preprocessing.learning.column_remarks import columns_argument
-from cerebro_plpy.preprocessing.learning.data_checks import why_unused
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table
-from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.records import asdict, replace
 from cerebro_plpy.run.lifecycle import (
     OnLogged,
@@ -145,76 +149,13 @@ def train(
         with drop_after_error(context, run_id):
             data = pack_training_data(catalog, context, read_sample, run_id, packing)
             report_table(db, data.table)
+            report_classes(db, request, data.table)
             fit_request = build_fit_request(call, data)
             db.info(describe_decisions(request, data.table, fit_request))
             run_to_end(db, context, fit_request, None, RunListeners(logged), run_id)
     with log_completion_errors(db, gd, run_id):
         register_version(db, gd, run_id, start + context.queued_seconds + parsed.budget)
     return db.peek(sql("version.leaderboard"), run_id)
-
-
-def report_table(db: Database, table: RawTable) -> None:
-    """Give a notice for everything in a table that is not learned from, or is ambiguous."""
-    if table.target.choice and table.target.choice.note:
-        db.notice(table.target.choice.note)
-    if table.missing:
-        db.notice(f"{table.missing} rows have no {table.target.column.name}, and are left out")
-    if table.unknown:
-        classes = ", ".join(f"{name!r} ({rows})" for name, rows in table.unknown_classes.items())
-        db.notice(
-            f"{table.unknown} rows have classes of {table.target.column.name} that the model does "
-            f"not know, and are left out: {classes}. cerebro.train learns them"
-        )
-    if table.unused:
-        reason = why_unused(table.split, table.target.task)
-        db.notice(f"{table.unused} more rows are left out: {reason}")
-    if table.share < 1:
-        db.notice(
-            f"{table.rows} rows, a share of {table.share:.2g}, are trained on: in the time of "
-            "budget no epoch would go over all of them"
-        )
-    if table.groups and table.groups.small_values:
-        db.notice(
-            f"{table.groups.small_values} values of {table.groups.column} have fewer than "
-            f"{table.groups.least} rows to train on, or none held back: rows with them have the "
-            "model of all rows"
-        )
-    for feature in table.recipe.features:
-        if not feature.is_input:
-            db.notice(f"column {feature.column} is left out: {feature.explanation}")
-    for remark in table.remarks:
-        if remark.is_notice:
-            db.notice(f"column {remark.column}: {remark.text}")
-    for leak in table.leaks:
-        db.notice(
-            f"column {leak.column}: {leak}. If it is not known when predictions are made, "
-            f"leave it out: {columns_argument(leak.column)}"
-        )
-
-
-def describe_decisions(request: TrainRequest, table: RawTable, fit_request: FitRequest) -> str:
-    """Return a message about the run: its rows, configurations, epochs and budget."""
-    groups = ""
-    if table.groups:
-        groups = (
-            f" for all rows and for {len(table.groups.rows_by_group)} groups by "
-            f"{table.groups.column}"
-        )
-    count = len(fit_request.configs)
-    if fit_request.search and fit_request.search.sampling:
-        count += fit_request.search.sampling.total_remaining
-    classes = ""
-    if table.target.task == CLASSIFICATION:
-        classes = f" ({len(table.target.values)} classes)"
-    return (
-        f"{table.target.task} of {table.target.column.name}{classes} by "
-        f"{len(table.recipe.inputs)} columns: "
-        f"{table.rows} rows are trained on, and {table.validation_rows} held back "
-        f"({table.split}); {count} configurations{groups}, of at most {fit_request.spec.epochs} "
-        f"epochs each, in {request.parsed.budget:g} s. See cerebro.plan() with the same arguments, "
-        "and the arguments columns, types, split, models, space, configs, epochs and budget for "
-        "more."
-    )
 
 
 def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
@@ -262,7 +203,13 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
     return replace(
         fit_request,
         build_configs=ConfigBuilder(spec, packed.source, templates, context.check),
-        deadline=compute_deadline(budget, call.elapsed_seconds, picks, table.validation_rows),
+        deadline=compute_deadline(
+            budget,
+            call.elapsed_seconds,
+            picks,
+            table.validation_rows,
+            request.arguments.metric in FINAL_METRICS,
+        ),
     )
 
 
@@ -357,6 +304,7 @@ def make_train_spec(
     layouts = data.group_layouts
     limits = request.parsed.cost_limits
     proposals = {key: config.proposal for key, config in enumerate(configs, 1)}
+    metric = resolve_metric(MODULE, table.target.task, request.arguments.metric)
     return TrainSpec(
         model=request.model,
         relation=request.source.quoted,
@@ -373,7 +321,7 @@ def make_train_spec(
             table.validation_rows,
             table.share,
         ),
-        metric=resolve_metric(MODULE, table.target.task, request.arguments.metric),
+        metric=metric,
         budget=request.parsed.budget,
         recipe=table.recipe.to_json(),
         classes=table.target.values,
@@ -395,4 +343,5 @@ def make_train_spec(
         max_cpu=limits and limits.max_cpu,
         max_cost=limits and limits.max_cost,
         compared=data.compared,
+        final_metric=make_final_metric(metric),
     )

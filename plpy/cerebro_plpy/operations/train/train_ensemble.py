@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.configs.templates.networks import ensemble
 from cerebro_plpy.configs.templates.networks.ensemble import Member
 from cerebro_plpy.configs.train_spec import TrainSpec
@@ -17,7 +16,7 @@ from cerebro_plpy.platform.job import Job, StateSource
 from cerebro_plpy.platform.state_tables import joined_table
 from cerebro_plpy.platform.visit_protocol import JoinedState
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import average_rows, select_greedily
-from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow
+from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER, SCORES, ScoredRow
 from cerebro_plpy.run.workers.workers import open_scoring_workers
 from cerebro_plpy.tables.models.model_registry import Ensemble, RunResult
 
@@ -32,7 +31,7 @@ class Candidate(NamedTuple):
 
 
 def build_ensemble(
-    context: CallContext, train_spec: TrainSpec, ranking: Ranking, library: list[Candidate]
+    context: CallContext, train_spec: TrainSpec, library: list[Candidate]
 ) -> Candidate:
     """Return the best model that some of the candidates make, alone or together.
 
@@ -43,7 +42,7 @@ def build_ensemble(
     counts = select_greedily(
         [candidate.scored_rows for candidate in library],
         score,
-        ranking.descending,
+        train_spec.metric in LARGER_IS_BETTER,
         train_spec.ensemble,
         context.check,
     )

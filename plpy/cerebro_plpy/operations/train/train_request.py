@@ -33,6 +33,7 @@ from cerebro_plpy.configs.templates.candidates import (
 )
 from cerebro_plpy.configs.templates.clone_mutation import CloneMutation
 from cerebro_plpy.configs.templates.template import Template
+from cerebro_plpy.configs.train_spec import FinalMetric
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.platform_protocol import Platform, Reader
 from cerebro_plpy.database.queries import sql
@@ -44,11 +45,15 @@ from cerebro_plpy.operations.train import model_name
 from cerebro_plpy.operations.train.incumbent_holdout import follow_incumbent
 from cerebro_plpy.operations.train.prior_configs import read_named_configs, read_similar_configs
 from cerebro_plpy.operations.train_arguments import (
+    FINAL_METRICS,
     METRICS,
+    SEARCH_NAMES,
     ParsedArguments,
     TrainArguments,
     resolve_metric,
 )
+from cerebro_plpy.operations.train_budget import compute_deadline
+from cerebro_plpy.preprocessing.learning.metric_check import check_metric
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, take_share
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.rows.groups import (
@@ -59,9 +64,9 @@ from cerebro_plpy.preprocessing.rows.groups import (
 )
 from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
 from cerebro_plpy.preprocessing.rows.split import Split, read_split
+from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER
 from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.records import dataclass, replace
-from cerebro_plpy.run.request.run_request import Deadline
 from cerebro_plpy.tables.models import model_registry
 from cerebro_plpy.tables.models.model_registry import ModelEntry
 from cerebro_plpy.tables.template_configs import choose_metric
@@ -70,31 +75,11 @@ from cerebro_plpy.trainer_client.process import host_resources
 CORE_SAMPLE_SECONDS = 0.1
 """Duration of the measurement of a core's share."""
 MIN_CORE_SHARE = 0.05
-CLOSING_SECONDS = 2.0
-"""Time reserved for the work after training, for which a trainer may have to start."""
-CLOSING_SHARE = 0.02
-"""Share of the budget that is reserved for it as well."""
-MAX_RESERVED_SHARE = 0.4
-"""The largest share of a short budget that is reserved."""
-IMPORTANCE_SHARE = 0.03
-"""Share of the budget that is reserved for the importances of columns."""
-MIN_IMPORTANCE_SECONDS = 0.5
-"""With less time, nothing is reserved for them."""
-MEMBER_SECONDS = 0.2
-"""Time to load a possible member of an ensemble for its predictions."""
-HOLDOUT_ROWS_PER_SECOND = 20_000
-"""Validation rows that such a member predicts in a second."""
-MAX_MEMBERS = 8
-MEMBERS_SHARE = 0.1
-"""Share of the budget for the predictions of all possible members."""
 DEFAULT_PICKS = 5
 """Picks of an ensemble if the call does not set them."""
 MAX_ENSEMBLE_ROWS = 100_000
 """With more training rows there is only one pick by default: models differ less, and there are
 more rows to predict."""
-ENDING_SHARE = 0.04
-"""Share of the budget in which no training visit begins, so that running visits can end and be
-evaluated."""
 
 
 @dataclass(frozen=True)
@@ -278,6 +263,8 @@ def sample_to_budget(
     choose_templates(request, table)
     check_stopping_metric(request, table)
     check_mutable_fields(request, table)
+    metric = resolve_metric(request.module, table.target.task, request.arguments.metric)
+    check_metric(reader, request.module, table, metric)
     load = make_workload(request, db.platform, table, count_segments(db, table))
     share = choose_sample_share(load, compute_visit_seconds(request, table, seconds))
     if share != 1:
@@ -320,8 +307,17 @@ def choose_templates(request: TrainRequest, table: RawTable) -> tuple[Template, 
     return suitable
 
 
+def make_final_metric(metric: str) -> FinalMetric | None:
+    """Return a metric that ranks configurations at the end; None if the search goes by it."""
+    if metric not in FINAL_METRICS:
+        return None
+    return FinalMetric(metric, metric in LARGER_IS_BETTER)
+
+
 def make_ranking(request: TrainRequest, task: str) -> Ranking:
     """Return the metric that ranks configurations, which is computed on the validation rows.
+
+    It is that of the search, if another one ranks them at the end.
 
     Raises:
         InvalidParameter: the call names a metric that models for the task do not have.
@@ -332,14 +328,22 @@ def make_ranking(request: TrainRequest, task: str) -> Ranking:
 
 
 def check_stopping_metric(request: TrainRequest, table: RawTable) -> None:
-    """Check that the metric of a search by patience is computed.
+    """Check that the metrics by which a search ends are computed after each epoch.
 
     Raises:
-        InvalidParameter: it is not.
+        InvalidParameter: they are not.
     """
     ranking = make_ranking(request, table.target.task)
     if request.parsed.rule is None:
         return
+    metric = request.arguments.metric
+    if request.parsed.rule.target is not None and metric in FINAL_METRICS:
+        searched = SEARCH_NAMES[ranking.metric]
+        raise InvalidParameter(
+            f"{request.module} error: search_params has a target, but metric is {metric!r}, which "
+            f"is computed at the end only: the search goes by {searched}.",
+            hint=f"Leave the target out, or compare models by that: metric => '{searched}'.",
+        )
     stopping = request.parsed.rule.make_early_stopping(ranking)
     if stopping is None:
         return
@@ -405,7 +409,9 @@ def compute_visit_seconds(request: TrainRequest, table: RawTable, seconds: float
     """
     budget = request.parsed.budget
     picks = choose_picks(request, table)
-    deadline = compute_deadline(budget, budget - seconds, picks, table.validation_rows)
+    has_final_metric = request.arguments.metric in FINAL_METRICS
+    rows = table.validation_rows
+    deadline = compute_deadline(budget, budget - seconds, picks, rows, has_final_metric)
     limits = request.parsed.cost_limits
     if limits is None:
         return deadline.last_visit
@@ -417,66 +423,6 @@ def choose_picks(request: TrainRequest, table: RawTable) -> int:
     if request.arguments.ensemble:
         return request.arguments.ensemble
     return DEFAULT_PICKS if table.rows <= MAX_ENSEMBLE_ROWS else 1
-
-
-def compute_max_members(picks: int, budget: float, holdout_rows: int) -> int:
-    """Return the largest number of configurations that an ensemble may consist of.
-
-    >>> compute_max_members(1, 300.0, 100)
-    1
-    >>> [compute_max_members(5, budget, 10_000) for budget in (300.0, 30.0, 5.0)]
-    [8, 4, 2]
-    """
-    if picks == 1:
-        return 1
-    affordable = int(MEMBERS_SHARE * budget / _estimate_member_seconds(holdout_rows))
-    return max(2, min(MAX_MEMBERS, affordable))
-
-
-def _estimate_member_seconds(holdout_rows: int) -> float:
-    return MEMBER_SECONDS + holdout_rows / HOLDOUT_ROWS_PER_SECOND
-
-
-def reserve_importance_seconds(budget: float) -> float:
-    """Return the time reserved for the importances of columns; they may use remaining time, too.
-
-    >>> reserve_importance_seconds(300.0), reserve_importance_seconds(10.0)
-    (9.0, 0.0)
-    """
-    seconds = IMPORTANCE_SHARE * budget
-    if seconds < MIN_IMPORTANCE_SECONDS:
-        return 0.0
-    return seconds
-
-
-def compute_deadline(
-    budget: float, elapsed: float, picks: int = 1, holdout_rows: int = 0
-) -> Deadline:
-    """Return the deadline of a run that begins after a part of its budget was spent.
-
-    >>> compute_deadline(300.0, 20.0)
-    Deadline(last_visit=251.0, cancel=263.0, end=272.0)
-    >>> compute_deadline(5.0, 1.0)
-    Deadline(last_visit=1.8, cancel=2.0, end=2.0)
-    >>> compute_deadline(300.0, 20.0, picks=5, holdout_rows=10_000)
-    Deadline(last_visit=245.4, cancel=257.4, end=272.0)
-    """
-    member_seconds = 0.0
-    if picks > 1:
-        members = compute_max_members(picks, budget, holdout_rows)
-        member_seconds = _estimate_member_seconds(holdout_rows) * members
-    limit = MAX_RESERVED_SHARE * budget
-    closing = CLOSING_SECONDS + CLOSING_SHARE * budget
-    reserved = min(closing + reserve_importance_seconds(budget) + member_seconds, limit)
-
-    def count_from_now(seconds: float) -> float:
-        return max(0.0, round(seconds - elapsed, 3))
-
-    return Deadline(
-        last_visit=count_from_now(budget * (1 - ENDING_SHARE) - reserved),
-        cancel=count_from_now(budget - reserved),
-        end=count_from_now(budget - min(closing, limit)),
-    )
 
 
 def find_prior_configs(request: TrainRequest, session: Session, table: RawTable) -> PriorConfigs:

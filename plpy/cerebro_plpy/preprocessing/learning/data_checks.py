@@ -10,6 +10,7 @@ from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.kinds.left_out import ALL_NULL, ONE_VALUE
+from cerebro_plpy.preprocessing.learning.class_notices import name_few
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.learning.type_inference import possible_kinds
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
@@ -100,17 +101,23 @@ def check_rows(module: str, training: int, validation: int, split: Split) -> Non
             )
 
 
-def why_unused(split: Split, task: str) -> str:
+def why_unused(split: Split, task: str, untrained: Sequence[str] = ()) -> str:
     """Return why a row with a target may be on neither side.
+
+    Args:
+        untrained: classes of which all rows are held back.
 
     >>> why_unused(Split("column", 0.2, "fold"), "regression")
     'column fold has them on neither side, or their target is no finite number'
+    >>> why_unused(Split("random", 0.2, None), "classification", ["new"])
+    "no row of their class is trained on: 'new'"
     """
     reasons = []
     if split.kind == "column":
         reasons.append(f"column {split.column} has them on neither side")
     if task == CLASSIFICATION:
-        reasons.append("no row of their class is trained on")
+        named = f": {name_few(untrained)}" if untrained else ""
+        reasons.append(f"no row of their class is trained on{named}")
     else:
         reasons.append("their target is no finite number")
     return ", or ".join(reasons)

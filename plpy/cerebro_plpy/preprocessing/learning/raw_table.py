@@ -16,6 +16,7 @@ from cerebro_plpy.database.reading import TEXTS
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.errors import DatatypeMismatch
 from cerebro_plpy.preprocessing.learning import type_inference
+from cerebro_plpy.preprocessing.learning.class_notices import list_untrained_classes
 from cerebro_plpy.preprocessing.learning.column_remarks import ColumnRemark
 from cerebro_plpy.preprocessing.learning.data_checks import check_any, check_inputs, check_rows
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_columns
@@ -38,12 +39,14 @@ from cerebro_plpy.preprocessing.learning.target_leakage import Leak, find_leaks
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.class_counts import (
     ALL_ROWS,
+    ClassCounts,
     TargetCounts,
     UnknownTargets,
     count_targets,
     count_unknown,
 )
 from cerebro_plpy.preprocessing.rows.groups import Groups
+from cerebro_plpy.preprocessing.rows.last_border import Border
 from cerebro_plpy.preprocessing.rows.opened_source import (
     OpenedSource,
     TableOptions,
@@ -105,11 +108,18 @@ class RawTable:
     unknown_classes: Mapping[str, int] = field(default_factory=dict)
     """Rows of some classes that the recorded model does not have."""
     unknown: int = 0  # rows of all such classes
+    class_counts: ClassCounts | None = None  # rows by class; None for a regression, or if unknown
+    border: Border | None = None  # of a split by `last` that no earlier version has settled
 
     @property
     def rows(self) -> int:
         """The number of training rows."""
         return self.target.rows
+
+    @property
+    def untrained_classes(self) -> list[str]:
+        """The classes of which all rows are held back."""
+        return list_untrained_classes(self.class_counts) if self.class_counts else []
 
     @property
     def weight(self) -> Expression | None:
@@ -192,6 +202,8 @@ def read_table(
         identity=opened.identity,
         unused=unused,
         remarks=remarks,
+        class_counts=classes if has_classes else None,
+        border=divided.border,
     )
 
 

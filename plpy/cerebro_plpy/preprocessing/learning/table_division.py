@@ -13,6 +13,7 @@ from cerebro_plpy.preprocessing.rows.class_counts import (
     count_classes,
     has_many_values,
 )
+from cerebro_plpy.preprocessing.rows.last_border import Border, find_border
 from cerebro_plpy.preprocessing.rows.opened_source import OpenedSource, TableOptions
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.rows.split import (
@@ -20,7 +21,6 @@ from cerebro_plpy.preprocessing.rows.split import (
     Sides,
     Split,
     default_split,
-    find_bound,
     has_copies,
     naming_columns,
     read_split,
@@ -46,6 +46,7 @@ class DividedTable(NamedTuple):
     opened: OpenedSource
     bound: str | None
     tables: SideTables
+    border: Border | None = None  # of a split by `last` that no earlier version has settled
 
     def sides(self, seed: int) -> Sides:
         """Return the sides of a row."""
@@ -81,8 +82,12 @@ def divide_table(
             reader, module, opened.table, column, table, opened.columns, options.columns
         )
         split = split._replace(words=words)
-    bound = _choose_bound(reader, opened, split, options)
-    return make_division(opened, split, bound, holdout)
+    if split.kind != "last" or options.bound is not None:
+        # Of earlier versions, so that no row changes sides.
+        return make_division(opened, split, options.bound, holdout)
+    usable = f"t.{quote_identifier(options.target)} IS NOT NULL"
+    border = find_border(reader, module, opened, split, usable)
+    return make_division(opened, split, border.bound, holdout)._replace(border=border)
 
 
 def make_division(
@@ -152,13 +157,3 @@ def _choose_split(
         return split
     copies = split.copies or has_copies(reader, opened.table, opened.identity, counts.rows)
     return split._replace(copies=copies)
-
-
-def _choose_bound(
-    reader: Reader, opened: OpenedSource, split: Split, options: TableOptions
-) -> str | None:
-    """Return where the last rows begin, as for earlier versions, so that no row changes sides."""
-    if split.kind != "last" or options.bound is not None:
-        return options.bound
-    usable = f"t.{quote_identifier(options.target)} IS NOT NULL"
-    return find_bound(reader, opened.table, split, opened.columns, usable)

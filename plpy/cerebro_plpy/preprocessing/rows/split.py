@@ -20,8 +20,7 @@ from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import match_name, suggest_similar
 from cerebro_plpy.errors import InvalidName, InvalidParameter, UndefinedColumn
 from cerebro_plpy.preprocessing.rows.split_words import list_words, words_of
-from cerebro_plpy.preprocessing.rows.value_comparison import comparable, compare
-from cerebro_plpy.preprocessing.values.canonical_text import comparable_text
+from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
@@ -282,7 +281,7 @@ def side_conditions(
     if split.kind == "column":
         return _sides_by_words(split, columns, row)
     if split.kind == "last":
-        is_before = compare(_dividing_column(split, columns), "<", bound, row)
+        is_before = compare(find_dividing_column(split, columns), "<", bound, row)
         training = Expression(f"({is_before.text}) IS NOT FALSE", is_before.values)
     else:
         hashed = row_hash(naming_columns(columns, split, identity), seed, row)
@@ -297,7 +296,7 @@ def _sides_by_words(split: Split, columns: Sequence[RawColumn], row: str) -> Sid
     name = split.column or ""
     word = Expression(f"pg_catalog.lower({distinct_text(name, row=row).text})")
     if split.words is not None:
-        word = words_of(name, _dividing_column(split, columns).family, row)
+        word = words_of(name, find_dividing_column(split, columns).family, row)
     sides = (
         Expression(f"{word.text} = ANY (%s::text[])", (*word.values, list(words)))
         for words in list_words(split.words)
@@ -305,22 +304,7 @@ def _sides_by_words(split: Split, columns: Sequence[RawColumn], row: str) -> Sid
     return Sides(*sides)
 
 
-def find_bound(
-    reader: Reader, table: str, split: Split, columns: Sequence[RawColumn], usable: str
-) -> str | None:
-    """Return the text of the value where the last of the usable rows of a table begin.
-
-    Args:
-        usable: SQL for the condition that a row counts.
-    """
-    column = _dividing_column(split, columns)
-    texts = {"column": comparable(column), "written": comparable_text("b.bound", column.family)}
-    statement = sql("features.bound", **texts, source=table, usable=usable)
-    ((bound,),) = reader.run(statement, (split.share,))
-    return None if bound is None else str(bound)
-
-
-def _dividing_column(split: Split, columns: Sequence[RawColumn]) -> RawColumn:
+def find_dividing_column(split: Split, columns: Sequence[RawColumn]) -> RawColumn:
     """Return the column that a split names; raises UndefinedColumn if the table has lost it."""
     for column in columns:
         if column.name == split.column:

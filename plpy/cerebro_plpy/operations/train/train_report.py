@@ -1,0 +1,111 @@
+"""The messages of `cerebro.train` about its table, before anything is trained."""
+
+from __future__ import annotations
+
+from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.operations.train.train_request import TrainRequest
+from cerebro_plpy.operations.train_arguments import SEARCH_NAMES
+from cerebro_plpy.preprocessing.learning.class_notices import (
+    ClassAdvice,
+    describe_single_classes,
+    find_rare_class,
+    list_single_classes,
+)
+from cerebro_plpy.preprocessing.learning.column_remarks import columns_argument
+from cerebro_plpy.preprocessing.learning.data_checks import why_unused
+from cerebro_plpy.preprocessing.learning.raw_table import RawTable
+from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
+from cerebro_plpy.preprocessing.rows.last_border import describe_distance
+from cerebro_plpy.run.request.run_request import FitRequest
+
+
+def report_table(db: Database, table: RawTable) -> None:
+    """Give a notice for everything in a table that is not learned from, or is ambiguous."""
+    if table.target.choice and table.target.choice.note:
+        db.notice(table.target.choice.note)
+    if table.missing:
+        db.notice(f"{table.missing} rows have no {table.target.column.name}, and are left out")
+    if table.unknown:
+        classes = ", ".join(f"{name!r} ({rows})" for name, rows in table.unknown_classes.items())
+        db.notice(
+            f"{table.unknown} rows have classes of {table.target.column.name} that the model does "
+            f"not know, and are left out: {classes}. cerebro.train learns them"
+        )
+    if table.unused:
+        reason = why_unused(table.split, table.target.task, table.untrained_classes)
+        db.notice(f"{table.unused} more rows are left out: {reason}")
+    border = table.border
+    if border and border.missing:
+        db.notice(f"{border.missing} rows have no {table.split.column}, and are trained on")
+    if border and border.is_far_from(table.split.share):
+        db.notice(describe_distance(table.split, border))
+    if table.share < 1:
+        db.notice(
+            f"{table.rows} rows, a share of {table.share:.2g}, are trained on: in the time of "
+            "budget no epoch would go over all of them"
+        )
+    if table.groups and table.groups.small_values:
+        db.notice(
+            f"{table.groups.small_values} values of {table.groups.column} have fewer than "
+            f"{table.groups.least} rows to train on, or none held back: rows with them have the "
+            "model of all rows"
+        )
+    for feature in table.recipe.features:
+        if not feature.is_input:
+            db.notice(f"column {feature.column} is left out: {feature.explanation}")
+    for remark in table.remarks:
+        if remark.is_notice:
+            db.notice(f"column {remark.column}: {remark.text}")
+    for leak in table.leaks:
+        db.notice(
+            f"column {leak.column}: {leak}. If it is not known when predictions are made, "
+            f"leave it out: {columns_argument(leak.column)}"
+        )
+
+
+def report_classes(db: Database, request: TrainRequest, table: RawTable) -> None:
+    """Give a notice for classes that have few rows."""
+    counts = table.class_counts
+    if counts is None:
+        return
+    single_classes = list_single_classes(counts)
+    if single_classes:
+        db.notice(describe_single_classes(table.target.column.name, single_classes))
+    rare_class = find_rare_class(counts)
+    advice = ClassAdvice(request.arguments.metric, request.parsed.space)
+    if rare_class and str(advice):
+        reason = ". Accuracy says little about it" if advice.goes_by_accuracy else ""
+        db.notice(f"{rare_class}{reason}: {advice}")
+
+
+def describe_decisions(request: TrainRequest, table: RawTable, fit_request: FitRequest) -> str:
+    """Return a message about the run: its rows, configurations, epochs and budget."""
+    groups = ""
+    if table.groups:
+        groups = (
+            f" for all rows and for {len(table.groups.rows_by_group)} groups by "
+            f"{table.groups.column}"
+        )
+    search = ""
+    final_metric = fit_request.spec.train and fit_request.spec.train.final_metric
+    if final_metric:
+        searched = SEARCH_NAMES[fit_request.spec.ranking.metric]
+        search = (
+            f"; the search goes by {searched}, and {final_metric.name} of the rows held back "
+            "chooses the version at the end"
+        )
+    count = len(fit_request.configs)
+    if fit_request.search and fit_request.search.sampling:
+        count += fit_request.search.sampling.total_remaining
+    classes = ""
+    if table.target.task == CLASSIFICATION:
+        classes = f" ({len(table.target.values)} classes)"
+    return (
+        f"{table.target.task} of {table.target.column.name}{classes} by "
+        f"{len(table.recipe.inputs)} columns: "
+        f"{table.rows} rows are trained on, and {table.validation_rows} held back "
+        f"({table.split}); {count} configurations{groups}, of at most {fit_request.spec.epochs} "
+        f"epochs each, in {request.parsed.budget:g} s{search}. See cerebro.plan() with the same "
+        "arguments, and the arguments columns, types, split, models, space, configs, epochs and "
+        "budget for more."
+    )

@@ -1,0 +1,108 @@
+"""The division of the budget of `cerebro.train`: training, and the work that follows it."""
+
+from __future__ import annotations
+
+from cerebro_plpy.run.request.run_request import Deadline
+
+CLOSING_SECONDS = 2.0
+"""Time reserved for the work after training, for which a trainer may have to start."""
+CLOSING_SHARE = 0.02
+"""Share of the budget that is reserved for it as well."""
+MAX_RESERVED_SHARE = 0.4
+"""The largest share of a short budget that is reserved."""
+IMPORTANCE_SHARE = 0.03
+"""Share of the budget that is reserved for the importances of columns."""
+MIN_IMPORTANCE_SECONDS = 0.5
+"""With less time, nothing is reserved for them."""
+MEMBER_SECONDS = 0.2
+"""Time to load a possible member of an ensemble for its predictions."""
+HOLDOUT_ROWS_PER_SECOND = 20_000
+"""Validation rows that such a member predicts in a second."""
+MAX_MEMBERS = 8
+MEMBERS_SHARE = 0.1
+"""Share of the budget for the predictions of all possible members."""
+ENDING_SHARE = 0.04
+"""Share of the budget in which no training visit begins, so that running visits can end and be
+evaluated."""
+
+
+def compute_max_members(picks: int, budget: float, holdout_rows: int) -> int:
+    """Return the largest number of configurations that an ensemble may consist of.
+
+    >>> compute_max_members(1, 300.0, 100)
+    1
+    >>> [compute_max_members(5, budget, 10_000) for budget in (300.0, 30.0, 5.0)]
+    [8, 4, 2]
+    """
+    if picks == 1:
+        return 1
+    return min(MAX_MEMBERS, compute_max_candidates(budget, holdout_rows))
+
+
+def compute_max_candidates(budget: float, holdout_rows: int) -> int:
+    """Return the largest number of configurations whose predictions there is time for.
+
+    The budget alone decides, not the clock, so that a repeated run chooses among the same ones.
+
+    >>> [compute_max_candidates(budget, 10_000) for budget in (300.0, 30.0, 5.0)]
+    [42, 4, 2]
+    """
+    return max(2, int(MEMBERS_SHARE * budget / _estimate_member_seconds(holdout_rows)))
+
+
+def _estimate_member_seconds(holdout_rows: int) -> float:
+    return MEMBER_SECONDS + holdout_rows / HOLDOUT_ROWS_PER_SECOND
+
+
+def reserve_importance_seconds(budget: float) -> float:
+    """Return the time reserved for the importances of columns; they may use remaining time, too.
+
+    >>> reserve_importance_seconds(300.0), reserve_importance_seconds(10.0)
+    (9.0, 0.0)
+    """
+    seconds = IMPORTANCE_SHARE * budget
+    if seconds < MIN_IMPORTANCE_SECONDS:
+        return 0.0
+    return seconds
+
+
+def compute_deadline(
+    budget: float,
+    elapsed: float,
+    picks: int = 1,
+    holdout_rows: int = 0,
+    has_final_metric: bool = False,
+) -> Deadline:
+    """Return the deadline of a run that begins after a part of its budget was spent.
+
+    Args:
+        picks: of an ensemble.
+        has_final_metric: configurations are compared once more after training.
+
+    >>> compute_deadline(300.0, 20.0)
+    Deadline(last_visit=251.0, cancel=263.0, end=272.0)
+    >>> compute_deadline(5.0, 1.0)
+    Deadline(last_visit=1.8, cancel=2.0, end=2.0)
+    >>> compute_deadline(300.0, 20.0, picks=5, holdout_rows=10_000)
+    Deadline(last_visit=245.4, cancel=257.4, end=272.0)
+    >>> compute_deadline(300.0, 20.0, holdout_rows=10_000, has_final_metric=True)
+    Deadline(last_visit=221.6, cancel=233.6, end=272.0)
+    """
+    predicted = 0
+    if has_final_metric:
+        predicted = compute_max_candidates(budget, holdout_rows)
+    elif picks > 1:
+        predicted = compute_max_members(picks, budget, holdout_rows)
+    member_seconds = _estimate_member_seconds(holdout_rows) * predicted
+    limit = MAX_RESERVED_SHARE * budget
+    closing = CLOSING_SECONDS + CLOSING_SHARE * budget
+    reserved = min(closing + reserve_importance_seconds(budget) + member_seconds, limit)
+
+    def count_from_now(seconds: float) -> float:
+        return max(0.0, round(seconds - elapsed, 3))
+
+    return Deadline(
+        last_visit=count_from_now(budget * (1 - ENDING_SHARE) - reserved),
+        cancel=count_from_now(budget - reserved),
+        end=count_from_now(budget - min(closing, limit)),
+    )
