@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.add_typer(server.app, name="server")
 app.add_typer(export.app, name="export")
+app.command("import")(export.import_model)
 READING = (runs.runs, runs.leaderboard, runs.watch, plot, dashboard)
 for command in (models.train, models.predict, models.models, *READING, trial.check, trial.demo):
     app.command()(command)

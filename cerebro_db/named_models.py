@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cerebro_db.arguments import TrainOptions, encode_options
+from cerebro_db.errors import UndefinedObject
+from cerebro_db.export.paths import check_free, stage_files
 from cerebro_db.options import accept_options
 from cerebro_db.result_set import Rows, name_columns
 from cerebro_db.sql_session import SqlSession
@@ -129,6 +132,36 @@ class NamedModels:
         """
         arguments = {"model": model, "since": since, "epochs": epochs, "budget": budget}
         return self._query("refresh", REFRESH_COLUMNS, **arguments)
+
+    def export_model(
+        self, model: str, path: str | Path, *, version: int | None = None, force: bool = False
+    ) -> list[Path]:
+        """Write one file with all that predictions need, for `import_model` (cerebro.export_model).
+
+        Args:
+            version: a version by its number; the deployed one by default.
+            force: overwrite the file.
+        """
+        file = Path(path)
+        check_free([file], force)
+        exported = self._sql.call_cerebro("export_model", model=model, version=version)
+        with stage_files(file.parent) as staging:
+            (staging / file.name).write_bytes(exported)
+        return [file]
+
+    def import_model(self, path: str | Path, name: str | None = None) -> int:
+        """Add the version in a file to a model; return its number (cerebro.import_model).
+
+        Args:
+            name: the name of the model; that in the file by default.
+        """
+        file = Path(path)
+        if not file.is_file():
+            raise UndefinedObject(
+                f"{file} is not a file", hint="Name a file that export_model has written."
+            )
+        data = file.read_bytes()
+        return int(self._sql.call_cerebro("import_model", exported=data, model=name))
 
     def deploy(self, model: str, version: int | str = "best") -> int:
         """Deploy a version of a model and return its number (cerebro.deploy)."""

@@ -116,6 +116,30 @@ return named_models.register(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.register IS 'Give a model that madlib_fit or madlib_fit_multiple_model has trained a name, as a version from then on: what is asked of models by name is asked of it over rows with the arrays that it was trained on; return the number of the version';
 
+CREATE OR REPLACE FUNCTION cerebro.export_model(
+    -- An own model.
+    model text,
+    -- A version by its number. NULL: the one that predicts.
+    version integer DEFAULT NULL
+) RETURNS bytea
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import named_models
+return named_models.export_model(plpy, GD, *args)
+$$;
+COMMENT ON FUNCTION cerebro.export_model IS 'A version of an own model as the bytes of a file, with all that predictions with it need and no code; cerebro.import_model adds it to another database';
+
+CREATE OR REPLACE FUNCTION cerebro.import_model(
+    -- The bytes of a file that `cerebro.export_model` returned.
+    exported bytea,
+    -- Name of the model. An existing model gets a version more. NULL: its name in the file.
+    model text DEFAULT NULL
+) RETURNS integer
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import named_models
+return named_models.import_model(plpy, GD, *args)
+$$;
+COMMENT ON FUNCTION cerebro.import_model IS 'Add the version in a file to an own model, after checking everything in it; return the number of the version, which predicts where no other one does';
+
 CREATE OR REPLACE FUNCTION cerebro.drop_model(
     -- An own model.
     model text

@@ -65,6 +65,31 @@ for format_name in FORMATS:
     _add_command(format_name)
 
 
+@app.command("model")
+def export_transferable_model(
+    model: Annotated[str, typer.Argument(help="Model by name.", autocompletion=completion.models)],
+    output: Output,
+    version: Version = None,
+    force: Force = False,
+    url: Url = None,
+) -> None:
+    """Write one file of a model by name, which `cerebro-db import` adds to another database."""
+    with open_session(url) as session:
+        _print_paths(session.export_model(model, output, version=version, force=force))
+
+
+def import_model(
+    file: Annotated[Path, typer.Argument(help="File that `export model` has written.")],
+    name: Annotated[
+        str | None, typer.Option(help="Name of the model; else that in the file.")
+    ] = None,
+    url: Url = None,
+) -> None:
+    """Add the model in a file to the database, as a version of its name, and print its number."""
+    with open_session(url) as session:
+        typer.echo(session.import_model(file, name))
+
+
 @app.command()
 def tensorboard(run: Run, output: Output, force: Force = False, url: Url = None) -> None:
     """Write event files for TensorBoard (metrics, hyperparameters), a folder for each config."""

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, call_training, read_package_version
+from cerebro_plpy.api.entry import (
+    Globals,
+    call,
+    call_training,
+    check_counts,
+    read_package_version,
+)
 from cerebro_plpy.database.sessions.spi import Database, Row
 
 
@@ -49,6 +55,21 @@ def register(
     from cerebro_plpy.operations.models import register_model_table
 
     return call(plpy, gd, lambda db: register_model_table.register(db, model, table_name, mst_key))
+
+
+@check_counts
+def export_model(plpy: Any, gd: Globals, model: str | None, version: int | None) -> bytes:
+    """Return a version of a model as the bytes of a file."""
+    from cerebro_plpy.operations.models import export_model as export_operation
+
+    return call(plpy, gd, lambda db: export_operation.export_model(db, model, version))
+
+
+def import_model(plpy: Any, gd: Globals, exported: bytes | None, model: str | None) -> int:
+    """Add the version in a file to a model; return the number of the version."""
+    from cerebro_plpy.operations.models import import_model as import_operation
+
+    return call(plpy, gd, lambda db: import_operation.import_model(db, gd, exported, model))
 
 
 def drop_model(plpy: Any, gd: Globals, model: str | None) -> None:

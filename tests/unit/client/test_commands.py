@@ -46,7 +46,7 @@ def test_every_command_is_on_the_page() -> None:
     names = {
         name
         for command in app.registered_commands
-        if (name := getattr(command.callback, "__name__", None))
+        if (name := command.name or getattr(command.callback, "__name__", None))
     }
     groups = {str(group.name) for group in app.registered_groups}
     assert {"plot", "watch", "train"} <= names

@@ -118,6 +118,9 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.verify("a", 1)
     session.refresh("a", "b")
     session.deploy("a", 1)
+    with suppress(TypeError):  # its answer is not the bytes of a file
+        session.export_model("a", "a.model", version=1)
+    session.import_model(__file__, "a")
     session.register("a", "b", 1)
     session.drop_model("a")
     session.predict_byom("a", 1, "b", "c", "d", "e", **options(arguments.ByomOptions))

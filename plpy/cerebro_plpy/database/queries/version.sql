@@ -46,6 +46,47 @@ INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, 
 VALUES (%s::text, %s::integer, %s::bigint, %s::integer, %s::text, %s::text, %s::text, %s::text, %s::text, %s::jsonb, %s::text, %s::double precision,
         %s::jsonb, %s::text[], %s::json, %s::text, %s::text, pg_catalog.pg_total_relation_size(%s::regclass), %s::jsonb, '{}')
 
+-- name: exported
+-- A version of the caller, with the entry of its model.
+SELECT v.owner::text AS owner, v.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type, v.metric, v.value,
+       v.training_rows, v.validation_rows, v.seed, v.recipe::text AS recipe, v.classes, v.margin, v.architecture::text AS architecture,
+       v.compile_params, v.backend, v.software::text AS software, v.fingerprint, v.profile::text AS profile, v.group_by,
+       v.reading::text AS reading, v.importance, v.importance_error, v.template, v.params::text AS params,
+       m.split, m.split_seed, m.bound, m.identity
+FROM cerebro.version_log v JOIN cerebro.model_log m USING (owner, model)
+WHERE v.owner = current_user AND v.model = %s::text AND v.version = %s::integer AND NOT m.dropped
+
+-- name: exported_groups
+SELECT g.group_value, g.run_id, g.mst_key, g.margin, g.architecture::text AS architecture, g.backend, g.template, g.params::text AS params,
+       g.value, g.training_rows
+FROM cerebro.group_log g WHERE g.owner = current_user AND g.model = %s::text AND g.version = %s::integer ORDER BY g.group_value COLLATE "C"
+
+-- name: state_size
+SELECT coalesce(pg_catalog.sum(pg_catalog.octet_length(s.chunk)), 0)::bigint FROM ({rows}) s (part, chunk)
+
+-- name: state_bytes
+SELECT pg_catalog.string_agg(s.chunk, ''::bytea ORDER BY s.part) FROM ({rows}) s (part, chunk)
+
+-- name: chunks
+-- A state as the chunks of its table.
+SELECT n.n AS part, pg_catalog.substring(b.state, (n.n - 1) * {size} + 1, {size}) AS chunk
+FROM (SELECT %s::bytea AS state OFFSET 0) b CROSS JOIN LATERAL pg_catalog.generate_series(1, (pg_catalog.octet_length(b.state) + {size} - 1) / {size}) AS n (n)
+
+-- name: add_imported
+INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, metric, validation_rows, seed, recipe, classes,
+                                 software, fingerprint, profile, group_by, reading, importance, importance_error,
+                                 template, params, value, training_rows, margin, architecture, compile_params, backend, state_bytes)
+VALUES (%s::text, %s::integer, %s::bigint, 1, %s::text, %s::text, %s::text, %s::text, %s::text, %s::bigint, %s::bigint, %s::jsonb, %s::text[],
+        %s::jsonb, %s::text, %s::jsonb, %s::text, %s::jsonb, %s::double precision[], %s::double precision[],
+        %s::text, %s::jsonb, %s::double precision, %s::bigint, %s::double precision, %s::json, %s::text, %s::text,
+        pg_catalog.pg_total_relation_size(%s::regclass))
+
+-- name: add_imported_group
+INSERT INTO cerebro.group_log (model, version, group_value, run_id, mst_key, template, params, value, training_rows, margin,
+                               architecture, compile_params, backend, state_bytes)
+VALUES (%s::text, %s::integer, %s::text, %s::bigint, %s::integer, %s::text, %s::jsonb, %s::double precision, %s::bigint, %s::double precision,
+        %s::json, %s::text, %s::text, pg_catalog.pg_total_relation_size(%s::regclass))
+
 -- name: told_of_key
 -- The properties of a model in the information table of a model table.
 SELECT pg_catalog.to_json(t)::text AS told FROM {table} t WHERE t.mst_key = %s::integer
@@ -140,7 +181,7 @@ ORDER BY l.rank, l.mst_key LIMIT %s::integer
 SELECT coalesce(c.template, v.template) AS template, coalesce(c.params, v.params)::text AS params, 'model ' || v.model AS origin, v.run_id
 FROM cerebro.model_log m JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
      LEFT JOIN cerebro.config_log c ON c.run_id = v.run_id AND c.mst_key = v.mst_key
-WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped AND v.template <> 'registered'
+WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped AND v.template NOT IN ('registered', 'imported')
 
 -- name: like
 -- Configurations of the caller's newest versions for a target of this name and task, and columns of these names.
@@ -148,7 +189,7 @@ SELECT coalesce(c.template, v.template) AS template, coalesce(c.params, v.params
        'model ' || v.model || ', version ' || v.version AS origin, v.run_id
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
      LEFT JOIN cerebro.config_log c ON c.run_id = v.run_id AND c.mst_key = v.mst_key
-WHERE v.owner = current_user AND NOT m.dropped AND v.target = %s::text AND v.task = %s::text AND v.template <> 'registered'
+WHERE v.owner = current_user AND NOT m.dropped AND v.target = %s::text AND v.task = %s::text AND v.template NOT IN ('registered', 'imported')
   AND (SELECT pg_catalog.array_agg(f.feature ->> 'column' ORDER BY f.feature ->> 'column' COLLATE "C")
        FROM pg_catalog.jsonb_array_elements(
            CASE WHEN pg_catalog.jsonb_typeof(v.recipe -> 'features') = 'array' THEN v.recipe -> 'features' ELSE '[]' END) AS f (feature))

@@ -113,6 +113,21 @@ def predict_record(db: Database, gd: Globals, model: ModelName, record: str | No
     return str(formatted["told"])
 
 
+def predict_missing_values(db: Database, gd: Globals, version: UsableVersion) -> None:
+    """Predict a row without any value, which shows that a version can predict."""
+    loaded = _load_model(db, gd, version, "")
+    name = ModelName(version.model, None)
+    row = _encode(db, loaded, name, "{}")
+    if row is None:
+        raise _make_record_error(db, loaded, "{}")
+    *columns, _, _ = row.values()
+    try:
+        loaded.predictor.send_block(1, columns)
+        loaded.predictor.receive_block()
+    finally:
+        loaded.predictor.end()
+
+
 def _choose_version(
     db: Database, gd: Globals, cached: CachedModel, record: str
 ) -> tuple[UsableVersion, Predictor]:

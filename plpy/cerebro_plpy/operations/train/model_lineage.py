@@ -21,7 +21,7 @@ from cerebro_plpy.preprocessing.rows.split import read_split
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.request.run_request import WarmState
 from cerebro_plpy.tables.models import model_versions
-from cerebro_plpy.tables.models.model_registry import REGISTERED
+from cerebro_plpy.tables.models.model_registry import IMPORTED, REGISTERED
 from cerebro_plpy.tables.models.model_versions import Version
 from cerebro_plpy.tables.outputs import logged_run
 
@@ -80,6 +80,12 @@ def read_lineage(db: Database, module: str, model: str | None, number: int | Non
         )
     row = rows[0]
     version = model_versions.load_version(db, module, row)
+    if row["template"] == IMPORTED:
+        raise ObjectNotReady(
+            f"{module} error: version {number} of model {model!r} was imported: the run that made "
+            "it is in another database.",
+            hint="Train it there and import it again, or call cerebro.train here with this name.",
+        )
     if row["template"] == REGISTERED:
         raise ObjectNotReady(
             f"{module} error: version {number} of model {model!r} was registered: no run has made "

@@ -19,6 +19,8 @@ from cerebro_plpy.tables.models import model_grants
 
 REGISTERED = "registered"
 """Logged as the template of a version that was trained by a fit function and registered."""
+IMPORTED = "imported"
+"""Logged as the template of a version that came from a file."""
 
 
 class ModelEntry(NamedTuple):

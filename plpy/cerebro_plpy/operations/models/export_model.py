@@ -1,0 +1,104 @@
+"""`cerebro.export_model`: return a version of a model as the bytes of a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.errors import LimitExceeded, ObjectNotReady, UndefinedObject
+from cerebro_plpy.operations.models.deployment import find_own_model
+from cerebro_plpy.operations.models.model_file import MAX_FILE_BYTES, write_file
+from cerebro_plpy.platform.state_tables import version_table
+from cerebro_plpy.tables.models import model_versions
+
+MODULE = "export_model"
+VERSION_FIELDS = (
+    *("task", "source", "target", "target_type", "metric", "training_rows", "validation_rows"),
+    *("seed", "classes", "fingerprint", "group_by", "importance", "importance_error"),
+)
+"""Fields of a version that are written as they are."""
+JSON_FIELDS = ("recipe", "profile", "reading", "software")
+NETWORK_FIELDS = ("architecture", "backend", "margin", "template", "value", "training_rows")
+"""Fields in which the models of groups differ from the version."""
+
+
+def export_model(db: Database, model: str | None, version: int | None) -> bytes:
+    """Return a version with its weights and the models of its groups.
+
+    Args:
+        version: number of the version; None for the one that predicts.
+
+    Raises:
+        UndefinedObject: the caller has no such model or version.
+        ObjectNotReady: no version predicts, or its weights are gone.
+        LimitExceeded: the weights are too large for a file.
+    """
+    db.platform.check_process(MODULE)
+    entry = find_own_model(db, MODULE, model)
+    number = entry["deployed"] if version is None else version
+    if number is None:
+        raise ObjectNotReady(
+            f"{MODULE} error: no version of model {model!r} is deployed.",
+            hint="Name one: SELECT version FROM cerebro.model_version;",
+        )
+    rows = db.peek(sql("version.exported"), model, number)
+    if not rows:
+        numbers = ", ".join(map(str, entry["versions"]))
+        raise UndefinedObject(
+            f"{MODULE} error: model {model!r} has no version {number}; expected one of {numbers}."
+        )
+    row = rows[0]
+    networks = [row, *db.peek(sql("version.exported_groups"), model, number)]
+    model_versions.load_version(db, MODULE, row)
+    header = {
+        "model": model,
+        "version": number,
+        "split": {
+            "rule": row["split"],
+            "seed": row["split_seed"],
+            "bound": row["bound"],
+            "identity": list(row["identity"] or ()),
+        },
+        "fields": _describe_version(row),
+        "networks": [_describe_network(index, entry) for index, entry in enumerate(networks)],
+    }
+    return write_file(header, _read_states(db, networks))
+
+
+def _describe_version(row: Row) -> Mapping[str, Any]:
+    fields = {name: _to_list(row[name]) for name in VERSION_FIELDS}
+    for name in JSON_FIELDS:
+        fields[name] = row[name] and json.loads(row[name])
+    return fields
+
+
+def _describe_network(index: int, row: Row) -> Mapping[str, Any]:
+    network = {name: row[name] for name in NETWORK_FIELDS}
+    return {
+        **network,
+        "params": json.loads(row["params"]),
+        "group": row.get("group_value"),
+        "state": index,
+    }
+
+
+def _to_list(value: Any) -> Any:
+    """Return a value for JSON: an array becomes a list."""
+    return list(value) if isinstance(value, (list, tuple)) else value
+
+
+def _read_states(db: Database, networks: list[Row]) -> list[bytes]:
+    """Return the states of networks, in their order."""
+    tables = [version_table(row["run_id"], row["mst_key"]) for row in networks]
+    queries = [db.platform.state_rows_sql(table, None) for table in tables]
+    sizes = [db.value(sql("version.state_size", rows=query)) for query in queries]
+    if sum(sizes) > MAX_FILE_BYTES:
+        raise LimitExceeded(
+            f"{MODULE} error: the weights of the model have {sum(sizes)} bytes; expected at most "
+            f"{MAX_FILE_BYTES}.",
+            hint="cerebro-db export safetensors writes weights of any size.",
+        )
+    return [bytes(db.value(sql("version.state_bytes", rows=query))) for query in queries]
