@@ -21,7 +21,7 @@ from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.kinds.vector import Vector
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.values.column_values import LARGEST
-from cerebro_plpy.preprocessing.values.families import ARRAYS, MOMENTS, NUMBERS
+from cerebro_plpy.preprocessing.values.families import ARRAYS, MOMENTS, NUMBERS, TEXT_NUMBERS
 from cerebro_plpy.preprocessing.values.scale import Scale
 from cerebro_plpy.records import replace
 
@@ -68,7 +68,7 @@ FILES = st.builds(
 )
 """Columns of image files."""
 FEATURES: st.SearchStrategy[Feature] = st.one_of(
-    st.builds(Number, COLUMN, st.sampled_from(NUMBERS), SCALES, FLAGS),
+    st.builds(Number, COLUMN, st.sampled_from((*NUMBERS, *TEXT_NUMBERS)), SCALES, FLAGS),
     st.builds(Category, COLUMN, st.lists(WORDS, min_size=1, max_size=5, unique=True).map(tuple)),
     st.builds(Text, COLUMN, st.integers(1, 40), st.integers(1, 1000)),
     st.builds(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from . import text_formats
 from .scales import MAX_CONSTANT, Array
 
 EPOCH = datetime(1970, 1, 1)
@@ -44,6 +45,8 @@ def read_number(value: Any, family: str) -> float:
     """Return a number as double precision; NaN is missing."""
     if is_missing(value):
         return math.nan
+    if text_formats.is_text_family(family) and isinstance(value, str):
+        return text_formats.read_number(value, family)
     if family == "json" and (isinstance(value, bool) or not isinstance(value, (int, float))):
         return math.nan
     try:
@@ -103,6 +106,10 @@ def read_timestamp(value: Any, family: str, parts: Sequence[str]) -> list[float]
         value = value.astype("timedelta64[us]").item()
     if isinstance(value, timedelta):
         return [value.total_seconds()]
+    if text_formats.is_text_family(family) and isinstance(value, str):
+        value = text_formats.read_moment(value, family)
+        if value is None:
+            return [math.nan] * len(parts)
     if family == "time":
         return [_count_seconds(time.fromisoformat(value) if isinstance(value, str) else value)]
     timestamp = _read_datetime(value)

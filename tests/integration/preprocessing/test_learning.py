@@ -197,7 +197,7 @@ def test_the_caller_may_say_what_a_column_is(session: Session, raw: tuple[RawCol
     )
     for name, kind in (
         ("nowhere", "number"),
-        ("name", "number"),
+        ("name", "vector"),
         ("list", "category"),
         ("age", "image"),
         ("age", "text"),

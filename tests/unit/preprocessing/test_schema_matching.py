@@ -14,7 +14,7 @@ from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.values.columns import RawColumn
-from cerebro_plpy.preprocessing.values.families import BYTES, TEXT
+from cerebro_plpy.preprocessing.values.families import BYTES, TEXT, TEXT_NUMBERS, TEXT_POINTS
 
 
 def family_of(feature: Feature) -> str:
@@ -23,7 +23,8 @@ def family_of(feature: Feature) -> str:
         return TEXT
     if isinstance(feature, ImageFile):
         return BYTES
-    return str(getattr(feature, "family", "real[]"))
+    family = str(getattr(feature, "family", "real[]"))
+    return TEXT if family in (*TEXT_NUMBERS, *TEXT_POINTS) else family
 
 
 def columns_of(recipe: Recipe) -> list[RawColumn]:

@@ -15,7 +15,7 @@ from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, MOME
 TABLE = Relation("t", "public", "t", 1, '"public"."t"')
 KINDS = {"number", "category", "text", "moment", "vector", "series", "image"}
 POSSIBLE: dict[str | None, frozenset[str]] = {
-    TEXT: frozenset({"category", "text"}),
+    TEXT: frozenset({"category", "text", "number", "moment"}),
     BYTES: frozenset({"image"}),
     None: frozenset(),
     **dict.fromkeys((*NUMBERS, JSON), frozenset({"number", "category"})),

@@ -94,6 +94,11 @@ pg_catalog.count(DISTINCT {c})
 pg_catalog.count({c}) AS {c}_sampled, pg_catalog.count(DISTINCT {c} COLLATE pg_catalog."C") AS {c}_different,
 pg_catalog.avg(pg_catalog.length({c}) - pg_catalog.length(pg_catalog.replace({c}, ' ', '')) + 1)::double precision AS {c}_words
 
+-- name: sampled_shapes
+-- And of the shapes {s} of texts: see preprocessing/values/text_shapes.py.
+pg_catalog.count({c}) FILTER (WHERE NOT ({empty})) AS {c}_filled,
+coalesce(pg_catalog.array_agg({s}) FILTER (WHERE {s} IS NOT NULL), ARRAY[]::text[]) AS {s}_shapes
+
 -- name: wording
 -- Of the texts of the sample: a quantile of how many words they have, at most {most} of each, and how many words there are more
 -- than once; and in how many texts each number of a word is.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from cerebro_plpy.preprocessing.kinds.feature import MISSING_NOTES, Feature
+from cerebro_plpy.preprocessing.kinds.feature import MISSING_NOTES, ROBUST_SCALE, Feature
 from cerebro_plpy.preprocessing.values.checks import (
     Json,
     check_choice,
@@ -16,7 +16,13 @@ from cerebro_plpy.preprocessing.values.checks import (
 from cerebro_plpy.preprocessing.values.column_values import date_part
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
-from cerebro_plpy.preprocessing.values.families import MOMENTS, interchangeable
+from cerebro_plpy.preprocessing.values.families import (
+    MOMENTS,
+    TEXT,
+    TEXT_POINTS,
+    family_over,
+    interchangeable,
+)
 from cerebro_plpy.preprocessing.values.scale import (
     UNKNOWN,
     Scale,
@@ -25,6 +31,7 @@ from cerebro_plpy.preprocessing.values.scale import (
     scaled,
     scaled_within,
 )
+from cerebro_plpy.preprocessing.values.text_formats import describe_format
 from cerebro_plpy.records import dataclass, replace
 
 SECONDS = "epoch"
@@ -114,20 +121,25 @@ class Moment(Feature):
         return date_part(self.column, self.family, part)
 
     def over_column(self, column: RawColumn) -> Feature | None:
-        if column.family not in interchangeable(self.family):
-            return None
-        return replace(self, family=column.family)
+        family = family_over(self.family, column.family)
+        return None if family is None else replace(self, family=family)
 
     @property
     def expected_values(self) -> str:
         return f"a {' or '.join(interchangeable(self.family))}"
 
     def record_type(self, source_type: str | None) -> str:
-        return self.family
+        return TEXT if self.family in TEXT_POINTS else self.family
 
     @property
     def description(self) -> str:
         return f"moment: {', '.join(self.parts)}{MISSING_NOTES[self.missing]}"
+
+    @property
+    def explanation(self) -> str:
+        if self.family in TEXT_POINTS:
+            return f"{describe_format(self.family)}; {ROBUST_SCALE}"
+        return ROBUST_SCALE
 
 
 def _is_within(part: str, scale: Scale) -> bool:

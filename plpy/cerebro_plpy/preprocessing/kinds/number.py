@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from cerebro_plpy.preprocessing.kinds.feature import MISSING_NOTES, VALUE, Feature
+from cerebro_plpy.preprocessing.kinds.feature import MISSING_NOTES, ROBUST_SCALE, VALUE, Feature
 from cerebro_plpy.preprocessing.values.canonical_text import MONEY
 from cerebro_plpy.preprocessing.values.checks import (
     Json,
@@ -20,8 +20,9 @@ from cerebro_plpy.preprocessing.values.families import (
     EXACT_TYPES,
     JSON,
     NUMBERS,
+    TEXT_NUMBERS,
     WHOLE,
-    interchangeable,
+    family_over,
 )
 from cerebro_plpy.preprocessing.values.scale import (
     UNKNOWN,
@@ -30,9 +31,10 @@ from cerebro_plpy.preprocessing.values.scale import (
     scale_constants,
     scaled,
 )
+from cerebro_plpy.preprocessing.values.text_formats import RECORD, describe_format
 from cerebro_plpy.records import dataclass, replace
 
-RECORD_TYPES = {"real": DOUBLE, JSON: "jsonb"}
+RECORD_TYPES = {"real": DOUBLE, JSON: "jsonb", **dict.fromkeys(TEXT_NUMBERS, "jsonb")}
 """Types of numbers in JSON records by family; others are numeric, which is exact."""
 
 
@@ -50,7 +52,7 @@ class Number(Feature):
     def from_json(cls, value: Json) -> Number:
         entry = cls.check_fields(value)
         return cls(
-            family=check_choice(entry["family"], "family", (*NUMBERS, JSON)),
+            family=check_choice(entry["family"], "family", (*NUMBERS, JSON, *TEXT_NUMBERS)),
             column=check_column(entry["column"]),
             scale=Scale.from_json(entry["scale"]),
             missing=check_flag(entry["missing"]),
@@ -91,9 +93,8 @@ class Number(Feature):
         return self.any_value("t")
 
     def over_column(self, column: RawColumn) -> Feature | None:
-        if column.family not in interchangeable(self.family):
-            return None
-        return replace(self, family=column.family)
+        family = family_over(self.family, column.family)
+        return None if family is None else replace(self, family=family)
 
     @property
     def expected_values(self) -> str:
@@ -105,6 +106,9 @@ class Number(Feature):
         return RECORD_TYPES.get(self.family, "numeric")
 
     def over_record(self, record_type: str) -> Feature:
+        if self.family in TEXT_NUMBERS:
+            # A number of JSON is one whatever the format is.
+            return replace(self, family=f"{RECORD}{self.family}")
         if record_type in ("numeric", MONEY):
             return replace(self, family=record_type)
         return self
@@ -112,3 +116,9 @@ class Number(Feature):
     @property
     def description(self) -> str:
         return f"number{MISSING_NOTES[self.missing]}"
+
+    @property
+    def explanation(self) -> str:
+        if self.family in TEXT_NUMBERS:
+            return f"{describe_format(self.family)}; {ROBUST_SCALE}"
+        return ROBUST_SCALE

@@ -12,6 +12,7 @@ from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.learning import array_inference, image_inference, type_inference
 from cerebro_plpy.preprocessing.learning.column_remarks import ColumnRemark
 from cerebro_plpy.preprocessing.learning.number_remarks import remark_numbers
+from cerebro_plpy.preprocessing.learning.text_columns import read_formats
 from cerebro_plpy.preprocessing.learning.text_statistics import read_word_statistics
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows import statistics
@@ -48,9 +49,11 @@ def fit_columns(
     columns, types = _settle_json(reader, source, columns, types)
     arrays = [column for column in columns if column.family in ARRAYS]
     files = [column for column in columns if column.family == BYTES]
-    simple = [column for column in columns if column.family not in (*ARRAYS, BYTES)]
-    gathered = statistics.gather_statistics(reader, source, simple)
-    inferred = type_inference.infer_features(simple, gathered, types)
+    others = [column for column in columns if column.family not in (*ARRAYS, BYTES)]
+    stored = statistics.gather_statistics(reader, source, others)
+    simple, gathered, text_remarks = read_formats(reader, source, others, stored, types)
+    doubtful = {remark.column for remark in text_remarks}
+    inferred = type_inference.infer_features(simple, gathered, types, doubtful)
     values = statistics.read_categories(reader, source, inferred.categories, gathered.rows)
     features = {
         **inferred.features,
@@ -67,14 +70,14 @@ def fit_columns(
     for column in inferred.texts:
         words = read_word_statistics(reader, source, column, gathered.rows)
         features[column.name] = type_inference.make_text(column, words)
-    remarks = [
+    number_remarks = [
         remark
         for column in simple
         if features[column.name].is_input and column.name not in types
         for remark in remark_numbers(column, gathered)
     ]
     recipe = Recipe(tuple(features[column.name] for column in columns))
-    return FittedRecipe(recipe, tuple(remarks))
+    return FittedRecipe(recipe, (*text_remarks, *number_remarks))
 
 
 def _settle_json(

@@ -7,7 +7,7 @@ for scales RealMLP's (arXiv 2407.04491, section 3).
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Table
@@ -23,16 +23,24 @@ from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.kinds.vector import Vector
 from cerebro_plpy.preprocessing.learning.row_names import MIN_ROWS, all_differ, has_naming_name
 from cerebro_plpy.preprocessing.learning.text_statistics import WordStatistics
+from cerebro_plpy.preprocessing.rows.sampled_texts import TextStatistics
 from cerebro_plpy.preprocessing.rows.statistics import (
     PIECES,
     NumberStatistics,
     Statistics,
-    TextStatistics,
 )
 from cerebro_plpy.preprocessing.values.column_hints import suggest_kind, suggest_types
 from cerebro_plpy.preprocessing.values.column_values import LARGEST
 from cerebro_plpy.preprocessing.values.columns import RawColumn
-from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, MOMENTS, NUMBERS, TEXT
+from cerebro_plpy.preprocessing.values.families import (
+    ARRAYS,
+    BYTES,
+    JSON,
+    MOMENTS,
+    NUMBERS,
+    TEXT,
+    TEXT_NUMBERS,
+)
 from cerebro_plpy.preprocessing.values.scale import Scale
 from cerebro_plpy.preprocessing.values.text_hashing import MOST_WORDS
 
@@ -40,6 +48,7 @@ MOST_PIECES = 2048
 """Pieces of the ranges of all columns together."""
 FEWEST_PIECES = 4
 """Pieces of each range, however many columns there are."""
+NAMES_ROW = "all of its values differ: it names a row"
 FREE_WORDS = 3.0
 FREE_SHARE = 0.01
 """Text is free text from this mean number of words and this share of distinct values on."""
@@ -57,14 +66,25 @@ class InferredColumns(NamedTuple):
 
 
 def infer_features(
-    columns: Sequence[RawColumn], statistics: Statistics, types: Mapping[str, str]
+    columns: Sequence[RawColumn],
+    statistics: Statistics,
+    types: Mapping[str, str],
+    doubtful: Collection[str] = (),
 ) -> InferredColumns:
-    """Infer the features of columns; `types` are the kinds that a call names."""
+    """Infer the features of columns.
+
+    Args:
+        types: the kinds that a call names.
+        doubtful: columns of texts that look like numbers or dates, and are not read as such.
+    """
     features: dict[str, Feature] = {}
     unfinished: dict[str, list[RawColumn]] = {Category.kind: [], Text.kind: []}
     statistics = statistics.coarser(count_pieces(len(columns)))
     for column in columns:
         result = _infer_column(column, statistics, types.get(column.name))
+        if column.name in doubtful and result == LeftOut(column.name, NAMES_ROW):
+            # Numbers and dates that all differ need not name a row.
+            result = LeftOut(column.name, "all of its values differ")
         if isinstance(result, str):
             unfinished[result].append(column)
         else:
@@ -128,7 +148,7 @@ def check_types(
 def possible_kinds(family: str | None) -> tuple[str, ...]:
     """Return the kinds that a call may name for columns of a family."""
     if family == TEXT:
-        return (Category.kind, Text.kind)
+        return (Category.kind, Text.kind, Number.kind, Moment.kind)
     if family in MOMENTS:
         return (Moment.kind, Category.kind)
     if family in ARRAYS:
@@ -169,13 +189,13 @@ def _infer_text(
     ):
         return Text.kind
     if texts.sampled >= MIN_ROWS and texts.distinct == texts.sampled:
-        return LeftOut(column.name, "all of its values differ: it names a row")
+        return LeftOut(column.name, NAMES_ROW)
     return Category.kind
 
 
 def _infer_number(column: RawColumn, statistics: Statistics, kind: str | None) -> Feature:
     spread = statistics.spreads[column.name, ""]
-    assert column.family in (*NUMBERS, JSON)
+    assert column.family in (*NUMBERS, JSON, *TEXT_NUMBERS)
     missing = spread.rows < statistics.rows
     if spread.rows == 0:
         return LeftOut(column.name, ALL_NULL)

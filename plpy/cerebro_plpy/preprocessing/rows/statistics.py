@@ -23,19 +23,32 @@ from cerebro_plpy.preprocessing.rows.column_batches import (
     split_batches,
 )
 from cerebro_plpy.preprocessing.rows.error_context import error_step
+from cerebro_plpy.preprocessing.rows.sampled_texts import (
+    TextStatistics,
+    has_shapes,
+    read_texts,
+    text_aggregates,
+)
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression, combined_values
-from cerebro_plpy.preprocessing.values.families import JSON, MOMENTS, TEXT
+from cerebro_plpy.preprocessing.values.families import (
+    JSON,
+    MOMENTS,
+    TEXT,
+    TEXT_NUMBERS,
+    TEXT_POINTS,
+)
+from cerebro_plpy.preprocessing.values.text_shapes import shape
 
 PIECES = 32
 """Pieces that quantiles divide the sample into."""
 SHARES = f"{{{', '.join(str(piece / PIECES) for piece in range(1, PIECES))}}}"
 MONOTONIC_PARTS = ("", "epoch", "year")
 """Parts that are greater for a greater value, except in unordered families."""
-UNORDERED_FAMILIES = ("interval", JSON)
-"""Spans of time, because their order takes a month for 30 days; and JSON."""
+UNORDERED_FAMILIES = ("interval", JSON, *TEXT_NUMBERS, *TEXT_POINTS)
+"""Spans of time, because their order takes a month for 30 days; JSON, and values in texts."""
 VALUES_IN_RANGE = 7
 """How often the expression of a number occurs in `features.range`."""
 NULL = Expression("NULL::double precision")
@@ -69,15 +82,6 @@ class NumberStatistics(NamedTuple):
             return self
         step = max(1, (len(self.quantiles) + 1) // pieces)
         return self._replace(quantiles=self.quantiles[step - 1 :: step])
-
-
-class TextStatistics(NamedTuple):
-    """Statistics of a column of texts."""
-
-    rows: int  # that have a text
-    sampled: int
-    distinct: int  # in the sample
-    words: float  # the mean number in the sample
 
 
 class Statistics(NamedTuple):
@@ -161,7 +165,7 @@ def gather_statistics(reader: Reader, source: Source, columns: Sequence[RawColum
             ranges |= _read_missing_ranges(reader, source, values, ranges, sampled)
         for part, column, _ in values:
             if column.family == TEXT:
-                texts[column.name] = TextStatistics(ranges[part].rows, *sampled[part])
+                texts[column.name] = sampled[part].over(ranges[part].rows)
             else:
                 spreads[part] = sampled[part].over(ranges[part])
     return Statistics(rows, spreads, texts)
@@ -250,6 +254,9 @@ def _read_missing_ranges(
         numbers: SampledNumbers = sampled[part]
         if not column_range.rows:
             result[part] = column_range
+        elif value.column.family in (*TEXT_NUMBERS, *TEXT_POINTS):
+            # Reading all texts would take long.
+            result[part] = Range(column_range.rows, numbers.low, numbers.high)
         elif part not in ranges and column_range.is_finite and numbers.distinct > 1:
             result[part] = Range(column_range.rows, numbers.low, numbers.high)
         else:
@@ -286,10 +293,13 @@ def _read_sample(
     """Read the statistics of the sample."""
     sample = source.choose_for_quantiles(rows)
     columns = [f"{value.expression.text} AS c{number}" for number, value in enumerate(values)]
+    for number, value in enumerate(values):
+        if has_shapes(value.column):
+            columns.append(f"{shape(value.expression.text)} AS s{number}")
     statement = sql(
         "features.sample",
         columns=", ".join(columns),
-        aggregates=", ".join(_aggregates(value, f"c{n}") for n, value in enumerate(values)),
+        aggregates=", ".join(_aggregates(value, str(n)) for n, value in enumerate(values)),
         source=sample.table,
         side=sample.side.text,
     )
@@ -299,10 +309,11 @@ def _read_sample(
     return {value.part: _read_sampled(value, remaining) for value in values}
 
 
-def _aggregates(value: _Value, name: str) -> str:
-    """Return the aggregates of a value of the sample, which has this name there."""
+def _aggregates(value: _Value, number: str) -> str:
+    """Return the aggregates of a value of the sample, which has this number there."""
+    name = f"c{number}"
     if value.is_text:
-        return sql("features.sampled_texts", c=name)
+        return text_aggregates(value.column, name, f"s{number}")
     count = "different" if value.column.family == "integer" else "several"
     different = sql(f"features.{count}_numbers", c=name)
     return sql("features.sampled_numbers", c=name, different=different, shares=SHARES)
@@ -311,8 +322,7 @@ def _aggregates(value: _Value, name: str) -> str:
 def _read_sampled(value: _Value, cells: Iterator[Any]) -> tuple[Any, ...]:
     """Read the results of the aggregates of a value."""
     if value.is_text:
-        sampled, distinct, words = islice(cells, 3)
-        return sampled, distinct, words or 0.0
+        return read_texts(value.column, cells)
     return SampledNumbers(*islice(cells, len(SampledNumbers._fields)))
 
 

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.preprocessing.values import canonical_text, json_scalars
+from cerebro_plpy.preprocessing.values import canonical_text, json_scalars, text_formats
 from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression
-from cerebro_plpy.preprocessing.values.families import ARRAYS, CAST, JSON
+from cerebro_plpy.preprocessing.values.families import ARRAYS, CAST, JSON, TEXT_NUMBERS, TEXT_POINTS
 
 LARGEST = 1e300
 """Largest absolute value of a number or constant; arithmetic with it cannot overflow."""
@@ -28,6 +28,10 @@ def number(column: str, family: str, row: str = "t") -> Expression:
 
 def number_of(value: str, family: str) -> Expression:
     """Return a number of a family as double precision; NULL and NaN become NULL."""
+    if family.startswith(text_formats.RECORD):
+        return Expression(text_formats.record_number(value, family))
+    if family in TEXT_NUMBERS:
+        return Expression(text_formats.text_number(_plain_text(value), family))
     if family == "integer":
         return Expression(f"{value}::{DOUBLE}")
     if family == "real":
@@ -60,6 +64,8 @@ def element(column: str, family: str, place: int, row: str = "t") -> Expression:
 def date_part(column: str, family: str, part: str, row: str = "t") -> Expression:
     """Return a part of a point or span of time as double precision, in UTC."""
     name = column_name(column, row)
+    if family in TEXT_POINTS:
+        name = text_formats.text_moment(_plain_text(name), family)
     if family == "timestamptz":
         name = f"({name} AT TIME ZONE 'UTC')"
     return Expression(f"pg_catalog.date_part('{part}', {name})")
@@ -69,3 +75,8 @@ def distinct_text(column: str, family: str | None = "text", row: str = "t") -> E
     """Return the text of a column whose bytes distinguish its values."""
     text = canonical_text.distinct_text(column_name(column, row), family)
     return Expression(f'({text} COLLATE pg_catalog."C")')
+
+
+def _plain_text(value: str) -> str:
+    """Return a value as text, whose letters any pattern can be compared with."""
+    return f'({value}::text COLLATE pg_catalog."C")'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cerebro_plpy.preprocessing.values.canonical_text import MONEY
+from cerebro_plpy.preprocessing.values.text_formats import MOMENT_FORMATS, NUMBER_FORMATS
 
 TEXT = "text"
 JSON = "json"
@@ -10,6 +11,10 @@ JSON = "json"
 BYTES = "bytea"
 """Files of images."""
 NUMBERS = ("integer", "real", "numeric", MONEY)
+TEXT_NUMBERS = tuple(NUMBER_FORMATS)
+"""Numbers that are written in texts, by format."""
+TEXT_POINTS = tuple(MOMENT_FORMATS)
+"""Points in time that are written in texts, by format."""
 POINTS = ("date", "timestamp", "timestamptz")
 """Points in time. Each has all parts that the others have."""
 MOMENTS = {
@@ -18,6 +23,10 @@ MOMENTS = {
     "timestamptz": ("epoch", "year", "month", "day", "dow", "hour"),
     "time": ("epoch",),
     "interval": ("epoch",),
+    **{
+        family: ("epoch", "year", "month", "day", "dow", *["hour"] * moment.has_time)
+        for family, moment in MOMENT_FORMATS.items()
+    },
 }
 """Points and spans of time, with the parts that may be inputs, in the terms of `date_part`."""
 CAST = "cast to real[]"
@@ -31,10 +40,24 @@ EXACT_TYPES = ("real", MONEY, "real[]")
 
 def interchangeable(family: str) -> tuple[str, ...]:
     """Return the families that may take the place of a family when another table is read."""
+    if family in TEXT_NUMBERS:
+        return (*NUMBERS, JSON)
+    if family in TEXT_POINTS:
+        return POINTS
     for families in ((*NUMBERS, JSON), POINTS, tuple(ARRAYS)):
         if family in families:
             return families
     return (family,)
+
+
+def family_over(family: str, other: str | None) -> str | None:
+    """Return the family that a column of another table is read as; None if it does not fit.
+
+    Texts are read in their format, and other types as what they are.
+    """
+    if other == TEXT and family in (*TEXT_NUMBERS, *TEXT_POINTS):
+        return family
+    return other if other in interchangeable(family) else None
 
 
 def array_type(family: str, source_type: str | None) -> str:

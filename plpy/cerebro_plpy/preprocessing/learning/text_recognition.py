@@ -1,0 +1,230 @@
+"""The format of numbers or dates that a column of texts is in, by the shapes of a sample.
+
+A column is read in a format if that is sure: all texts of the sample match, no other format fits
+as well, and they are not codes. Whole numbers of one length, or with leading zeros, are codes, such
+as those of places. Otherwise a remark shows what the texts look like.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.preprocessing.kinds.moment import Moment
+from cerebro_plpy.preprocessing.kinds.number import Number
+from cerebro_plpy.preprocessing.learning.column_remarks import types_argument, view_column
+from cerebro_plpy.preprocessing.rows.sampled_texts import TextStatistics
+from cerebro_plpy.preprocessing.values.text_formats import (
+    CURRENCIES,
+    MOMENT_FORMATS,
+    NUMBER_FORMATS,
+    ORDERS,
+    PERCENT,
+    MomentFormat,
+    NumberFormat,
+)
+from cerebro_plpy.preprocessing.values.text_shapes import DATE_LETTERS, ZERO
+
+FEWEST_NUMBERS = 11
+"""With fewer different values, numbers in texts are as good as categories."""
+CODE_LENGTH = 4
+"""Whole numbers of one length are codes from so many digits on."""
+MOST_OTHERS = 0.1
+"""The largest share of texts that do not match, for a remark."""
+LETTERS_BY_ORDER = {order: letter for letter, order in DATE_LETTERS.items()}
+COMMA_CURRENCIES = frozenset(("$", "£", "¥", "₹", "USD", "GBP"))
+"""Currencies of which amounts have a comma between thousands."""
+
+
+class Recognition(NamedTuple):
+    """What the texts of a column are taken for."""
+
+    family: str | None = None  # a format, if the column is read in it
+    remark: str | None = None  # what the texts look like otherwise
+    is_notice: bool = True  # the remark is for training, too
+
+
+NOTHING = Recognition()
+
+
+class _Shape(NamedTuple):
+    """A shape of texts: see `text_shapes`."""
+
+    letters: str
+    text: str
+    rows: int  # of the sample that have it
+
+    @property
+    def is_whole(self) -> bool:
+        """True for digits alone."""
+        return self.text.strip().isdigit()
+
+    def matches(self, family: str) -> bool:
+        """Return whether the texts are in a format."""
+        moment = MOMENT_FORMATS.get(family)
+        if moment is None:
+            return ZERO not in self.letters and _pattern(family).match(self.text) is not None
+        has_time = ":" in self.text
+        is_dated = LETTERS_BY_ORDER[moment.order] in self.letters
+        return is_dated and (moment.has_time or not has_time)
+
+
+@cache
+def _pattern(family: str) -> re.Pattern[str]:
+    return re.compile(NUMBER_FORMATS[family].pattern)
+
+
+def recognize_texts(column: str, texts: TextStatistics) -> Recognition:
+    """Return what the texts of a column are, or look like."""
+    shapes = _read_shapes(texts)
+    best = _best_families(shapes, (*MOMENT_FORMATS, *NUMBER_FORMATS))
+    if not best or not texts.filled:
+        return NOTHING
+    rows = _count_rows(shapes, best[0])
+    if rows < texts.filled:
+        return _recognize_most(column, texts, best, rows)
+    other = _other_reading(best, shapes)
+    if other is not None:
+        return Recognition(None, _describe_two(column, best[0], other))
+    if best[0] in MOMENT_FORMATS:
+        return Recognition(best[0])
+    if _look_like_codes(shapes):
+        remark = (
+            "its texts are whole numbers of one length, as codes are. If they are numbers: "
+            f"{types_argument(column, Number.kind)}"
+        )
+        return Recognition(None, remark)
+    if texts.distinct < FEWEST_NUMBERS:
+        remark = f"its texts are numbers; {types_argument(column, Number.kind)} reads them so"
+        return Recognition(None, remark, is_notice=False)
+    return Recognition(best[0])
+
+
+def choose_format(column: str, texts: TextStatistics, kind: str) -> str:
+    """Return the format that most texts are in, for a kind that a call names.
+
+    Raises:
+        InvalidParameter: no text of the sample is a number, or a date.
+    """
+    families: Sequence[str] = tuple(MOMENT_FORMATS if kind == Moment.kind else NUMBER_FORMATS)
+    shapes = [shape._replace(letters=shape.letters.strip(ZERO)) for shape in _read_shapes(texts)]
+    best = _best_families(shapes, families)
+    if not best:
+        what = "points in time" if kind == Moment.kind else "numbers"
+        raise InvalidParameter(
+            f"types wants column {column!r} to be {kind!r}, but its texts are in no format of "
+            f"{what} that is known.",
+            hint="Cast the column in a view, and train on that.",
+        )
+    return best[0]
+
+
+def _read_shapes(texts: TextStatistics) -> list[_Shape]:
+    shapes = []
+    for entry, rows in sorted(texts.shapes.items()):
+        letters, _, text = entry.partition(":")
+        shapes.append(_Shape(letters, text, rows))
+    return shapes
+
+
+def _count_rows(shapes: Sequence[_Shape], family: str) -> int:
+    return sum(shape.rows for shape in shapes if shape.matches(family))
+
+
+def _best_families(shapes: Sequence[_Shape], families: Sequence[str]) -> list[str]:
+    """Return the families that most texts are in, the simplest first."""
+    rows = {family: _count_rows(shapes, family) for family in families}
+    most = max(rows.values(), default=0)
+    return [family for family, count in rows.items() if count == most > 0]
+
+
+def _other_reading(best: Sequence[str], shapes: Sequence[_Shape]) -> str | None:
+    """Return a format that gives other values for some texts than the best; None without one."""
+    first = best[0]
+    if first in MOMENT_FORMATS:
+        orders = {MOMENT_FORMATS[family].order for family in best if family in MOMENT_FORMATS}
+        if {"dmy", "mdy"} <= orders:
+            return next(f for f in best if f in MOMENT_FORMATS and MOMENT_FORMATS[f].order == "mdy")
+        return None
+    number = NUMBER_FORMATS[first]
+    others = [family for family in best if family in NUMBER_FORMATS]
+    other = next((f for f in others if NUMBER_FORMATS[f] == number._replace(mark=",")), None)
+    if number.mark != "." or other is None or number.unit in COMMA_CURRENCIES:
+        return None
+    has_mark = ["." in shape.text or "," in shape.text for shape in shapes]
+    if not any(has_mark):
+        return None
+    # All digits of numeric(…, 3) are written; among thousands, some numbers are below 1000.
+    if all("." in shape.text for shape in shapes):
+        return None
+    return other
+
+
+def _look_like_codes(shapes: Sequence[_Shape]) -> bool:
+    """Return whether all texts are whole numbers of one length, as postal codes are."""
+    lengths = {len(shape.text.strip()) for shape in shapes}
+    return (
+        all(shape.is_whole for shape in shapes)
+        and len(lengths) == 1
+        and min(lengths) >= CODE_LENGTH
+    )
+
+
+def _recognize_most(
+    column: str, texts: TextStatistics, best: Sequence[str], rows: int
+) -> Recognition:
+    """Return the remark about a column of which only most texts are in a format."""
+    has_codes = any(entry.startswith(ZERO) for entry in texts.shapes)
+    if has_codes or rows < (1 - MOST_OTHERS) * texts.filled or texts.distinct < FEWEST_NUMBERS:
+        return NOTHING
+    is_moment = best[0] in MOMENT_FORMATS
+    kind = Moment.kind if is_moment else Number.kind
+    what = "dates" if is_moment else "numbers"
+    share = min(99.9, 100 * rows / texts.filled)
+    remark = (
+        f"{share:.3g} % of its texts look like {what} ({_format_of(best[0]).example}). To read "
+        f"them so, and all others as missing: {types_argument(column, kind)}"
+    )
+    number = NUMBER_FORMATS.get(best[0])
+    if number is not None and not number.unit:
+        matches = f"{quote_identifier(column)} ~ '^ *-?[0-9]*[{number.mark}]?[0-9]+ *$'"
+        guarded = f"CASE WHEN {matches} THEN {_cast(column, number)} END"
+        remark += f". Or write {view_column(column, guarded)} in a view"
+    return Recognition(None, remark)
+
+
+def _describe_two(column: str, first: str, second: str) -> str:
+    """Return the remark about texts that two formats fit, with the cast of each."""
+    casts = " or ".join(
+        f"{view_column(column, _cast(column, _format_of(family)))} ({_format_of(family).example})"
+        for family in (first, second)
+    )
+    what = "dates" if first in MOMENT_FORMATS else "numbers"
+    return f"its texts are {what} in one of two formats. In a view, write {casts}"
+
+
+def _format_of(family: str) -> NumberFormat | MomentFormat:
+    return MOMENT_FORMATS.get(family) or NUMBER_FORMATS[family]
+
+
+def _cast(column: str, text_format: NumberFormat | MomentFormat) -> str:
+    """Return the cast of a column of texts, as a person would type it."""
+    name = quote_identifier(column)
+    if isinstance(text_format, MomentFormat):
+        template = ORDERS[text_format.order].template
+        if text_format.has_time:
+            return f"to_timestamp({name}, '{template} HH24:MI:SS')"
+        return f"to_date({name}, '{template}')"
+    if text_format.unit in CURRENCIES or text_format.unit == PERCENT:
+        digits = f"regexp_replace({name}, '[^0-9{text_format.mark}-]', '', 'g')"
+    elif text_format.mark == ",":
+        digits = f"replace({name}, '.', '')"
+    else:
+        digits = f"replace({name}, ',', '')"
+    if text_format.mark == ",":
+        digits = f"replace({digits}, ',', '.')"
+    return f"{digits}::numeric"
