@@ -86,7 +86,7 @@ def call(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
     db = get_database(plpy)
     db.platform.check_process()
     with db.pinned_path():
-        return _check_session_and_run(db, gd, work)
+        return db.explain_timeout(lambda: _check_session_and_run(db, gd, work))
 
 
 def call_training(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:

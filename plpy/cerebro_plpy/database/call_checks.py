@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import (
     ActiveTransaction,
     FeatureNotSupported,
@@ -15,6 +15,8 @@ from cerebro_plpy.errors import (
 
 # Limit of intervals, about 30 years: a time so far in the past can still be computed with.
 MAX_SECONDS = 1e9
+COMMITTED = ("read committed", "read uncommitted")
+"""Isolation levels under which a statement sees what other sessions have committed."""
 
 
 def check_encoding(db: Database) -> None:
@@ -33,21 +35,56 @@ def check_encoding(db: Database) -> None:
         )
 
 
-def check_transaction(db: Database, module: str) -> None:
-    """Refuse transactions that cannot write, or that cannot see the commits of workers."""
+def check_transaction(db: Database, module: str, *, has_background: bool = False) -> None:
+    """Refuse transactions that cannot write, or that cannot see the commits of workers.
+
+    Args:
+        has_background: the function has an argument `background`, with which another session works.
+    """
     transaction = db.row(sql("session.transaction"))
     if transaction["read_only"] == "on":
+        subject = "this transaction is read only"
+        if transaction["is_standby"]:
+            subject = "this server is a standby, which is read only"
         raise ReadOnlyTransaction(
-            f"{module} error: this transaction is read only, but the call writes tables.",
-            hint="Start it with BEGIN READ WRITE, or call outside a transaction.",
+            f"{module} error: {subject}, but the call writes tables.",
+            hint=_suggest_writing(transaction),
         )
     isolation = transaction["isolation"]
-    if isolation not in ("read committed", "read uncommitted"):
+    if isolation not in COMMITTED:
+        hint = _suggest_isolation(transaction)
+        if has_background:
+            hint = f"{hint} Or let another session work: background => true."
         raise ActiveTransaction(
             f"{module} error: this transaction has isolation level {isolation}; expected "
             "read committed, because it must see what worker sessions commit.",
-            hint="Call outside a transaction, or after BEGIN ISOLATION LEVEL READ COMMITTED.",
+            hint=hint,
         )
+
+
+def _suggest_writing(transaction: Row) -> str:
+    """Return a hint about a read-only transaction, which can be followed in this session."""
+    if transaction["is_standby"]:
+        return "Call it on the primary server, which this one follows. Predictions work here, too."
+    if transaction["default_read_only"] == "on":
+        return (
+            "SET default_transaction_read_only = off; then call again, after COMMIT in a "
+            "transaction block."
+        )
+    return "ROLLBACK; then call outside a transaction, or after BEGIN READ WRITE."
+
+
+def _suggest_isolation(transaction: Row) -> str:
+    """Return a hint about the isolation level, which can be followed in this session."""
+    if transaction["default_isolation"] in COMMITTED:
+        return (
+            "ROLLBACK; then call outside a transaction, or after BEGIN ISOLATION LEVEL READ "
+            "COMMITTED."
+        )
+    return (
+        "SET default_transaction_isolation = 'read committed'; then call again, after COMMIT in a "
+        "transaction block."
+    )
 
 
 def check_flat(module: str, name: str, values: Sequence[object] | None) -> None:

@@ -372,15 +372,18 @@ def test_a_timeout_is_a_cancel(bench: Workbench, watcher: Workbench, endless: st
     bench.rows("SET statement_timeout = '1s'")
     before = bench.newest_run()
     try:
-        with pytest.raises(psycopg2.errors.QueryCanceled, match="statement timeout"):
+        with pytest.raises(psycopg2.errors.QueryCanceled, match="statement timeout") as cancelled:
             bench.fit("endless_packed", "timed_out", endless, 100_000)
     finally:
         bench.rows("RESET statement_timeout")
     eventually(lambda: not watcher.workers())
-    assert bench.rows("SELECT status FROM cerebro.run WHERE run_id > %s", before) in (
-        [],
-        [("cancelled",)],
-    )
+    rows = bench.rows("SELECT run_id, status FROM cerebro.run WHERE run_id > %s", before)
+    hint = str(cancelled.value.diag.message_hint)
+    assert "SET statement_timeout = 0;" in hint
+    if rows:
+        ((run_id, status),) = rows
+        assert status == "cancelled"
+        assert f"SELECT cerebro.resume({run_id});" in hint
 
 
 @pytest.mark.long

@@ -80,9 +80,6 @@ REFUSED_PLANS: dict[str, tuple[str, Call]] = {
     "expressions as columns": ("42602", plan(columns="'lot, lot + width, coalesce(\"Age\", 0)'")),
     "types in another case": ("22023", plan(types="'{\"pclass\": \"category\"}'")),
     "types with a word for a kind": ("22023", plan(types="'{\"Pclass\": \"categorical\"}'")),
-    "types of a text that is no number": (
-        "22023", plan(columns="'price, lot'", types="'{\"price\": \"number\"}'")
-    ),
     "types of tags": ("22023", plan(columns="'tags, lot'", types="'{\"tags\": \"category\"}'")),
     "a split in another case": ("42703", plan(split="'group Pclass'")),
     "a split with a dot": ("42602", plan(split="'last 0.2 by Fare.Paid'")),

@@ -8,6 +8,9 @@ FROM cerebro.setting s WHERE s.value IS NOT NULL
 -- Runs under the caller's path, which may have a type named text.
 SELECT pg_catalog.current_setting('search_path') AS path, pg_catalog.current_schema()::pg_catalog.text AS schema,
        pg_catalog.current_database()::pg_catalog.text AS database,
+       pg_catalog.date_part('epoch', pg_catalog.statement_timestamp()) AS began,
+       pg_catalog.current_setting('statement_timeout') AS timeout,
+       pg_catalog.date_part('epoch', pg_catalog.current_setting('statement_timeout')::pg_catalog.interval) AS timeout_seconds,
        (SELECT pg_catalog.json_object_agg(s.name, pg_catalog.current_setting(s.name))
         FROM pg_catalog.unnest(%s::pg_catalog.text[]) s (name))::pg_catalog.text AS settings
 

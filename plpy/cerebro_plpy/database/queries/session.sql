@@ -17,7 +17,10 @@ SET ROLE {role}
 -- name: transaction
 -- The properties of the caller's transaction that decide whether a run may start in it.
 SELECT pg_catalog.current_setting('transaction_isolation') AS isolation,
-       pg_catalog.current_setting('transaction_read_only') AS read_only
+       pg_catalog.current_setting('default_transaction_isolation') AS default_isolation,
+       pg_catalog.current_setting('transaction_read_only') AS read_only,
+       pg_catalog.current_setting('default_transaction_read_only') AS default_read_only,
+       pg_catalog.pg_is_in_recovery() AS is_standby
 
 -- name: mark_alive
 -- The holder of this lock is the orchestrator of the run: see the view cerebro.orchestrator.

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from cerebro_plpy.database import reading
+from cerebro_plpy.database.call_limit import CallLimit
 from cerebro_plpy.database.platform_protocol import Globals as Globals
 from cerebro_plpy.database.platform_protocol import Platform
 from cerebro_plpy.database.platform_protocol import Row as Row
@@ -66,6 +67,7 @@ class Database:
         self.caller_settings: SettingValues = {}  # by the names of reading.CALLER
         self.caller_schema: str | None = None
         self.name = ""
+        self.call_limit = CallLimit()
         self.in_procedure = False
         self._client_replaced = False
         self._priority_pending = False
@@ -202,6 +204,23 @@ class Database:
                 raise
             return None
 
+    def explain_timeout(self, work: Callable[[], T]) -> T:
+        """Do the work; add a hint to the error of a statement that statement_timeout ended."""
+        try:
+            return work()
+        except self._plpy.SPIError as error:
+            self._raise_timeout(error, decode_sqlstate(error.spidata[0]))
+            raise
+        except self._plpy.Error as error:  # by a message to the caller, during which it was ended
+            self._raise_timeout(error, getattr(error, "sqlstate", None))
+            raise
+
+    def _raise_timeout(self, error: Exception, sqlstate: str | None) -> None:
+        """Raise an error with a hint instead of a cancel, if that was a timeout."""
+        if sqlstate == QueryCanceled.sqlstate and self.call_limit.has_passed():
+            message = str(error).removeprefix("plpy.Error: ")
+            raise QueryCanceled(message, hint=self.call_limit.hint) from error
+
     def find_error(self, work: Callable[[], object]) -> Exception | None:
         """Do the work; return its error, unless it is a cancel.
 
@@ -308,6 +327,7 @@ class Database:
         self.caller_schema = caller["schema"]
         self.name = caller["database"]
         self.caller_settings = json.loads(caller["settings"])
+        self.call_limit.begin(caller["began"], caller["timeout_seconds"], caller["timeout"])
         with self.configured(
             search_path=SAFE_PATH, extra_float_digits="1", array_nulls="on", row_security="on"
         ):

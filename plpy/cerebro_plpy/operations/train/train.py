@@ -123,7 +123,8 @@ def train(
     """
     start = time.monotonic()
     catalog = Catalog(db, MODULE)
-    check_transaction(db, MODULE)
+    check_transaction(db, MODULE, has_background=True)
+    db.call_limit.background = "background => true"
     parsed = read_arguments(db, MODULE, arguments)
     settings.choose_gpus(settings.read(db), arguments.use_gpus)
     source = catalog.resolve_input(arguments.source, argument="source")
