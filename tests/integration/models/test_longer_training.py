@@ -56,7 +56,7 @@ def test_the_same_rows_are_trained_on_longer(session: Workbench, run_id: int) ->
     assert start[:1] == [run_id] and epochs == 20
 
 
-@pytest.mark.parametrize("call", ["set_epochs(%s, 7)", "continue_config(%s, 1)", "resume(%s)"])
+@pytest.mark.parametrize("call", ["set_epochs(%s, 7)", "resume(%s)"])
 def test_a_completed_run_says_how_to_train_longer(
     session: Workbench, run_id: int, call: str
 ) -> None:
@@ -103,7 +103,17 @@ def test_since_says_which_rows_it_looks_for(session: Workbench, run_id: int) -> 
     session.messages()
     assert session.rows(f"{REFRESH}, since => 'id')", MODEL)
     assert "1 rows have classes of grade" in "".join(session.messages())
-    assert session.rows(f"{REFRESH}, since => 'id', epochs => 1)", MODEL)
+
+
+def test_a_source_that_was_renamed_is_named(session: Workbench, run_id: int) -> None:
+    """With the view of the hint, the version is trained further."""
+    session.rows("ALTER TABLE loans RENAME TO debts")
+    error = refused(session, f"{REFRESH}, epochs => 1)", MODEL, code="42P01", words="loans")
+    statement = re.search(r"CREATE VIEW .*;", error.diag.message_hint or "")
+    assert statement is not None
+    session.rows(statement[0].replace("new_name", "debts"))
+    assert session.rows(f"{REFRESH}, epochs => 1)", MODEL)
+    session.rows("DROP VIEW loans; ALTER TABLE debts RENAME TO loans")
 
 
 def test_a_model_that_is_dropped_meanwhile_is_not_made_again(

@@ -14,7 +14,7 @@ from cerebro_plpy.database.custom_settings import CustomSettings, read_settings_
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.table_visibility import refuse_private_source
-from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, ObjectNotReady
+from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, ObjectNotReady, UndefinedTable
 from cerebro_plpy.platform.state_tables import version_table
 from cerebro_plpy.platform.training_platform import TrainingPlatform
 from cerebro_plpy.preprocessing.rows.split import read_split
@@ -178,13 +178,30 @@ def read_custom_settings(
     return custom
 
 
+def _find_table(catalog: Catalog, lineage: Lineage, name: str) -> Relation:
+    try:
+        return catalog.resolve_input(name)
+    except UndefinedTable as error:
+        version = lineage.version
+        raise UndefinedTable(
+            f"{catalog.module} error: version {version.version} of model {version.model!r} was "
+            f"trained on {name}, which does not exist any more. Predictions do not need it, but "
+            f"{catalog.module} reads its rows.",
+            hint=f"If it has another name now: CREATE VIEW {name} AS SELECT * FROM new_name;",
+        ) from error
+
+
 def find_source_tables(catalog: Catalog, lineage: Lineage) -> tuple[Relation, Relation | None]:
-    """Return the table that a version was trained on, and that which its split holds back."""
-    source = catalog.resolve_input(lineage.train_spec.relation)
+    """Return the table that a version was trained on, and that which its split holds back.
+
+    Raises:
+        UndefinedTable: a table of that name does not exist any more.
+    """
+    source = _find_table(catalog, lineage, lineage.train_spec.relation)
     holdout = None
     name = read_split(catalog.module, lineage.train_spec.split.rule).table
     if name is not None:
-        holdout = catalog.resolve_input(name)
+        holdout = _find_table(catalog, lineage, name)
     for table in filter(None, (source, holdout)):
         refuse_private_source(catalog.db, catalog.module, table)
     return source, holdout
