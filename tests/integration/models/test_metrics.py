@@ -16,6 +16,7 @@ PARCELS = """
     CREATE TABLE parcels AS
     SELECT n AS id, weight, n % 4 = 0 AS later, weight > 9.4 AND n % 3 > 0 AS broken,
            (ARRAY['near', 'far', 'abroad'])[1 + (weight / 4)::integer] AS zone,
+           (ARRAY['north', 'south'])[1 + n / 4 % 2] AS depot,
            1 + weight * 2 + n % 5 / 4.0 AS price
     FROM generate_series(1, 400) n, LATERAL (SELECT n * 7919 % 101 / 10.0 AS weight) w;
     CREATE VIEW kept AS SELECT * FROM parcels WHERE later"""
@@ -99,7 +100,7 @@ def test_a_later_version_is_compared_by_the_same_metric(
     session: Workbench, uneven: tuple[list[tuple[int, str, float, float]], list[str]]
 ) -> None:
     session.rows(
-        "INSERT INTO parcels SELECT id + 400, weight, later, broken, zone, price FROM parcels "
+        "INSERT INTO parcels SELECT id + 400, weight, later, broken, zone, depot, price FROM parcels "
         "WHERE id <= 40"
     )
     run_id, deployed, metric, value = session.row(
@@ -117,6 +118,33 @@ def test_a_later_version_is_compared_by_the_same_metric(
     session.rows("SELECT cerebro.deploy('uneven', '1')")
     old = evaluate(session, "uneven", metric)
     assert deployed == (value > old)
+
+
+@pytest.mark.long
+@pytest.mark.postgresql("on Greenplum group_by is refused")
+def test_models_of_groups_are_compared_by_the_same_metric(session: Workbench) -> None:
+    session.rows(
+        f"""SELECT * FROM cerebro.train('parcels', 'zone', 'depots', {SMALL}, configs => 3,
+            epochs => 6, metric => 'f1', group_by => 'depot', min_group_rows => 50)"""
+    )
+    groups = session.rows(
+        "SELECT group_value, run_id, mst_key, value FROM cerebro.model_group WHERE model = 'depots'"
+    )
+    assert {group for group, *_ in groups} == {"north", "south"}
+    for group, run_id, mst_key, value in groups:
+        board = session.rows(
+            """SELECT mst_key, metric, validation FROM cerebro.leaderboard
+               WHERE run_id = %s AND group_value = %s ORDER BY rank, mst_key""",
+            run_id,
+            group,
+        )
+        assert len(board) == 3 and board[0] == (mst_key, "f1", value)
+        evaluated = session.value(
+            """SELECT value FROM cerebro.evaluate('depots', 'kept', '{depot}')
+               WHERE metric = 'f1' AND class IS NULL AND "group" ->> 'depot' = %s""",
+            group,
+        )
+        assert evaluated == pytest.approx(value, rel=1e-5)
 
 
 def test_a_rare_class_is_told_of_with_arguments_that_work(

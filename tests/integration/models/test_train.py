@@ -359,7 +359,7 @@ def test_what_did_well_before_is_tried_early(bench: Workbench, spare: str) -> No
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("target", "metric", "seed"), [("survived", "auc", 4), ("fare", "rmse", 2)]
+    ("target", "metric", "seed"), [("survived", "auc", 3), ("fare", "rmse", 2)]
 )
 def test_several_configurations_become_one_model(
     bench: Workbench, spare: str, target: str, metric: str, seed: int
