@@ -100,8 +100,8 @@ def test_a_later_version_is_compared_by_the_same_metric(
     session: Workbench, uneven: tuple[list[tuple[int, str, float, float]], list[str]]
 ) -> None:
     session.rows(
-        "INSERT INTO parcels SELECT id + 400, weight, later, broken, zone, depot, price FROM parcels "
-        "WHERE id <= 40"
+        "INSERT INTO parcels SELECT id + 400, weight, later, broken, zone, depot, price "
+        "FROM parcels WHERE id <= 40"
     )
     run_id, deployed, metric, value = session.row(
         "SELECT run_id, deployed, metric, value FROM cerebro.refresh('uneven')"

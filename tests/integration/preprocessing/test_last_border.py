@@ -4,6 +4,7 @@ one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import psycopg2
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from recipes import Session
 from workbench import Workbench
 
+from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.preprocessing.rows.last_border import Border, find_border
 from cerebro_plpy.preprocessing.rows.opened_source import OpenedSource
@@ -23,7 +25,10 @@ LOADS = """
     CREATE TABLE loads AS
     SELECT n AS id, n % 17 AS x, n % 17 > 8 AS late, date '2024-06-30' AS loaded,
            CASE WHEN n <= 30 THEN date '2024-01-01' + n ELSE date '2024-06-30' END AS booked,
-           CASE WHEN n % 4 = 0 THEN date '2024-01-01' + n END AS paid, NULL::date AS never
+           CASE WHEN n % 4 = 0 THEN date '2024-01-01' + n END AS paid, NULL::date AS never,
+           to_char(date '2023-01-01' + n, 'DD.MM.YYYY') AS "Dated",
+           to_char(date '2023-01-01' + n, 'YYYY-MM-DD') AS iso_date, 'no ' || n AS label,
+           (n * 3)::text AS digits
     FROM generate_series(1, 200) n"""
 QUICK = "columns => 'x', models => '{linear}', configs => 1, epochs => 2, seed => 1"
 CASTS = {
@@ -147,6 +152,26 @@ def test_rows_without_a_value_are_trained_on_and_counted(session: Workbench) -> 
     rows = explain_rows(session, "paid")
     assert rows["without a value"] == ("150 rows", "their paid is NULL: they are trained on")
     assert (rows["training"][0], rows["validation"][0]) == ("190 rows", "10 rows")
+
+
+@pytest.mark.parametrize(
+    ("column", "type_name", "noun"), [("Dated", "date", "dates"), ("digits", "numeric", "numbers")]
+)
+def test_texts_that_are_sorted_otherwise_than_what_they_are_come_with_a_cast(
+    session: Workbench, column: str, type_name: str, noun: str
+) -> None:
+    _, reason = explain_rows(session, f'"{column}"')["border"]
+    assert f"it is sorted as text, but its texts look like {noun}. In a view, write " in reason
+    (item,) = re.findall(r"write (.*) \(.*\), and divide rows by that", reason)
+    name = quote_identifier(column)
+    types = f"SELECT DISTINCT pg_typeof(t.{name})::text FROM (SELECT {item} FROM loads) t"
+    assert session.value(types) == type_name
+
+
+@pytest.mark.parametrize("column", ["iso_date", "label", "booked"])
+def test_other_columns_are_sorted_as_they_should_be(session: Workbench, column: str) -> None:
+    _, reason = explain_rows(session, column)["border"]
+    assert "sorted as text" not in reason
 
 
 def test_a_border_counts_rows_with_a_value_only() -> None:

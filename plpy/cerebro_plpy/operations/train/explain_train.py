@@ -167,6 +167,8 @@ def _explain_border(table: RawTable) -> Iterator[Row]:
     reason = f"the share of the rows held back is {border.share:.3g}"
     if border.is_far_from(table.split.share):
         reason = describe_distance(table.split, border)
+    sorting = [remark.text for remark in table.remarks if remark.column == table.split.column]
+    reason = "; ".join([reason, *sorting])
     data = {"bound": border.bound, "share": border.share}
     yield _make_row("rows", "border", f"from {border.bound} on", reason, data)
     if border.missing:

@@ -36,6 +36,7 @@ from cerebro_plpy.preprocessing.learning.target import (
     read_target,
 )
 from cerebro_plpy.preprocessing.learning.target_leakage import Leak, find_leaks
+from cerebro_plpy.preprocessing.learning.text_columns import find_order_remark
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.class_counts import (
     ALL_ROWS,
@@ -55,7 +56,13 @@ from cerebro_plpy.preprocessing.rows.opened_source import (
 )
 from cerebro_plpy.preprocessing.rows.row_subset import RowSubset, both_hold, count_rows, read_labels
 from cerebro_plpy.preprocessing.rows.source import Source, keep_sample
-from cerebro_plpy.preprocessing.rows.split import UNDIVIDED, Sides, Split, read_split
+from cerebro_plpy.preprocessing.rows.split import (
+    UNDIVIDED,
+    Sides,
+    Split,
+    find_dividing_column,
+    read_split,
+)
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.rows.weight_column import (
     find_column,
@@ -169,6 +176,9 @@ def read_table(
     )
     source = _choose_rows(rows, source, opened, target, may_sample)
     recipe, remarks = fit_columns(reader, source, opened.learned, options.types)
+    if divided.border is not None:
+        sorting = find_dividing_column(divided.split, columns)
+        remarks += find_order_remark(reader, source._replace(sample=None), sorting)
     if any(feature.file_bytes for feature in recipe.inputs):
         source = source._replace(sample=None)  # has no files, which would be much larger
     check_inputs(module, recipe, opened.learned, relation)

@@ -9,8 +9,13 @@ from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.preprocessing.kinds.moment import Moment
 from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.learning.column_remarks import ColumnRemark
-from cerebro_plpy.preprocessing.learning.text_recognition import choose_format, recognize_texts
+from cerebro_plpy.preprocessing.learning.text_recognition import (
+    choose_format,
+    describe_text_order,
+    recognize_texts,
+)
 from cerebro_plpy.preprocessing.rows import statistics
+from cerebro_plpy.preprocessing.rows.sampled_texts import has_shapes
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.rows.statistics import Statistics
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -61,6 +66,17 @@ def read_formats(
         return ReadTexts(columns, gathered, tuple(remarks))
     values = statistics.gather_statistics(reader, source, changed)
     return ReadTexts(read, _replace_texts(gathered, values), tuple(remarks))
+
+
+def find_order_remark(
+    reader: Reader, source: Source, column: RawColumn
+) -> tuple[ColumnRemark, ...]:
+    """Return the remark about a column that rows are sorted by, if its texts look otherwise."""
+    if not has_shapes(column):
+        return ()
+    texts = statistics.gather_statistics(reader, source, [column]).texts[column.name]
+    text = describe_text_order(column.name, texts)
+    return () if text is None else (ColumnRemark(column.name, text),)
 
 
 def _replace_texts(gathered: Statistics, values: Statistics) -> Statistics:

@@ -36,6 +36,8 @@ CODE_LENGTH = 4
 MOST_OTHERS = 0.1
 """The largest share of texts that do not match, for a remark."""
 LETTERS_BY_ORDER = {order: letter for letter, order in DATE_LETTERS.items()}
+SORTED_ORDERS = ("iso", "compact")
+"""Orders of dates whose texts are sorted as the dates are."""
 COMMA_CURRENCIES = frozenset(("$", "£", "¥", "₹", "USD", "GBP"))
 """Currencies of which amounts have a comma between thousands."""
 
@@ -123,6 +125,28 @@ def choose_format(column: str, texts: TextStatistics, kind: str) -> str:
     return best[0]
 
 
+def describe_text_order(column: str, texts: TextStatistics) -> str | None:
+    """Return a remark about texts that are sorted otherwise than what they look like.
+
+    The result is None for other texts. Dates that begin with the year, and whole numbers of one
+    length, are sorted as they should be.
+    """
+    shapes = _read_shapes(texts)
+    best = _best_families(shapes, (*MOMENT_FORMATS, *NUMBER_FORMATS))
+    if not best or _count_rows(shapes, best[0]) < (1 - MOST_OTHERS) * texts.filled:
+        return None
+    moment = MOMENT_FORMATS.get(best[0])
+    if _look_like_codes(shapes) or (moment and moment.order in SORTED_ORDERS):
+        return None
+    other = _other_reading(best, shapes)
+    families = [best[0]] if other is None else [best[0], other]
+    what = "dates" if moment else "numbers"
+    return (
+        f"it is sorted as text, but its texts look like {what}. In a view, write "
+        f"{_list_casts(column, families)}, and divide rows by that"
+    )
+
+
 def _read_shapes(texts: TextStatistics) -> list[_Shape]:
     shapes = []
     for entry, rows in sorted(texts.shapes.items()):
@@ -199,12 +223,17 @@ def _recognize_most(
 
 def _describe_two(column: str, first: str, second: str) -> str:
     """Return the remark about texts that two formats fit, with the cast of each."""
-    casts = " or ".join(
-        f"{view_column(column, _cast(column, _format_of(family)))} ({_format_of(family).example})"
-        for family in (first, second)
-    )
     what = "dates" if first in MOMENT_FORMATS else "numbers"
+    casts = _list_casts(column, (first, second))
     return f"its texts are {what} in one of two formats. In a view, write {casts}"
+
+
+def _list_casts(column: str, families: Sequence[str]) -> str:
+    """Return the items of a view that read a column in one of some formats."""
+    return " or ".join(
+        f"{view_column(column, _cast(column, _format_of(family)))} ({_format_of(family).example})"
+        for family in families
+    )
 
 
 def _format_of(family: str) -> NumberFormat | MomentFormat:
