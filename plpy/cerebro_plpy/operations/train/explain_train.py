@@ -50,7 +50,7 @@ from cerebro_plpy.preprocessing.learning.class_notices import (
 )
 from cerebro_plpy.preprocessing.learning.data_checks import why_unused
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable, read_table
-from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, Target
+from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.rows.last_border import describe_distance
 from cerebro_plpy.run.planning import explain_output, explain_tree
 from cerebro_plpy.scheduling.planning.run_plan import RunPlan
@@ -110,7 +110,7 @@ def _explain_data(request: TrainRequest, table: RawTable, metric: str) -> Iterat
     target = table.target
     title = f"predicts {target.column.name} of {request.source.spelling}"
     yield _make_row("model", request.model, title)
-    yield _explain_target(target)
+    yield _explain_target(table)
     yield from _explain_rare_classes(request, table)
     if table.missing:
         yield _explain_rows("left out", table.missing, "their target is NULL")
@@ -180,14 +180,18 @@ def _explain_rows(name: str, count: int, reason: str) -> Row:
     return _make_row("rows", name, f"{count} rows", reason, {"rows": count})
 
 
-def _explain_target(target: Target) -> Row:
+def _explain_target(table: RawTable) -> Row:
+    target = table.target
     text = f"{target.task}: a number"
     data: dict[str, Any] = {"type": target.column.type}
     if target.task == CLASSIFICATION:
         count = len(target.values)
         text = f"{target.task}: {count} classes"
         data = {"classes": count, "some": list(target.values[:MAX_CLASSES_SHOWN]), **data}
-    reason = target.choice and target.choice.reason
+    reasons = [remark.text for remark in table.remarks if remark.column == target.column.name]
+    if target.choice:
+        reasons.insert(0, target.choice.reason)
+    reason = "; ".join(reasons) or None
     return _make_row("target", target.column.name, text, reason, data)
 
 

@@ -12,6 +12,7 @@ from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.learning import array_inference, image_inference, type_inference
 from cerebro_plpy.preprocessing.learning.column_remarks import ColumnRemark
 from cerebro_plpy.preprocessing.learning.number_remarks import remark_numbers
+from cerebro_plpy.preprocessing.learning.spellings import remark_categories
 from cerebro_plpy.preprocessing.learning.text_columns import read_formats
 from cerebro_plpy.preprocessing.learning.text_statistics import read_word_statistics
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
@@ -76,8 +77,13 @@ def fit_columns(
         if features[column.name].is_input and column.name not in types
         for remark in remark_numbers(column, gathered)
     ]
+    spelling_remarks = [
+        remark
+        for column in inferred.categories
+        for remark in remark_categories(column, values[column.name])
+    ]
     recipe = Recipe(tuple(features[column.name] for column in columns))
-    return FittedRecipe(recipe, (*text_remarks, *number_remarks))
+    return FittedRecipe(recipe, (*text_remarks, *number_remarks, *spelling_remarks))
 
 
 def _settle_json(

@@ -6,7 +6,7 @@ share it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.templates.layers.model_io import Floats, Measure
@@ -22,6 +22,7 @@ from cerebro_plpy.preprocessing.learning.data_checks import check_any, check_inp
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_columns
 from cerebro_plpy.preprocessing.learning.labels import is_known, is_usable, label_expression
 from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe
+from cerebro_plpy.preprocessing.learning.spellings import remark_classes
 from cerebro_plpy.preprocessing.learning.table_division import (
     choose_seed,
     divide_table,
@@ -211,10 +212,16 @@ def read_table(
         newest=counts.newest,
         identity=opened.identity,
         unused=unused,
-        remarks=remarks,
+        remarks=(*_remark_target(target, classes), *remarks),
         class_counts=classes if has_classes else None,
         border=divided.border,
     )
+
+
+def _remark_target(target: Target, counts: ClassCounts) -> Iterator[ColumnRemark]:
+    """Yield the remarks about a target."""
+    if target.task == CLASSIFICATION:
+        yield from remark_classes(target.column, counts)
 
 
 def _open_table(
