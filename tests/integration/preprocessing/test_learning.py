@@ -18,6 +18,7 @@ from cerebro_plpy.preprocessing.kinds.moment import Moment
 from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
+from cerebro_plpy.preprocessing.learning.nested_values import describe_unusable
 from cerebro_plpy.preprocessing.learning.type_inference import check_types
 from cerebro_plpy.preprocessing.recipe.recipe import MISSING, Recipe
 from cerebro_plpy.preprocessing.rows.source import Source
@@ -134,7 +135,7 @@ def test_each_column_becomes_what_it_is(session: Session, raw: tuple[RawColumn, 
         "token": "all of its values differ: it names a row",
         "nothing": "it is NULL in all rows",
         "ship": "it has one value only",
-        "list": "no input can be made of type point",
+        "list": describe_unusable(RawColumn("list", "point", None, False)),
     }
     assert isinstance(found["port"], Category) and found["port"].values == ("C", "Q", "S")
     odd = found['odd " name %s {}']

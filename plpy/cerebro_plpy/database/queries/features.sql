@@ -53,6 +53,12 @@ SELECT {found} FROM (SELECT pg_catalog.count(*) AS rows{aggregates} FROM {source
 -- {others} say of columns of JSON whether there are others than numbers.
 SELECT {others} FROM {source} t WHERE {side}
 
+-- name: keys
+-- The keys of the objects of JSON in the sample, the most frequent first.
+SELECT k.key FROM (SELECT {value} AS value FROM {source} t WHERE {side} OFFSET 0) r
+CROSS JOIN LATERAL pg_catalog.json_object_keys(CASE WHEN pg_catalog.json_typeof(r.value) = 'object' THEN r.value END) AS k (key)
+GROUP BY k.key ORDER BY pg_catalog.count(*) DESC, k.key COLLATE pg_catalog."C" LIMIT %s::bigint
+
 -- name: spread
 -- {aggregates} say something about the expressions of columns, over all rows.
 SELECT {aggregates} FROM {source} t WHERE {side}

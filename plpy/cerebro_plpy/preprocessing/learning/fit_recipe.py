@@ -11,6 +11,7 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.learning import array_inference, image_inference, type_inference
 from cerebro_plpy.preprocessing.learning.column_remarks import ColumnRemark
+from cerebro_plpy.preprocessing.learning.nested_values import remark_objects
 from cerebro_plpy.preprocessing.learning.number_remarks import remark_numbers
 from cerebro_plpy.preprocessing.learning.spellings import remark_categories
 from cerebro_plpy.preprocessing.learning.text_columns import read_formats
@@ -47,6 +48,7 @@ def fit_columns(
         types: the kinds of columns that a call names.
     """
     json_columns = {column.name for column in columns if column.family == JSON}
+    given_types = types
     columns, types = _settle_json(reader, source, columns, types)
     arrays = [column for column in columns if column.family in ARRAYS]
     files = [column for column in columns if column.family == BYTES]
@@ -77,13 +79,20 @@ def fit_columns(
         if features[column.name].is_input and column.name not in types
         for remark in remark_numbers(column, gathered)
     ]
+    object_remarks = [
+        remark
+        for column in inferred.categories
+        if column.name in json_columns and column.name not in given_types
+        for remark in remark_objects(reader, source, column, gathered.rows)
+    ]
     spelling_remarks = [
         remark
         for column in inferred.categories
         for remark in remark_categories(column, values[column.name])
     ]
+    remarks = (*text_remarks, *number_remarks, *object_remarks, *spelling_remarks)
     recipe = Recipe(tuple(features[column.name] for column in columns))
-    return FittedRecipe(recipe, (*text_remarks, *number_remarks, *spelling_remarks))
+    return FittedRecipe(recipe, remarks)
 
 
 def _settle_json(

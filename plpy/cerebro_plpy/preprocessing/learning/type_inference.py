@@ -21,6 +21,7 @@ from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.kinds.series import Series
 from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.kinds.vector import Vector
+from cerebro_plpy.preprocessing.learning.nested_values import describe_unusable
 from cerebro_plpy.preprocessing.learning.row_names import MIN_ROWS, all_differ, has_naming_name
 from cerebro_plpy.preprocessing.learning.text_statistics import WordStatistics
 from cerebro_plpy.preprocessing.rows.sampled_texts import TextStatistics
@@ -163,7 +164,7 @@ def possible_kinds(family: str | None) -> tuple[str, ...]:
 def _infer_column(column: RawColumn, statistics: Statistics, kind: str | None) -> Feature | str:
     """Return the feature of a column, or only its kind if that needs more than statistics."""
     if column.family is None:
-        return LeftOut(column.name, f"no input can be made of type {column.type}")
+        return LeftOut(column.name, describe_unusable(column))
     if column.names_row and kind is None:
         return LeftOut(column.name, "it is of the primary key, and names a row")
     if column.family == TEXT:

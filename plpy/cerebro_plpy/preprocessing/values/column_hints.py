@@ -97,6 +97,8 @@ def input_expressions(column: RawColumn) -> dict[str, str]:
         }
     if column.type == "point":
         return {f"{column.name}_x": f"{name}[0]", f"{column.name}_y": f"{name}[1]"}
+    if column.type == "boolean[]":
+        return {f"{column.name}_numbers": f"{name}::integer[]"}
     if column.type.endswith("[]"):
         return {f"{column.name}_words": f"pg_catalog.array_to_string({name}, ' ')"}
     return {f"{column.name}_text": f"{name}::text"}
