@@ -18,9 +18,9 @@ from cerebro_plpy.preprocessing.kinds.moment import Moment
 from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_recipe
-from cerebro_plpy.preprocessing.learning.nested_values import describe_unusable
 from cerebro_plpy.preprocessing.learning.type_inference import check_types
 from cerebro_plpy.preprocessing.recipe.recipe import MISSING, Recipe
+from cerebro_plpy.preprocessing.remarks.nested_values import describe_unusable
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.rows.split import (
     naming_columns,

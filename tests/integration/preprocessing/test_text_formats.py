@@ -74,8 +74,8 @@ DOUBTFUL = {
     "few": """types => '{"few": "number"}' reads them so""",
     "code": """whole numbers of one length, as codes are""",
     "mixed": """98 % of its texts look like numbers""",
-    "two": """replace("two", ',', '')::numeric AS "two" (1,234.50) or replace(replace("two\"""",
-    "either": """to_date("either", 'DD.MM.YYYY') AS "either" (DD.MM.YYYY) or to_date""",
+    "two": """nullif(btrim(replace("two", ',', '')), '')::numeric AS "two" (1,234.50) or """,
+    "either": """to_date(nullif(btrim("either"), ''), 'DD.MM.YYYY') AS "either" (DD.MM.YYYY) or""",
 }
 EPOCH = datetime(1970, 1, 1)
 DIGITS = st.text("0123456789", min_size=1, max_size=5)

@@ -10,10 +10,10 @@ from drawn_recipes import ONE_OF_EACH
 
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.operations.train.train_report import report_table
-from cerebro_plpy.preprocessing.learning.column_remarks import ColumnRemark
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.learning.task_inference import TaskChoice
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.remarks.column_remarks import ColumnRemark
 from cerebro_plpy.preprocessing.rows.last_border import Border
 from cerebro_plpy.preprocessing.rows.split import read_split
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.preprocessing.learning.number_remarks import remark_numbers
-from cerebro_plpy.preprocessing.learning.row_names import (
+from cerebro_plpy.preprocessing.remarks.number_remarks import remark_numbers
+from cerebro_plpy.preprocessing.remarks.row_names import (
     MIN_ROWS,
     describe_row_numbers,
     has_naming_name,

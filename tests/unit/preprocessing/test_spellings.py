@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.preprocessing.learning.spellings import (
+from cerebro_plpy.preprocessing.remarks.spellings import (
     MOST_NAMED,
     group_spellings,
     remark_categories,

@@ -11,10 +11,10 @@ from cerebro_plpy.preprocessing.learning.class_notices import (
     find_rare_class,
     list_single_classes,
 )
-from cerebro_plpy.preprocessing.learning.column_remarks import columns_argument
 from cerebro_plpy.preprocessing.learning.data_checks import why_unused
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
+from cerebro_plpy.preprocessing.remarks.column_remarks import columns_argument
 from cerebro_plpy.preprocessing.rows.last_border import describe_distance
 from cerebro_plpy.run.request.run_request import FitRequest
 

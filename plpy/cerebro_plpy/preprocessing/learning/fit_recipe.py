@@ -10,13 +10,13 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.learning import array_inference, image_inference, type_inference
-from cerebro_plpy.preprocessing.learning.column_remarks import ColumnRemark
-from cerebro_plpy.preprocessing.learning.nested_values import remark_objects
-from cerebro_plpy.preprocessing.learning.number_remarks import remark_numbers
-from cerebro_plpy.preprocessing.learning.spellings import remark_categories
 from cerebro_plpy.preprocessing.learning.text_columns import read_formats
 from cerebro_plpy.preprocessing.learning.text_statistics import read_word_statistics
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.remarks.column_remarks import ColumnRemark
+from cerebro_plpy.preprocessing.remarks.nested_values import remark_objects
+from cerebro_plpy.preprocessing.remarks.number_remarks import remark_numbers
+from cerebro_plpy.preprocessing.remarks.spellings import remark_categories
 from cerebro_plpy.preprocessing.rows import statistics
 from cerebro_plpy.preprocessing.rows.column_batches import split_batches
 from cerebro_plpy.preprocessing.rows.source import Source

@@ -17,12 +17,10 @@ from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.errors import DatatypeMismatch
 from cerebro_plpy.preprocessing.learning import type_inference
 from cerebro_plpy.preprocessing.learning.class_notices import list_untrained_classes
-from cerebro_plpy.preprocessing.learning.column_remarks import ColumnRemark
 from cerebro_plpy.preprocessing.learning.data_checks import check_any, check_inputs, check_rows
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_columns
 from cerebro_plpy.preprocessing.learning.labels import is_known, is_usable, label_expression
 from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe
-from cerebro_plpy.preprocessing.learning.spellings import remark_classes
 from cerebro_plpy.preprocessing.learning.table_division import (
     choose_seed,
     divide_table,
@@ -39,6 +37,8 @@ from cerebro_plpy.preprocessing.learning.target import (
 from cerebro_plpy.preprocessing.learning.target_leakage import Leak, find_leaks
 from cerebro_plpy.preprocessing.learning.text_columns import find_order_remark
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.remarks.column_remarks import ColumnRemark
+from cerebro_plpy.preprocessing.remarks.spellings import remark_classes
 from cerebro_plpy.preprocessing.rows.class_counts import (
     ALL_ROWS,
     ClassCounts,

@@ -14,13 +14,13 @@ from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import match_names
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.preprocessing.learning import task_inference
+from cerebro_plpy.preprocessing.learning.number_targets import looks_like_numbers, write_number
 from cerebro_plpy.preprocessing.learning.task_inference import TaskChoice
 from cerebro_plpy.preprocessing.rows.class_counts import MOST_CLASSES, ClassCounts
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.rows.weight_column import find_column
 from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.column_hints import (
-    number_expression,
     suggest_target,
     target_expressions,
 )
@@ -83,7 +83,7 @@ def read_target(
         raise InvalidParameter(
             f"{module} error: task is {REGRESSION!r}, but target {column.name!r} has type "
             f"{column.type}.",
-            hint=f"Leave task out; or {suggest_target(table, column, _as_number(column))}",
+            hint=f"Leave task out; or {_suggest_cast(table, column, counts)}",
         )
     values = counts.classes
     present = counts.training
@@ -95,6 +95,13 @@ def read_target(
             "with other values.",
         )
     choice = choose_task(column, counts, task, earlier_task)
+    if column.family == TEXT and task is None and looks_like_numbers(counts):
+        note = (
+            f"{column.name} is predicted as one of {len(values)} classes, but its texts look like "
+            f"numbers. To predict a number: {_suggest_cast(table, column, counts)}"
+        )
+        reason = f"{choice.reason}, though its texts look like numbers"
+        choice = choice._replace(reason=reason, note=note)
     if choice.task == REGRESSION:
         summary = _summary(reader, source, column)
         head = Floats((_measure(module, column, summary),))
@@ -104,7 +111,7 @@ def read_target(
         raise InvalidParameter(
             f"{module} error: target {column.name!r} has {many} different values in {present} "
             "rows: as classes they teach nothing.",
-            hint=_suggest_number(table, column),
+            hint=_suggest_number(table, column, counts),
         )
     return Target(column, CLASSIFICATION, Classes(len(values)), values, present, choice)
 
@@ -128,17 +135,19 @@ def find_target(module: str, columns: Sequence[RawColumn], name: str, table: Tab
     return find_column(module, columns, name, "target", table=table)
 
 
-def _as_number(column: RawColumn) -> dict[str, str]:
-    return {f"{column.name}_number": number_expression(column)}
+def _suggest_cast(table: Table, column: RawColumn, counts: ClassCounts) -> str:
+    """Return a hint with a view that has the numbers of a target of texts."""
+    expressions = {f"{column.name}_number": write_number(column, counts)}
+    return suggest_target(table, column, expressions)
 
 
-def _suggest_number(table: Table, column: RawColumn) -> str:
+def _suggest_number(table: Table, column: RawColumn, counts: ClassCounts) -> str:
     """Return a hint for a target with too many different values."""
     if column.family in NUMBERS:
         return f"Predict a number: task => {quote_text(REGRESSION)}."
     return (
-        f"If they are numbers: {suggest_target(table, column, _as_number(column))} Else group the "
-        "values in such a view."
+        f"If they are numbers: {_suggest_cast(table, column, counts)} Else group the values in "
+        "such a view."
     )
 
 

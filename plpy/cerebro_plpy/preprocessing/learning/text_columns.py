@@ -8,12 +8,12 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.preprocessing.kinds.moment import Moment
 from cerebro_plpy.preprocessing.kinds.number import Number
-from cerebro_plpy.preprocessing.learning.column_remarks import ColumnRemark
 from cerebro_plpy.preprocessing.learning.text_recognition import (
     choose_format,
     describe_text_order,
     recognize_texts,
 )
+from cerebro_plpy.preprocessing.remarks.column_remarks import ColumnRemark
 from cerebro_plpy.preprocessing.rows import statistics
 from cerebro_plpy.preprocessing.rows.sampled_texts import has_shapes
 from cerebro_plpy.preprocessing.rows.source import Source

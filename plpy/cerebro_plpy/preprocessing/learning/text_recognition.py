@@ -16,7 +16,7 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.preprocessing.kinds.moment import Moment
 from cerebro_plpy.preprocessing.kinds.number import Number
-from cerebro_plpy.preprocessing.learning.column_remarks import types_argument, view_column
+from cerebro_plpy.preprocessing.remarks.column_remarks import types_argument, view_column
 from cerebro_plpy.preprocessing.rows.sampled_texts import TextStatistics
 from cerebro_plpy.preprocessing.values.text_formats import (
     CURRENCIES,
@@ -216,7 +216,7 @@ def _recognize_most(
     number = NUMBER_FORMATS.get(best[0])
     if number is not None and not number.unit:
         matches = f"{quote_identifier(column)} ~ '^ *-?[0-9]*[{number.mark}]?[0-9]+ *$'"
-        guarded = f"CASE WHEN {matches} THEN {_cast(column, number)} END"
+        guarded = f"CASE WHEN {matches} THEN {write_cast(column, number)} END"
         remark += f". Or write {view_column(column, guarded)} in a view"
     return Recognition(None, remark)
 
@@ -230,24 +230,26 @@ def _describe_two(column: str, first: str, second: str) -> str:
 
 def _list_casts(column: str, families: Sequence[str]) -> str:
     """Return the items of a view that read a column in one of some formats."""
-    return " or ".join(
-        f"{view_column(column, _cast(column, _format_of(family)))} ({_format_of(family).example})"
-        for family in families
-    )
+    casts = []
+    for family in families:
+        text_format = _format_of(family)
+        cast = view_column(column, write_cast(column, text_format))
+        casts.append(f"{cast} ({text_format.example})")
+    return " or ".join(casts)
 
 
 def _format_of(family: str) -> NumberFormat | MomentFormat:
     return MOMENT_FORMATS.get(family) or NUMBER_FORMATS[family]
 
 
-def _cast(column: str, text_format: NumberFormat | MomentFormat) -> str:
-    """Return the cast of a column of texts, as a person would type it."""
+def write_cast(column: str, text_format: NumberFormat | MomentFormat) -> str:
+    """Return the cast of a column of texts, as a person would type it; NULL for blank texts."""
     name = quote_identifier(column)
     if isinstance(text_format, MomentFormat):
         template = ORDERS[text_format.order].template
         if text_format.has_time:
-            return f"to_timestamp({name}, '{template} HH24:MI:SS')"
-        return f"to_date({name}, '{template}')"
+            return f"to_timestamp(nullif(btrim({name}), ''), '{template} HH24:MI:SS')"
+        return f"to_date(nullif(btrim({name}), ''), '{template}')"
     if text_format.unit in CURRENCIES or text_format.unit == PERCENT:
         digits = f"regexp_replace({name}, '[^0-9{text_format.mark}-]', '', 'g')"
     elif text_format.mark == ",":
@@ -256,4 +258,4 @@ def _cast(column: str, text_format: NumberFormat | MomentFormat) -> str:
         digits = f"replace({name}, ',', '')"
     if text_format.mark == ",":
         digits = f"replace({digits}, ',', '.')"
-    return f"{digits}::numeric"
+    return f"nullif(btrim({digits}), '')::numeric"

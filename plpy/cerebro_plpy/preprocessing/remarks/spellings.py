@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import quote_text
-from cerebro_plpy.preprocessing.learning.column_remarks import ColumnRemark, view_column
+from cerebro_plpy.preprocessing.remarks.column_remarks import ColumnRemark, view_column
 from cerebro_plpy.preprocessing.rows.class_counts import ClassCounts
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 

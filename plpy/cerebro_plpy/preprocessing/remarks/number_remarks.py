@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.preprocessing.learning.column_remarks import (
+from cerebro_plpy.preprocessing.remarks.column_remarks import (
     ColumnRemark,
     columns_argument,
     view_column,
 )
-from cerebro_plpy.preprocessing.learning.row_names import describe_row_numbers
+from cerebro_plpy.preprocessing.remarks.row_names import describe_row_numbers
 from cerebro_plpy.preprocessing.rows.statistics import NumberStatistics, Statistics
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.families import NUMBERS

@@ -1,0 +1,1 @@
+"""Remarks about columns that may not be what they are taken for."""
