@@ -120,7 +120,7 @@ def predict_missing_values(db: Database, gd: Globals, version: UsableVersion) ->
     row = _encode(db, loaded, name, "{}")
     if row is None:
         raise _make_record_error(db, loaded, "{}")
-    *columns, _, _ = row.values()
+    columns = [row[item.name] for item in list_inputs(version, version.recipe)]
     try:
         loaded.predictor.send_block(1, columns)
         loaded.predictor.receive_block()
