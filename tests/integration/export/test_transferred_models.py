@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from roles import refused
 from servers import Database
+from shops import make_shops, train
 from workbench import Workbench, opened
 
 import cerebro_db
@@ -107,6 +108,19 @@ def test_predictions_in_another_database_are_equal_to_the_bit(
         assert other.value("SELECT cerebro.import_model(%s, 'third')", exported) == 1
         assert answers(other, "third")[:2] == answers(bench, NUMBERS)[:2]
         train_on(other)
+
+
+@pytest.mark.long
+def test_every_kind_of_feature_is_in_the_file(bench: Workbench) -> None:
+    make_shops(bench)
+    train(bench, "shops", "turning", "turnover", "realmlp")
+    exported = bench.value("SELECT cerebro.export_model('shops')")
+    bench.rows("SELECT cerebro.import_model(%s, 'copied')", exported)
+    for source in ("turning", "turning_later"):
+        query = "SELECT p::text FROM cerebro.predict(%s, %s, 'id') p ORDER BY p.id::integer"
+        assert bench.rows(query, "copied", source) == bench.rows(query, "shops", source)
+    kinds = "SELECT DISTINCT kind FROM cerebro.feature WHERE model = 'copied'"
+    assert len(bench.rows(kinds)) > 5
 
 
 def train_on(other: Workbench) -> None:

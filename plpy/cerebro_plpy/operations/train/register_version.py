@@ -312,7 +312,7 @@ def _compare_with_deployed(
         if deployed.task != train_spec.task or deployed.target != train_spec.target:
             return Comparison(False, "it has another target or task")
         if not _is_divided_alike(train_spec, entry):
-            return Comparison(False, "another call has divided the rows otherwise meanwhile")
+            return Comparison(False, "the rows of the run are divided otherwise")
         if not have_same_inputs(deployed.recipe, Recipe.from_json(train_spec.recipe)):
             compared = train_spec.compared
             if compared is None or compared.version != deployed.version:
@@ -339,12 +339,13 @@ def _compare_with_deployed(
 def _is_divided_alike(train_spec: TrainSpec, entry: ModelEntry) -> bool:
     """Return whether the rows of a run are divided like those of the versions of its model.
 
-    They are not if the first versions of a model were trained at the same time, with two seeds.
+    They are not if the first versions of a model were trained at the same time, with two seeds, or
+    if the source lost a column that identifies its rows.
     """
     split = train_spec.split
     if (split.rule, split.seed, split.bound) != (entry.split, entry.split_seed, entry.bound):
         return False
-    return not entry.identity or train_spec.source.identity == entry.identity
+    return not entry.identity or {*train_spec.source.identity} == {*entry.identity}
 
 
 def _explain_outcome(model: str, added_version: AddedVersion, comparison: Comparison) -> str:
