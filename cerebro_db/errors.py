@@ -246,6 +246,10 @@ class UnknownOption(InvalidParameter, TypeError):
 _EXCEPTION_CLASS = re.compile(r"^(?:(?:plpy|spiexceptions)\.\w+|cerebro_plpy(?:\.\w+)+): ")
 
 
+# PostgreSQL itself refuses the schema, in any language, so the server has no hint.
+_LOCKED_OUT = re.compile(r"\bcerebro$")
+
+
 def remove_exception_class(message: str) -> str:
     """Return the message without the exception class that PL/Python adds.
 
@@ -266,9 +270,12 @@ def convert_driver_error(error: BaseException) -> CerebroError:
     diagnostics: Any = getattr(error, "diag", None)
     message = getattr(diagnostics, "message_primary", None) or str(error).strip()
     cls = find_error_class(sqlstate)
+    hint = getattr(diagnostics, "message_hint", None)
+    if hint is None and sqlstate == InsufficientPrivilege.sqlstate and _LOCKED_OUT.search(message):
+        hint = "An administrator lets a role in: SELECT cerebro.grant_usage('your_role');"
     return cls(
         remove_exception_class(message),
-        hint=getattr(diagnostics, "message_hint", None),
+        hint=hint,
         detail=getattr(diagnostics, "message_detail", None),
         sqlstate=sqlstate,
     )

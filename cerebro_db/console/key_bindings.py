@@ -120,5 +120,5 @@ def _clone(state: KeyState, text: str) -> KeyState:
     except ValueError as error:
         return replace(state, note=f"{text!r} is not JSON: {error}")
     if not isinstance(change, dict):
-        return replace(state, note=f'{text!r} is no object; write it as {{"learning_rate": 0.01}}')
+        return replace(state, note=f'{text!r} is no object; write it as {{"lr": 0.01}}')
     return replace(state, note="", command=Command(Action.CLONE, state.selected, change))

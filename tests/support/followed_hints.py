@@ -75,17 +75,22 @@ def error_of(bench: Workbench, call: Call) -> psycopg2.Error | None:
     return None
 
 
-def follow(bench: Workbench, call: Call) -> list[list[Row]]:
+def follow(bench: Workbench, call: Call, undo: str = "SELECT") -> list[list[Row]]:
     """Return the rows of a call that fails after each of the ways that its hint names.
 
     The call after a way may fail with a hint of its own, which is followed in turn.
+
+    Args:
+        undo: a statement that undoes what a call has done that succeeds.
     """
     error = error_of(bench, call)
     assert error is not None, f"does not fail: {call}"
-    return list(_follow(bench, call, error, MOST_STEPS))
+    return list(_follow(bench, call, error, MOST_STEPS, undo))
 
 
-def _follow(bench: Workbench, call: Call, error: psycopg2.Error, steps: int) -> Iterator[list[Row]]:
+def _follow(
+    bench: Workbench, call: Call, error: psycopg2.Error, steps: int, undo: str
+) -> Iterator[list[Row]]:
     hint = error.diag.message_hint or ""
     ways = read_ways(hint)
     assert ways and steps, f"{call}: {error}"
@@ -95,9 +100,11 @@ def _follow(bench: Workbench, call: Call, error: psycopg2.Error, steps: int) -> 
         changed = way.change(call)
         next_error = error_of(bench, changed)
         if next_error is None:
+            bench.rows(undo)
             yield bench.rows(str(changed))
+            bench.rows(undo)
         else:
             assert next_error.diag.message_hint != hint, f"a circle: {changed}: {next_error}"
-            yield from _follow(bench, changed, next_error, steps - 1)
+            yield from _follow(bench, changed, next_error, steps - 1, undo)
         for view in VIEW.findall("".join(way.statements)):
             bench.rows(f"DROP VIEW {view}")

@@ -127,7 +127,7 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Pars
         raise InvalidParameter(
             f"{module} error: min_group_rows is {arguments.min_group_rows}, but there is no "
             "group_by.",
-            hint="Name a column: group_by => 'country'.",
+            hint="Leave min_group_rows out, unless group_by names a column.",
         )
     if arguments.group_by is not None:
         db.platform.check_groups(module)

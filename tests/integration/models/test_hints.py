@@ -6,7 +6,9 @@ Each case is a call that fails. What its hint says is found in the hint's own te
 from __future__ import annotations
 
 import pytest
-from followed_hints import Call, error_of, follow
+from followed_hints import Call, error_of, follow, read_ways
+from hint_texts import OF_PLANS, list_queries, matches
+from roles import another_role
 from workbench import Workbench
 
 PRODUCTS = """
@@ -100,6 +102,15 @@ REFUSED_PLANS: dict[str, tuple[str, Call]] = {
     "rows to train on by name": ("22023", plan(split="'column is_train'")),
     "one side": ("22023", plan(split="'column one'")),
     "a key for sides": ("22023", plan(split="'column id'")),
+    "a target alone": ("22023", plan(columns="'sold'")),
+    "a group in few words": ("22023", plan(min_group_rows="10")),
+    "a short budget": ("22023", plan(budget="'10 ms'")),
+    "parameters without a search": ("22023", plan(search_params="'{\"eta\": 4}'")),
+    "parameters of a search in a list": ("22023", plan(search="'asha'", search_params="'[4]'")),
+    "types in a list": ("22023", plan(types="'[]'")),
+    "a template for texts": ("22023", plan(models="'{text}'", columns="'price, lot'")),
+    "a template for images": ("22023", plan(models="'{cnn}'", columns="'lot'")),
+    "one value for a group": ("22023", plan(split="'group one'", columns="'lot'")),
     "a column of one value": ("22023", plan(columns="'one, nothing'")),
 }  # fmt: skip
 """Calls with the SQLSTATE of their errors; all plans, which cost the least."""
@@ -117,3 +128,106 @@ def test_a_plan_succeeds_as_its_hint_writes_it(shop: Workbench, case: str) -> No
     error = error_of(shop, call)
     assert error is not None and error.pgcode == sqlstate, f"{call}: {error}"
     assert all(follow(shop, call))
+
+
+MODEL = "shopped"
+
+
+@pytest.mark.parametrize("template", OF_PLANS)
+def test_the_hint_of_a_case_is_the_one_that_is_listed(shop: Workbench, template: str) -> None:
+    _, call = REFUSED_PLANS[OF_PLANS[template]]
+    error = error_of(shop, call)
+    assert error is not None
+    assert matches(template, str(error.diag.message_hint)), str(error)
+
+
+def test_queries_in_hints_run(shop: Workbench) -> None:
+    queries = list_queries()
+    assert len(queries) > 6, "this test finds nothing any more"
+    for query in queries:
+        shop.rows(query)
+
+
+FUNCTIONS = (
+    "cerebro.predict",
+    "cerebro.evaluate",
+    "cerebro.importance",
+    "cerebro.drift",
+    "cerebro.attribution",
+)
+
+
+@pytest.fixture(scope="module")
+def trained(shop: Workbench) -> Workbench:
+    arguments = {**plan().arguments, "model": f"'{MODEL}'", "columns": "'lot, width'"}
+    shop.rows(str(Call("cerebro.train", arguments)))
+    return shop
+
+
+def call_of_model(function: str, **arguments: str) -> Call:
+    return Call(function, {"model": f"'{MODEL}'", "source": "'products'", **arguments})
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("source", ["'PRODUCTS'", "'Products'", "'SELECT * FROM products'"])
+def test_the_source_of_a_model_is_written(trained: Workbench, function: str, source: str) -> None:
+    trained.rows('CREATE TABLE IF NOT EXISTS "Products" AS TABLE products')
+    arguments = {"source": "'\"PRODUCTS\"'" if source == "'PRODUCTS'" else source}
+    if source == "'Products'":
+        trained.rows("ALTER TABLE products RENAME TO articles")
+    try:
+        assert all(follow(trained, call_of_model(function, **arguments)))
+    finally:
+        if source == "'Products'":
+            trained.rows("ALTER TABLE articles RENAME TO products")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        call_of_model("cerebro.evaluate", group_by="ARRAY['pclass']"),
+        call_of_model("cerebro.evaluate", group_by="ARRAY['Fare.paid']"),
+        Call("cerebro.refresh", {"model": f"'{MODEL}'", "since": "'Age'", "epochs": "1"}),
+        call_of_model("cerebro.predict", id_col="'Age, id'"),
+        call_of_model("cerebro.attribution", id_col="'Fare.Paid'"),
+    ],
+    ids=str,
+)
+def test_the_columns_of_a_call_are_written(trained: Workbench, call: Call) -> None:
+    assert all(follow(trained, call))
+
+
+def test_an_owner_is_told_what_to_grant(trained: Workbench, shared_superuser: Workbench) -> None:
+    with another_role(trained, shared_superuser, "browser") as browser:
+        trained.rows("GRANT SELECT ON products TO browser")
+        call = call_of_model("cerebro.predict", source="'public.products'")
+        granted = ("SELECT cerebro.grant_predict('shopped', 'browser');",)
+        for owner in ({}, {"owner": "'nobody'"}):
+            error = error_of(browser, call._replace(arguments={**call.arguments, **owner}))
+            assert error is not None and error.pgcode == "42704"
+            (way,) = read_ways(str(error.diag.message_hint))
+            assert way.statements == granted
+        trained.rows("".join(granted))
+        assert all(follow(browser, call))
+
+
+PACKED = {
+    "source_table": "'products'",
+    "output_table": "'products_packed'",
+    "dependent_varname": "'sold'",
+    "independent_varname": "'lot'",
+}
+WRONG_PACKING = {
+    "a table": {"source_table": "'CREW'", "dependent_varname": "'y'", "independent_varname": "'x'"},
+    "a query": {"source_table": "'SELECT * FROM products'"},
+    "a target": {"dependent_varname": "'pclass'"},
+    "inputs": {"independent_varname": "'age, lot'"},
+    "inputs with dots": {"independent_varname": "'Fare.Paid, lot'"},
+    "a weight": {"sample_weight_varname": "'AGE'"},
+}
+
+
+@pytest.mark.parametrize("case", WRONG_PACKING)
+def test_the_columns_of_a_packed_table_are_written(shop: Workbench, case: str) -> None:
+    call = Call("training_preprocessor_dl", {**PACKED, **WRONG_PACKING[case]})
+    assert all(follow(shop, call, "DROP TABLE IF EXISTS products_packed, products_packed_summary"))

@@ -72,3 +72,22 @@ def test_no_sqlstate_means_that_the_server_was_not_reached() -> None:
     error = errors.convert_driver_error(psycopg2.OperationalError("connection refused\n"))
     assert isinstance(error, errors.ConnectionFailure)
     assert error.message == "connection refused"
+
+
+@pytest.mark.parametrize(
+    ("message", "hint", "words"),
+    [
+        ("permission denied for schema cerebro", None, "SELECT cerebro.grant_usage("),
+        ("keine Berechtigung für Schema cerebro", None, "SELECT cerebro.grant_usage("),
+        ("permission denied for table cerebro_rows", None, None),
+        ("permission denied for schema cerebro", "Another hint.", "Another hint."),
+    ],
+)
+def test_a_role_that_may_not_use_the_schema_is_told_who_lets_it_in(
+    message: str, hint: str | None, words: str | None
+) -> None:
+    error = errors.convert_driver_error(refusal("42501", message, hint))
+    if words is None:
+        assert error.hint is None
+    else:
+        assert words in str(error.hint)

@@ -39,7 +39,7 @@ from cerebro_plpy.configs.templates.registry import (
     find_template,
     select_suitable,
 )
-from cerebro_plpy.configs.templates.template import Field, Template, Value
+from cerebro_plpy.configs.templates.template import OTHER_NAMES, Field, Template, Value
 from cerebro_plpy.errors import CerebroError, InvalidParameter, UndefinedObject
 
 Params = dict[str, Value]
@@ -323,6 +323,16 @@ def test_fields_are_shared_and_may_have_their_defaults(template: Template) -> No
             isinstance(field.distribution, Choices)
             or field.distribution.low < field.distribution.high
         )
+
+
+def test_a_field_is_found_by_its_name_elsewhere() -> None:
+    """Each of these names leads to a field that some template has."""
+    for field, others in OTHER_NAMES.items():
+        template = next(t for t in DEFAULT_TEMPLATES if field in {f.name for f in t.fields})
+        for other in others:
+            with pytest.raises(InvalidParameter) as error:
+                template.params(Classes(2), 100, {other: 1})
+            assert error.value.hint == f"Did you mean {field}?"
 
 
 @pytest.mark.parametrize(

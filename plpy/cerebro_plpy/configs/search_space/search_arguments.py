@@ -92,7 +92,7 @@ def read_search_rule(
         if text is not None:
             raise InvalidParameter(
                 f"{module} error: search_params is {text:.80}, but there is no search.",
-                hint=f"Add search => one of {', '.join(map(repr, PARAMETERS))}.",
+                hint=f"Write search => 'asha', or another one of {', '.join(PARAMETERS)}.",
             )
         return None
     if name not in PARAMETERS and name not in samplers:

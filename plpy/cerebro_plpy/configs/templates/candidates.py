@@ -14,7 +14,6 @@ from itertools import islice
 from random import Random
 from typing import NamedTuple
 
-from cerebro_plpy.configs.params.keras_names import near_matches
 from cerebro_plpy.configs.search_space.distributions import (
     Choices,
     Distribution,
@@ -22,7 +21,7 @@ from cerebro_plpy.configs.search_space.distributions import (
     read_distribution,
 )
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Head
-from cerebro_plpy.configs.templates.template import Field, Params, Template
+from cerebro_plpy.configs.templates.template import Field, Params, Template, suggest_field
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.records import replace
 
@@ -120,7 +119,7 @@ def check_space(module: str, templates: Sequence[Template], space: Mapping[str, 
             raise InvalidParameter(
                 f"{module} error: space has {name!r}, which is a field of none of the templates"
                 f" {', '.join(template.name for template in templates)}.",
-                hint=near_matches(name, names),
+                hint=suggest_field(name, names),
             )
     try:
         for field in fields:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Union
 
@@ -19,6 +19,16 @@ Params = Mapping[str, Value]
 
 AUTO = "auto"
 UNWEIGHTED = "none"
+OTHER_NAMES: Mapping[str, Collection[str]] = {
+    "lr": ("learningrate", "rate", "eta", "stepsize"),
+    "batch_size": ("batch", "batchsize", "minibatchsize"),
+    "width": ("units", "hidden", "hiddensize", "hiddendim", "neurons"),
+    "depth": ("layers", "numlayers", "nlayers", "blocks"),
+    "dropout": ("dropoutrate", "pdropout"),
+    "weight_decay": ("decay", "wd", "l2", "weightdecay"),
+    "beta_2": ("beta2", "betas"),
+}
+"""Names of fields elsewhere, in lower case without underscores."""
 BATCH_SIZES = ((1024, 64), (8192, 128), (30_000, 256), (100_000, 512))
 """Largest numbers of training rows with their batch sizes."""
 LARGEST_BATCH_SIZE = 1024
@@ -97,6 +107,19 @@ DEFAULT_OPTIMIZER: Mapping[str, str | float] = MappingProxyType(
 """Fields, or constants, by the names of AdamW's arguments."""
 
 
+def suggest_field(name: str, fields: Collection[str]) -> str:
+    """Return a hint with the field that is meant by a name of Keras or of other libraries.
+
+    >>> suggest_field("learning_rate", ["lr", "scale_rate"]), suggest_field("dept", ["lr", "depth"])
+    ('Did you mean lr?', 'Did you mean depth?')
+    """
+    folded = name.lower().replace("_", "")
+    for field, others in OTHER_NAMES.items():
+        if field in fields and folded in others:
+            return f"Did you mean {field}?"
+    return near_matches(name, fields)
+
+
 @dataclass(frozen=True)
 class Template:
     """A family of architectures."""
@@ -124,7 +147,7 @@ class Template:
             if name not in fields:
                 raise InvalidParameter(
                     f"template {self.name} has no field {name!r}",
-                    hint=near_matches(str(name), fields),
+                    hint=suggest_field(str(name), fields),
                 )
         params = {
             name: field.check_value(values[name]) if name in values else field.find_default(head)

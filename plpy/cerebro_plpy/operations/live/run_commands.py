@@ -39,6 +39,9 @@ from cerebro_plpy.tables.model_selection_table import read_configs
 
 LIVE_STATUSES = ("running", "queued", "paused")
 NO_CHANGE: Mapping[str, Any] = {}
+CHANGE_EXAMPLE = 'For example \'{"optimizer": "Adam(learning_rate=0.01)", "batch_size": 64}\'.'
+OF_OPTIMIZERS = ("lr", "learning_rate", "momentum", "weight_decay")
+"""Parameters that an optimizer has, and not a configuration."""
 
 
 class Command(NamedTuple):
@@ -96,7 +99,7 @@ def clone_config(db: Database, command: Command, change: str | None, warm: bool)
     if not isinstance(fields, dict):
         raise InvalidParameter(
             f"{command.action} error: change is {change!r:.80}; expected a JSON object.",
-            hint='For example \'{"optimizer": "Adam(learning_rate=0.01)", "batch_size": 64}\'.',
+            hint=CHANGE_EXAMPLE,
         )
     run = find_template_run(db, command.action, command.run_id)
     config: JsonObject = {}
@@ -115,7 +118,7 @@ def _change_config(command: Command, config: Row, fields: Mapping[str, object]) 
         raise InvalidParameter(
             f"{command.action} error: change has {unknown[0]!r}; expected compile and fit "
             "parameters.",
-            hint=near_matches(unknown[0], names),
+            hint=CHANGE_EXAMPLE if unknown[0] in OF_OPTIMIZERS else near_matches(unknown[0], names),
         )
     texts = {}
     for column, keys in (("compile_params", COMPILE_KEYS), ("fit_params", FIT_KEYS)):

@@ -53,6 +53,7 @@ from cerebro_plpy.operations.train_arguments import (
     resolve_metric,
 )
 from cerebro_plpy.operations.train_budget import compute_deadline
+from cerebro_plpy.preprocessing.learning.data_checks import suggest_input_of_kind
 from cerebro_plpy.preprocessing.learning.metric_check import check_metric
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, take_share
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
@@ -299,8 +300,7 @@ def choose_templates(request: TrainRequest, table: RawTable) -> tuple[Template, 
             raise InvalidParameter(
                 f"models names template {template.name!r}, which is for columns of kind "
                 f"{template.kind!r}; there is none.",
-                hint="See what columns are taken for: cerebro.plan. A column of a fitting type "
-                f'may be made one: types => \'{{"column": "{template.kind}"}}\'.',
+                hint=suggest_input_of_kind(template.kind, table.columns, table.recipe),
             )
         # A network that does not fit raises an error here.
         template.architecture(inputs, head, template.params(head, table.rows, {}))

@@ -75,6 +75,15 @@ def _suggest_input(features: Sequence[Feature], columns: Sequence[RawColumn], ta
     return "Name a table or columns whose values differ: columns => '*' takes all."
 
 
+def suggest_input_of_kind(kind: str | None, columns: Sequence[RawColumn], recipe: Recipe) -> str:
+    """Return a hint for a template that needs a column of a kind, which no column is taken for."""
+    learned = {feature.column for feature in recipe.features}
+    for column in columns:
+        if column.name in learned and kind in possible_kinds(column.family):
+            return f"A column can be one: {write_types({column.name: str(kind)})}"
+    return "No column has a fitting type. Leave models out."
+
+
 def check_any(module: str, target: RawColumn, rows: TargetCounts, table: Table) -> None:
     """Raise InvalidParameter if no row has a target."""
     if rows.present:

@@ -141,7 +141,7 @@ def await_workers(context: CallContext, run_id: int) -> None:
         if seconds > END_SECONDS:
             raise ObjectInUse(
                 f"workers of run {run_id} are still there: processes {pids}",
-                hint="SELECT pg_terminate_backend(pid) ends them; then resume again.",
+                hint="pg_terminate_backend(pid) ends them; then resume again.",
             )
         if seconds > PATIENCE_SECONDS:
             context.control.run(sql("run.end_workers"), (pids,))

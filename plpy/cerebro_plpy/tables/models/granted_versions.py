@@ -15,6 +15,7 @@ from cerebro_plpy.database.platform_protocol import Row
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import granted_formats, read_recorded
 from cerebro_plpy.database.sessions.spi import Database, Globals
+from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.errors import DataCorrupted, NullNotAllowed, UndefinedObject
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import outline
@@ -28,6 +29,8 @@ from cerebro_plpy.tables.models.model_versions import (
 )
 from cerebro_plpy.trainer_client.argument_checks import optional_text
 
+GUESS = "Did you mean"
+"""The beginning of a hint with similar names."""
 REQUEST_KEY = "cerebro_granted_version"
 GROUP_KEY = "cerebro_granted_group"
 """Keys of GD, through which a call and the function of the extension's owner communicate."""
@@ -136,7 +139,18 @@ def _unknown_model(db: Database, module: str, name: ModelName) -> UndefinedObjec
         own_rows = db.peek(sql("predict.names"))
         granted_rows = db.peek(sql("granted.names"))
         hint = suggest_models(name.model, [row["model"] for row in (*own_rows, *granted_rows)])
+        if name.owner is not None or not hint.startswith(GUESS):
+            hint = f"{hint} {_suggest_grant(db, name)}"
     return UndefinedObject(f"{module} error: {subject} named {name.model!r}.", hint=hint)
+
+
+def _suggest_grant(db: Database, name: ModelName) -> str:
+    """Return what the owner of a model calls so that the caller may predict with it."""
+    caller = quote_text(db.value(sql("granted.caller")))
+    grant = f"SELECT cerebro.grant_predict({quote_text(str(name.model))}, {caller});"
+    if name.owner is not None:
+        return f"If {name.owner} has one, that role lets you predict: {grant}"
+    return f"The owner of another role's model lets you predict: {grant} then name that owner."
 
 
 def make_outline(version: Version, types: Mapping[str, str], base: str | None) -> str:

@@ -1,0 +1,98 @@
+"""The hints of the backend's code, as templates: `{}` stands for what a call decides."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2] / "plpy" / "cerebro_plpy"
+FOLLOWABLE = re.compile(
+    r"\w+ => |\} => |\b(?:SET|SELECT|GRANT|ALTER|INSERT|UPDATE|CREATE|DROP|ROLLBACK)\b.*?;"
+)
+"""A hint that has an argument or a statement."""
+QUERY = re.compile(r"SELECT (?:'[^']*'|[^;'])*;")
+OF_PLANS = {
+    "Write {} => {}.": "a table with capitals",
+    "{} then {} => {}.": "a query",
+    "{} => {}": "a target of dates",
+    "Write types => {}.": "types in another case",
+    "Write split => {}.": "a split in another case",
+    "Write columns => {}.": "a target alone",
+    "Predict a number: task => {}.": "too many classes",
+    "Name a table or columns whose values differ: columns => '*' takes all.": (
+        "a column of one value"
+    ),
+    "Divide rows by chance: split => 'random 0.2'. {}.": "a key for sides",
+    "All rows with the same value are on one side: name a column with more values, or divide them "
+    "by chance: split => 'random 0.2'.": "one value for a group",
+    "It is the time for the whole call, such as budget => '10 minutes'.": "a short budget",
+    "For example search_params => '{\"eta\": 4}'.": "parameters of a search in a list",
+    "Write search => 'asha', or another one of {}.": "parameters without a search",
+    "For example {} => '{}'.": "types in a list",
+}
+"""Templates of hints, each with a case of tests/integration/models/test_hints.py that has it."""
+_HELPER = re.compile(r"_?suggest|_?write$|_?write_types$|hint$")
+
+
+@cache
+def read_hints() -> dict[str, set[str]]:
+    """Return the templates of all hints, each with the modules that have it."""
+    modules: dict[str, set[str]] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        for template in _templates(ast.parse(path.read_text())):
+            modules.setdefault(template, set()).add(str(path.relative_to(ROOT)))
+    return modules
+
+
+def _templates(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "hint":
+            yield from _strings(node.value)
+        elif isinstance(node, ast.FunctionDef) and _HELPER.match(node.name):
+            for statement in node.body:
+                if not _is_docstring(statement):
+                    yield from _strings(statement)
+        elif isinstance(node, ast.Assign) and any(map(_is_hint, node.targets)):
+            yield from _strings(node.value)
+
+
+def _is_hint(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) and "hint" in target.id.lower()
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _strings(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        parts = (part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        yield "".join(map(str, parts))
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _strings(child)
+
+
+@cache
+def list_queries() -> set[str]:
+    """Return the queries in hints in which a call decides nothing."""
+    queries = {query for template in read_hints() for query in QUERY.findall(template)}
+    return {query for query in queries if not re.search(r"\{\}|…|\.\.\.", query)}
+
+
+def is_query(template: str) -> bool:
+    """Return whether all that a hint has to type are queries that `list_queries` has."""
+    return QUERY.search(template) is not None and not FOLLOWABLE.search(
+        re.sub("|".join(map(re.escape, list_queries())), "", template)
+    )
+
+
+def matches(template: str, hint: str) -> bool:
+    """Return whether a hint has the text of a template."""
+    parts = (re.escape(part) for part in template.split("{}"))
+    return re.search("(?s:.*)".join(parts), hint) is not None
