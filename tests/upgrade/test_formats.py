@@ -403,7 +403,26 @@ def test_a_call_of_train_stores_the_same_json(owner: Workbench, model: str) -> N
     newer = "'{types,target_base}'::text[]"  # keys that the dump does not have
     keys = f"ARRAY(SELECT jsonb_object_keys((reading - {newer}) || software) ORDER BY 1)"
     version = f"SELECT {columns}, {keys} FROM cerebro.version_log WHERE model = %s"
-    assert owner.row(version, f"again_{model}") == owner.row(version, model)
+    after, before = (name_forms(owner.row(version, name)) for name in (f"again_{model}", model))
+    assert after == before
+
+
+def name_forms(stored: Any) -> Any:
+    """Return stored values with the names of forms that the dump has, which has none of labels."""
+    text = re.sub(r', "(label|group)": "\w+"(?=[,}])', "", json.dumps(stored))
+    text = re.sub(r'"(label|group)": "\w+", ', "", text)
+    text = re.sub(QUOTED, r'"\1"', text)
+    text = re.sub(r'"\$(\d+)\.00"', r'"\1"', text)
+    for older, names in OLDER_FORMS.items():
+        text = re.sub(f'"family": "({names})"', f'"family": "{older}"', text)
+    return json.loads(text)
+
+
+MONEY = '"family": "money"'
+QUOTED = r'"\\"(\w+)\\""'
+"""Amounts had a currency, and texts in JSON had quotes: rows have other hashes now."""
+OLDER_FORMS = {"text": "boolean|citext|scalar", "number": "integer|real|numeric|single|money"}
+"""Forms of categories; numbers had those of their types."""
 
 
 def train_again(owner: Workbench, spec: Mapping[str, Any], model: str) -> int:
@@ -446,7 +465,11 @@ def check_spec(owner: Workbench, run_id: int, before: Any, others: set[str]) -> 
         if "train" in spec:
             spec["train"].pop("model")
             spec["train"].pop("reading")
-    assert specs[0] == specs[1]
+    if re.search(f"{MONEY}|{QUOTED}", json.dumps(before)):
+        for spec in specs:
+            for name in ("fingerprint", "hashes"):  # of the texts of categories
+                del spec["train"][name]
+    assert name_forms(specs[0]) == name_forms(specs[1])
 
 
 @pytest.mark.parametrize("name", ["asha", *map(long, ("pbt", "tpe", "patience", "median"))])

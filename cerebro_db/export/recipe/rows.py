@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from . import scales, text_hashing, values
+from . import scales, text_hashing, value_texts, values
 from .scales import ARRAYS, PARTS, Array, Json, RawInput
 
 NUMBERS = "numbers"
@@ -26,8 +26,6 @@ INTEGERS = {
     **{"int2": 1 << 15, "int4": 1 << 31, "int8": 1 << 63},
 }
 """Smallest number that is too large for an integer type, by both names of the type."""
-MIDNIGHT = " 00:00:00"
-"""End of dates that a DataFrame stores as timestamps."""
 Columns: TypeAlias = Mapping[str, Iterable[Any]]
 """Values by column, such as a DataFrame."""
 Numbers: TypeAlias = list[float | None]
@@ -253,10 +251,13 @@ def _read_wide(feature: Json, cells: Sequence[Any]) -> Array:
 
 
 def _encode(feature: Json, cells: Sequence[Any]) -> list[int]:
-    """Return the codes of a category, from 1; 0 for missing and unknown values."""
-    codes = {value: code for code, value in enumerate(feature["values"], 1)}
-    texts = [values.format_text(value) for value in cells]
-    return [
-        0 if text is None else codes.get(text) or codes.get(text.removesuffix(MIDNIGHT), 0)
-        for text in texts
-    ]
+    """Return the codes of a category, from 1; 0 for missing and unknown values.
+
+    Raises:
+        ValueError: the column has values of a type that cannot be compared with the category's.
+    """
+    form = feature.get("family", "timestamptz" if feature.get("zoned") else "text")
+    try:
+        return value_texts.encode_categories(feature["values"], form, cells)
+    except ValueError as error:
+        raise ValueError(f"column {feature['column']!r}: {error}") from error

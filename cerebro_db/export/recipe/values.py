@@ -15,6 +15,8 @@ from . import text_formats
 from .scales import MAX_CONSTANT, Array
 
 EPOCH = datetime(1970, 1, 1)
+END_OF_DAY = "24:00:00"
+DAY_SECONDS = 86400.0
 DOUBLE_FAMILIES = ("integer", "real")
 """Families of numbers that double precision represents without change."""
 
@@ -111,8 +113,9 @@ def read_timestamp(value: Any, family: str, parts: Sequence[str]) -> list[float]
         if value is None:
             return [math.nan] * len(parts)
     if family == "time":
-        return [_count_seconds(time.fromisoformat(value) if isinstance(value, str) else value)]
-    timestamp = _read_datetime(value)
+        return [_read_seconds(value)]
+    _check_zone(value, family)
+    timestamp = read_datetime(value)
     numbers = {
         "epoch": (timestamp - EPOCH).total_seconds(),
         "dow": timestamp.isoweekday() % 7,
@@ -121,13 +124,31 @@ def read_timestamp(value: Any, family: str, parts: Sequence[str]) -> list[float]
     return [float(numbers[part]) for part in parts]
 
 
+def _check_zone(value: Any, family: str) -> None:
+    """Raise ValueError if a point in time has a zone and the column has none, or reversely."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    has_zone = isinstance(value, datetime) and value.tzinfo is not None
+    if has_zone != (family == "timestamptz"):
+        raise ValueError(f"a value is {value!r}; expected a {family}, which it cannot stand for")
+
+
+def _read_seconds(value: Any) -> float:
+    """Return the seconds of a time of day; the end of a day is not its beginning."""
+    if isinstance(value, str):
+        if value.startswith(END_OF_DAY):
+            return DAY_SECONDS
+        value = time.fromisoformat(value)
+    return _count_seconds(value)
+
+
 def _count_seconds(value: time) -> float:
     """Return the seconds since midnight; those of a time with a zone since midnight in UTC."""
     offset = value.utcoffset() or timedelta()
     return (datetime.combine(EPOCH, value.replace(tzinfo=None)) - EPOCH - offset).total_seconds()
 
 
-def _read_datetime(value: Any) -> datetime:
+def read_datetime(value: Any) -> datetime:
     """Return a timestamp without a zone; one with a zone is converted to UTC."""
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
@@ -148,11 +169,11 @@ def format_text(value: Any) -> str | None:
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, (float, np.floating)):
-        return str(int(value)) if float(value).is_integer() else repr(float(value))
+        return str(int(value)) if float(value).is_integer() else str(value)
     if isinstance(value, (datetime, np.datetime64)):
-        return _trim_zeros(_read_datetime(value).isoformat(" "))
+        return trim_zeros(read_datetime(value).isoformat(" "))
     if isinstance(value, time):
-        return _trim_zeros(value.isoformat())
+        return trim_zeros(value.replace(tzinfo=None).isoformat()) + _format_zone(value)
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, (dict, list)):
@@ -160,5 +181,16 @@ def format_text(value: Any) -> str | None:
     return str(value)
 
 
-def _trim_zeros(text: str) -> str:
+def _format_zone(value: time) -> str:
+    """Return the zone of a time of day, with as few digits as possible; '' without a zone."""
+    offset = value.utcoffset()
+    if offset is None:
+        return ""
+    minutes = abs(offset) // timedelta(minutes=1)
+    sign = "-" if offset < timedelta() else "+"
+    return f"{sign}{minutes // 60:02}:{minutes % 60:02}".removesuffix(":00")
+
+
+def trim_zeros(text: str) -> str:
+    """Return a number, or a time of day, without zeros at the end of its fraction."""
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -20,7 +20,7 @@ from workbench import Row, Workbench
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.source_rows import SourceRows
-from cerebro_plpy.preprocessing.learning.raw_table import read_with_recipe
+from cerebro_plpy.preprocessing.learning.recorded_table import read_with_recipe
 
 PASSENGERS = """
     CREATE TABLE passengers AS

@@ -12,7 +12,8 @@ from workbench import Workbench
 
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.source_rows import SourceRows
-from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table, take_share
+from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table
+from cerebro_plpy.preprocessing.learning.recorded_table import take_share
 from cerebro_plpy.preprocessing.rows import source as row_source
 from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
 from cerebro_plpy.preprocessing.scoring import drift_profile

@@ -29,7 +29,7 @@ from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import raw_inputs
 from cerebro_plpy.preprocessing.rows.value_comparison import comparable, compare
 from cerebro_plpy.preprocessing.values import canonical_text
-from cerebro_plpy.preprocessing.values.column_values import distinct_text
+from cerebro_plpy.preprocessing.values.column_values import styled_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn, read_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import MOMENTS, NUMBERS
@@ -175,7 +175,7 @@ def test_values_have_the_texts_that_recipes_know(
         )
         for column, name in names.items()
     ]
-    told = [distinct_text(column.name, column.family) for column in columns]
+    told = [styled_text(column.name, column.family) for column in columns]
     told.append(Expression(canonical_text.amount('t."the money"')))
     plain.append(Expression('t."the money"::numeric'))
     assert rows(session, settings, *told) == rows(session, dict(TEXTS), *plain)

@@ -26,14 +26,9 @@ from cerebro_plpy.operations.predict import predict_table
 from cerebro_plpy.operations.predict.prediction_source import RawSource
 from cerebro_plpy.preprocessing.kinds.plain_array import PlainArray
 from cerebro_plpy.preprocessing.learning import target_leakage, text_statistics
-from cerebro_plpy.preprocessing.learning.labels import usable_label_expression
-from cerebro_plpy.preprocessing.learning.raw_table import (
-    Newer,
-    RawTable,
-    read_table,
-    read_with_recipe,
-    take_share,
-)
+from cerebro_plpy.preprocessing.learning.labels import find_target, learn_labels
+from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table
+from cerebro_plpy.preprocessing.learning.recorded_table import Newer, read_with_recipe, take_share
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
@@ -162,7 +157,8 @@ class Recorder:
 
     def rows(self, statement: str, *values: object) -> list[dict[str, Any]]:
         return [
-            {str(n): value for n, value in enumerate(row)} for row in self.run(statement, values)
+            {**{str(n): value for n, value in enumerate(row)}, "cerebro_unknown": None}
+            for row in self.run(statement, values)
         ]
 
     def peek(self, statement: str, *values: object) -> list[dict[str, Any]]:
@@ -252,9 +248,9 @@ def predict(recorder: Any, table: Named, whole: RawTable) -> None:
     ids.append(attribution._make_texts(ids[0], [each.column for each in whole.recipe.inputs]))
     families = {each.name: each.family for each in whole.columns if each.name in GROUPS}
     for target in ("kind", "amount"):
-        label = usable_label_expression(
-            "evaluate", whole.columns, target, CLASSIFICATION if target == "kind" else "regression"
-        )
+        column = find_target("evaluate", whole.columns, target)
+        labels = learn_labels(column, "regression" if target == "amount" else CLASSIFICATION)
+        label = labels.usable_expression(column)
         ids.append(evaluate_model._make_pair(label, families))
     for id_text in ids:
         raw = predict_table.SourceQuery(table.quoted, whole.recipe, id_text, {})

@@ -30,6 +30,7 @@ ORDINARY_TABLE = {
     "groups": None,
     "recipe": Recipe(()),
     "remarks": (),
+    "unknown_values": (),
     "leaks": (),
 }
 GROUPS = SimpleNamespace(small_values=2, column="zone", least=50)

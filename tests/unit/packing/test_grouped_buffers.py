@@ -16,6 +16,7 @@ from cerebro_plpy.packing.grouped_buffers import (
     lay_out_groups,
 )
 from cerebro_plpy.preprocessing.rows.groups import GroupRows, Groups
+from cerebro_plpy.preprocessing.values.expression import Expression
 
 COUNTS = st.lists(st.tuples(st.integers(1, 400), st.integers(1, 60)), min_size=1, max_size=8)
 
@@ -24,7 +25,7 @@ def make_layouts(
     counts: list[tuple[int, int]], loose: tuple[int, int], keys: list[int], block: int
 ) -> GroupedLayouts:
     sizes = tuple(GroupRows(str(number), *rows) for number, rows in enumerate(counts))
-    return lay_out_groups(Groups("g", 1, sizes, 0, loose), keys, block)
+    return lay_out_groups(Groups("g", 1, sizes, 0, loose, Expression("t.g")), keys, block)
 
 
 @given(
@@ -60,7 +61,7 @@ def test_each_row_is_in_one_buffer_of_its_group(
         GroupRows(str(number), *rows, classes=(rows[0] - 1, 1))
         for number, rows in enumerate(counts)
     )
-    places = layouts.find_places(Groups("g", 1, sizes, 0, loose))
+    places = layouts.find_places(Groups("g", 1, sizes, 0, loose, Expression("t.g")))
     assert all(sum(place.counts) == place.rows for place in places.values())
     for place in places.values():
         assert place.validation.keys() <= place.training.keys() <= set(keys)

@@ -68,7 +68,7 @@ def columns_of(*rows: tuple[Any, ...]) -> dict[str, RawColumn]:
 
 def test_a_key_names_rows_although_other_columns_are_secret() -> None:
     columns = columns_of(
-        ("id", *NUMBER, *KEY, True, True), ("secret", *NUMBER, *VALUE, False, False)
+        ("id", *NUMBER, *KEY, True, True, False), ("secret", *NUMBER, *VALUE, False, False, False)
     )
     assert columns["id"].key and columns["id"].names_row and not columns["secret"].readable
 
@@ -76,7 +76,7 @@ def test_a_key_names_rows_although_other_columns_are_secret() -> None:
 @pytest.mark.parametrize("readable", [(True, False), (False, True), (False, False)])
 def test_a_key_with_a_secret_column_names_no_row(readable: tuple[bool, bool]) -> None:
     columns = columns_of(
-        ("store", *NUMBER, *KEY, readable[0], False),
-        ("number", *NUMBER, *KEY, readable[1], False),
+        ("store", *NUMBER, *KEY, readable[0], False, False),
+        ("number", *NUMBER, *KEY, readable[1], False, False),
     )
     assert not any(column.key for column in columns.values())

@@ -1,7 +1,7 @@
 -- name: columns
 -- With the types that domains stand for, whether they have a cast to real[] that only a superuser can have made, the columns of
 -- the primary key, the types that values are compared as, which mean the same on any path, whether the current user may read
--- them, and whether one is a primary key alone.
+-- them, whether one is a primary key alone, and whether its collation takes different texts for equal.
 SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type, b.typname::text AS base,
        b.typtype::text AS kind, b.typcategory::text AS category,
        EXISTS (SELECT FROM pg_catalog.pg_cast c LEFT JOIN pg_catalog.pg_proc p ON p.oid = c.castfunc
@@ -15,7 +15,8 @@ SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) 
             ELSE pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(b.typname) END AS compared,
        pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT') AS readable,
        EXISTS (SELECT FROM pg_catalog.pg_index i
-               WHERE i.indrelid = a.attrelid AND i.indisprimary AND i.indnkeyatts = 1 AND a.attnum = i.indkey[0]) AS alone
+               WHERE i.indrelid = a.attrelid AND i.indisprimary AND i.indnkeyatts = 1 AND a.attnum = i.indkey[0]) AS alone,
+       EXISTS (SELECT FROM pg_catalog.pg_collation c WHERE c.oid = a.attcollation AND NOT c.collisdeterministic) AS folded
 FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (
     WITH RECURSIVE d AS (
         SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typnamespace, t.typbasetype FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid
@@ -135,6 +136,14 @@ FROM (SELECT g.place, g.value, g.rows, pg_catalog.row_number() OVER (PARTITION B
       WHERE g.value IS NOT NULL) f
 WHERE f.n <= %s::bigint
 ORDER BY f.place, f.n
+
+-- name: unknown_values
+-- Values of columns that a model does not know: {columns} are NULL for all others.
+SELECT {aggregates} FROM (SELECT {columns} FROM {source} t WHERE {side} OFFSET 0) r
+
+-- name: unknown_value
+-- Their number in one column, and two of them.
+pg_catalog.count(r.{u}) AS {u}_rows, pg_catalog.min(r.{u} COLLATE pg_catalog."C") AS {u}_low, pg_catalog.max(r.{u} COLLATE pg_catalog."C") AS {u}_high
 
 -- name: target
 -- Of finite numbers: how many there are, and what they are about. In their order, for the sum of fractions depends on it.

@@ -15,6 +15,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import InsufficientPrivilege, ObjectNotReady
+from cerebro_plpy.operations.predict.model_predictor import report_unknown
 from cerebro_plpy.operations.predict.prediction_source import (
     find_deployed_version,
     resolve_source_with_notice,
@@ -22,8 +23,10 @@ from cerebro_plpy.operations.predict.prediction_source import (
 from cerebro_plpy.preprocessing.kinds.category import CODE
 from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.recipe.unknown_values import count_unknown_values
 from cerebro_plpy.preprocessing.scoring import drift_profile
 from cerebro_plpy.preprocessing.scoring.drift_profile import Profile, stability
+from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.tables.models.model_versions import Version
 
 MODULE = "drift"
@@ -38,7 +41,9 @@ def drift(db: Database, model: str | None, source: str | None) -> list[Row]:
     recipe = raw_source.recipe
     session = LocalSession(db, **raw_source.settings, enable_hashagg="on", jit="off")
     edges = {key: part.edges for key, part in training.parts.items()}
-    current = drift_profile.measure_bins(session, raw_source.build_from_item(), recipe, edges)
+    table = raw_source.build_from_item()
+    current = drift_profile.measure_bins(session, table, recipe, edges)
+    report_unknown(db, version, count_unknown_values(session, table, Expression("true"), recipe))
     return sorted(_compare_columns(recipe, training, current), key=_sort_key)
 
 

@@ -32,7 +32,7 @@ from cerebro_plpy.operations.predict.prediction_source import (
     resolve_source,
     resolve_source_with_notice,
 )
-from cerebro_plpy.preprocessing.learning.labels import usable_label_expression
+from cerebro_plpy.preprocessing.learning.labels import Labels, find_target
 from cerebro_plpy.preprocessing.rows.weight_column import read_column_name
 from cerebro_plpy.preprocessing.values.canonical_text import as_json
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -121,7 +121,10 @@ def _resolve_rows(
     catalog = Catalog(db, MODULE)
     raw_source = resolve(catalog, version, source)
     columns = raw_source.columns
-    target = usable_label_expression(MODULE, columns, version.target, version.task)
+    target_column = find_target(MODULE, columns, version.target)
+    labels = Labels(version.task, version.recipe.label, version.classes)
+    labels.check_column(MODULE, target_column)
+    target = labels.usable_expression(target_column)
     groups = _find_group_columns(columns, group_by or (), raw_source.table)
     grouped_model = load_grouped_model(catalog, gd, version, raw_source)
     families = {column.name: column.family for column in columns}
@@ -130,6 +133,7 @@ def _resolve_rows(
         raw_source.recipe,
         _make_pair(target, {name: families[name] for name in groups}),
         raw_source.settings,
+        labels.unknown_class(target_column),
     )
     return LabelledRows(version, grouped_model, raw_source.table, query, groups)
 

@@ -16,8 +16,11 @@ from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import select_list
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.operations.predict.model_predictor import (
+    UNKNOWN_COLUMN,
     describe_arrays,
+    find_unknown,
     make_predictor,
+    report_unknown,
     select_expressions,
 )
 from cerebro_plpy.operations.predict.predict_table import SETTINGS
@@ -27,7 +30,7 @@ from cerebro_plpy.operations.predict.prediction_source import (
     resolve_source_with_notice,
 )
 from cerebro_plpy.operations.train_arguments import METRICS
-from cerebro_plpy.preprocessing.learning.labels import usable_label_expression
+from cerebro_plpy.preprocessing.learning.labels import Labels, find_target
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Places, Recipe
@@ -84,7 +87,8 @@ def _measure_importances(
         **describe_permutation(version),
     }
     predictor = make_predictor(db, gd, version, request_schema.build_request("permute", fields))
-    arrays = [b"".join([row[name] for row in rows]) for name in rows[0]]
+    names = [name for name in rows[0] if name != UNKNOWN_COLUMN]
+    arrays = [b"".join([row[name] for row in rows]) for name in names]
     metric = choose_metric(version)
     return [
         {"column_name": part.column, **summarize(losses), "metric": metric, "rows": len(rows)}
@@ -98,7 +102,10 @@ def _read_rows(db: Database, version: Version, source: RawSource) -> list[Row]:
     Of many rows, those with the smallest hashes are read.
     """
     recipe = source.recipe
-    target = usable_label_expression(MODULE, source.columns, version.target, version.task)
+    target_column = find_target(MODULE, source.columns, version.target)
+    labels = Labels(version.task, version.recipe.label, version.classes)
+    labels.check_column(MODULE, target_column)
+    target = labels.usable_expression(target_column)
     identity, split = _choose_identity(db, version, source)
     input_columns = [feature.column for feature in recipe.inputs]
     needed = {version.target, *identity, *input_columns}
@@ -106,7 +113,9 @@ def _read_rows(db: Database, version: Version, source: RawSource) -> list[Row]:
     from_item = source.build_from_item(*(column.name for column in columns))
     order = row_hash(naming_columns(columns, split, identity), version.seed + 1)
     arrays = {item.name: item.sent for item in network_inputs(recipe)}
-    selected = select_expressions({**arrays, "target": _encode_target(version, target)})
+    unknown = find_unknown(version, recipe, labels.unknown_class(target_column))
+    outputs = {"target": _encode_target(version, target), UNKNOWN_COLUMN: unknown.selected}
+    selected = select_expressions({**arrays, **outputs})
     statement = sql(
         "understanding.sample",
         inputs=selected.text,
@@ -117,7 +126,10 @@ def _read_rows(db: Database, version: Version, source: RawSource) -> list[Row]:
     )
     max_rows = max(1, min(MAX_ROWS, MAX_NUMBERS // recipe.room))
     with db.configured(**SETTINGS, **source.settings):
-        return db.rows(statement, *selected.values, *target.values, *order.values, max_rows)
+        rows = db.rows(statement, *selected.values, *target.values, *order.values, max_rows)
+    unknown.add(row[UNKNOWN_COLUMN] for row in rows)
+    report_unknown(db, version, unknown)
+    return rows
 
 
 def _choose_identity(

@@ -73,12 +73,8 @@ from cerebro_plpy.operations.train_arguments import read_budget
 from cerebro_plpy.operations.train_budget import compute_deadline
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.preprocessing.learning.metric_check import check_metric
-from cerebro_plpy.preprocessing.learning.raw_table import (
-    SETTINGS,
-    Newer,
-    RawTable,
-    read_with_recipe,
-)
+from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable
+from cerebro_plpy.preprocessing.learning.recorded_table import Newer, read_with_recipe
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.rows.weight_column import find_column, read_column_name
 from cerebro_plpy.preprocessing.values.columns import read_columns

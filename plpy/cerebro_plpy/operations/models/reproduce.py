@@ -62,8 +62,9 @@ from cerebro_plpy.operations.train.train_ensemble import Candidate, join_states
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table_name, version_table
-from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_with_recipe
-from cerebro_plpy.preprocessing.rows.groups import GroupRequest, read_groups
+from cerebro_plpy.preprocessing.learning.raw_table import RawTable
+from cerebro_plpy.preprocessing.learning.recorded_table import read_with_recipe
+from cerebro_plpy.preprocessing.rows.groups import make_group_request, read_groups
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.lifecycle import RunListeners, reserve_run_id, train
 from cerebro_plpy.run.log.run_log import RunLog
@@ -392,9 +393,10 @@ def _add_groups(reader: Reader, spec: TrainSpec, table: RawTable) -> RawTable:
     """
     group_column = spec.grouping.column
     assert group_column is not None
-    families = {column.name: column.family for column in table.columns}
     smallest = min(layout.rows for layout in spec.grouping.layouts.values())
-    request = GroupRequest(group_column, smallest, spec.classes, families[group_column])
+    request = make_group_request(
+        table.columns, group_column, smallest, spec.classes, table.recipe.group
+    )
     target = table.target._replace(head=read_head(spec))
     return replace(table, target=target, groups=read_groups(reader, MODULE, table.parts, request))
 

@@ -19,6 +19,7 @@ from cerebro_plpy.preprocessing.kinds.feature import NetworkInput
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import raw_inputs
+from cerebro_plpy.preprocessing.recipe.unknown_values import UnknownValues, find_unknown_values
 from cerebro_plpy.preprocessing.values.expression import Expression, combined_values
 from cerebro_plpy.tables.models import granted_versions, model_versions
 from cerebro_plpy.tables.models.granted_versions import GrantedVersion, UsableVersion
@@ -36,6 +37,11 @@ from cerebro_plpy.trainer_client.settings import TrainerOptions
 
 COMPILE_PARAMS = "optimizer='SGD()',loss='mean_squared_error'"
 """Predictions do not depend on the optimizer; SGD is used because it has no slot variables."""
+GROUP_COLUMN = "cerebro_group"
+UNKNOWN_COLUMN = "cerebro_unknown"
+"""Names of a row's group, and of its values that the model does not know, in statements."""
+UNKNOWN_CLASS = ""
+"""Takes the place of a column's name for classes that the model does not know."""
 FindGroupVersion = Callable[[str], Optional[UsableVersion]]
 """Return the model of the rows of a group by the text of the group's value, or None."""
 CACHED_GROUPS = 1000
@@ -114,6 +120,36 @@ def find_group_versions(
         return lru_cache(CACHED_GROUPS)(find), None
     versions = model_versions.read_group_versions(db, module, version)
     return versions.get, list(versions)
+
+
+def find_unknown(
+    version: UsableVersion, recipe: Recipe, unknown_class: Expression | None
+) -> UnknownValues:
+    """Return the counts of values that the model does not know, of rows that are not read yet.
+
+    The values of a granted model are known to its owner only.
+    """
+    expressions: dict[str, Expression] = {}
+    if not isinstance(version, GrantedVersion):
+        expressions = find_unknown_values(recipe)
+    if unknown_class is not None:
+        expressions[UNKNOWN_CLASS] = unknown_class
+    return UnknownValues(expressions)
+
+
+def report_unknown(db: Database, version: UsableVersion, unknown: UnknownValues) -> None:
+    """Send a NOTICE for each column with values that the model does not know."""
+    for name, values in unknown.describe():
+        if name == UNKNOWN_CLASS:
+            db.notice(
+                f"the target has {values}, which model {version.model!r} has no class for: every "
+                "prediction of these rows counts as wrong"
+            )
+        else:
+            db.notice(
+                f"column {name} has {values}, which model {version.model!r} does not know: they "
+                "count as missing"
+            )
 
 
 def _make_filler(

@@ -5,7 +5,6 @@ The session keeps the prepared statements, the program and the weights of a mode
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -13,21 +12,29 @@ from typing import Any
 
 from cerebro_plpy.database.effective_role import effective_role
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.reading import SettingValues
+from cerebro_plpy.database.reading import PINNED, SettingValues
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
 from cerebro_plpy.operations.predict.model_predictor import (
+    GROUP_COLUMN,
+    UNKNOWN_COLUMN,
     FindGroupVersion,
     find_group_versions,
+    find_unknown,
     list_inputs,
     make_row_predictor,
+    report_unknown,
     select_expressions,
     split_answer,
 )
+from cerebro_plpy.preprocessing.kinds.category import family_of_record, record_type
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.records import dataclass
+from cerebro_plpy.preprocessing.recipe.unknown_values import UnknownValues
+from cerebro_plpy.preprocessing.rows.groups import group_text
+from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.tables.models import granted_versions, model_versions
 from cerebro_plpy.tables.models.granted_versions import GrantedVersion, ModelName, UsableVersion
 from cerebro_plpy.trainer_client.predictor import Predictor
@@ -55,6 +62,8 @@ FORMAT_INDEPENDENT_TYPES = {
     "bpchar",
 }
 """Types whose values are read from JSON in the same way under all formats."""
+OTHER_COLUMNS = (GROUP_COLUMN, UNKNOWN_COLUMN, "keys", "mark")
+"""Results of the statement that reads a record that are not sent to the trainer."""
 Statement = Callable[..., list[Row]]
 
 
@@ -72,18 +81,7 @@ class CachedModel:
     find_group_version: FindGroupVersion
     group_predictors: dict[str, Predictor]  # of the groups that were predicted
     formats: SettingValues  # under which a record is read; empty if its types ignore them
-
-    def find_group(self, record: str) -> str | None:
-        """Return the text of the group of a row; None if it has none."""
-        column = self.version.group_by
-        if column is None:
-            return None
-        value = json.loads(record).get(column)
-        if value is None:
-            return None
-        if isinstance(value, bool):
-            return json.dumps(value)
-        return str(value)
+    unknown: UnknownValues  # of the columns of a record
 
 
 def predict_record(db: Database, gd: Globals, model: ModelName, record: str | None) -> str:
@@ -101,9 +99,12 @@ def predict_record(db: Database, gd: Globals, model: ModelName, record: str | No
         row = _encode(db, cached, model, record)
     if row is None:
         raise _make_record_error(db, cached, record)
-    *columns, keys, _ = row.values()
-    _report_missing_columns(db, cached, keys)
-    version, predictor = _choose_version(db, gd, cached, record)
+    columns = [value for name, value in row.items() if name not in OTHER_COLUMNS]
+    _report_missing_columns(db, cached, row["keys"])
+    unknown = cached.unknown.without_counts()
+    unknown.add([row[UNKNOWN_COLUMN]])
+    report_unknown(db, cached.version, unknown)
+    version, predictor = _choose_version(db, gd, cached, row[GROUP_COLUMN])
     try:
         predictor.send_block(1, columns)
         answer = predictor.receive_block()
@@ -129,14 +130,21 @@ def predict_missing_values(db: Database, gd: Globals, version: UsableVersion) ->
 
 
 def _choose_version(
-    db: Database, gd: Globals, cached: CachedModel, record: str
+    db: Database, gd: Globals, cached: CachedModel, group: str | None
 ) -> tuple[UsableVersion, Predictor]:
-    """Return the version that predicts a row, and its predictor."""
-    group = cached.find_group(record)
+    """Return the version that predicts a row, and its predictor.
+
+    Args:
+        group: the text of the row's group; None if it has none.
+    """
     if group is None:
         return cached.version, cached.predictor
     version = cached.find_group_version(group)
     if version is None:
+        db.notice(
+            f"{MODULE}: no model of its own for {cached.version.group_by} {group!r}: that of all "
+            "rows predicts it"
+        )
         return cached.version, cached.predictor
     if group not in cached.group_predictors:
         cached.group_predictors[group] = make_row_predictor(db, gd, version)
@@ -184,15 +192,21 @@ def _cache_model(db: Database, gd: Globals, model: ModelName) -> CachedModel:
 
 
 def _load_model(db: Database, gd: Globals, version: UsableVersion, mark: str) -> CachedModel:
-    recipe, types = _fit_recipe_to_record(version.recipe, _read_source_types(db, version))
-    inputs = select_expressions({item.name: item.sent for item in list_inputs(version, recipe)})
+    source_types = _read_source_types(db, version)
+    recipe, types = _fit_recipe_to_record(version.recipe, source_types)
+    group = _make_group_text(version, types, source_types)
+    unknown = find_unknown(version, recipe, None)
+    expressions = {item.name: item.sent for item in list_inputs(version, recipe)}
+    expressions |= {GROUP_COLUMN: group, UNKNOWN_COLUMN: unknown.selected}
+    inputs = select_expressions(expressions)
     columns = ", ".join(f"{quote_identifier(name)} {type_}" for name, type_ in types.items())
     constants = inputs.values
     statement = sql("predict.record", inputs=inputs.text, columns=columns, mark=sql("granted.mark"))
     blank_answer = [b"" for _ in split_answer(version, [b"", b"", b""])]
     formats: SettingValues = {}
-    if not FORMAT_INDEPENDENT_TYPES.issuperset(types.values()):
-        formats = version.formats
+    has_settings = any(feature.has_settings for feature in recipe.inputs)
+    if has_settings or not FORMAT_INDEPENDENT_TYPES.issuperset(types.values()):
+        formats = {**PINNED, **version.formats}
     return CachedModel(
         change_mark=mark,
         version=version,
@@ -203,6 +217,7 @@ def _load_model(db: Database, gd: Globals, version: UsableVersion, mark: str) ->
         constants=constants,
         find_group_version=find_group_versions(db, gd, MODULE, version)[0],
         group_predictors={},
+        unknown=unknown,
         formats=formats,
     )
 
@@ -231,7 +246,23 @@ def _fit_recipe_to_record(
         if feature.is_input:
             feature = feature.over_record(types[feature.column])
         features.append(feature)
-    return Recipe(tuple(features)), types
+    return replace(recipe, features=tuple(features)), types
+
+
+def _make_group_text(
+    version: UsableVersion, types: dict[str, str], source_types: Mapping[str, str]
+) -> Expression:
+    """Return the text of the group of a record, whose columns get that of groups.
+
+    Args:
+        types: the types of the record's columns.
+    """
+    column = version.group_by
+    if column is None:
+        return Expression("NULL::text")
+    form = version.recipe.group
+    types.setdefault(column, record_type(form, source_types.get(column)))
+    return group_text(column, family_of_record(types[column]), form)
 
 
 def _report_missing_columns(db: Database, cached: CachedModel, keys: Collection[str]) -> None:
@@ -256,9 +287,11 @@ def _make_record_error(db: Database, cached: CachedModel, record: str) -> Cerebr
             rows = db.skip_invalid_values(cast)
         if rows is None:
             value = db.value(sql("predict.value"), record, name)
+            expected = f"a value of type {type_}"
+            if name in features:
+                expected = features[name].expected_values
             return InvalidText(
-                f"{MODULE} error: column {name!r} of record is {value:.100}; expected "
-                f"{features[name].expected_values}.",
+                f"{MODULE} error: column {name!r} of record is {value:.100}; expected {expected}.",
                 hint=f"It is read as {type_}. What is not known may be null, or be left out.",
             )
     return InvalidText(f"{MODULE} error: record has a value that cannot be read: {record:.100}")

@@ -16,10 +16,14 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import SettingValues
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.operations.predict.model_predictor import (
+    GROUP_COLUMN,
+    UNKNOWN_COLUMN,
     FindGroupVersion,
     find_group_versions,
+    find_unknown,
     list_inputs,
     make_row_predictor,
+    report_unknown,
     select_expressions,
     split_answer,
 )
@@ -29,15 +33,17 @@ from cerebro_plpy.operations.predict.prediction_source import (
     resolve_source_with_notice,
 )
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.recipe.unknown_values import UnknownValues
+from cerebro_plpy.preprocessing.rows.groups import check_group_values, group_text
 from cerebro_plpy.preprocessing.rows.weight_column import find_column
-from cerebro_plpy.preprocessing.values.column_values import distinct_text
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.tables.models import granted_versions
 from cerebro_plpy.tables.models.granted_versions import ModelName, UsableVersion
 from cerebro_plpy.trainer_client.predictor import Predictor
 
 MODULE = "predict"
-GROUP_COLUMN = "cerebro_group"
+OTHER_COLUMNS = ("id", GROUP_COLUMN, UNKNOWN_COLUMN)
+"""Columns of a row that are not sent to the trainer."""
 BLOCK_ROWS = 4096
 BLOCK_ELEMENTS = 1 << 18
 """Numbers in the inputs or the outputs of a block, so that a block takes a few MB."""
@@ -65,6 +71,7 @@ class SourceQuery(NamedTuple):
     recipe: Recipe  # as it is over the columns of the table
     id: Expression  # text of each row's id
     settings: SettingValues  # settings under which the rows are read
+    unknown_class: Expression | None = None  # the text of a class that the model does not know
 
 
 class GroupedModel(NamedTuple):
@@ -128,19 +135,20 @@ def load_grouped_model(
 
     Raises:
         UndefinedColumn: the source has no column for the groups.
+        DatatypeMismatch: its values cannot be compared with the groups.
     """
-    family = None
-    if version.group_by is not None:
-        column = find_column(
-            catalog.module,
-            source.columns,
-            version.group_by,
-            "the model's group_by",
-            f" in {source.table.spelling}",
-        )
-        family = column.family
     find, groups = find_group_versions(catalog.db, gd, catalog.module, version)
-    return GroupedModel(version, find, groups, family)
+    if version.group_by is None:
+        return GroupedModel(version, find, groups)
+    column = find_column(
+        catalog.module,
+        source.columns,
+        version.group_by,
+        "the model's group_by",
+        f" in {source.table.spelling}",
+    )
+    check_group_values(catalog.module, column, version.recipe.group, groups)
+    return GroupedModel(version, find, groups, column.family)
 
 
 def predict_blocks(
@@ -231,6 +239,8 @@ def read_blocks(
     """
     version = grouped_model.version
     inputs = {item.name: item.sent for item in list_inputs(version, query.recipe)}
+    unknown = find_unknown(version, query.recipe, query.unknown_class)
+    inputs[UNKNOWN_COLUMN] = unknown.selected
     table = query.table
     if grouped_model.group_column:
         group = _make_group_text(grouped_model, grouped_model.group_column)
@@ -242,14 +252,27 @@ def read_blocks(
     size = max(1, min(max_rows, BLOCK_ELEMENTS // width))
     with db.configured(**SETTINGS, **query.settings):
         blocks = db.stream_blocks(statement, size, *query.id.values, *selected.values)
-    if not shared:
-        return _read_at_once(db, query.settings, blocks)
-    return iter(partial(_read_next, db, query.settings, blocks), [])
+    if shared:
+        blocks = iter(partial(_read_next, db, query.settings, blocks), [])
+    else:
+        blocks = _read_at_once(db, query.settings, blocks)
+    return _count_unknown(db, version, unknown, blocks)
+
+
+def _count_unknown(
+    db: Database, version: UsableVersion, unknown: UnknownValues, blocks: RowBlocks
+) -> RowBlocks:
+    """Yield the blocks; NOTICEs count the values that the model does not know."""
+    for block in blocks:
+        unknown.add(row[UNKNOWN_COLUMN] for row in block)
+        yield block
+    report_unknown(db, version, unknown)
 
 
 def _make_group_text(grouped_model: GroupedModel, column: str) -> Expression:
     """Return the group of a row: NULL for groups without a model, if the groups are known."""
-    value = distinct_text(column, grouped_model.family)
+    form = grouped_model.version.recipe.group
+    value = group_text(column, grouped_model.family, form)
     if grouped_model.groups is None:
         return value
     return Expression(
@@ -277,5 +300,5 @@ def _read_at_once(db: Database, settings: SettingValues, blocks: RowBlocks) -> R
 
 
 def _send_block(predictor: Predictor, rows: list[Row]) -> None:
-    names = [name for name in rows[0] if name not in ("id", GROUP_COLUMN)]
+    names = [name for name in rows[0] if name not in OTHER_COLUMNS]
     predictor.send_block(len(rows), [b"".join([row[name] for row in rows]) for name in names])

@@ -53,6 +53,10 @@ def report_table(db: Database, table: RawTable) -> None:
     for feature in table.recipe.features:
         if not feature.is_input:
             db.notice(f"column {feature.column} is left out: {feature.explanation}")
+    for column, values in table.unknown_values:
+        db.notice(
+            f"column {column} has {values}, which the model does not know: they count as missing"
+        )
     for remark in table.remarks:
         if remark.is_notice:
             db.notice(f"column {remark.column}: {remark.text}")

@@ -55,12 +55,12 @@ from cerebro_plpy.operations.train_arguments import (
 from cerebro_plpy.operations.train_budget import compute_deadline
 from cerebro_plpy.preprocessing.learning.data_checks import suggest_input_of_kind
 from cerebro_plpy.preprocessing.learning.metric_check import check_metric
-from cerebro_plpy.preprocessing.learning.raw_table import RawTable, take_share
-from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
+from cerebro_plpy.preprocessing.learning.raw_table import RawTable
+from cerebro_plpy.preprocessing.learning.recorded_table import take_share
 from cerebro_plpy.preprocessing.rows.groups import (
     LEAST_ROWS,
-    GroupRequest,
     check_group_column,
+    make_group_request,
     read_groups,
 )
 from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
@@ -277,10 +277,11 @@ def _add_groups(request: TrainRequest, reader: Reader, table: RawTable) -> RawTa
     group_by = request.arguments.group_by
     if group_by is None:
         return table
-    families = {column.name: column.family for column in table.columns}
     min_rows = request.arguments.min_group_rows or LEAST_ROWS
-    classes = table.target.values if table.target.task == CLASSIFICATION else ()
-    group_request = GroupRequest(group_by, min_rows, classes, families[group_by])
+    classes = table.target.values  # none of a regression
+    group_request = make_group_request(
+        table.columns, group_by, min_rows, classes, table.recipe.group
+    )
     return replace(table, groups=read_groups(reader, request.module, table.parts, group_request))
 
 

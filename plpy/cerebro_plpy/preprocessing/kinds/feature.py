@@ -148,6 +148,13 @@ class Feature:
         """Return the code of the value; only if there is a `cardinality`."""
         raise NotImplementedError
 
+    def unknown_value(self, row: str) -> Expression | None:
+        """Return the text of a value that the column had never when it was learned, else NULL.
+
+        The result is None if every value is an input.
+        """
+        return None
+
     # The same without anything learned: expressions, and constants that a trainer applies
 
     def outline(self) -> Feature:
@@ -209,6 +216,10 @@ class Feature:
         """The values that the column may have, for messages."""
         raise NotImplementedError
 
+    def suggest_cast(self, column: RawColumn) -> str | None:
+        """Return SQL that makes a value of the expected type of a column that does not fit."""
+        return None
+
     def record_type(self, source_type: str | None) -> str:
         """Return the type that a value in a JSON record is read as.
 
@@ -220,6 +231,11 @@ class Feature:
     def over_record(self, record_type: str) -> Feature:
         """Return the feature over a value that was read as this type."""
         return self
+
+    @property
+    def has_settings(self) -> bool:
+        """True if expressions over a record depend on settings, whatever its types are."""
+        return False
 
     # Descriptions
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.kinds.feature import MISSING_NOTES, ROBUST_SCALE, Feature
 from cerebro_plpy.preprocessing.values.checks import (
     Json,
@@ -32,6 +33,7 @@ from cerebro_plpy.preprocessing.values.scale import (
     scaled_within,
 )
 from cerebro_plpy.preprocessing.values.text_formats import describe_format
+from cerebro_plpy.preprocessing.values.value_texts import zone_cast
 from cerebro_plpy.records import dataclass, replace
 
 SECONDS = "epoch"
@@ -127,6 +129,9 @@ class Moment(Feature):
     @property
     def expected_values(self) -> str:
         return f"a {' or '.join(interchangeable(self.family))}"
+
+    def suggest_cast(self, column: RawColumn) -> str | None:
+        return zone_cast(quote_identifier(column.name), column.family, self.family)
 
     def record_type(self, source_type: str | None) -> str:
         return TEXT if self.family in TEXT_POINTS else self.family

@@ -18,7 +18,7 @@ from cerebro_plpy.preprocessing.values.checks import (
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression
-from cerebro_plpy.preprocessing.values.families import TEXT as TEXT_FAMILY
+from cerebro_plpy.preprocessing.values.value_texts import WRITTEN
 from cerebro_plpy.records import dataclass, replace
 
 MOST_BUCKETS = 1 << 16
@@ -67,7 +67,7 @@ class Text(WideFeature):
         return replace(self, rarity="")
 
     def over_column(self, column: RawColumn) -> Feature | None:
-        return self if column.family == TEXT_FAMILY else None
+        return self if column.family in WRITTEN else None
 
     @property
     def expected_values(self) -> str:

@@ -22,7 +22,7 @@ from cerebro_plpy.preprocessing.rows.column_batches import split_batches
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values import json_scalars
 from cerebro_plpy.preprocessing.values.columns import RawColumn
-from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, TEXT
+from cerebro_plpy.preprocessing.values.families import ARRAYS, BYTES, JSON, SCALAR
 
 
 class FittedRecipe(NamedTuple):
@@ -47,7 +47,6 @@ def fit_columns(
     Args:
         types: the kinds of columns that a call names.
     """
-    json_columns = {column.name for column in columns if column.family == JSON}
     given_types = types
     columns, types = _settle_json(reader, source, columns, types)
     arrays = [column for column in columns if column.family in ARRAYS]
@@ -64,12 +63,9 @@ def fit_columns(
         **image_inference.infer_images(reader, source, files, types),
     }
     for column in inferred.categories:
-        texts = values[column.name]
-        present = gathered.present(column.name)
-        if column.name in json_columns and json_scalars.NULL in texts:
-            texts = tuple(text for text in texts if text != json_scalars.NULL)
-            present -= 1  # some row has the null of JSON, and so no value
-        features[column.name] = type_inference.make_category(column, texts, gathered.rows, present)
+        features[column.name] = type_inference.make_category(
+            column, values[column.name], gathered.rows, gathered.present(column.name)
+        )
     for column in inferred.texts:
         words = read_word_statistics(reader, source, column, gathered.rows)
         features[column.name] = type_inference.make_text(column, words)
@@ -82,7 +78,7 @@ def fit_columns(
     object_remarks = [
         remark
         for column in inferred.categories
-        if column.name in json_columns and column.name not in given_types
+        if column.family == SCALAR and column.name not in given_types
         for remark in remark_objects(reader, source, column, gathered.rows)
     ]
     spelling_remarks = [
@@ -121,7 +117,7 @@ def _settle_json(
 
 
 def _settle_column(column: RawColumn, kind: str | None) -> RawColumn:
-    """Return the column as one of texts if it has JSON that becomes a category."""
+    """Return the column as one of categories if it has JSON that becomes one."""
     if column.family == JSON and kind == Category.kind:
-        return column._replace(family=TEXT)
+        return column._replace(family=SCALAR)
     return column

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
@@ -10,56 +11,93 @@ from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import NUMBERS
+from cerebro_plpy.preprocessing.values.value_texts import find_form, fits
 
 
-def label_expression(column: RawColumn, task: str) -> Expression:
-    """Return the label from the target column; NULL if the column is NULL."""
-    if task == CLASSIFICATION:
-        return column_values.distinct_text(column.name, column.family)
-    return column_values.number(column.name, column.family or "")
+class Labels(NamedTuple):
+    """The labels that a model learns or predicts."""
+
+    task: str
+    form: str | None = None  # of the classes; None if an earlier version knows them as texts
+    classes: Sequence[str] = ()
+
+    def expression(self, column: RawColumn) -> Expression:
+        """Return the label from the target column; NULL if the column is NULL or NaN."""
+        if self.task != CLASSIFICATION:
+            return column_values.number(column.name, column.family or "")
+        if self.form is None:
+            return column_values.styled_text(column.name, column.family)
+        return column_values.text_in_form(column.name, column.family, self.form)
+
+    def is_usable(self, column: RawColumn) -> Expression:
+        """Return the condition that a row has a label that can be trained on."""
+        label = self.expression(column)
+        if self.task == CLASSIFICATION:
+            return Expression(f"{label.text} IS NOT NULL")
+        assert column.family in NUMBERS
+        return Expression(
+            f"pg_catalog.abs({label.text}) < 'Infinity'::double precision", label.values
+        )
+
+    def is_known(self, column: RawColumn) -> Expression:
+        """Return the condition that the label is a class of training rows, or a finite number."""
+        if self.task == CLASSIFICATION:
+            text = f"{self.expression(column).text} = ANY (%s::text[])"
+            return Expression(text, (list(self.classes),))
+        return self.is_usable(column)
+
+    def unknown_class(self, column: RawColumn) -> Expression | None:
+        """Return the text of a class that is none of those trained on, else NULL.
+
+        The result is None if there are no classes.
+        """
+        if self.task != CLASSIFICATION:
+            return None
+        label = self.expression(column)
+        text = f"CASE WHEN {label.text} <> ALL (%s::text[]) THEN {label.text} END"
+        return Expression(text, (*label.values, list(self.classes), *label.values))
+
+    def usable_expression(self, column: RawColumn) -> Expression:
+        """Return the label; NULL also for a number that is not finite."""
+        label = self.expression(column)
+        if self.task == CLASSIFICATION:
+            return label
+        finite = f"pg_catalog.abs({label.text}) < 'Infinity'::double precision"
+        return Expression(f"CASE WHEN {finite} THEN {label.text} END", label.values * 2)
+
+    def check_column(self, module: str, column: RawColumn, place: str = "") -> None:
+        """Raise DatatypeMismatch if the values of a column cannot be compared with the labels.
+
+        Args:
+            place: the table, for the message.
+        """
+        if self.task != CLASSIFICATION:
+            if column.family in NUMBERS:
+                return
+            expected = "the model predicts a number"
+        elif self.form is None or fits(column.family, self.form, self.classes):
+            return
+        else:
+            expected = f"the model predicts classes such as {self.classes[0]!r}"
+        raise DatatypeMismatch(
+            f"{module} error: column {column.name!r}{place} has type {column.type}; {expected}.",
+            hint="Cast it in a view, and use that.",
+        )
 
 
-def usable_label_expression(
-    module: str, columns: Sequence[RawColumn], name: str, task: str
-) -> Expression:
-    """Return the label for rows of another table; NULL also for a number that is not finite.
+def learn_labels(column: RawColumn, task: str, classes: Sequence[str] = ()) -> Labels:
+    """Return the labels of a column that a model is to learn."""
+    if task != CLASSIFICATION:
+        return Labels(task)
+    return Labels(task, find_form(column), classes)
 
-    Raises:
-        UndefinedColumn: the table does not have the target.
-        DatatypeMismatch: numbers are predicted, and the column does not have numbers.
-    """
+
+def find_target(module: str, columns: Sequence[RawColumn], name: str) -> RawColumn:
+    """Return the target in another table; raises UndefinedColumn if the table does not have it."""
     column = next((column for column in columns if column.name == name), None)
     if column is None:
         raise UndefinedColumn(
             f"{module} error: there is no column {name!r}, which the model predicts.",
             hint="Name a table or view that has it, beside the columns that the model needs.",
         )
-    if task != CLASSIFICATION and column.family not in NUMBERS:
-        raise DatatypeMismatch(
-            f"{module} error: column {column.name!r} has type {column.type}; the model predicts a "
-            "number.",
-            hint="Cast it in a view, and use that.",
-        )
-    label = label_expression(column, task)
-    if task == CLASSIFICATION:
-        return label
-    finite = f"pg_catalog.abs({label.text}) < 'Infinity'::double precision"
-    return Expression(f"CASE WHEN {finite} THEN {label.text} END", label.values * 2)
-
-
-def is_known(target: RawColumn, task: str, classes: Sequence[str]) -> Expression:
-    """Return the condition that the label is a class of training rows, or a finite number."""
-    if task == CLASSIFICATION:
-        return Expression(
-            f"{label_expression(target, task).text} = ANY (%s::text[])", (list(classes),)
-        )
-    return is_usable(target, task)
-
-
-def is_usable(target: RawColumn, task: str) -> Expression:
-    """Return the condition that a row can be trained on, before its classes are known."""
-    label = label_expression(target, task)
-    if task == CLASSIFICATION:
-        return Expression(f"{label.text} IS NOT NULL")
-    assert target.family in NUMBERS
-    return Expression(f"pg_catalog.abs({label.text}) < 'Infinity'::double precision", label.values)
+    return column

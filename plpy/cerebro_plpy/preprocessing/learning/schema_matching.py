@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
 from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.values.checks import Json
 from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.records import replace
 
 
 def match_recipe(
@@ -38,7 +40,7 @@ def match_recipe(
     features = (
         _over_table(module, feature, columns_by_name, spelling) for feature in recipe.features
     )
-    return Recipe(tuple(features))
+    return replace(recipe, features=tuple(features))
 
 
 def have_same_inputs(first: Recipe, second: Recipe) -> bool:
@@ -59,10 +61,15 @@ def _over_table(
     column = columns[feature.column]
     result = feature.over_column(column)
     if result is None:
+        cast = feature.suggest_cast(column)
+        hint = "Cast it in a view, and predict from that."
+        if cast is not None:
+            name = quote_identifier(column.name)
+            hint = f"Predict from a view that has {cast} AS {name} in its place."
         raise DatatypeMismatch(
             f"{module} error: column {column.name!r} of {spelling} has type {column.type}; the "
             f"model expects {feature.expected_values}.",
-            hint="Cast it in a view, and predict from that.",
+            hint=hint,
         )
     return result
 

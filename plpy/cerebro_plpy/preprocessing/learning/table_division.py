@@ -21,6 +21,7 @@ from cerebro_plpy.preprocessing.rows.split import (
     Sides,
     Split,
     default_split,
+    divide_by_value,
     has_copies,
     naming_columns,
     read_split,
@@ -31,7 +32,7 @@ from cerebro_plpy.preprocessing.rows.split import (
 from cerebro_plpy.preprocessing.rows.split_words import choose_words
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
-from cerebro_plpy.preprocessing.values.families import TEXT
+from cerebro_plpy.preprocessing.values.families import TEXTS
 
 SEEDS = 20
 """Seeds that are tried for a split with every class in training."""
@@ -126,7 +127,7 @@ def choose_seed(
     first_counts = count(first_seed)
     if options.settled or divided.split.kind not in ("random", "group"):
         return first_seed, first_counts
-    has_classes = target.family in (TEXT, "integer")
+    has_classes = target.family in (*TEXTS, "integer")
     best: tuple[float, int, ClassCounts] | None = None
     for seed in range(first_seed, first_seed + SEEDS):
         counts = first_counts if best is None else count(seed)
@@ -152,6 +153,8 @@ def _choose_split(
         split = default_split(counts.present)
     else:
         split = read_split(module, options.split)
+    if not options.settled:
+        split = divide_by_value(split, opened.columns)
     has_key = any(column.key for column in opened.columns)
     if split.kind != "random" or options.settled or has_key:
         return split

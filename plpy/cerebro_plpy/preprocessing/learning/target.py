@@ -25,7 +25,7 @@ from cerebro_plpy.preprocessing.values.column_hints import (
     target_expressions,
 )
 from cerebro_plpy.preprocessing.values.columns import RawColumn
-from cerebro_plpy.preprocessing.values.families import NUMBERS, TEXT
+from cerebro_plpy.preprocessing.values.families import NUMBERS, TEXT, TEXTS
 
 CLASSIFICATION = task_inference.CLASSIFICATION
 REGRESSION = task_inference.REGRESSION
@@ -158,7 +158,7 @@ def _count_values(table: Table, column: RawColumn) -> str:
 
 def check_target(module: str, column: RawColumn, table: Table) -> None:
     """Raise DatatypeMismatch for a type that cannot be predicted."""
-    if column.family != TEXT and column.family not in NUMBERS:
+    if column.family not in (*TEXTS, *NUMBERS):
         raise DatatypeMismatch(
             f"{module} error: target {column.name!r} has type {column.type}, which cannot be "
             "predicted.",

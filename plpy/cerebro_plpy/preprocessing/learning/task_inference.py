@@ -24,7 +24,7 @@ from typing import NamedTuple
 from cerebro_plpy.preprocessing.rows.class_counts import FEW_CLASSES, ClassCounts
 from cerebro_plpy.preprocessing.values.canonical_text import MONEY
 from cerebro_plpy.preprocessing.values.columns import RawColumn
-from cerebro_plpy.preprocessing.values.families import TEXT
+from cerebro_plpy.preprocessing.values.families import TEXTS
 
 CLASSIFICATION = "classification"
 REGRESSION = "regression"
@@ -67,7 +67,7 @@ class ValueRows(NamedTuple):
 
 def infer_task(column: RawColumn, counts: ClassCounts) -> TaskChoice:
     """Choose the task of a target by its type, its values, and how many rows each value has."""
-    if column.family == TEXT:
+    if column.family in TEXTS:
         return TaskChoice(CLASSIFICATION, f"its type is {column.type}")
     if counts.many:
         return TaskChoice(REGRESSION, "it has thousands of different numbers")

@@ -41,9 +41,12 @@ from cerebro_plpy.preprocessing.values.families import (
     NUMBERS,
     TEXT,
     TEXT_NUMBERS,
+    TEXTS,
 )
 from cerebro_plpy.preprocessing.values.scale import Scale
 from cerebro_plpy.preprocessing.values.text_hashing import MOST_WORDS
+from cerebro_plpy.preprocessing.values.value_texts import WRITTEN, find_form
+from cerebro_plpy.records import replace
 
 MOST_PIECES = 2048
 """Pieces of the ranges of all columns together."""
@@ -110,7 +113,8 @@ def make_category(column: RawColumn, values: tuple[str, ...], rows: int, present
         return LeftOut(column.name, "no value is there twice")
     if len(values) == 1 and rows == present:
         return LeftOut(column.name, ONE_VALUE)
-    return Category(column.name, values, column.family or TEXT)
+    feature = Category(column.name, values, find_form(column))
+    return replace(feature, source=feature.read_as(column.family))
 
 
 def make_text(column: RawColumn, wording: WordStatistics) -> Text:
@@ -150,6 +154,10 @@ def possible_kinds(family: str | None) -> tuple[str, ...]:
     """Return the kinds that a call may name for columns of a family."""
     if family == TEXT:
         return (Category.kind, Text.kind, Number.kind, Moment.kind)
+    if family in WRITTEN:
+        return (Category.kind, Text.kind)
+    if family in TEXTS:
+        return (Category.kind,)
     if family in MOMENTS:
         return (Moment.kind, Category.kind)
     if family in ARRAYS:
@@ -167,7 +175,7 @@ def _infer_column(column: RawColumn, statistics: Statistics, kind: str | None) -
         return LeftOut(column.name, describe_unusable(column))
     if column.names_row and kind is None:
         return LeftOut(column.name, "it is of the primary key, and names a row")
-    if column.family == TEXT:
+    if column.family in TEXTS:
         return _infer_text(column, statistics.texts[column.name], statistics.rows, kind)
     if kind == Category.kind:
         return kind
@@ -184,7 +192,8 @@ def _infer_text(
     if kind is not None:
         return kind
     if (
-        texts.words >= FREE_WORDS
+        column.family in WRITTEN
+        and texts.words >= FREE_WORDS
         and texts.distinct > FREE_SHARE * texts.sampled
         and texts.sampled >= MIN_ROWS
     ):

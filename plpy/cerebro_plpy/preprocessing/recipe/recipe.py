@@ -12,7 +12,8 @@ from typing import NamedTuple
 from cerebro_plpy.configs.templates.layers.model_io import Table, wide_name
 from cerebro_plpy.preprocessing.kinds.feature import Feature, WideFeature
 from cerebro_plpy.preprocessing.kinds.registry import read_feature
-from cerebro_plpy.preprocessing.values.checks import Json, check_record, wrong
+from cerebro_plpy.preprocessing.values.checks import Json, check_choice, check_record, wrong
+from cerebro_plpy.preprocessing.values.value_texts import FORMS
 from cerebro_plpy.records import dataclass
 
 VERSION = 1
@@ -20,6 +21,7 @@ MOST_FEATURES = 1600
 """PostgreSQL's limit of columns of a table."""
 MISSING = "missing"
 """The part of a column that is 1 if its value is missing; these numbers come behind all others."""
+FORM_FIELDS = ("label", "group")
 FLOAT_BYTES = 4
 NUMBERS_INPUT = "numbers"
 CODES_INPUT = "codes"
@@ -34,9 +36,15 @@ class Places(NamedTuple):
 
 @dataclass(frozen=True)
 class Recipe:
-    """The features of a table, in the order of its columns."""
+    """The features of a table, in the order of its columns.
+
+    A recipe of an earlier version has no forms: its classes and groups are texts as PostgreSQL
+    writes them.
+    """
 
     features: tuple[Feature, ...]
+    label: str | None = None  # the form of the classes; None if numbers are predicted
+    group: str | None = None  # the form of the values of groups; None without groups
 
     @property
     def inputs(self) -> tuple[Feature, ...]:
@@ -112,19 +120,32 @@ class Recipe:
 
     def to_json(self) -> Json:
         """Return the recipe as `from_json` reads it."""
-        return {"version": VERSION, "features": [feature.to_json() for feature in self.features]}
+        forms = {name: getattr(self, name) for name in FORM_FIELDS}
+        return {
+            "version": VERSION,
+            "features": [feature.to_json() for feature in self.features],
+            **{name: form for name, form in forms.items() if form is not None},
+        }
 
     @classmethod
     def from_json(cls, value: object) -> Recipe:
         """Read a stored recipe; raises DataCorrupted if the value is not one."""
-        entry = check_record(value, "recipe", "version", "features")
+        forms = _read_forms(value)
+        entry = check_record(value, "recipe", "version", "features", *forms)
         if entry["version"] != VERSION:
             raise wrong("version", entry["version"], f"{VERSION}")
         features = entry["features"]
         if not isinstance(features, list) or len(features) > MOST_FEATURES:
             raise wrong("features", features, f"a list of at most {MOST_FEATURES}")
-        recipe = cls(tuple(map(read_feature, features)))
+        recipe = cls(tuple(map(read_feature, features)), **forms)
         columns = [feature.column for feature in recipe.features]
         if len(set(columns)) < len(columns):
             raise wrong("features", columns, "no column twice")
         return recipe
+
+
+def _read_forms(value: object) -> dict[str, str]:
+    """Return the forms that a stored recipe has."""
+    if not isinstance(value, dict):
+        return {}
+    return {name: check_choice(value[name], name, FORMS) for name in FORM_FIELDS if name in value}

@@ -20,6 +20,7 @@ from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import CODES_INPUT, NUMBERS_INPUT, Recipe
 from cerebro_plpy.preprocessing.values.checks import Json
 from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression, array_of
+from cerebro_plpy.records import replace
 
 MOST_HASHED_VALUES = 4096
 """Values of categories whose hashes a packing trainer is sent; above, a database finds the codes.
@@ -35,7 +36,7 @@ class Marks(NamedTuple):
 
 def outline(recipe: Recipe) -> Recipe:
     """Return the recipe without anything that was learned from values."""
-    return Recipe(tuple(feature.outline() for feature in recipe.inputs))
+    return replace(recipe, features=tuple(feature.outline() for feature in recipe.inputs))
 
 
 def raw_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:

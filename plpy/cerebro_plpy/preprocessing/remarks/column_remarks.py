@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import quote_text
+from cerebro_plpy.preprocessing.values.columns import RawColumn
 
 
 class ColumnRemark(NamedTuple):
@@ -38,3 +40,17 @@ def columns_argument(column: str) -> str:
 def view_column(column: str, expression: str) -> str:
     """Return the item of a view's SELECT that has an expression under the name of a column."""
     return f"{expression} AS {quote_identifier(column)}"
+
+
+def remark_collations(
+    columns: Sequence[RawColumn], compared: Collection[str | None]
+) -> Iterator[ColumnRemark]:
+    """Yield the remarks about columns whose values are compared, by letters."""
+    for column in columns:
+        if column.is_folded and column.name in compared:
+            lower = view_column(column.name, f"lower({quote_identifier(column.name)})")
+            yield ColumnRemark(
+                column.name,
+                "its texts are compared letter by letter, although its collation takes some for "
+                f"equal. A view with {lower} makes one value of capital and small letters",
+            )

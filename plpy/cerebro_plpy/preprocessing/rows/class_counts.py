@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.rows.split import Sides
 from cerebro_plpy.preprocessing.rows.value_comparison import comparable
 from cerebro_plpy.preprocessing.values.canonical_text import comparable_text
-from cerebro_plpy.preprocessing.values.column_values import distinct_text
+from cerebro_plpy.preprocessing.values.column_values import known_value, value_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression, combined_values
-from cerebro_plpy.preprocessing.values.families import TEXT
+from cerebro_plpy.preprocessing.values.families import TEXTS
 
 MOST_CLASSES = 10_000
 FEW_CLASSES = 1000
@@ -153,7 +152,7 @@ def count_targets(
         comparable_text(f"pg_catalog.max({comparable(column)})", column.family)
         for column in growing
     )
-    statement = sql("features.total", source=table, value=_name(target), newest=newest)
+    statement = sql("features.total", source=table, value=known_value(target), newest=newest)
     ((rows, present, values),) = reader.run(statement)
     by_column = {column.name: value for column, value in zip(growing, values)}
     return TargetCounts(rows, present, by_column)
@@ -161,7 +160,7 @@ def count_targets(
 
 def has_many_values(reader: Reader, table: str, target: RawColumn) -> bool:
     """Return whether a few rows already have more than MOST_CLASSES values."""
-    value = distinct_text(target.name).text if target.family == TEXT else _name(target)
+    value = value_text(target).text if target.family in TEXTS else known_value(target)
     statement = sql("features.different", source=table, value=value)
     return bool(reader.run(statement, (MOST_CLASSES, FIRST_ROWS))[0][0])
 
@@ -171,7 +170,7 @@ def count_classes(
 ) -> ClassCounts:
     """Count the rows of both sides by the values of the target, or all together if `many`."""
     counts: dict[str | None, SideCounts] = {}
-    value = "NULL::text" if many else distinct_text(target.name, target.family).text
+    value = "NULL::text" if many else value_text(target).text
     for table, possible in tables.with_sides(sides):
         for name, training, validation in _run_count(reader, table, possible, target, value):
             count = counts.get(name, SideCounts(name, 0, 0))
@@ -193,14 +192,10 @@ def _run_count(
     statement = sql(
         "features.sides",
         value=value,
-        target=_name(target),
+        target=known_value(target),
         training=training,
         validation=validation,
         source=table,
     )
     values = combined_values(sides)
     return reader.run(statement, (*values, MOST_CLASSES + 1))
-
-
-def _name(column: RawColumn) -> str:
-    return f"t.{quote_identifier(column.name)}"

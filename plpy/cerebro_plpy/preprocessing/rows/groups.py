@@ -6,7 +6,7 @@ The model of all rows alone learns from all other rows, those with NULL among th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, Optional
 
 from cerebro_plpy.database.platform_protocol import Reader, Table
@@ -18,13 +18,16 @@ from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.column_hints import group_expressions, suggest_view
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
-from cerebro_plpy.preprocessing.values.families import TEXT
+from cerebro_plpy.preprocessing.values.families import BIT, BOOLEAN, CITEXT, TEXT
+from cerebro_plpy.preprocessing.values.value_texts import find_form, fits
 
-FAMILIES = (TEXT, "integer", "date")
+FAMILIES = (TEXT, BOOLEAN, BIT, CITEXT, "integer", "date")
 """Families of columns whose values have one text each."""
 LEAST_ROWS = 100
 """Training rows that a group must have by default."""
 MOST_GROUPS = 1000
+UNKNOWN_GROUPS = ("",)
+"""Stands for groups that must not be known."""
 
 
 class GroupRequest(NamedTuple):
@@ -34,6 +37,12 @@ class GroupRequest(NamedTuple):
     least: int  # training rows that a group must have
     classes: tuple[str, ...] = ()  # of the target, if it has classes
     family: str | None = TEXT
+    form: str | None = None  # of the values; None if an earlier version has them
+
+    @property
+    def value(self) -> Expression:
+        """The text of the group of a row."""
+        return group_text(self.column, self.family, self.form)
 
 
 class GroupRows(NamedTuple):
@@ -53,12 +62,7 @@ class Groups(NamedTuple):
     rows_by_group: tuple[GroupRows, ...]
     small_values: int  # number of values with fewer rows
     ungrouped_rows: tuple[int, int]  # training and validation rows without a group
-    family: str | None = TEXT
-
-    @property
-    def value(self) -> Expression:
-        """The text of the group of a row."""
-        return column_values.distinct_text(self.column, self.family)
+    value: Expression  # the text of the group of a row
 
     @property
     def order(self) -> Expression:
@@ -66,6 +70,54 @@ class Groups(NamedTuple):
         values = [group.value for group in self.rows_by_group]
         text = f"pg_catalog.array_position(%s::text[], {self.value.text})"
         return Expression(text, (values,))
+
+
+def make_group_request(
+    columns: Sequence[RawColumn],
+    group_by: str,
+    least: int,
+    classes: tuple[str, ...],
+    form: str | None,
+) -> GroupRequest:
+    """Return the request of the groups of a column; for the arguments see `GroupRequest`."""
+    families = {column.name: column.family for column in columns}
+    return GroupRequest(group_by, least, classes, families[group_by], form)
+
+
+def find_group_form(columns: Sequence[RawColumn], group_by: str | None) -> str | None:
+    """Return the form of the values that rows are grouped by; None without groups."""
+    return next((find_form(column) for column in columns if column.name == group_by), None)
+
+
+def group_text(column: str, family: str | None, form: str | None, row: str = "t") -> Expression:
+    """Return the text of the group of a row.
+
+    Args:
+        form: the form of the groups that are known; None for those of an earlier version.
+    """
+    if form is None:
+        return column_values.styled_text(column, family, row)
+    return column_values.text_in_form(column, family, form, row)
+
+
+def check_group_values(
+    module: str, column: RawColumn, form: str | None, known: Collection[str] | None
+) -> None:
+    """Raise DatatypeMismatch if values of a column cannot be compared with those of groups.
+
+    Args:
+        form: the form of the known groups; None for those of an earlier version.
+        known: the groups; None if only the owner of the model may know them.
+    """
+    if known is None:
+        known = UNKNOWN_GROUPS
+    if form is None or fits(column.family, form, known):
+        return
+    raise DatatypeMismatch(
+        f"{module} error: column {column.name!r} has type {column.type}, and cannot be compared "
+        "with the groups that have a model of their own.",
+        hint="Cast it in a view to the type that it had in training, and use that.",
+    )
 
 
 def check_group_column(
@@ -130,7 +182,7 @@ def read_groups(
         rows_by_group=tuple(groups),
         small_values=len(values) - len(groups),
         ungrouped_rows=(ungrouped_training, ungrouped_validation),
-        family=request.family,
+        value=request.value,
     )
 
 
@@ -144,7 +196,7 @@ def _totals(counts: CountsByGroup) -> dict[str | None, int]:
 
 def _count_by_group(reader: Reader, part: RowSubset, request: GroupRequest) -> CountsByGroup:
     """Count the rows of one side by group and class."""
-    value = column_values.distinct_text(request.column, request.family)
+    value = request.value
     label = part.label if request.classes else Expression("NULL::text")
     statement = sql(
         "features.groups",

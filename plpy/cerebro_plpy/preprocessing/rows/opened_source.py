@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.preprocessing.rows.split import check_split_column, identity_of, read_split
@@ -32,6 +33,27 @@ class TableOptions(NamedTuple):
     optional: tuple[str, ...] = ()  # columns that are also read if the table has them
     growing: tuple[str, ...] = ()  # more columns whose largest values are recorded
     earlier_task: str | None = None  # of the deployed version, if it predicts the target
+
+
+def repeat_options(
+    spec: TrainSpec, holdout: Table | None, growing: tuple[str, ...]
+) -> TableOptions:
+    """Return the arguments of an earlier run that concern its table."""
+    return TableOptions(
+        target=spec.target,
+        task=spec.task,
+        columns=spec.columns,
+        types=spec.types,
+        split=spec.split.rule,
+        weight=spec.weight,
+        split_seed=spec.split.seed,
+        settled=True,
+        bound=spec.split.bound,
+        holdout=holdout,
+        group_by=spec.grouping.column,
+        identity=spec.source.identity,
+        growing=growing,
+    )
 
 
 class OpenedSource(NamedTuple):

@@ -21,9 +21,10 @@ from cerebro_plpy.database.sql.spelling import match_name, suggest_similar
 from cerebro_plpy.errors import InvalidName, InvalidParameter, UndefinedColumn
 from cerebro_plpy.preprocessing.rows.split_words import list_words, words_of
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
-from cerebro_plpy.preprocessing.values.column_values import distinct_text
+from cerebro_plpy.preprocessing.values.column_values import distinct_text, value_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.families import CITEXT, JSON
 
 SHARE = 0.2
 PARTS = 1_000_000
@@ -46,9 +47,12 @@ _RANDOM = re.compile(
 _LAST = re.compile(r"last\s+(?P<share>\S+)\s+by\s+(?P<column>.+)", re.IGNORECASE | re.DOTALL)
 _TABLE = re.compile(r"table\s+(?P<table>.+)", re.IGNORECASE | re.DOTALL)
 _COLUMN = re.compile(
-    r"(?P<kind>column|group)\s+(?P<column>.+?)(?:\s+by\s+(?P<words>validation|test)\s+words)?",
+    r"(?P<kind>column|group)\s+(?P<column>.+?)"
+    r"(?:\s+by\s+(?P<words>validation|test)\s+words)?(?P<values>\s+of\s+values)?",
     re.IGNORECASE | re.DOTALL,
 )
+WRITTEN_DIFFERENTLY = ("real", "numeric", CITEXT, JSON)
+"""Families with equal values that PostgreSQL writes differently, such as 1.0 and 1.00."""
 
 
 class Split(NamedTuple):
@@ -63,14 +67,15 @@ class Split(NamedTuple):
     column: str | None
     table: str | None = None  # the name of the other table as it was written
     copies: bool = False  # equal rows without a key are divided one by one
+    values: bool = False  # groups are told apart by value, not by how PostgreSQL writes it
     words: str | None = None  # words of a column that count: see `split_words.list_words`
 
     def agrees_with(self, recorded: Split) -> bool:
         """Return whether a call that names this split may go on with a recorded one.
 
-        The first training of a model has decided about copies and words.
+        The first training of a model has decided about copies, values and words.
         """
-        return self == recorded._replace(copies=self.copies, words=self.words)
+        return self == recorded._replace(copies=self.copies, words=self.words, values=self.values)
 
     def __str__(self) -> str:
         """Return the text of the split in a call."""
@@ -84,7 +89,7 @@ class Split(NamedTuple):
         words = ""
         if self.words is not None:
             words = f" by {self.words} words"
-        return f"{self.kind} {name}{words}"
+        return f"{self.kind} {name}{words}{' of values' * self.values}"
 
 
 UNDIVIDED = Split("random", 0.0, None)
@@ -117,7 +122,7 @@ def read_split(module: str, text: str | None) -> Split:
     """Read the text of a split.
 
     >>> read_split("train", "last 0.1 by ts")
-    Split(kind='last', share=0.1, column='ts', table=None, copies=False, words=None)
+    Split(kind='last', share=0.1, column='ts', table=None, copies=False, values=False, words=None)
     >>> read_split("train", "random of copies") == read_split("train", "random 0.2 of copies")
     True
     """
@@ -135,7 +140,9 @@ def read_split(module: str, text: str | None) -> Split:
         words = match["words"] and match["words"].lower()
         if words and match["kind"].lower() != "column":
             raise _unknown_split(module, text)
-        return Split(match["kind"].lower(), SHARE, name, words=words)
+        return Split(
+            match["kind"].lower(), SHARE, name, values=match["values"] is not None, words=words
+        )
     raise _unknown_split(module, text)
 
 
@@ -200,8 +207,19 @@ def row_hash(names: Sequence[str], seed: int, row: str = "t") -> Expression:
     text = f"coalesce({values[0]}::text, '')"
     if len(values) > 1:
         text = f"ROW({', '.join(values)})::text"
+    return _hash_text(text, seed)
+
+
+def _hash_text(text: str, seed: int) -> Expression:
     hashed = f'pg_catalog.hashtextextended({text} COLLATE pg_catalog."C", %s::bigint)'
     return Expression(hashed, (seed,))
+
+
+def divide_by_value(split: Split, columns: Sequence[RawColumn]) -> Split:
+    """Return a split by groups that has all rows of equal values on one side."""
+    if split.kind != "group":
+        return split
+    return split._replace(values=find_dividing_column(split, columns).family in WRITTEN_DIFFERENTLY)
 
 
 def naming_columns(
@@ -284,7 +302,11 @@ def side_conditions(
         is_before = compare(find_dividing_column(split, columns), "<", bound, row)
         training = Expression(f"({is_before.text}) IS NOT FALSE", is_before.values)
     else:
-        hashed = row_hash(naming_columns(columns, split, identity), seed, row)
+        if split.values:
+            value = value_text(find_dividing_column(split, columns), row)
+            hashed = _hash_text(f"coalesce({value.text}, '')", seed)
+        else:
+            hashed = row_hash(naming_columns(columns, split, identity), seed, row)
         held_back = round(split.share * PARTS)
         part = f"({hashed.text} & 4294967295) % {PARTS}::bigint"
         training = Expression(f"({part} >= {held_back})", hashed.values)

@@ -36,9 +36,10 @@ from cerebro_plpy.preprocessing.values.expression import Expression, combined_va
 from cerebro_plpy.preprocessing.values.families import (
     JSON,
     MOMENTS,
-    TEXT,
+    SCALAR,
     TEXT_NUMBERS,
     TEXT_POINTS,
+    TEXTS,
 )
 from cerebro_plpy.preprocessing.values.text_shapes import shape
 
@@ -145,7 +146,7 @@ class _Value(NamedTuple):
 
     @property
     def is_text(self) -> bool:
-        return self.column.family == TEXT
+        return self.column.family in TEXTS
 
 
 def gather_statistics(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Statistics:
@@ -164,7 +165,7 @@ def gather_statistics(reader: Reader, source: Source, columns: Sequence[RawColum
                 sampled |= _read_sample(reader, source, some_values, rows)
             ranges |= _read_missing_ranges(reader, source, values, ranges, sampled)
         for part, column, _ in values:
-            if column.family == TEXT:
+            if column.family in TEXTS:
                 texts[column.name] = sampled[part].over(ranges[part].rows)
             else:
                 spreads[part] = sampled[part].over(ranges[part])
@@ -173,8 +174,8 @@ def gather_statistics(reader: Reader, source: Source, columns: Sequence[RawColum
 
 def _list_values(column: RawColumn) -> Iterator[_Value]:
     """Yield the values of a column that statistics are computed of."""
-    if column.family == TEXT:
-        yield _Value((column.name, ""), column, column_values.distinct_text(column.name))
+    if column.family in TEXTS:
+        yield _Value((column.name, ""), column, column_values.value_text(column))
         return
     for part in _parts(column):
         yield _Value((column.name, part), column, _number(column.name, column, part))
@@ -200,9 +201,12 @@ def _read_extremes(
     ends: dict[ColumnPart, tuple[Expression, ...]] = {}
     for number, column in enumerate(columns):
         name = f"t.{quote_identifier(column.name)}"
-        aggregates.append(f", pg_catalog.count({name}) AS n{number}")
+        counted = name
+        if column.family == SCALAR:
+            counted = column_values.value_text(column).text
+        aggregates.append(f", pg_catalog.count({counted}) AS n{number}")
         rows = Expression(f"t.n{number}")
-        if column.family == TEXT or column.family in UNORDERED_FAMILIES:
+        if column.family in (*TEXTS, *UNORDERED_FAMILIES):
             ends[column.name, _parts(column)[0]] = (rows, NULL, NULL)
             continue
         aggregates.append(
@@ -333,9 +337,7 @@ def read_categories(
     values: dict[str, list[str]] = {column.name: [] for column in columns}
     sample = source.choose_for_categories(rows)
     for batch in split_batches(columns, MOST_SETS):
-        sets = group_by_each(
-            [column_values.distinct_text(column.name, column.family) for column in batch]
-        )
+        sets = group_by_each([column_values.value_text(column) for column in batch])
         statement = sql(
             "features.categories", **sets.clauses, source=sample.table, side=sample.side.text
         )

@@ -11,11 +11,21 @@ from cerebro_plpy.preprocessing.values.canonical_text import MONEY, amount
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 
+WITH_NAN = ("real", "numeric")
+"""Families that have NaN, which PostgreSQL sorts behind all numbers."""
+
 
 def comparable(column: RawColumn, row: str = "t") -> str:
-    """Return a column as a type of PostgreSQL's own, which has operators of PostgreSQL's own."""
+    """Return a column as a type of PostgreSQL's own, which has operators of PostgreSQL's own.
+
+    NaN becomes NULL: it is not greater than any number.
+    """
     name = f"{row}.{quote_identifier(column.name)}"
-    return amount(name) if column.family == MONEY else f"{name}::{column.compared}"
+    if column.family == MONEY:
+        return amount(name)
+    if column.family in WITH_NAN:
+        return f"nullif({name}::{column.compared}, 'NaN'::{column.compared})"
+    return f"{name}::{column.compared}"
 
 
 def compare(column: RawColumn, operator: str, value: str | None, row: str = "t") -> Expression:

@@ -13,14 +13,14 @@ STYLED = ("date", "timestamp", "timestamptz", "interval", MONEY)
 """Families whose values have other texts under other settings."""
 
 
-def distinct_text(name: str, family: str | None) -> str:
-    """Return the text that distinguishes a value from others; with a time zone, that of UTC."""
+def styled_text(name: str, family: str | None) -> str:
+    """Return the text that PostgreSQL writes for a value; with a time zone, that of UTC."""
     if family == "date":
         return f"(pg_catalog.to_jsonb({name}) #>> '{{}}'::text[])"
     if family == "timestamp":
         return f"pg_catalog.replace(pg_catalog.to_jsonb({name}) #>> '{{}}'::text[], 'T', ' ')"
     if family == "timestamptz":
-        return distinct_text(f"({name} AT TIME ZONE 'UTC')", "timestamp")
+        return styled_text(f"({name} AT TIME ZONE 'UTC')", "timestamp")
     if family in STYLED:
         return f"cerebro.canonical_text({name})"
     return f"{name}::text"

@@ -6,7 +6,13 @@
 from __future__ import annotations
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.preprocessing.values import canonical_text, json_scalars, text_formats
+from cerebro_plpy.preprocessing.values import (
+    canonical_text,
+    json_scalars,
+    text_formats,
+    value_texts,
+)
+from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression
 from cerebro_plpy.preprocessing.values.families import ARRAYS, CAST, JSON, TEXT_NUMBERS, TEXT_POINTS
 
@@ -72,8 +78,40 @@ def date_part(column: str, family: str, part: str, row: str = "t") -> Expression
 
 
 def distinct_text(column: str, family: str | None = "text", row: str = "t") -> Expression:
-    """Return the text of a column whose bytes distinguish its values."""
-    text = canonical_text.distinct_text(column_name(column, row), family)
+    """Return the text of a column that equal values share; NULL for NaN."""
+    return _in_bytes(value_texts.own_text(column_name(column, row), family))
+
+
+def value_text(column: RawColumn, row: str = "t") -> Expression:
+    """Return the text by which equal values of a column are recognized."""
+    form = value_texts.find_form(column)
+    return text_in_form(column.name, column.family, form, row)
+
+
+def text_in_form(column: str, family: str | None, form: str, row: str = "t") -> Expression:
+    """Return the text of a column in a form that its family can be converted to."""
+    text = value_texts.text_in_form(column_name(column, row), family, form)
+    assert text is not None
+    return _in_bytes(text)
+
+
+def styled_text(column: str, family: str | None, row: str = "t") -> Expression:
+    """Return the text of a column as PostgreSQL writes it: classes of earlier versions are such."""
+    return _in_bytes(canonical_text.styled_text(column_name(column, row), family))
+
+
+def known_value(column: RawColumn, row: str = "t") -> str:
+    """Return a column; NaN becomes NULL."""
+    name = column_name(column.name, row)
+    if column.family == "real":
+        return f"nullif({name}::{DOUBLE}, 'NaN'::{DOUBLE})"
+    if column.family == "numeric":
+        return f"nullif({name}::numeric, 'NaN'::numeric)"
+    return name
+
+
+def _in_bytes(text: str) -> Expression:
+    """Return a text that is compared by its bytes, whatever the collation of its column."""
     return Expression(f'({text} COLLATE pg_catalog."C")')
 
 

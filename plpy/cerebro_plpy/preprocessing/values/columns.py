@@ -8,9 +8,18 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.preprocessing.values.canonical_text import MONEY
-from cerebro_plpy.preprocessing.values.families import BYTES, CAST, JSON, POINTS
+from cerebro_plpy.preprocessing.values.families import (
+    BIT,
+    BOOLEAN,
+    BYTES,
+    CAST,
+    CITEXT,
+    JSON,
+    POINTS,
+    TEXT,
+)
 
-TEXT = "text"
+ONE_BIT = "bit(1)"
 FAMILIES = {
     "int2": "integer", "int4": "integer", "int8": "integer",
     "float4": "real", "float8": "real",
@@ -21,7 +30,7 @@ FAMILIES = {
     "_float4": "real[]", "_float8": "real[]", "_numeric": "numeric[]",
     BYTES: BYTES,
     "json": JSON, "jsonb": JSON,
-    "bool": TEXT, "uuid": TEXT, "inet": TEXT, "cidr": TEXT, "macaddr": TEXT,
+    "bool": BOOLEAN, "uuid": TEXT, "inet": TEXT, "cidr": TEXT, "macaddr": TEXT,
 }  # fmt: skip
 """Families by the name of the type that a domain is based on; texts tell values of TEXT apart."""
 
@@ -36,21 +45,30 @@ class RawColumn(NamedTuple):
     compared: str = "text"  # the type that values are compared as, the same on any path
     readable: bool = True  # the current user may read it
     names_row: bool = False  # it is a primary key alone; a part of a key may be an input
+    is_folded: bool = False  # its collation takes texts with different letters for equal
 
 
 def read_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
     """Return all columns of the table or view that has this oid, in their order."""
     rows = reader.run(sql("features.columns"), (oid,))
-    has_readable_key = all(readable for *_, key, _, readable, _ in rows if key)
+    has_readable_key = all(readable for *_, key, _, readable, _, _ in rows if key)
     columns: list[RawColumn] = []
-    for name, type_, base, kind, category, castable, key, compared, readable, alone in rows:
-        family = _find_family(base, kind, category, castable)
+    for name, type_, base, kind, category, castable, key, *properties in rows:
+        compared, readable, alone, folded = properties
+        family = _find_family(type_, base, kind, category, castable)
         is_key = key and has_readable_key
-        columns.append(RawColumn(name, type_, family, is_key, compared, readable, alone and is_key))
+        names_row = alone and is_key
+        columns.append(
+            RawColumn(name, type_, family, is_key, compared, readable, names_row, folded)
+        )
     return tuple(columns)
 
 
-def _find_family(base: str, kind: str, category: str, castable: bool) -> str | None:
+def _find_family(type_: str, base: str, kind: str, category: str, castable: bool) -> str | None:
+    if type_ == ONE_BIT:
+        return BIT
+    if base == CITEXT and category == "S":
+        return CITEXT
     if kind == "e" or category == "S":  # an enum, or a type of character strings
         return TEXT
     return FAMILIES.get(base) or (CAST if castable else None)

@@ -6,8 +6,17 @@ from cerebro_plpy.preprocessing.values.canonical_text import MONEY
 from cerebro_plpy.preprocessing.values.text_formats import MOMENT_FORMATS, NUMBER_FORMATS
 
 TEXT = "text"
+BOOLEAN = "boolean"
+BIT = "bit"
+"""A bit is a boolean that is written as 0 or 1."""
+CITEXT = "citext"
+"""Texts whose letters may be capitals or not."""
 JSON = "json"
 """Values of JSON; those that are numbers are read, all others are missing."""
+SCALAR = "scalar"
+"""Values of JSON that are categories."""
+TEXTS = (TEXT, BOOLEAN, BIT, CITEXT, SCALAR)
+"""Families whose values are categories or texts, and nothing else."""
 BYTES = "bytea"
 """Files of images."""
 NUMBERS = ("integer", "real", "numeric", MONEY)
@@ -17,6 +26,8 @@ TEXT_POINTS = tuple(MOMENT_FORMATS)
 """Points in time that are written in texts, by format."""
 POINTS = ("date", "timestamp", "timestamptz")
 """Points in time. Each has all parts that the others have."""
+LOCAL_POINTS = ("date", "timestamp")
+"""Points in time without a zone."""
 MOMENTS = {
     "date": ("epoch", "year", "month", "day", "dow"),
     "timestamp": ("epoch", "year", "month", "day", "dow", "hour"),
@@ -39,12 +50,16 @@ EXACT_TYPES = ("real", MONEY, "real[]")
 
 
 def interchangeable(family: str) -> tuple[str, ...]:
-    """Return the families that may take the place of a family when another table is read."""
+    """Return the families that may take the place of a family when another table is read.
+
+    A point in time without a zone is another one in each zone: it does not stand for one with a
+    zone, nor the reverse.
+    """
     if family in TEXT_NUMBERS:
         return (*NUMBERS, JSON)
     if family in TEXT_POINTS:
-        return POINTS
-    for families in ((*NUMBERS, JSON), POINTS, tuple(ARRAYS)):
+        return LOCAL_POINTS
+    for families in ((*NUMBERS, JSON), LOCAL_POINTS, tuple(ARRAYS)):
         if family in families:
             return families
     return (family,)

@@ -12,9 +12,6 @@ match.
 """
 MOST_CHARACTERS = 4000
 
-NULL = "null"
-"""The text of JSON's null, which is missing like SQL's: `to_jsonb(t)` makes one of the other."""
-
 
 def number(value: str) -> str:
     """Return a number as numeric, and NULL for any other value."""

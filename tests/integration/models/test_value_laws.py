@@ -1,0 +1,223 @@
+"""A model knows values, not how they are written: rows with equal values of other types have the
+same predictions, or a type is refused by the name of its column.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import psycopg2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trials import trials
+from workbench import Workbench
+
+pytestmark = pytest.mark.postgresql("values are compared alike on Greenplum")
+
+TABLE = """
+    CREATE EXTENSION citext;
+    CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+    CREATE TABLE given AS
+    SELECT n AS id, n % 2 = 0 AS flag, (n % 2)::bit(1) AS bit, (n * 7 % 5) AS size,
+           (n % 4 * 0.25)::numeric(6,2) AS price,
+           (n % 3 * 1.5)::numeric::money AS paid, (n % 3 / 4.0)::real AS ratio,
+           (n % 3 / 10.0)::float8 AS share, ('s' || n % 4)::char(6) AS shop,
+           ('W' || n % 3)::text AS word, (n % 4)::text AS digit, ('00' || n % 5)::text AS code,
+           (CASE n % 3 WHEN 0 THEN 'Mr' WHEN 1 THEN 'MR' ELSE 'Dr' END)::citext AS title,
+           date '2024-01-01' + n % 3 AS day,
+           timestamp '2024-01-01' + n % 3 * interval '1 day' AS at,
+           timestamptz '2024-01-01 00:00+00' + n % 3 * interval '1 hour' AS zoned,
+           to_jsonb(n % 3 * 1.5) AS json, (n % 3)::numeric(4,1) AS class, n % 2 AS shelf
+    FROM generate_series(1, 400) n;
+    ALTER TABLE given ADD PRIMARY KEY (id)"""
+CATEGORIES = (
+    "size",
+    "price",
+    "paid",
+    "ratio",
+    "share",
+    "day",
+    "at",
+    "zoned",
+    "json",
+    "digit",
+    "code",
+)
+COLUMNS = (*CATEGORIES, "flag", "bit", "shop", "word", "title")
+TYPES = "{" + ", ".join(f'"{name}": "category"' for name in CATEGORIES) + "}"
+TRAIN = (
+    "SELECT validation FROM cerebro.train('given', 'class', 'known', models => '{linear}', configs "
+    "=> 1, epochs => 2, ensemble => 1, seed => 1, workers => 1, task => 'classification', types => "
+    "%s, columns => %s, group_by => 'shelf', min_group_rows => 30)"
+)
+NUMBERS = (
+    "{0}::numeric(9,4)",
+    "{0}::float8",
+    "{0}::real",
+    "{0}::text",
+    "to_jsonb({0})",
+    "' ' || {0}",
+)
+TRUTHS = ("{0}", "{0}::text", "to_jsonb({0})")
+TIMES = ("{0}", "{0}::text", "to_jsonb({0}) #>> '{{}}'")
+FORMS: dict[str, tuple[str, ...]] = {
+    "flag": (
+        *TRUTHS, "{0}::integer", "{0}::integer::numeric(3,1)", "{0}::integer::float8",
+        "CASE WHEN {0} THEN 'yes' ELSE 'No ' END", "{0}::integer::bit(1)", "left({0}::text, 1)",
+    ),
+    "bit": ("{0}", "({0}::text = '1')", "{0}::integer", "{0}::text"),
+    "size": ("{0}", "{0}::smallint", *NUMBERS, "{0} || '.00'"),
+    "price": ("{0}", *NUMBERS, "{0}::money"),
+    "paid": ("{0}", "{0}::numeric"),
+    "ratio": ("{0}", "{0}::float8", "{0}::numeric", "{0}::text", "to_jsonb({0})"),
+    "share": ("{0}", "{0}::numeric(5,3)", "{0}::text", "to_jsonb({0})"),
+    "shop": ("{0}", "{0}::text", "{0}::varchar(9)", "{0}::char(20)", "{0}::text COLLATE any_case"),
+    "word": ("{0}", "{0}::varchar", "{0}::name", "{0}::citext", "to_jsonb({0})"),
+    "digit": ("{0}", "{0}::integer", "{0}::numeric(5,2)", "to_jsonb({0}::integer)"),
+    "code": ("{0}", "{0}::varchar(5)", "{0}::char(9)"),
+    "title": ("{0}", "{0}::text", "lower({0}::text)", "upper({0}::text)::varchar"),
+    "day": (*TIMES, "{0}::timestamp"),
+    "at": (*TIMES, "{0}::date"),
+    "zoned": ("{0}", "{0}::timestamptz(3)"),
+    "json": ("{0}", "({0} #>> '{{}}')::numeric(9,3)", "{0}::json"),
+    "class": ("{0}", "{0}::integer", "{0}::text", "{0}::float8"),
+    "shelf": ("{0}", "{0}::numeric(5,2)", "{0}::text", "{0}::bigint"),
+}  # fmt: skip
+"""Equal values of other types, by column."""
+REFUSED = {
+    "code": "code::integer",
+    "word": "id",
+    "day": "day::timestamptz",
+    "at": "at::timestamptz",
+    "zoned": "zoned::timestamp",
+    "size": "day",
+    "flag": "day",
+    "shelf": "day",
+}
+"""Values that stand for others, by column."""
+
+
+class Known:
+    """The predictions of a model for the rows of `given`, by id."""
+
+    def __init__(self, by_id: dict[str, tuple[Any, ...]]) -> None:
+        self.by_id = by_id
+
+
+@pytest.fixture(scope="module")
+def known(bench: Workbench) -> Known:
+    """The predictions of a model of all of these columns, and of groups, by id."""
+    bench.rows(TABLE)
+    bench.rows("SET timezone = 'UTC'")
+    bench.rows(TRAIN, TYPES, ", ".join(COLUMNS))
+    return Known(predictions(bench, "given"))
+
+
+def predictions(bench: Workbench, source: str) -> dict[str, tuple[Any, ...]]:
+    rows = bench.rows(
+        "SELECT id, prediction, probability, probabilities::text FROM cerebro.predict('known', %s, "
+        "'id')",
+        source,
+    )
+    return {name: tuple(rest) for name, *rest in rows}
+
+
+def make_view(bench: Workbench, forms: dict[str, str]) -> None:
+    """Make the view `other`, in which columns have these forms."""
+    expressions = ", ".join(
+        f"{forms.get(name, '{0}').format(name)} AS {name}" for name in ("id", *FORMS)
+    )
+    bench.rows(f"DROP VIEW IF EXISTS other; CREATE VIEW other AS SELECT {expressions} FROM given")
+
+
+def test_every_column_is_learned_as_a_category(bench: Workbench, known: Known) -> None:
+    recipe = bench.value("SELECT recipe FROM cerebro.version_log WHERE model = 'known'")
+    kinds = {feature["column"]: feature["kind"] for feature in recipe["features"]}
+    assert kinds == dict.fromkeys(COLUMNS, "category")
+    assert len({tuple(rest) for rest in known.by_id.values()}) > 50
+    groups = bench.rows("SELECT group_value FROM cerebro.model_group ORDER BY 1")
+    assert [value for (value,) in groups] == [*"01"]
+
+
+@pytest.mark.parametrize("place", range(max(map(len, FORMS.values()))))
+def test_each_form_has_the_predictions_of_the_table(
+    bench: Workbench, known: Known, place: int
+) -> None:
+    forms = {name: forms[place] for name, forms in FORMS.items() if place < len(forms)}
+    different = []
+    for name, form in forms.items():
+        make_view(bench, {name: form})
+        if predictions(bench, "other") != known.by_id:
+            different.append((name, form))
+    assert different == []
+
+
+@trials(60)
+@given(st.fixed_dictionaries({name: st.sampled_from(forms) for name, forms in FORMS.items()}))
+def test_equal_values_have_equal_predictions(
+    bench: Workbench, known: Known, forms: dict[str, str]
+) -> None:
+    make_view(bench, forms)
+    bench.messages()
+    assert predictions(bench, "other") == known.by_id
+    assert bench.messages() == []
+    # In JSON, a text of char(n) keeps its blanks, and an amount of money its currency.
+    record = "to_jsonb(o) || jsonb_build_object('code', o.code::text, 'price', o.price::numeric)"
+    row = f"SELECT cerebro.predict_row('known', {record}) FROM other o WHERE id = 7"
+    assert bench.value(row)["probabilities"] == json.loads(known.by_id["7"][2])
+
+
+@pytest.mark.parametrize("column", REFUSED)
+def test_what_stands_for_another_value_is_refused(
+    bench: Workbench, known: Known, column: str
+) -> None:
+    make_view(bench, {column: REFUSED[column]})
+    with pytest.raises(psycopg2.errors.DatatypeMismatch, match=f"'{column}'") as refused:
+        predictions(bench, "other")
+    hint = re.search(r"has (.*) AS", str(refused.value))
+    if hint is not None:  # the cast of the hint is taken
+        make_view(bench, {column: REFUSED[column]})
+        bench.rows(f"CREATE VIEW hinted AS SELECT id, {hint[1]} AS {column} FROM other")
+        bench.rows("DROP VIEW hinted")
+
+
+def test_unknown_values_are_counted_once_a_column(bench: Workbench, known: Known) -> None:
+    """By every call, with two examples; values that are missing are not unknown."""
+    make_view(
+        bench,
+        {
+            "word": "CASE WHEN id <= 3 THEN 'X' || id WHEN id > 9 THEN word END",
+            "size": "size + 100 * (id = 8)::integer",
+            "class": "CASE WHEN id = 5 THEN 9 ELSE class END",
+        },
+    )
+    calls = {
+        "predict": "SELECT count(*) FROM cerebro.predict('known', 'other', 'id')",
+        "evaluate": "SELECT count(*) FROM cerebro.evaluate('known', 'other')",
+        "importance": "SELECT count(*) FROM cerebro.importance('known', 'other')",
+        "attribution": "SELECT count(*) FROM cerebro.attribution('known', 'other', 'id')",
+        "drift": "SELECT count(*) FROM cerebro.drift('known', 'other')",
+        "predict_row": "SELECT cerebro.predict_row('known', to_jsonb(o)) FROM other o WHERE id = 2",
+    }
+    for name, call in calls.items():
+        bench.messages()
+        bench.rows(call)
+        notices = "".join(bench.messages())
+        count = "1 value" if name == "predict_row" else "3 values"
+        assert notices.count("column word has") == 1, name
+        assert re.search(f"column word has {count}, such as 'X[123]'", notices), (name, notices)
+        assert ("column size has 1 value, such as '1" in notices) == (name != "predict_row"), name
+        has_class = name in ("evaluate", "importance")
+        assert ("the target has 1 value, such as '9'" in notices) == has_class, (name, notices)
+
+
+def test_groups_of_rows_that_have_no_model_are_said(bench: Workbench, known: Known) -> None:
+    bench.messages()
+    record = (
+        "SELECT cerebro.predict_row('known', to_jsonb(g) || '{\"shelf\": 77}') FROM given g LIMIT 1"
+    )
+    bench.rows(record)
+    assert "no model of its own for shelf '77'" in "".join(bench.messages())
