@@ -65,6 +65,18 @@ def test_the_leaderboard_has_what_evaluate_says_of_the_rows_held_back(
     assert best == validation
     searches = [text for text in session.messages() if "; the search goes by" in text]
     assert len(searches) == (metric in FINAL_METRICS)
+    if metric == "mape":
+        check_refresh_of_zeros(session)
+
+
+def check_refresh_of_zeros(session: Workbench) -> None:
+    """Check that rows for which the metric is not defined are refused by a refresh."""
+    session.rows("INSERT INTO parcels (id, weight, later, price) VALUES (1001, 2, true, 0)")
+    for since in ("", ", since => 'id'"):
+        with pytest.raises(psycopg2.Error, match="not defined for a target of 0, as 1 of") as error:
+            session.rows(f"SELECT * FROM cerebro.refresh('mape'{since})")
+        assert error.value.pgcode == "22023"
+    session.rows("DELETE FROM parcels WHERE id > 1000")
 
 
 @pytest.fixture(scope="module")

@@ -65,6 +65,8 @@ from cerebro_plpy.tables.outputs import logged_run
 
 UNUSABLE = (ObjectNotReady, DataCorrupted, DatatypeMismatch, ConfigFailure)
 """Errors of a version that cannot predict."""
+MAX_REPORTED_ROWS = 100_000
+"""With more hold-out rows, they are not predicted for the notice about their classes alone."""
 
 
 class Comparison(NamedTuple):
@@ -104,7 +106,8 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
     is_value_known = has_value(result, train_spec.metric)
     entry = model_registry.find_model(control, train_spec.model)
     is_first = entry is None or entry.deployed is None
-    if rows and not scored_rows:
+    needs_rows = is_regression or not is_value_known or not is_first
+    if rows and not scored_rows and (needs_rows or rows.table.rows <= MAX_REPORTED_ROWS):
         scored_rows = predict_holdout(results.context, rows, network)
     if not is_value_known:
         result = result._replace(value=None)
