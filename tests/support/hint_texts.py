@@ -13,7 +13,7 @@ FOLLOWABLE = re.compile(
     r"\w+ => |\} => |\b(?:SET|SELECT|GRANT|ALTER|INSERT|UPDATE|CREATE|DROP|ROLLBACK)\b.*?;"
 )
 """A hint that has an argument or a statement."""
-QUERY = re.compile(r"SELECT (?:'[^']*'|[^;'])*;")
+QUERY = re.compile(r"(?<! AS )SELECT (?:'[^']*'|[^;'])*;")
 OF_PLANS = {
     "Write {} => {}.": "a table with capitals",
     "{} then {} => {}.": "a query",
