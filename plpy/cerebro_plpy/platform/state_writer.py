@@ -177,7 +177,8 @@ class StateWriter(TrainerJobs):
                 rows = log_rows.evaluations(visit, result, log_rows.end_time(previous))
                 yield log_evaluations(visit, rows)
                 key = (visit.run_id, visit.mst_key, visit.epoch)
-                yield log_metrics(key, result["metrics"], visit.metrics)
+                ended_at = log_rows.end_time(result)
+                yield log_metrics(key, result["metrics"], visit.metrics, ended_at)
 
     def _drop_table(self, run_id: int, name: str) -> Steps[None]:
         try:

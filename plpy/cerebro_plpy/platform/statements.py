@@ -58,7 +58,10 @@ def load_dataset(worker: Worker, dataset: Dataset) -> Statement:
 
 
 def log_metrics(
-    key: Sequence[int], results: Mapping[str, JsonObject], names: Sequence[str]
+    key: Sequence[int],
+    results: Mapping[str, JsonObject],
+    names: Sequence[str],
+    ended_at: float | None = None,
 ) -> Statement:
     """Return the statement that logs metrics.
 
@@ -66,13 +69,14 @@ def log_metrics(
         key: run, configuration and epoch.
         results: loss and metrics by data set.
         names: names of the metrics.
+        ended_at: when they were computed, in Unix seconds; None if they were computed just now.
     """
     rows = [
         {"dataset": dataset, "name": name, "value": repr(float(value))}
         for dataset, result in results.items()
         for name, value in zip(("loss", *names), (result["loss"], *result["metrics"]))
     ]
-    return Statement(sql("run.metrics"), (*key, json.dumps(rows)))
+    return Statement(sql("run.metrics"), (*key, ended_at, json.dumps(rows)))
 
 
 def stream_dataset(dataset: Dataset, number: int) -> Statement:

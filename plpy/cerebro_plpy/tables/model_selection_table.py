@@ -18,7 +18,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.database.sql.identifiers import quote_qualified
+from cerebro_plpy.database.sql.identifiers import is_qualified, quote_qualified, split_qualified
 from cerebro_plpy.errors import (
     CerebroError,
     InsufficientPrivilege,
@@ -30,6 +30,7 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.limits import CONFIGS, Poll, check, poll_between
 from cerebro_plpy.packing.packed_summary import read_summary_row
+from cerebro_plpy.records import replace
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import find_table
 
@@ -42,8 +43,9 @@ SINGLE_KEY = 1
 class SelectionSummary(NamedTuple):
     """The names of other tables in the summary of a model selection table."""
 
-    architectures: str | None
+    architectures: str | None  # as the user wrote it
     objects: str | None
+    schema: str | None = None  # of the architecture table, if its name alone does not find it
 
 
 class ExistingSelection(NamedTuple):
@@ -140,16 +142,32 @@ def create(
 def _create_summary(
     db: Database, selection: Relation, architectures: Relation, objects: str | None
 ) -> None:
-    """Create the summary of a model selection table, whose names are independent of search_path.
+    """Create the summary of a model selection table, with the names that the call gave.
 
-    MADlib's scripts expect the name that they passed. A name without a schema is first looked up
-    in the schema of the model selection table, so that name is unambiguous there.
+    MADlib's scripts expect these. A name without a schema is first looked up in the schema of the
+    model selection table. If that does not find it, another column has its schema, so that no
+    search_path leads to another table.
     """
     name = quote_qualified((selection.schema, selection.name + "_summary"))
-    is_in_same_schema = architectures.schema == selection.schema
-    architecture_name = architectures.spelling if is_in_same_schema else architectures.quoted
-    db.rows(sql("model.selection_summary", table=name, **db.platform.clauses))
-    db.rows(sql("model.add_selection_summary", table=name), architecture_name, objects)
+    names = (architectures.spelling, objects)
+    if is_qualified(architectures.spelling) or architectures.schema == selection.schema:
+        db.rows(sql("model.selection_summary", table=name, **db.platform.clauses))
+        db.rows(sql("model.add_selection_summary", table=name), *names)
+    else:
+        db.rows(sql("model.distant_summary", table=name, **db.platform.clauses))
+        db.rows(sql("model.add_distant_summary", table=name), *names, architectures.schema)
+
+
+def find_architectures(
+    catalog: Catalog, names: SelectionSummary, selection: Relation | None
+) -> Relation:
+    """Find the architecture table of a model selection table, with the name that the call gave."""
+    role = "model architecture"
+    if names.schema is None or names.architectures is None:
+        return catalog.resolve_input(names.architectures, role, owner=selection)
+    plain = split_qualified(names.architectures)[-1]
+    relation = catalog.resolve_input(quote_qualified((names.schema, plain)), role)
+    return replace(relation, spelling=names.architectures)
 
 
 def add(db: Database, table: Relation, rows: Sequence[grid.ConfigRow]) -> None:
@@ -190,10 +208,11 @@ def _check_same_tables(
 ) -> None:
     """Check that appended rows refer to the same tables as the existing rows."""
     table = selection.spelling
-    if catalog.resolve_input(names.architectures, owner=selection).oid != architectures.oid:
+    recorded = find_architectures(catalog, names, selection)
+    if recorded.oid != architectures.oid:
+        expected = recorded.spelling if names.schema is None else recorded.quoted
         raise InvalidParameter(
-            f"DL: Inconsistent model arch table. Use '{names.architectures}' if appending rows to "
-            f"'{table}'",
+            f"DL: Inconsistent model arch table. Use '{expected}' if appending rows to '{table}'",
             hint=f"Received {architectures.spelling!r}. Drop {table} first to start a new one.",
         )
     if objects is None:
@@ -226,7 +245,9 @@ def read_summary(
             "model_arch_table.",
             hint="Make it with load_model_selection_table() or generate_model_configs().",
         )
-    return SelectionSummary(str(row["model_arch_table"]), row.get("object_table"))
+    return SelectionSummary(
+        str(row["model_arch_table"]), row.get("object_table"), row.get("model_arch_schema")
+    )
 
 
 def read_configs(

@@ -120,7 +120,10 @@ def test_configurations_are_trained_from_any_search_path(bench: Workbench) -> No
         bench.rows(f"{FIT}('packed', 'of_chosen', 'desk.chosen', 1, FALSE)")
     finally:
         bench.rows("RESET search_path")
-    assert bench.value("SELECT model_arch_table FROM of_chosen_summary") == '"archive"."kinds"'
+    for table in ("of_chosen", "desk.chosen"):
+        assert bench.value(f"SELECT model_arch_table FROM {table}_summary") == "kinds"
+    query = "SELECT spec -> 'tables' ->> 'architectures' FROM cerebro.run ORDER BY run_id DESC"
+    assert bench.rows(query)[0] == ('"archive"."kinds"',)
 
 
 @pytest.mark.checklist(20)

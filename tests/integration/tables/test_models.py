@@ -404,19 +404,19 @@ def test_a_selection_whose_summary_was_dropped_is_appended_to(desk: Workbench) -
 
 
 def test_a_selection_means_the_same_architectures_from_every_search_path(desk: Workbench) -> None:
-    """Their name is kept as it was given where they lie beside the selection, and else with its
-    schema.
-    """
+    """Their name is kept as it was given; the schema stands beside if it does not find them."""
     schema = desk.value("SELECT current_schema()")
     desk.rows(GRID, "models", "near", [1], LOSS, "{}")
     desk.rows(f'CREATE SCHEMA "{schema} far"; SET search_path = "{schema} far", {schema}, madlib')
     desk.rows(GRID, "models", "far", [1], LOSS, "{}")
     desk.rows("SET search_path = public, madlib")  # where there are other models
-    for selection, kept in (
-        (f"{schema}.near", "models"),
-        (f'"{schema} far".far', f'"{schema}"."models"'),
+    for selection, kept, beside in (
+        (f"{schema}.near", "models", None),
+        (f'"{schema} far".far', f'"{schema}"."models"', schema),
     ):
-        assert desk.value(f"SELECT model_arch_table FROM {selection}_summary") == kept
+        found = desk.value(f"SELECT to_jsonb(t) FROM {selection}_summary t")
+        assert found["model_arch_table"] == "models"
+        assert found.get("model_arch_schema") == beside
         desk.rows(GRID, f"{schema}.models", selection, [2], LOSS, "{}")
         assert [row[0] for row in configs(desk, selection)] == [1, 2]
         with pytest.raises(

@@ -16,7 +16,7 @@ KEPT = re.compile(
 )
 IN_SCHEMAS_OF_CALLERS = {
     "automl.models", "automl.schedule", "automl.summary", "functions.create", "gpu.table",
-    "model.selection",
+    "model.distant_summary", "model.selection",
     "model.selection_summary", "model.table", "output.info", "output.models", "output.summary",
     "score.evaluation",
     "score.predictions", "series.windows", "single.model", "single.summary",

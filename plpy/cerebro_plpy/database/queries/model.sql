@@ -33,8 +33,16 @@ CREATE TABLE {table} (
 CREATE TABLE {table} (model_arch_table varchar, object_table varchar)
 {distributed_replicated}
 
+-- name: distant_summary
+-- Of a model selection table in another schema than that of its architectures.
+CREATE TABLE {table} (model_arch_table varchar, object_table varchar, model_arch_schema varchar)
+{distributed_replicated}
+
 -- name: add_selection_summary
 INSERT INTO {table} VALUES (%s::varchar, %s::varchar)
+
+-- name: add_distant_summary
+INSERT INTO {table} VALUES (%s::varchar, %s::varchar, %s::varchar)
 
 -- name: read_selection
 SELECT t.model_id::integer AS model_id, t.compile_params::text AS compile_params, t.fit_params::text AS fit_params FROM {table} t ORDER BY t.mst_key

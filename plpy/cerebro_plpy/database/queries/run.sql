@@ -264,8 +264,9 @@ WHERE run_id = %s::bigint AND coalesce(v.epoch <= c.best_epoch AND v.status = 'c
 
 -- name: metrics
 -- They are there already where a session was lost just after it had committed its tour, which is made again.
-INSERT INTO cerebro.metric (run_id, mst_key, epoch, dataset, name, value)
-SELECT %s::bigint, %s::integer, %s::integer, m.dataset, m.name, m.value::double precision
+INSERT INTO cerebro.metric (run_id, mst_key, epoch, time, dataset, name, value)
+SELECT %s::bigint, %s::integer, %s::integer, coalesce(pg_catalog.to_timestamp(%s::double precision), pg_catalog.clock_timestamp()),
+       m.dataset, m.name, m.value::double precision
 FROM pg_catalog.json_to_recordset(%s::json) AS m (dataset text, name text, value text)
 ON CONFLICT (run_id, mst_key, epoch, dataset, name) DO NOTHING
 

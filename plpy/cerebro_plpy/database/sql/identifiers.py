@@ -32,6 +32,15 @@ def split_columns(text: str) -> Names:
     return tuple(_parse_names(text, ","))
 
 
+def is_qualified(text: str) -> bool:
+    """Return whether a name contains a schema.
+
+    >>> is_qualified('"a.b"'), is_qualified('a."b"'), is_qualified("d.a.b")
+    (False, True, True)
+    """
+    return len(tuple(_parse_names(text, "."))) > 1
+
+
 def split_qualified(text: str, database: str | None = None) -> Names:
     """Return the parts of a name, unquoted and folded: a table, or a schema and a table.
 

@@ -26,7 +26,12 @@ from cerebro_plpy.run.request.run_request import SamplingPlan
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel
 from cerebro_plpy.tables.compatibility import check_validation
-from cerebro_plpy.tables.model_selection_table import SelectionSummary, check_models, read_summary
+from cerebro_plpy.tables.model_selection_table import (
+    SelectionSummary,
+    check_models,
+    find_architectures,
+    read_summary,
+)
 
 
 @dataclass(frozen=True)
@@ -132,9 +137,7 @@ def find_inputs(catalog: Catalog, arguments: FitArguments) -> InputTables:
         selection = catalog.resolve_input(arguments.model_selection_table, "model selection")
         summary = catalog.find_companion(selection, "_summary")
         names = read_summary(catalog, selection, summary, LocalSession(catalog.db))
-    architectures = catalog.resolve_input(
-        names.architectures, "model architecture", owner=selection
-    )
+    architectures = find_architectures(catalog, names, selection)
     objects = object_table.find(catalog, names.objects)
     return InputTables(packed, architectures, selection, summary, objects, names.objects)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cerebro_plpy.run.log.step_log import DecisionRow
-from cerebro_plpy.run.request.early_stopping import find_best_epoch, restores_best
 from cerebro_plpy.run.request.ranking import ranked_value
 from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
 
@@ -13,40 +13,17 @@ TITLES = {"training": "Training", "validation": "Validation"}
 
 
 def find_best(evaluations: Sequence[Evaluation], request: FitRequest) -> tuple[int, float] | None:
-    """Return the configuration whose model ranks best, and its value; NaN never wins."""
+    """Return the configuration with the best value after any epoch; NaN never wins."""
     ranking = request.spec.ranking
     sign = -1.0 if ranking.descending else 1.0
     configs = {config.mst_key: config for config in request.configs}
-    best_epochs = find_best_epochs(evaluations, request)
-    values = {
-        evaluation.mst_key: ranked_value(evaluation, configs[evaluation.mst_key], ranking)
+    values = [
+        (evaluation.mst_key, ranked_value(evaluation, configs[evaluation.mst_key], ranking))
         for evaluation in evaluations
-        if evaluation.mst_key in configs
-        and evaluation.dataset == ranking.dataset
-        and best_epochs.get(evaluation.mst_key, evaluation.epoch) == evaluation.epoch
-    }
-    numbers = {key: value for key, value in values.items() if value == value}
-    if not numbers:
-        return None
-    best = min(numbers, key=lambda key: (sign * numbers[key], key))
-    return best, numbers[best]
-
-
-def find_best_epochs(evaluations: Sequence[Evaluation], request: FitRequest) -> dict[int, int]:
-    """Return the epochs whose states are retained, of configurations that retain the best one."""
-    histories: dict[int, list[Evaluation]] = {
-        config.mst_key: [] for config in request.configs if restores_best(config, request)
-    }
-    for evaluation in evaluations:
-        if evaluation.mst_key in histories:
-            histories[evaluation.mst_key].append(evaluation)
-    best_epochs = {}
-    for config in request.configs:
-        if config.mst_key in histories:
-            epoch = find_best_epoch(config, request, histories[config.mst_key])
-            if epoch is not None:
-                best_epochs[config.mst_key] = epoch
-    return best_epochs
+        if evaluation.mst_key in configs and evaluation.dataset == ranking.dataset
+    ]
+    numbers = [(mst_key, value) for mst_key, value in values if value == value]
+    return min(numbers, key=lambda item: (sign * item[1], item[0]), default=None)
 
 
 def describe_start(run_id: int, request: FitRequest) -> str:
@@ -74,9 +51,11 @@ def describe_epoch(
     """Return the message at the end of an epoch.
 
     Args:
+        evaluations: all so far; those of later epochs are left out.
         losses: mean training losses by mst_key, shown if nothing was evaluated.
     """
-    lines = [f"Time for training in iteration {epoch}: {seconds:.3f} sec"]
+    evaluations = [evaluation for evaluation in evaluations if evaluation.epoch <= epoch]
+    lines = [f"Time for training in iteration {epoch}: {format_seconds(seconds)} sec"]
     for dataset, title in TITLES.items():
         measured = [
             evaluation
@@ -95,7 +74,10 @@ def describe_epoch(
 
 
 def describe_best(evaluations: Sequence[Evaluation], request: FitRequest) -> list[str]:
-    """Return the line about the best configuration so far, if there is one."""
+    """Return the line about the best configuration so far, if there is one.
+
+    From epoch to epoch its value gets never worse.
+    """
     best = find_best(evaluations, request)
     if best is None:
         return []
@@ -121,6 +103,17 @@ def describe_untrained(mst_keys: Sequence[int]) -> str:
         f"mst_key {keys} was added while the run trained, and the run ended before it could be "
         "trained: cerebro.config has the reason. Give the run more time, or add it earlier."
     )
+
+
+def format_seconds(seconds: float) -> str:
+    """Return seconds with at least three digits that say something.
+
+    >>> format_seconds(12.3456), format_seconds(0.0123456), format_seconds(0.0000123456)
+    ('12.346', '0.0123', '0.0000123')
+    """
+    if seconds >= 0.1 or seconds <= 0:
+        return f"{seconds:.3f}"
+    return f"{seconds:.{2 - math.floor(math.log10(seconds))}f}"
 
 
 def format_metric(evaluation: Evaluation) -> str:

@@ -46,28 +46,38 @@ class Reporter:
     def report_epochs(self, state: RunState) -> Iterator[Step]:
         """Report each epoch that all configurations have completed, with its results.
 
-        A search reports its decisions instead.
+        Epochs that were trained in one job are reported together. Each is reported with its part of
+        the time. A search reports its decisions instead.
         """
-        while not self._request.search and self._last_epoch < self._request.spec.epochs:
-            epoch = self._last_epoch + 1
-            keys = self._find_reportable(state, epoch)
-            if not keys:
-                return
-            now = time.monotonic()
+        if self._request.search:
+            return
+        reportable = list(self._list_reportable(state))
+        now = time.monotonic()
+        for epoch, keys in reportable:
             losses = {key: state.configs[key].mean_loss(epoch) for key in keys}
             evaluations = [
                 evaluation
                 for evaluation in state.evaluations
                 if evaluation.mst_key in state.progress
             ]
-            seconds = now - self._epoch_began
+            seconds = (now - self._epoch_began) / len(reportable)
             yield Step(
                 changes=[
                     partial(state.forget_losses, epoch, keys),
-                    partial(self._note_epoch, epoch, now),
+                    partial(self._note_epoch, epoch),
                 ],
                 notes=[partial(self._context.report_epoch, epoch, seconds, evaluations, losses)],
             )
+        if reportable:
+            self._epoch_began = now
+
+    def _list_reportable(self, state: RunState) -> Iterator[tuple[int, list[int]]]:
+        """Yield the next epochs to report, each with the configurations that trained in it."""
+        for epoch in range(self._last_epoch + 1, self._request.spec.epochs + 1):
+            keys = self._find_reportable(state, epoch)
+            if not keys:
+                return
+            yield epoch, keys
 
     def _find_reportable(self, state: RunState, epoch: int) -> list[int]:
         """Return the configurations that have trained in an epoch; none until all are done."""
@@ -87,9 +97,8 @@ class Reporter:
             return []
         return keys
 
-    def _note_epoch(self, epoch: int, now: float) -> None:
+    def _note_epoch(self, epoch: int) -> None:
         self._last_epoch = epoch
-        self._epoch_began = now
 
     def report_trained(self, state: RunState) -> Step:
         """Report configurations that train no further, and those that are finished.

@@ -11,20 +11,22 @@ from cerebro_plpy.packing.packed_summary import ClassCounts
 
 
 def count_classes(source: DataSpec) -> ClassCounts:
-    """Return the number of classes of each target, NULL for floats.
+    """Return the number of classes of each target with its padding, NULL for floats.
 
     With a single target, the list is NULL for floats, and empty if the user encoded the target.
     Predict distinguishes floats from encoded targets by this.
     """
     classes = source.class_values
-    if len(classes) == 1:
-        if source.float_targets[0]:
-            return None
-        return [len(values) for values in classes if values]
-    return [
-        None if is_float else len(values or range(width))
-        for is_float, values, width in zip(source.float_targets, classes, _widths(source))
-    ]
+    if len(classes) > 1:
+        widths = _widths(source)
+        return [
+            None if is_float else width for is_float, width in zip(source.float_targets, widths)
+        ]
+    if source.float_targets[0]:
+        return None
+    if not classes[0]:
+        return []
+    return [*(_widths(source) or [len(classes[0])])]
 
 
 def define_class_columns(source: DataSpec) -> str:
