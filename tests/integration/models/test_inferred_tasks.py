@@ -21,11 +21,12 @@ def flights(bench: Workbench) -> Workbench:
 
 
 def planned(bench: Workbench, target: str, more: str = "") -> tuple[str, str]:
-    (row,) = bench.rows(
+    """Return the task and its reason; rows about classes may follow."""
+    row = bench.rows(
         f"SELECT what, why FROM cerebro.plan('flights', %s, {QUICK}{more}) "
         "WHERE section = 'target'",
         target,
-    )
+    )[0]
     return row[0], row[1]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import psycopg2
 import pytest
+from models import CLASSES, dense, sequential
 from searches import BOTH, FITS, FROZEN, OUTPUTS, compiles, family, run_of, search, states
 from states import metadata, stored, weights
 from workbench import Workbench
@@ -412,3 +413,27 @@ def test_outputs_are_named_and_typed_by_no_path_of_the_caller(bench: Workbench) 
     for suffix in OUTPUTS:
         assert bench.value(f'SELECT count(*) > 0 FROM "My data"."Out put{suffix}"')
     assert bench.value('SELECT count(*) FROM "My data"."Con figs"') == 1
+
+
+@pytest.mark.parametrize("method", ["hyperband", "hyperopt"])
+def test_a_search_whose_draws_cannot_be_trained_draws_again(bench: Workbench, method: str) -> None:
+    """Of ten models one has a layer that can be trained."""
+    frozen = sequential([4], dense(3, "output", "softmax", trainable=False))
+    table = f"mostly_frozen_{method}"
+    for architecture in [*[frozen] * 9, CLASSES]:
+        bench.rows("SELECT load_keras_model(%s, %s::json)", table, architecture)
+    params = {"hyperband": "R=2, eta=2", "hyperopt": "num_configs=2, num_iterations=1"}[method]
+    call = (
+        f"SELECT madlib_keras_automl('packed', %s, '{table}', %s, %s, $${{'loss': "
+        "['categorical_crossentropy'], 'metrics': [['accuracy']], 'optimizer': ['SGD'], 'lr': "
+        f"[0.01]}}$$, $${{'batch_size': [8], 'epochs': [1]}}$$, '{method}', '{params}', "
+        "random_state => %s)"
+    )
+    bench.messages()
+    bench.rows(call, table + "_out", table + "_mst", [*range(1, 11)], 1)
+    assert bench.value(f"SELECT model_id FROM {table}_mst") == 10
+    assert any("they are drawn again" in message for message in bench.messages())
+    with pytest.raises(psycopg2.errors.InvalidParameterValue, match="can be trained") as refused:
+        bench.rows(call, "frozen_out", "frozen_mst", [*range(1, 10)], 1)
+    assert "trainable" in str(refused.value.diag.message_hint)
+    assert not bench.exists("frozen_out", "frozen_mst")

@@ -6,6 +6,7 @@ JSON is not as expected, the result is None or InvalidText, never a guess.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Optional
 
@@ -14,6 +15,13 @@ from cerebro_plpy.configs.params.keras_names import KEEPS_WIDTH
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 from cerebro_plpy.limits import ENDS, check
 
+_WITHOUT_WEIGHTS = re.compile(
+    r"\w*(Pooling|Dropout|Cropping|Padding|UpSampling)\w*|Random\w+|Gaussian\w+|(Leaky)?ReLU|ELU|"
+    r"Add|Subtract|Multiply|Average|Maximum|Minimum|Concatenate|Dot|InputLayer|Flatten|Reshape|"
+    r"Permute|RepeatVector|Masking|Identity|Activation|Softmax|ActivityRegularization|"
+    r"Rescaling|Resizing|CenterCrop|CategoryEncoding|Normalization|UnitNormalization"
+)
+"""Classes of layers that have no weights to train."""
 BEGINNINGS = ("initializer", "regularizer", "constraint")
 """Ends of the names of settings that do not change shapes."""
 DROPOUT = ("rate", "dropout", "recurrent_dropout")
@@ -116,6 +124,21 @@ def list_layers(model: Node) -> list[Node]:
     if not isinstance(layers, list) or not all(isinstance(layer, dict) for layer in layers):
         raise unreadable(f"{model.get('class_name')} has no list of layers")
     return layers
+
+
+def has_trainable_layers(model: Node) -> bool:
+    """Return whether a layer of a model may have weights that training changes.
+
+    >>> dense = {"class_name": "Dense", "config": {"trainable": False}}
+    >>> flatten = {"class_name": "Flatten", "config": {}}
+    >>> has_trainable_layers({"class_name": "Sequential", "config": {"layers": [dense, flatten]}})
+    False
+    """
+    if read_layer_config(model).get("trainable") is False:
+        return False
+    if model.get("class_name") in MODELS:
+        return any(map(has_trainable_layers, list_layers(model)))
+    return not _WITHOUT_WEIGHTS.fullmatch(str(model.get("class_name")))
 
 
 def read_given_shape(layer: Node) -> Shape | None:

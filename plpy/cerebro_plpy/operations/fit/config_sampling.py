@@ -9,27 +9,29 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from random import Random
-from typing import NamedTuple
 
-from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.custom_functions import Functions
-from cerebro_plpy.configs.params.fit_params import parse_fit_params
 from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.configs.search_space.distributions import Choices, Distribution
-from cerebro_plpy.configs.search_space.grid import ConfigRow, draw_rows, make_row
+from cerebro_plpy.configs.search_space.grid import ConfigRow, make_row
 from cerebro_plpy.configs.search_space.sampler_space import (
     ParameterSpace,
     Point,
     PointSpace,
     describe_config,
-    make_config_row,
 )
 from cerebro_plpy.configs.search_space.sampling import Sampling, read_space
 from cerebro_plpy.configs.search_space.space import Space
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.limits import poll_between
+from cerebro_plpy.operations.fit.first_draws import (
+    FirstDraws,
+    SamplingRequest,
+    list_model_ids,
+    parse_configs,
+)
 from cerebro_plpy.operations.fit.input_tables import ModelInputs
 from cerebro_plpy.operations.fit.prior_runs import (
     PriorRun,
@@ -42,8 +44,6 @@ from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.request.replay import RecordedConfig, RunRecord
 from cerebro_plpy.run.request.run_request import SamplingPlan
-from cerebro_plpy.run.workers.sampler import Sampler, add_prior_trials, describe_trial
-from cerebro_plpy.scheduling.search.promotion_rules import Trial
 from cerebro_plpy.tables.architectures import StoredModel, read_architectures
 from cerebro_plpy.tables.compatibility import check_configs
 from cerebro_plpy.tables.model_selection_table import check_callbacks
@@ -51,16 +51,6 @@ from cerebro_plpy.tables.model_selection_table import check_callbacks
 CHECKED_PARAMETERS = ("optimizer", "loss", "metrics", "weighted_metrics")
 """Parameters each of whose values may or may not fit the data; all others are numbers."""
 MAX_PROBES = 1000
-
-
-class SamplingRequest(NamedTuple):
-    """A request to sample configurations."""
-
-    space: Space
-    sampling: Sampling
-    size: int  # number of configurations to sample
-    seed: int
-    rank: Callable[[Sequence[Config]], Ranking]  # returns what will rank configurations
 
 
 def make_sampling_request(
@@ -98,12 +88,12 @@ def sample_configs(
     table = models.table
     assert table is not None
     prior_runs = require_prior_runs(catalog.module, context.control, sampling.start_from)
-    architectures = _read_architectures(context, models, _list_model_ids(space))
+    architectures = _read_architectures(context, models, list_model_ids(space))
 
     def check(configs: Sequence[Config]) -> tuple[Config, ...]:
         return check_configs(configs, architectures, source, table, context.check)
 
-    probes = check(_parse_configs(enumerate(_list_probes(space), 1), space.functions))
+    probes = check(parse_configs(enumerate(_list_probes(space), 1), space.functions))
     check_callbacks(catalog.db, (probe.fit for probe in probes))
     points = ParameterSpace(space)
     known_points = {
@@ -116,19 +106,16 @@ def sample_configs(
             catalog, prior_runs, points, ranking, models=architectures
         )
         sampling_plan = sampling_plan._replace(prior_trials=prior_trials)
-    first_points = _find_prior_points(catalog, prior_runs, points, architectures, known_points)
-    first_points = first_points[: request.size]
-    remaining = 0
-    if sampling.learns:
-        busy = len(source.segments) + 1
-        first_points += _suggest_first_points(context, request, sampling_plan, first_points, busy)
-        remaining = request.size - len(first_points)
-    rows = [make_config_row(space, point) for point in first_points]
-    if not sampling.learns:
-        rows += _draw_configs(catalog, models, request, rows)
+    prior_points = _find_prior_points(catalog, prior_runs, points, architectures, known_points)
+    prior_points = prior_points[: request.size]
+    draws = FirstDraws(
+        catalog, context, models, sampling_plan, prior_points, len(source.segments) + 1
+    )
+    first_points, rows = draws.draw_trainable(architectures, request)
+    remaining = request.size - len(first_points) if sampling.learns else 0
     first_key = 1 + max((config.mst_key for config in models.configs), default=0)
     keyed_rows = poll_between(enumerate(rows, first_key), context.check)
-    sampled = _parse_configs(keyed_rows, space.functions)
+    sampled = parse_configs(keyed_rows, space.functions)
     keys = [config.mst_key for config in sampled]
     point_of: dict[int, Point | None] = {**dict.fromkeys(keys), **dict(zip(keys, first_points))}
     models = models._replace(
@@ -170,13 +157,8 @@ def restore_sampling(
         },
         existing_points={row["mst_key"]: points.find_point(row) for row in log if has_point(row)},
     )
-    architectures = _read_architectures(context, models, _list_model_ids(space))
+    architectures = _read_architectures(context, models, list_model_ids(space))
     return models._replace(architectures=architectures, sampling=sampling_plan)
-
-
-def _list_model_ids(space: Space) -> list[int]:
-    """Return the ids of the models that a space names."""
-    return [model_id for model_id in space.models.values if isinstance(model_id, int)]
 
 
 def _read_architectures(
@@ -227,7 +209,7 @@ def add_configs(
         (config.mst_key, ConfigRow(config.model_id, config.compile_params, config.fit_params))
         for config in added_configs
     ]
-    configs = [*models.configs, *_parse_configs(rows, functions)]
+    configs = [*models.configs, *parse_configs(rows, functions)]
     checked = check_configs(configs, architectures, source, table, context.check)
     return models._replace(configs=checked, architectures=architectures)
 
@@ -252,56 +234,10 @@ def _find_prior_points(
     return points
 
 
-def _suggest_first_points(
-    context: CallContext,
-    request: SamplingRequest,
-    sampling_plan: SamplingPlan,
-    prior_points: Sequence[Point],
-    busy: int,
-) -> Sequence[Point]:
-    """Have a sampler that learns suggest points before anything is trained.
-
-    Args:
-        prior_points: points from earlier runs that will be trained as well.
-        busy: number of configurations that keep all segments busy.
-    """
-    count = min(request.size, busy - len(sampling_plan.existing_points)) - len(prior_points)
-    if count < 1:
-        return ()
-    points = (*sampling_plan.existing_points.values(), *prior_points)
-    trials = [describe_trial(point, Trial(), 1) for point in points if point is not None]
-    with Sampler(
-        context.settings, context.check, sampling_plan.space, sampling_plan.sampler, request.seed
-    ) as sampler:
-        return sampler.suggest(add_prior_trials(sampling_plan.prior_trials, trials), count)
-
-
-def _draw_configs(
-    catalog: Catalog,
-    models: ModelInputs,
-    request: SamplingRequest,
-    prior_rows: Sequence[ConfigRow],
-) -> Sequence[ConfigRow]:
-    """Draw the configurations that the request has in addition to those of earlier runs."""
-    size = request.size - len(prior_rows)
-    if not size:
-        return ()
-    existing = [
-        ConfigRow(config.model_id, config.compile_text, config.fit_text)
-        for config in models.configs
-    ]
-    rows = draw_rows(request.space, size, request.seed, [*existing, *prior_rows])
-    if len(rows) < size:
-        catalog.db.notice(
-            f"{len(rows)} configurations are drawn, not {size}: the space holds no others"
-        )
-    return rows
-
-
 def _list_probes(space: Space) -> Iterator[ConfigRow]:
     """Yield configurations that together have every value that has to be checked."""
     fit_values = {name: _pick_value(values) for name, values in space.fit.items()}
-    model_ids = _list_model_ids(space)
+    model_ids = list_model_ids(space)
     for alternative in space.alternatives:
         choices = [_list_probe_values(*parameter) for parameter in alternative.items()]
         for model_id, *values in islice(product(model_ids, *choices), MAX_PROBES):
@@ -318,17 +254,3 @@ def _pick_value(distribution: Distribution) -> object:
     if isinstance(distribution, Choices):
         return distribution.values[0]
     return distribution.draw(Random(0))
-
-
-def _parse_configs(
-    rows: Iterable[tuple[int, ConfigRow]], functions: Functions | None
-) -> list[Config]:
-    """Parse the parameters of configurations, given by mst_key."""
-    configs = []
-    for mst_key, row in rows:
-        compiled = parse_compile_params(row.compile_params, functions)
-        fitted = parse_fit_params(row.fit_params)
-        configs.append(
-            Config(mst_key, row.model_id, row.compile_params, row.fit_params, compiled, fitted)
-        )
-    return configs
