@@ -24,7 +24,8 @@ def planned(bench: Workbench, target: str, more: str = "") -> tuple[str, str]:
     """Return the task and its reason; rows about classes may follow."""
     row = bench.rows(
         f"SELECT what, why FROM cerebro.plan('flights', %s, {QUICK}{more}) "
-        "WHERE section = 'target'",
+        "WHERE section = 'target' AND name = %s",
+        target,
         target,
     )[0]
     return row[0], row[1]

@@ -52,6 +52,11 @@ LOOKS = """
                AS mixed,
            CASE WHEN n % 2 = 0 THEN '1,' || lpad(n::text, 3, '0') ELSE (n % 100)::text END AS two,
            to_char(date '2023-01-01' + n % 10, 'DD/MM/YYYY') AS either,
+           to_char(date '2023-01-01' + n, 'DD-Mon-YYYY') AS named,
+           to_char(date '2023-01-01' + n, 'FMMon DD, YYYY') AS named_first,
+           to_char(date '2023-01-01' + n, 'DD.MM.YY') AS short,
+           CASE WHEN n % 9 = 0 THEN '0000-00-00' ELSE to_char(date '2023-01-01' + n, 'YYYY-MM-DD')
+               END AS zero,
            md5(n::text) AS token, 'SKU-' || n AS sku
     FROM generate_series(1, 400) AS n"""
 READ = {
@@ -71,6 +76,10 @@ READ = {
     "half": "text as MM/DD/YYYY HH:MM",
 }
 DOUBTFUL = {
+    "named": """to_date(nullif(btrim("named"), ''), 'DD-Mon-YYYY') AS "named\"""",
+    "named_first": """to_date(nullif(btrim("named_first"), ''), 'Mon DD, YYYY')""",
+    "short": """to_date(nullif(btrim("short"), ''), 'DD.MM.YY') AS "short\"""",
+    "zero": """89 % of its texts look like dates (YYYY-MM-DD)""",
     "few": """types => '{"few": "number"}' reads them so""",
     "code": """whole numbers of one length, as codes are""",
     "mixed": """98 % of its texts look like numbers""",
@@ -219,7 +228,7 @@ def test_a_kind_that_no_text_is_of_is_refused(
         fitted(bench, session, **{column: kind})
 
 
-@pytest.mark.parametrize("column", ["two", "either", "mixed"])
+@pytest.mark.parametrize("column", ["two", "either", "mixed", "named", "named_first", "short"])
 def test_the_casts_of_a_remark_can_be_typed(
     bench: Workbench, session: Session, column: str
 ) -> None:

@@ -11,6 +11,7 @@ from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.kinds.left_out import ALL_NULL, ONE_VALUE
 from cerebro_plpy.preprocessing.learning.class_notices import name_few
+from cerebro_plpy.preprocessing.learning.fit_recipe import FittedRecipe
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.learning.type_inference import possible_kinds
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
@@ -35,22 +36,28 @@ SPLIT_HINTS = {
 """Hints about too few rows on a side, by the kind of the split."""
 
 
-def check_inputs(module: str, recipe: Recipe, columns: Sequence[RawColumn], table: Table) -> None:
-    """Raise InvalidParameter if a recipe has no inputs.
+def check_inputs(
+    module: str, fitted: FittedRecipe, columns: Sequence[RawColumn], table: Table
+) -> FittedRecipe:
+    """Return a recipe that has inputs.
 
     Args:
         columns: the columns to learn from.
         table: the source of the call, for the hint.
+
+    Raises:
+        InvalidParameter: it has no inputs.
     """
+    recipe = fitted.recipe
     if not recipe.inputs:
-        reasons = "; ".join(
-            f"{feature.column}: {feature.explanation}" for feature in recipe.features
-        )
+        reasons = [f"{feature.column}: {feature.explanation}" for feature in recipe.features]
+        reasons += [f"{remark.column}: {remark.text}" for remark in fitted.remarks]
         raise InvalidParameter(
             f"{module} error: no column can be learned from.",
-            detail=reasons,
+            detail="; ".join(reasons),
             hint=_suggest_input(recipe.features, columns, table),
         )
+    return fitted
 
 
 def _suggest_input(features: Sequence[Feature], columns: Sequence[RawColumn], table: Table) -> str:

@@ -9,6 +9,7 @@ from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.kinds.category import Category
+from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
 from cerebro_plpy.preprocessing.learning import array_inference, image_inference, type_inference
 from cerebro_plpy.preprocessing.learning.text_columns import read_formats
 from cerebro_plpy.preprocessing.learning.text_statistics import read_word_statistics
@@ -81,12 +82,16 @@ def fit_columns(
         if column.family == SCALAR and column.name not in given_types
         for remark in remark_objects(reader, source, column, gathered.rows)
     ]
+    for remark in object_remarks:
+        if not features[remark.column].is_input:
+            features[remark.column] = LeftOut(remark.column, remark.text)
     spelling_remarks = [
         remark
         for column in inferred.categories
         for remark in remark_categories(column, values[column.name])
     ]
-    remarks = (*text_remarks, *number_remarks, *object_remarks, *spelling_remarks)
+    kept_remarks = [remark for remark in object_remarks if features[remark.column].is_input]
+    remarks = (*text_remarks, *number_remarks, *kept_remarks, *spelling_remarks)
     recipe = Recipe(tuple(features[column.name] for column in columns))
     return FittedRecipe(recipe, remarks)
 

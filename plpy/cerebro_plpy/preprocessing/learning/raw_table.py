@@ -162,11 +162,11 @@ def read_table(
     has_classes = target.task == CLASSIFICATION
     labels = learn_labels(column, target.task, target.values)
     source = _choose_rows(rows, source, opened, (target, labels), may_sample)
-    recipe, remarks = fit_columns(reader, source, opened.learned, options.types)
+    fitted = fit_columns(reader, source, opened.learned, options.types)
+    recipe, remarks = check_inputs(module, fitted, opened.learned, relation)
     recipe = replace(recipe, label=labels.form, group=find_group_form(columns, options.group_by))
     if any(feature.file_bytes for feature in recipe.inputs):
         source = source._replace(sample=None)  # has no files, which would be much larger
-    check_inputs(module, recipe, opened.learned, relation)
     label = labels.expression(column)
     leaks = find_leaks(reader, source, recipe, target.rows, label, has_classes)
     weight_value = weight and weight_of_row(reader, module, source, weight)

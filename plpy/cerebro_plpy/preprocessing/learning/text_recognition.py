@@ -13,10 +13,12 @@ from functools import cache
 from typing import NamedTuple
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.preprocessing.kinds.moment import Moment
 from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.remarks.column_remarks import types_argument, view_column
+from cerebro_plpy.preprocessing.remarks.date_templates import find_templates
 from cerebro_plpy.preprocessing.rows.sampled_texts import TextStatistics
 from cerebro_plpy.preprocessing.values.text_formats import (
     CURRENCIES,
@@ -33,7 +35,7 @@ FEWEST_NUMBERS = 11
 """With fewer different values, numbers in texts are as good as categories."""
 CODE_LENGTH = 4
 """Whole numbers of one length are codes from so many digits on."""
-MOST_OTHERS = 0.1
+MOST_OTHERS = 0.25
 """The largest share of texts that do not match, for a remark."""
 LETTERS_BY_ORDER = {order: letter for letter, order in DATE_LETTERS.items()}
 SORTED_ORDERS = ("iso", "compact")
@@ -85,7 +87,7 @@ def recognize_texts(column: str, texts: TextStatistics) -> Recognition:
     shapes = _read_shapes(texts)
     best = _best_families(shapes, (*MOMENT_FORMATS, *NUMBER_FORMATS))
     if not best or not texts.filled:
-        return NOTHING
+        return _recognize_dates(column, texts, shapes)
     rows = _count_rows(shapes, best[0])
     if rows < texts.filled:
         return _recognize_most(column, texts, best, rows)
@@ -104,6 +106,21 @@ def recognize_texts(column: str, texts: TextStatistics) -> Recognition:
         remark = f"its texts are numbers; {types_argument(column, Number.kind)} reads them so"
         return Recognition(None, remark, is_notice=False)
     return Recognition(best[0])
+
+
+def _recognize_dates(column: str, texts: TextStatistics, shapes: Sequence[_Shape]) -> Recognition:
+    """Return the remark about dates that are not read, with the casts that may be meant."""
+    if not texts.filled or sum(shape.rows for shape in shapes) < texts.filled:
+        return NOTHING
+    name = quote_identifier(column)
+    casts = [
+        view_column(column, f"to_date(nullif(btrim({name}), ''), {quote_text(template)})")
+        for template in find_templates([shape.text for shape in shapes])
+    ]
+    if not casts:
+        return NOTHING
+    written = " or ".join(casts)
+    return Recognition(None, f"its texts look like dates. If they are, write {written} in a view")
 
 
 def choose_format(column: str, texts: TextStatistics, kind: str) -> str:

@@ -11,8 +11,9 @@ from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.preprocessing.values.text_formats import EMPTY, SPACES, date_pattern
 
 LONGEST = 60
-LETTERS = "^(?:USD|EUR|GBP|CHF|[eETZ]|[AaPp][Mm]|[^A-Za-z])*$"
-"""Pattern of texts that have no letters but those of numbers and of times."""
+MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+LETTERS = f"^(?:USD|EUR|GBP|CHF|[eETZ]|[AaPp][Mm]|{MONTHS}|[^A-Za-z])*$"
+"""Pattern of texts that have no letters but those of numbers, of dates and of times."""
 LEADING_ZERO = "^[^0-9]*0[0-9]"
 DATE_LIKE = f"^{SPACES}(?:[0-9]{{1,4}}[-./][0-9]{{1,2}}[-./]|[12][0-9]{{7}}(?: |$))"
 DATE_LETTERS = {"I": "iso", "D": "dmy", "M": "mdy", "C": "compact"}
