@@ -28,7 +28,8 @@ LOADS = """
            CASE WHEN n % 4 = 0 THEN date '2024-01-01' + n END AS paid, NULL::date AS never,
            to_char(date '2023-01-01' + n, 'DD.MM.YYYY') AS "Dated",
            to_char(date '2023-01-01' + n, 'YYYY-MM-DD') AS iso_date, 'no ' || n AS label,
-           (n * 3)::text AS digits
+           (n * 3)::text AS digits,
+           CASE WHEN n % 10 = 0 THEN 'NaN' ELSE n::float8 END AS stamp
     FROM generate_series(1, 200) n"""
 QUICK = "columns => 'x', models => '{linear}', configs => 1, epochs => 2, seed => 1"
 CASTS = {
@@ -172,6 +173,13 @@ def test_texts_that_are_sorted_otherwise_than_what_they_are_come_with_a_cast(
 def test_other_columns_are_sorted_as_they_should_be(session: Workbench, column: str) -> None:
     _, reason = explain_rows(session, column)["border"]
     assert "sorted as text" not in reason
+
+
+def test_what_is_not_a_number_is_not_the_newest(session: Workbench) -> None:
+    rows = explain_rows(session, "stamp")
+    assert rows["border"][0] == "from 161 on"
+    assert rows["without a value"] == ("20 rows", "their stamp is NULL: they are trained on")
+    assert (rows["training"][0], rows["validation"][0]) == ("164 rows", "36 rows")
 
 
 def test_a_border_counts_rows_with_a_value_only() -> None:
