@@ -221,3 +221,62 @@ def test_groups_of_rows_that_have_no_model_are_said(bench: Workbench, known: Kno
     )
     bench.rows(record)
     assert "no model of its own for shelf '77'" in "".join(bench.messages())
+
+
+def test_nan_is_no_class_and_no_newest_value(bench: Workbench) -> None:
+    """It is missing, as NULL is: rows of it have no target, and are not the last ones."""
+    bench.rows("""
+        CREATE TABLE gaps AS
+        SELECT n AS id, n AS x, CASE WHEN n % 6 = 0 THEN 'NaN' ELSE n % 2 END::float8 AS churned,
+               CASE WHEN n % 6 = 0 THEN 'NaN' ELSE 1 END::numeric AS ones,
+               CASE WHEN n % 4 = 0 THEN 'NaN' ELSE n END::numeric AS stamp
+        FROM generate_series(1, 600) n""")
+    plan = "SELECT data FROM cerebro.plan('gaps', %s, split => %s) WHERE section = %s AND name = %s"
+    target = bench.value(plan, "churned", "random 0.2", "target", "churned")
+    assert target["classes"] == ["0", "1"]
+    with pytest.raises(psycopg2.errors.InvalidParameterValue, match="one value only"):
+        bench.rows(plan, "ones", "random 0.2", "target", "ones")
+    rows = "SELECT what FROM cerebro.plan('gaps', %s, split => %s) WHERE name = 'validation'"
+    assert bench.value(rows, "churned", "last 0.2 by stamp").startswith("9")
+
+
+def test_a_collation_that_folds_letters_is_said(bench: Workbench, known: Known) -> None:
+    bench.rows("""
+        CREATE TABLE folded AS
+        SELECT n AS id,
+               (ARRAY['Oslo', 'OSLO', 'oslo', 'Bergen'])[n % 4 + 1] COLLATE any_case AS city,
+               (ARRAY['Yes', 'yes', 'no'])[n % 3 + 1] COLLATE any_case AS sold
+        FROM generate_series(1, 300) n""")
+    bench.messages()
+    bench.rows(
+        "SELECT * FROM cerebro.train('folded', 'sold', models => '{linear}', configs => 1, epochs "
+        "=> 1, ensemble => 1, group_by => 'city', min_group_rows => 40, workers => 1)"
+    )
+    notices = "".join(bench.messages())
+    for column in ("city", "sold"):
+        assert f"column {column}: its texts are compared letter by letter" in notices
+        assert f"lower({column}) AS {column}" in notices
+    predictions = "SELECT count(*) FROM cerebro.predict('folded_sold', 'folded', 'id')"
+    assert bench.value(predictions) == 300
+    assert "does not know" not in "".join(bench.messages())
+
+
+def test_a_row_has_the_model_of_its_padded_group(bench: Workbench, known: Known) -> None:
+    """JSON keeps the blanks of a char(n), which its text in SQL has not."""
+    bench.rows("""
+        CREATE TABLE padded AS
+        SELECT n AS id, ('K' || n % 2)::char(6) AS g, n * 7919 % 101 AS x,
+               (n * 7919 % 101 > 50) <> (n % 2 = 0) AS y
+        FROM generate_series(1, 600) n""")
+    bench.rows(
+        "SELECT * FROM cerebro.train('padded', 'y', models => '{linear}', configs => 1, epochs => "
+        "5, ensemble => 1, group_by => 'g', columns => 'x', seed => 1, workers => 1)"
+    )
+    bench.messages()
+    differences = bench.rows("""
+        SELECT p.id FROM cerebro.predict('padded_y', 'padded', 'id') p JOIN padded t ON
+               t.id::text = p.id
+        WHERE t.id <= 20 AND abs(p.probability - (cerebro.predict_row('padded_y', to_jsonb(t)) ->>
+              'probability')::float8) > 1e-6""")
+    assert differences == []
+    assert bench.messages() == []

@@ -10,6 +10,7 @@ from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.preprocessing.rows import split as split_rules
 from cerebro_plpy.preprocessing.rows.split import (
     Split,
+    divide_by_value,
     has_copies,
     read_split,
     side_conditions,
@@ -74,6 +75,35 @@ def test_rows_of_a_group_are_on_one_side(session: Session) -> None:
     assert 0.75 < len(first) / ROWS < 0.85
     customers = {number % 1000 for number in first}
     assert len(first) == sum(number % 1000 in customers for number in range(1, ROWS + 1))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("{0}::numeric(9,1)", "{0}::numeric(9,3)"),
+        ("{0}::float8", "-0.0::float8 + {0}"),
+        ("to_jsonb({0}::numeric(9,1))", "to_jsonb({0}::numeric(9,2))"),
+    ],
+    ids=["numeric", "float8", "json"],
+)
+def test_equal_values_are_of_one_group(
+    bench: Workbench, session: Session, first: str, second: str
+) -> None:
+    """However they are written; a split that an earlier version has settled stays as it was."""
+    number = "(n % 97)"
+    bench.rows(f"""
+        DROP TABLE IF EXISTS written; CREATE TABLE written AS
+        SELECT n AS id, CASE WHEN n % 2 = 0 THEN {first.format(number)} ELSE
+               {second.format(number)} END AS amount FROM generate_series(1, 970) n""")
+    columns = read_columns(session, bench.value("SELECT 'written'::regclass::oid::bigint"))
+    split = divide_by_value(read_split("train", "group amount"), columns)
+    assert str(split) == "group amount of values" and read_split("train", str(split)) == split
+    side = side_conditions(split, columns, 1).training
+    rows = session.run(f"SELECT t.id FROM written t WHERE {side.text}", side.values)
+    trained = {number for (number,) in rows}
+    assert 0.6 < len(trained) / 970 < 0.95
+    values = {number % 97 for number in trained}
+    assert len(trained) == sum(number % 97 in values for number in range(1, 971))
 
 
 def test_rows_from_a_day_on_are_held_back(session: Session) -> None:
