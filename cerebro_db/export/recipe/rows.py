@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ import numpy as np
 
 from . import scales, text_hashing, value_texts, values
 from .scales import ARRAYS, PARTS, Array, Json, RawInput
+from .values import is_missing
 
 NUMBERS = "numbers"
 CODES = "codes"
@@ -111,6 +113,7 @@ class RawRows:
 
         Raises:
             KeyError: a column is missing.
+            ValueError: the type of a column does not fit.
         """
         return {
             (RAW if name in self.scaled_inputs else "") + self.network_names[name]: array
@@ -246,7 +249,7 @@ def _read_wide(feature: Json, cells: Sequence[Any]) -> Array:
         arrays = [np.asarray(value, np.float32).reshape(shape) for value in cells]
         return np.array(arrays, np.float32) / np.float32(feature["divisor"])
     blank = np.zeros(shape)
-    pixels = [blank if values.is_missing(value) else value for value in cells]
+    pixels = [blank if is_missing(value) else value for value in cells]
     return np.array(pixels, np.float32).reshape(len(pixels), -1)
 
 
@@ -258,6 +261,23 @@ def _encode(feature: Json, cells: Sequence[Any]) -> list[int]:
     """
     form = feature.get("family", "timestamptz" if feature.get("zoned") else "text")
     try:
-        return value_texts.encode_categories(feature["values"], form, cells)
+        codes = value_texts.encode_categories(feature["values"], form, cells)
     except ValueError as error:
         raise ValueError(f"column {feature['column']!r}: {error}") from error
+    _warn_of_unknown(feature["column"], codes, cells)
+    return codes
+
+
+def _warn_of_unknown(column: str, codes: Sequence[int], cells: Sequence[Any]) -> None:
+    """Warn once of the values of a column that the model does not know, as the database does."""
+    unknown = [
+        cell for code, cell in zip(codes, cells, strict=True) if not code and not is_missing(cell)
+    ]
+    if unknown:
+        examples = ", ".join(map(repr, list(dict.fromkeys(map(str, unknown)))[:2]))
+        warnings.warn(
+            f"column {column} has {len(unknown)} values, such as {examples}, which the model does "
+            "not know: they count as missing",
+            UserWarning,
+            stacklevel=2,
+        )

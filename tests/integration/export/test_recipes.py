@@ -33,6 +33,7 @@ from cerebro_plpy.preprocessing.values.columns import read_columns
 # What Keras with TensorFlow does to arrays of numpy 2.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:column .* which the model does not know:UserWarning"),
     pytest.mark.filterwarnings("ignore:In the future `np:FutureWarning"),  # of tf2onnx, too
 ]
 ODD = """

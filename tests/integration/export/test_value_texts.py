@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from trials import trials
 from workbench import Workbench
 
+from cerebro_db.export.recipe.rows import RawRows
 from cerebro_db.export.recipe.value_texts import FORMS as EXPORTED_FORMS
 from cerebro_db.export.recipe.value_texts import encode_categories
 from cerebro_plpy.preprocessing.values import value_texts
@@ -133,3 +134,12 @@ def test_the_end_of_a_day_is_not_its_beginning(bench: Workbench) -> None:
         "24:00:00"
     )
     assert encode_categories(["00:00:00", "24:00:00"], "time", ["24:00:00", time()]) == [2, 1]
+
+
+def test_unknown_values_are_counted_once_a_column() -> None:
+    feature = {"kind": "category", "column": "shop", "family": "number", "values": ["1", "2"]}
+    rows = RawRows({"features": [feature]})
+    with pytest.warns(UserWarning, match="column shop has 3 values, such as '7', '8'") as warned:
+        codes = rows.inputs({"shop": [1.0, 7, None, "2", 8, 7]})["codes"]
+    assert codes.ravel().tolist() == [1, 0, 0, 2, 0, 0]
+    assert len(warned) == 1

@@ -97,7 +97,7 @@ def test_equal_values_are_of_one_group(
                {second.format(number)} END AS amount FROM generate_series(1, 970) n""")
     columns = read_columns(session, bench.value("SELECT 'written'::regclass::oid::bigint"))
     split = divide_by_value(read_split("train", "group amount"), columns)
-    assert str(split) == "group amount of values" and read_split("train", str(split)) == split
+    assert str(split) == 'group "amount" of values' and read_split("train", str(split)) == split
     side = side_conditions(split, columns, 1).training
     rows = session.run(f"SELECT t.id FROM written t WHERE {side.text}", side.values)
     trained = {number for (number,) in rows}

@@ -20,7 +20,6 @@ from cerebro_plpy.preprocessing.values.families import (
     BOOLEAN,
     CITEXT,
     JSON,
-    MOMENTS,
     NUMBERS,
     POINTS,
     SCALAR,
@@ -31,7 +30,8 @@ NUMBER = "number"
 """The form of numbers: all digits, without an exponent, trailing zeros or a sign of 0."""
 SINGLE = "single"
 """The form of numbers of type real: those that round to one value of it have one text."""
-FORMS = (TEXT, CITEXT, BOOLEAN, NUMBER, SINGLE, SCALAR, *MOMENTS)
+TIMES = ("date", "timestamp", "timestamptz", "time", "interval")
+FORMS = (TEXT, CITEXT, BOOLEAN, NUMBER, SINGLE, SCALAR, *TIMES)
 OLD_FORMS = (*NUMBERS, JSON)
 """Forms of earlier recipes: the text of a column as PostgreSQL writes it."""
 FAMILY_OF_FORM = {NUMBER: "numeric", SINGLE: "real"}
@@ -44,7 +44,7 @@ FORM_OF_FAMILY = {
     JSON: SCALAR,
     SCALAR: SCALAR,
     **dict.fromkeys(NUMBERS, NUMBER),
-    **{family: family for family in MOMENTS},
+    **{family: family for family in TIMES},
 }
 WRITTEN = (TEXT, CITEXT)
 UNWRITTEN = ("timestamptz", "interval", BIT)
