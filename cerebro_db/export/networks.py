@@ -47,7 +47,15 @@ def build_network(stored: StoredModel) -> Any:
     weights = _shape_weights(stored, measure_weights(node))
     model = _build(lambda keras: _deserialize(keras, node))
     model.set_weights(weights)
+    finalize_layers(model)
     return model
+
+
+def finalize_layers(model: Any) -> None:
+    """Let layers such as Normalization compute what they derive from their weights."""
+    for layer in model._flatten_layers():
+        if hasattr(layer, "finalize_state"):
+            layer.finalize_state()
 
 
 def build_architecture(architecture: str) -> Any:

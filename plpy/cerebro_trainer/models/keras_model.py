@@ -18,7 +18,12 @@ import keras
 import numpy as np
 
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
-from cerebro_trainer.models import architectures, dtype_policy, keras_hub_support
+from cerebro_trainer.models import (
+    architectures,
+    dtype_policy,
+    keras_hub_support,
+    normalization,
+)
 from cerebro_trainer.models.layer_arguments import ArchitectureError, Json, Node
 from cerebro_trainer.wire.frames import Array, Arrays
 
@@ -230,6 +235,7 @@ def _make_zeros(shape: tuple[int, ...], dtype: str) -> Array:
 
 def _build(node: Node) -> keras.Model:
     keras_hub_support.import_if_needed(node)
+    normalization.install()
     # A copy, because Keras changes configs while it reads them.
     model = keras.saving.deserialize_keras_object(copy.deepcopy(node), safe_mode=True)
     if not isinstance(model, keras.Model) or not model.built or not model.inputs:

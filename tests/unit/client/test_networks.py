@@ -119,6 +119,18 @@ def test_weights_are_put_where_they_belong() -> None:
     assert kernel.tolist() == [[0, 1], [2, 3], [4, 5]] and bias.tolist() == [6, 7]
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_a_normalization_has_the_statistics_that_are_stored(tmp_path: Path) -> None:
+    """They are weights, and a saved network has them, too."""
+    normal = network(layer("Normalization", name="normal", axis=[-1]), inputs=2)
+    numbers = np.array([10, 20, 4, 25, 7], "<f4")
+    model = networks.build_network(StoredModel(json.dumps(normal), {}, [numbers], is_flat=True))
+    model.save(tmp_path / "saved.keras")
+    for each in (model, keras.saving.load_model(tmp_path / "saved.keras")):
+        outputs = each(np.array([[12, 25]], np.float32))
+        assert outputs.numpy().tolist() == [[1, 1]]
+
+
 @pytest.mark.parametrize("name", OF_KERAS_2)
 def test_who_exports_an_exported_architecture_gets_it_as_it_is(name: str) -> None:
     """Of every version of Keras 2."""
