@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from cerebro_db.errors import InvalidParameter
-from cerebro_db.export.networks import build_network, list_weight_names, rewrite
+from cerebro_db.export.networks import (
+    build_network,
+    list_weight_names,
+    make_exported_architecture,
+)
 from cerebro_db.export.paths import check_free, stage_files
 from cerebro_db.export.states import compact_json
 from cerebro_db.export.stored_models import StoredModel
@@ -44,7 +48,7 @@ def write_safetensors(stored: StoredModel, folder: Path, force: bool) -> list[Pa
     metadata = {ORDER: json.dumps(names)}
     with stage_files(folder) as staging:
         (staging / RECIPE).write_text(format_description(stored, model))
-        (staging / ARCHITECTURE).write_text(compact_json(rewrite(stored.architecture)))
+        (staging / ARCHITECTURE).write_text(compact_json(make_exported_architecture(stored)))
         safetensors = import_library("safetensors.numpy", "export")
         safetensors.save_file(arrays, staging / WEIGHTS, metadata=metadata)
     return [folder / name for name in (RECIPE, ARCHITECTURE, WEIGHTS)]

@@ -26,6 +26,7 @@ from cerebro_db.errors import (
 from cerebro_db.export.architecture import allowlist, architectures
 from cerebro_db.export.architecture.layer_arguments import ArchitectureError
 from cerebro_db.export.stored_models import StoredModel
+from cerebro_db.export.target_scale import KEY, add_scale
 from cerebro_db.optional_imports import import_library
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ LAYERS = {"keras", "keras.layers", *allowlist.OPERATIONS, *allowlist.HUB}
 
 
 def build_network(stored: StoredModel) -> Any:
-    """Return the Keras model with its weights.
+    """Return the Keras model with its weights; it predicts numbers in the units of the target.
 
     Raises:
         InvalidText: the architecture is not JSON.
@@ -43,12 +44,21 @@ def build_network(stored: StoredModel) -> Any:
         InvalidParameter: it is larger than an architecture may be.
         DatatypeMismatch: the weights are not those of the architecture.
     """
-    node = rewrite(stored.architecture)
+    node = make_exported_architecture(stored)
     weights = _shape_weights(stored, measure_weights(node))
     model = _build(lambda keras: _deserialize(keras, node))
     model.set_weights(weights)
     finalize_layers(model)
     return model
+
+
+def make_exported_architecture(stored: StoredModel) -> dict[str, Any]:
+    """Return the architecture as Keras 3 JSON, with the scale of the target at its end."""
+    node = rewrite(stored.architecture)
+    scale = stored.description.get(KEY)
+    if scale is None:
+        return node
+    return add_scale(node, scale)
 
 
 def finalize_layers(model: Any) -> None:

@@ -20,6 +20,7 @@ from cerebro_plpy.preprocessing.kinds.series import Series
 from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.kinds.vector import Vector
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.recipe.target_scale import TargetScale
 from cerebro_plpy.preprocessing.values.column_values import LARGEST
 from cerebro_plpy.preprocessing.values.families import ARRAYS, MOMENTS, NUMBERS, TEXT_NUMBERS
 from cerebro_plpy.preprocessing.values.scale import Scale
@@ -81,8 +82,20 @@ FEATURES: st.SearchStrategy[Feature] = st.one_of(
     FILES,
     st.builds(Vector, COLUMN, FAMILIES, VECTORS, FLAGS),
 )
-RECIPES = st.lists(st.tuples(NAMES, FEATURES), max_size=6, unique_by=lambda pair: pair[0]).map(
-    lambda pairs: Recipe(tuple(replace(feature, column=name) for name, feature in pairs))
+POSITIVE = st.floats(1e-100, 1e100)
+TARGET_SCALES = st.builds(
+    lambda low, width, offset, deviation: TargetScale(low, low + width, offset, deviation),
+    st.floats(-1e6, 1e6),
+    st.floats(1, 1e100),
+    POSITIVE,
+    POSITIVE,
+)
+RECIPES = st.builds(
+    lambda pairs, scale: Recipe(
+        tuple(replace(feature, column=name) for name, feature in pairs), target_scale=scale
+    ),
+    st.lists(st.tuples(NAMES, FEATURES), max_size=6, unique_by=lambda pair: pair[0]),
+    st.none() | TARGET_SCALES,
 )
 SCALE = Scale(0.0, 1.0)
 ONE_OF_EACH = Recipe(

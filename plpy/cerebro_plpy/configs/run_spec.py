@@ -198,6 +198,11 @@ class RunSpec:
             return ()
         return divide_segments(self.segments, self.copies or len(self.segments))
 
+    @property
+    def target_scale(self) -> JsonObject | None:
+        """Return the scale of the labels, as JSON; None if they are packed as they are."""
+        return None if self.train is None else self.train.target_scale
+
     def evaluates_training(self, epoch: int) -> bool:
         """Return True if the training rows are evaluated after an epoch, too."""
         if not self.training_metrics:

@@ -138,7 +138,7 @@ class TrainSpec:
     ensemble: int = 1  # number of greedy ensemble-selection rounds
     start: BaseVersion | None = None  # of a run that refreshes a version
     counts: tuple[int, ...] = ()  # training rows of each class, if known
-    measure: Mapping[str, float] | None = None  # statistics of a float target
+    measure: Mapping[str, float] | None = None  # statistics of a float target, as it is packed
     space: JsonObject = field(default_factory=dict)  # argument of the call
     template_names: tuple[str, ...] = ()  # templates to try
     configs: int = 0  # number of configurations in all
@@ -147,6 +147,11 @@ class TrainSpec:
     compared: ComparedVersion | None = None
     """The version for which the held-out rows were packed a second time, if it is usable."""
     final_metric: FinalMetric | None = None  # `metric`, if trainers do not compute it
+
+    @property
+    def target_scale(self) -> JsonObject | None:
+        """The scale of the labels, as JSON; None if they are packed as they are."""
+        return self.recipe.get("target_scale")
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as the log stores it."""

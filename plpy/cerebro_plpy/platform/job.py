@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from cerebro_plpy.configs.params.fit_params import FitParams
 from cerebro_plpy.database.sql.strict_json import JsonObject
@@ -32,6 +33,7 @@ class Job:
     # Names of datasets to add up, by data set, if the evaluation covers the whole epoch.
     total: Mapping[str, Sequence[str]] | None = None
     layers: Sequence[str] | None = None  # layers of `fronts`
+    scale: Mapping[str, Any] | None = None  # of labels; results are in the target's units
     visits: Sequence[JsonObject] | None = None  # of each state of a fusion
     beside: bool | None = None  # the state joins a fusion that another state began
 
@@ -66,6 +68,7 @@ class Sums:
     sums: Mapping[str, Sequence[Sequence[float]]]  # by data set
     rows: Mapping[str, int]  # by data set
     program_key: str | None = None
+    scale: Mapping[str, Any] | None = None  # see `Job`
 
     def to_json(self, is_program_known: bool = False) -> JsonObject:
         """See `Job.to_json`."""

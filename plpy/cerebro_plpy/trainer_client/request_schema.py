@@ -21,12 +21,12 @@ FIELDS = {
     "pack": "buffer_id seed shapes_only",
     "begin": """
         job program program_key state result_key datasets fit order forms callbacks compilation
-        unstored sealed recipe buffers block_rows layers total visits beside
+        unstored sealed recipe scale buffers block_rows layers total visits beside
         """,
     "state": "sealed",
     "finish": "",
     "state_get": "key chunk_bytes part aside",
-    "results": "program program_key sums",
+    "results": "program program_key sums scale",
     "rows": "rows arrays lengths classes want",
     "outputs": "units chunk_bytes",
     "features": "layer buffer_id arrays",

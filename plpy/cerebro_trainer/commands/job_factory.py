@@ -10,6 +10,7 @@ from cerebro_trainer.commands.inspection_jobs import FACTORIES
 from cerebro_trainer.commands.jobs import AverageJob, DatasetKeys, Job, TimeJob, TrainJob
 from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.data.buffers import Dataset
+from cerebro_trainer.data.target_scale import ResultUnits
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.program import Program
@@ -71,7 +72,9 @@ class JobFactory:
             fit_header["order"] = record(visit, "order")
             fit = FitOptions.from_header(fit_header, self._datasets[dataset].sizes)
             selector = self._programs.get_mode_selector(program, fit.batch_size)
-            visits.append(TrainJob(program, (dataset,), fit, selector, threads))
+            job = TrainJob(program, (dataset,), fit, selector, threads)
+            job.units = read_units(header, spec)
+            visits.append(job)
         return FusedState(text(header, "result_key"), spec, visits)
 
     def _create_fusion(self, program: Program, header: Header) -> FusionJob:
@@ -104,6 +107,13 @@ class JobFactory:
             shares = integers(record(header, "state"), "shares")
             return AverageJob(program, datasets, shares, threads)
         return FACTORIES[kind](program, datasets, header)
+
+
+def read_units(header: Header, spec: ProgramSpec) -> ResultUnits | None:
+    """Return the units of the target that a request describes; None if labels are not scaled."""
+    if header.get("scale") is None:
+        return None
+    return ResultUnits.from_header(header, spec.compile)
 
 
 def _check_trainable(program: Program) -> None:

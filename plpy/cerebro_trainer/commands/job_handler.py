@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cerebro_trainer.commands import row_outputs
 from cerebro_trainer.commands.fusion_jobs import FusionJob
-from cerebro_trainer.commands.job_factory import JobFactory
+from cerebro_trainer.commands.job_factory import JobFactory, read_units
 from cerebro_trainer.commands.jobs import AverageJob, Job, RestoreJob, TrainJob
 from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.commands.row_outputs import OutputRows, OutputsJob
@@ -92,6 +92,7 @@ class JobHandler:
             program = self._programs.get_program(spec, forms.get("use"))
             reader = self._states.load(program, source, header)
             self._job = self._factory.create(program, header, is_sealed=self.is_sealed)
+            self._job.units = read_units(header, spec)
             if isinstance(self._job, FusionJob):
                 state = self._factory.create_fused_state(program, spec, header)
                 self._job.add_state(state)
@@ -208,8 +209,12 @@ class JobHandler:
         """Compute loss and metrics from sums over all segments."""
         sums = record(header, "sums")
         with self.catch_errors():
-            program = self._programs.get_program(self._get_spec(header))
+            spec = self._get_spec(header)
+            program = self._programs.get_program(spec)
             results = {name: program.compute_results(value) for name, value in sums.items()}
+            units = read_units(header, spec)
+            if units is not None:
+                results = {name: units.convert_results(value) for name, value in results.items()}
         return reply(results)
 
     def send_outputs(self, header: Header, payload: Bytes) -> Messages:

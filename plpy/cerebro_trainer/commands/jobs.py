@@ -18,6 +18,7 @@ from cerebro_trainer.data import row_order, row_weights
 from cerebro_trainer.data.buffer_merge import BufferMerger
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.row_order import Rows
+from cerebro_trainer.data.target_scale import ResultUnits
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.execution_modes import ModeSelector
 from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Program, Sums
@@ -42,6 +43,8 @@ class Job(ABC):
         # Buffers to process, by dataset; all buffers of datasets that are missing here
         self.selected_buffers: Mapping[str, frozenset[int]] = {}
         self.callbacks: Callbacks | None = None
+        # Units of the target if its labels are scaled
+        self.units: ResultUnits | None = None
 
     def selects(self, dataset: str, buffer: Buffer) -> bool:
         """Return whether the job processes a buffer of a dataset."""
@@ -60,6 +63,13 @@ class Job(ABC):
     def to_reply(self) -> Reply:
         """Return the reply to `finish`."""
         return {}
+
+    def compute_results(self, sums: Sums) -> dict[str, Any]:
+        """Return loss and metrics from sums over rows, in the units of the target."""
+        results: dict[str, Any] = self.program.compute_results(sums)
+        if self.units is None:
+            return results
+        return self.units.convert_results(results)
 
     def describe_state(self) -> Reply:
         """Return the size of the program's state, and its shards."""
@@ -128,6 +138,16 @@ class TrainJob(Job):
     def epoch(self) -> int:
         """The epoch of the visit, counted from the first call that trained the state."""
         return self._fit.visit.epoch
+
+    @property
+    def loss(self) -> float | None:
+        """The mean loss of a row, in the units of the target; None without rows."""
+        if not self._rows:
+            return None
+        loss = self._loss / self._rows
+        if self.units is None:
+            return loss
+        return self.units.convert_loss(loss)
 
     @property
     def batch_size(self) -> int:
@@ -231,8 +251,8 @@ class TrainJob(Job):
     def write_board(self, callbacks: Callbacks) -> None:
         board = self.program.open_board(callbacks.folder)
         step = self.program.step
-        if self._rows:
-            board.write_scalars("train", {"visit_loss": self._loss / self._rows}, step)
+        if self.loss is not None:
+            board.write_scalars("train", {"visit_loss": self.loss}, step)
         if callbacks.histograms:
             board.write_histograms(step)
         if callbacks.graph:
@@ -242,7 +262,7 @@ class TrainJob(Job):
         return {
             "rows": self._rows,
             "batches": self._batches,
-            "loss": self._loss / self._rows if self._rows else None,
+            "loss": self.loss,
             "form": self._mode or self.program.modes[0],
             "timings": _take_timings(self._selector),
             "fallback": self._selector.first_error if self._mode == FALLBACK else None,
@@ -380,7 +400,7 @@ class EvaluateJob(Job):
         for kind, dataset in callbacks.datasets.items():
             if not self._rows.get(dataset):
                 continue
-            results: Any = self.program.compute_results(self._sums[dataset])
+            results = self.compute_results(self._sums[dataset])
             values = (results["loss"], *results["metrics"])
             scalars = {f"epoch_{name}": v for name, v in zip(names, values, strict=False)}
             board.write_scalars(kind, scalars, callbacks.epoch)
@@ -394,7 +414,7 @@ class EvaluateJob(Job):
             "ended_at": self._ended_at,
             "seconds": self._seconds,
             "metrics": {
-                name: self.program.compute_results(self._add_up(datasets))
+                name: self.compute_results(self._add_up(datasets))
                 for name, datasets in self._totals.items()
             },
         }

@@ -63,6 +63,8 @@ class RowRequestHandler:
             inputs = recipe.encode(header, payload)
         with self._jobs.catch_errors():
             (output,) = job.program.predict(inputs)
+            if job.units is not None:
+                output = job.units.scale.predict(output)
             return reply_with_columns(prediction_format.format_columns(output))
 
     def compute_features(self, header: Header, payload: Bytes) -> Messages:
@@ -83,6 +85,8 @@ class RowRequestHandler:
         job = self._jobs.get_job_without_recipe()
         with self._jobs.catch_errors():
             inputs, target = read_rows_and_target(header, payload, self._datasets)
+            if job.units is not None:
+                target = job.units.scale.restore(target)
             request = PermutationRequest.from_header(header, inputs)
             losses_by_column = request.compute_losses(self._make_predictor(job), inputs, target)
             literals = [format_literal(losses) for losses in losses_by_column]
@@ -96,6 +100,8 @@ class RowRequestHandler:
         patches = read_positions(header, "patches", inputs)
         with self._jobs.catch_errors():
             attributions = job.program.attribute(inputs, columns, patches)
+            if job.units is not None:
+                attributions = attributions.scaled(job.units.scale.deviation)
         return reply_with_columns(format_attributions(attributions))
 
     def _make_predictor(self, job: Job) -> Callable[[Arrays], Array]:
@@ -104,6 +110,8 @@ class RowRequestHandler:
         def predict(inputs: Arrays) -> Array:
             self._check_peer()
             (output,) = job.program.predict(inputs)
-            return output
+            if job.units is None:
+                return output
+            return job.units.scale.predict(output)
 
         return predict

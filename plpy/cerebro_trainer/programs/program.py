@@ -54,6 +54,10 @@ class Attributions(NamedTuple):
     gap: Array  # by how much the sum of all columns misses the output; shape (rows,)
     patches: Array  # what the output loses when a patch is covered; shape (rows, patches)
 
+    def scaled(self, factor: float) -> Attributions:
+        """Return the attributions of a multiple of the output."""
+        return Attributions(*(values * factor for values in self))
+
 
 class Program(ABC):
     """A compiled program: one model, one optimizer, one trace, lent to one config at a time.

@@ -301,6 +301,7 @@ FORMS = {
     "known": {"still": TIMING, "gone": {"compile_seconds": 1.0}},
 }
 NEW = {"source": "new", "seed": 1}
+SCALE = {"low": 0, "high": 2.0, "offset": 1.0, "deviation": 0.5}
 SHOWN = {
     "folder": "/f", "epoch": 1, "histograms": True, "graph": True, "metrics": ["m"],
     "datasets": {"train": "d"},
@@ -406,7 +407,7 @@ CONVERSATIONS: dict[str, list[Request]] = {
         begun("predict"),
         ask("tell", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], labels=["a", "b"],
         lengths=[48]),
-        begun("predict", program={**BARE, "targets": [{"kind": "float"}]}),
+        begun("predict", program={**BARE, "targets": [{"kind": "float"}]}, scale=SCALE),
         ask("tell", FLOATS, rows=1, arrays=[{"kind": "float32"}], whole=[0, 1], idle_seconds=60),
     ],
     "permute": [
@@ -440,7 +441,8 @@ CONVERSATIONS: dict[str, list[Request]] = {
     ],
     "results": [
         ask("results", program=BARE, program_key="p", sums={"training": [[0.5, 1.0]]}),
-        ask("results", program_key="p", sums={}), ask("results", program=BARE, sums={}),
+        ask("results", program_key="p", sums={}),
+        ask("results", program=BARE, sums={}, scale=SCALE),
     ],
     "pack": [
         ask("block", NUMBERS + FLOATS * 2, rows=2, arrays=[COLUMN], lengths=[16, 48]),

@@ -146,14 +146,21 @@ SELECT {aggregates} FROM (SELECT {columns} FROM {source} t WHERE {side} OFFSET 0
 pg_catalog.count(r.{u}) AS {u}_rows, pg_catalog.min(r.{u} COLLATE pg_catalog."C") AS {u}_low, pg_catalog.max(r.{u} COLLATE pg_catalog."C") AS {u}_high
 
 -- name: target
--- Of finite numbers: how many there are, and what they are about. In their order, for the sum of fractions depends on it.
--- The mean and the deviation are of numbers within 1e100, whose squares are numbers: whoever reads them looks at the range first.
-SELECT pg_catalog.count(*) AS finite, coalesce(pg_catalog.bool_and(n.number = pg_catalog.floor(n.number)), false) AS whole,
-       pg_catalog.avg(v.within ORDER BY n.number) AS mean, coalesce(pg_catalog.stddev_pop(v.within ORDER BY n.number), 0) AS deviation,
-       pg_catalog.min(n.number) AS low, pg_catalog.max(n.number) AS high
-FROM (SELECT {number} AS number FROM {source} t WHERE {side} OFFSET 0) n
-CROSS JOIN LATERAL (SELECT least(greatest(n.number, -1e100), 1e100) AS within) v
-WHERE n.number > '-Infinity' AND n.number < 'Infinity'
+-- Statistics of the finite numbers, added in their order, on which a sum of fractions depends. The mean and the deviation are those
+-- of the distances from the smallest number: a constant that is added to all numbers changes no bit of them. Both are of numbers
+-- within 1e100, whose squares are numbers, so the caller checks the range first.
+SELECT pg_catalog.count(*) AS finite, pg_catalog.min(n.number) AS low, pg_catalog.max(n.number) AS high,
+       pg_catalog.avg(v.above ORDER BY n.number) AS mean_above, coalesce(pg_catalog.stddev_pop(v.above ORDER BY n.number), 0) AS deviation
+FROM (SELECT f.number, pg_catalog.min(f.number) OVER () AS low
+      FROM (SELECT {number} AS number FROM {source} t WHERE {side} OFFSET 0) f
+      WHERE f.number > '-Infinity' AND f.number < 'Infinity') n
+CROSS JOIN LATERAL (SELECT least(greatest(n.number, -1e100), 1e100) - least(greatest(n.low, -1e100), 1e100) AS above) v
+
+-- name: rounded
+-- How many different numbers a target has, how many of them double precision distinguishes, and the smallest one.
+SELECT pg_catalog.count(DISTINCT {column}::numeric) AS exact, pg_catalog.count(DISTINCT {number}) AS rounded,
+       pg_catalog.min({column}::numeric)::text AS lowest
+FROM {source} t WHERE {side}
 
 -- name: copies
 -- How many rows there are, and how many of them differ, by {values}, a hash of all of a row: of every {parts}th of the hashes.

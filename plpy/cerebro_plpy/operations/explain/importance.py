@@ -155,9 +155,11 @@ def _choose_identity(
 
 
 def _encode_target(version: Version, target: Expression) -> Expression:
-    """Return the target as an array of one number; for classes, their position, -1 if unknown."""
+    """Return the label as an array of one number; for classes, their position, -1 if unknown."""
     if not version.classes:
-        return Expression(f"cerebro.array_bytes(ARRAY[{target.text}])", target.values)
+        scale = version.recipe.target_scale
+        label = target if scale is None else scale.label_sql(target)
+        return Expression(f"cerebro.array_bytes(ARRAY[{label.text}])", label.values)
     position = f"coalesce(pg_catalog.array_position(%s::text[], {target.text}), 0) - 1"
     return Expression(
         f"cerebro.array_bytes(ARRAY[({position})::float8])",

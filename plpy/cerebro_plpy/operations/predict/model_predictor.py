@@ -189,7 +189,10 @@ def make_job(version: Version) -> JsonObject:
         )
     program = describe_program(architecture, COMPILE_PARAMS, version.classes)
     state = {"source": "weights_of_chunks", "key": "", "seed": 0}
-    return {"job": "predict", "program": program, "state": state, "result_key": version.state_table}
+    job = {"job": "predict", "program": program, "state": state, "result_key": version.state_table}
+    if version.recipe.target_scale is not None:
+        job["scale"] = version.recipe.target_scale.to_json()
+    return job
 
 
 def describe_program(

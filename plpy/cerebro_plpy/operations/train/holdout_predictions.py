@@ -22,6 +22,7 @@ from cerebro_plpy.platform.job import Dataset, Job, StateSource
 from cerebro_plpy.platform.state_tables import VALIDATION, packed_table_name
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.recipe.target_scale import TargetScale
 from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
 from cerebro_plpy.run.workers.workers import (
     WorkerSet,
@@ -53,6 +54,7 @@ class HoldoutRows(NamedTuple):
     table: PackedTable
     classes: tuple[str, ...]  # in the order of the target's columns; empty for a regression
     groups: Mapping[str, GroupLayout]  # the buffers of each group
+    scale: TargetScale | None  # of the labels
 
 
 def compute_margin(distances: Sequence[float]) -> float | None:
@@ -83,7 +85,9 @@ def read_holdout_rows(
     if not has_packed_rows(reader, run.run_id, side):
         return None
     table = read_packed(catalog, reader, find_packed(catalog, name, side))
-    return HoldoutRows(table, run.spec.train.classes, run.spec.train.grouping.layouts)
+    train = run.spec.train
+    scale = Recipe.from_json(train.recipe).target_scale
+    return HoldoutRows(table, train.classes, train.grouping.layouts, scale)
 
 
 def has_packed_rows(reader: Session, run_id: int, side: str) -> bool:
@@ -125,7 +129,7 @@ def predict_holdout(
     return [
         row
         for dataset in datasets
-        for row in _parse_rows(chunks[dataset.segment_id], rows.classes, network.classes)
+        for row in _parse_rows(chunks[dataset.segment_id], rows, network)
     ]
 
 
@@ -161,22 +165,25 @@ def _read_outputs(
 
 
 def _parse_rows(
-    chunks: Sequence[bytes], labels: Sequence[str], classes: Sequence[str]
+    chunks: Sequence[bytes], rows: HoldoutRows, network: Network
 ) -> Iterator[ScoredRow]:
-    """Parse rows of single-precision numbers: a target, then the outputs.
+    """Parse rows of single-precision numbers: a label, then the outputs.
 
-    Args:
-        labels: texts of the classes, which the target of a classification numbers.
-        classes: texts of the classes of the outputs.
+    Numbers are in the units of the target; the rows and the network may have different scales.
     """
+    classes = network.classes
     width = 1 + (len(classes) or 1)
+    output_scale = network.recipe.target_scale
     for chunk in chunks:
         numbers = array("f")
         numbers.frombytes(chunk)
         for start in range(0, len(numbers), width):
-            target, *outputs = numbers[start : start + width]
-            label = labels[int(target)] if labels else repr(target)
+            label, *outputs = numbers[start : start + width]
             if classes:
-                yield ScoredRow(label, dict(zip(classes, outputs)))
-            else:
-                yield ScoredRow(label, {}, outputs[0])
+                yield ScoredRow(rows.classes[int(label)], dict(zip(classes, outputs)))
+                continue
+            target = label if rows.scale is None else rows.scale.number(label)
+            number = outputs[0]
+            if output_scale is not None:
+                number = output_scale.prediction(number)
+            yield ScoredRow(repr(target), {}, number)

@@ -56,8 +56,10 @@ def check_metric(reader: Reader, module: str, table: RawTable, metric: str) -> N
 
 def _read_labels(reader: Reader, table: RawTable) -> Labels:
     _, part = table.parts
+    scale = table.recipe.target_scale
     value = "r.label"
-    zero = "r.label = '0'::double precision"
+    zero_label = 0.0 if scale is None else scale.label(0.0)
+    zero = f"r.label = '{zero_label!r}'::double precision"
     if table.target.task == CLASSIFICATION:
         value = 'r.label COLLATE pg_catalog."C"'
         zero = "false"
@@ -70,4 +72,8 @@ def _read_labels(reader: Reader, table: RawTable) -> Labels:
         zero=zero,
     )
     (row,) = reader.run(statement, (*part.label.values, *part.side.values))
-    return Labels(*row)
+    labels = Labels(*row)
+    if scale is None or labels.low is None or labels.high is None:
+        return labels
+    low, high = (f"{scale.number(float(label)):.15g}" for label in (labels.low, labels.high))
+    return labels._replace(low=low, high=high)

@@ -164,15 +164,15 @@ def read_table(
     source = _choose_rows(rows, source, opened, (target, labels), may_sample)
     fitted = fit_columns(reader, source, opened.learned, options.types)
     recipe, remarks = check_inputs(module, fitted, opened.learned, relation)
-    recipe = replace(recipe, label=labels.form, group=find_group_form(columns, options.group_by))
+    group = find_group_form(columns, options.group_by)
+    recipe = replace(recipe, label=labels.form, group=group, target_scale=target.scale)
     if any(feature.file_bytes for feature in recipe.inputs):
         source = source._replace(sample=None)  # has no files, which would be much larger
     label = labels.expression(column)
     leaks = find_leaks(reader, source, recipe, target.rows, label, has_classes)
     weight_value = weight and weight_of_row(reader, module, source, weight)
     training = make_training_part(source, opened, recipe, label, weight_value)
-    validation_side = divided.sides(seed).validation
-    held_back = ValidationRows(validation_side, options.holdout, holdout, seed)
+    held_back = ValidationRows(divided.sides(seed).validation, options.holdout, holdout, seed)
     validation = make_validation_part(module, training, (column, labels), held_back)
     validation_rows = classes.comparable_rows if has_classes else count_rows(reader, validation)
     check_rows(module, target.rows, validation_rows, divided.split)
@@ -204,6 +204,8 @@ def read_table(
 
 def _remark_target(target: Target, counts: ClassCounts) -> Iterator[ColumnRemark]:
     """Yield the remarks about a target."""
+    if target.warning:
+        yield ColumnRemark(target.column.name, target.warning)
     if target.task == CLASSIFICATION:
         yield from remark_classes(target.column, counts)
 
@@ -259,11 +261,18 @@ def make_training_part(
         table=source.table,
         side=source.side,
         recipe=recipe,
-        label=label,
+        label=pack_label(label, recipe),
         order=source.hash,
         columns=opened.columns,
         weight=weight,
     )
+
+
+def pack_label(label: Expression, recipe: Recipe) -> Expression:
+    """Return the label of a row that has one, as it is packed."""
+    if recipe.target_scale is None:
+        return label
+    return recipe.target_scale.label_sql(label)
 
 
 def make_validation_part(
@@ -281,7 +290,7 @@ def make_validation_part(
         table=rows.opened.table,
         side=both_hold(rows.side, labels.is_known(column)),
         recipe=match_recipe(module, training.recipe, columns, rows.table.spelling),
-        label=labels.expression(column),
+        label=pack_label(labels.expression(column), training.recipe),
         order=hash_rows(rows.opened, UNDIVIDED, rows.seed),
         columns=columns,
     )

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.params.keras_names import near_matches
-from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head, Measure
+from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head
 from cerebro_plpy.database.platform_protocol import Reader, Table
-from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import match_names
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.preprocessing.learning import task_inference
 from cerebro_plpy.preprocessing.learning.number_targets import looks_like_numbers, write_number
+from cerebro_plpy.preprocessing.learning.target_statistics import read_number_target
 from cerebro_plpy.preprocessing.learning.task_inference import TaskChoice
+from cerebro_plpy.preprocessing.recipe.target_scale import TargetScale
 from cerebro_plpy.preprocessing.rows.class_counts import MOST_CLASSES, ClassCounts
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.rows.weight_column import find_column
-from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.column_hints import (
     suggest_target,
     target_expressions,
@@ -41,17 +41,8 @@ class Target(NamedTuple):
     values: tuple[str, ...]  # the texts of its classes
     rows: int  # that can be trained on
     choice: TaskChoice | None = None  # how the task was chosen, if it was
-
-
-class Summary(NamedTuple):
-    """Statistics of the finite numbers of a target."""
-
-    finite: int  # how many there are
-    is_whole: bool  # all numbers are whole
-    mean: float | None
-    deviation: float
-    low: float | None
-    high: float | None
+    scale: TargetScale | None = None  # of numbers
+    warning: str | None = None  # if double precision does not distinguish all numbers
 
 
 def read_target(
@@ -103,9 +94,10 @@ def read_target(
         reason = f"{choice.reason}, though its texts look like numbers"
         choice = choice._replace(reason=reason, note=note)
     if choice.task == REGRESSION:
-        summary = _summary(reader, source, column)
-        head = Floats((_measure(module, column, summary),))
-        return Target(column, REGRESSION, head, (), summary.finite, choice)
+        numbers = read_number_target(reader, module, source, column, table)
+        head = Floats((numbers.scale.measure,))
+        scale = numbers.scale
+        return Target(column, REGRESSION, head, (), numbers.rows, choice, scale, numbers.warning)
     if counts.many or len(values) == present > 2:
         many = f"more than {MOST_CLASSES}" if counts.many else len(values)
         raise InvalidParameter(
@@ -175,26 +167,3 @@ def choose_task(
     if earlier_task == CLASSIFICATION or (earlier_task and column.family in NUMBERS):
         return TaskChoice(earlier_task, "as versions before")
     return task_inference.infer_task(column, counts)
-
-
-def _measure(module: str, column: RawColumn, summary: Summary) -> Measure:
-    if (
-        summary.low is None
-        or summary.high is None
-        or summary.mean is None
-        or summary.low == summary.high
-    ):
-        raise InvalidParameter(
-            f"{module} error: target {column.name!r} has fewer than two different finite values.",
-            hint="Look at the table and the split.",
-        )
-    return Measure(summary.mean, summary.deviation, summary.low, summary.high)
-
-
-def _summary(reader: Reader, source: Source, column: RawColumn) -> Summary:
-    number = column_values.number(column.name, column.family or "")
-    statement = sql(
-        "features.target", number=number.text, source=source.table, side=source.side.text
-    )
-    (row,) = reader.run(statement, (*number.values, *source.side.values))
-    return Summary(*row)

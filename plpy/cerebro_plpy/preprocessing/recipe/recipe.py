@@ -12,6 +12,7 @@ from typing import NamedTuple
 from cerebro_plpy.configs.templates.layers.model_io import Table, wide_name
 from cerebro_plpy.preprocessing.kinds.feature import Feature, WideFeature
 from cerebro_plpy.preprocessing.kinds.registry import read_feature
+from cerebro_plpy.preprocessing.recipe.target_scale import TargetScale
 from cerebro_plpy.preprocessing.values.checks import Json, check_choice, check_record, wrong
 from cerebro_plpy.preprocessing.values.value_texts import FORMS
 from cerebro_plpy.records import dataclass
@@ -22,6 +23,8 @@ MOST_FEATURES = 1600
 MISSING = "missing"
 """The part of a column that is 1 if its value is missing; these numbers come behind all others."""
 FORM_FIELDS = ("label", "group")
+TARGET_SCALE = "target_scale"
+"""Key of the scale of labels, which recipes of earlier versions do not have."""
 FLOAT_BYTES = 4
 NUMBERS_INPUT = "numbers"
 CODES_INPUT = "codes"
@@ -45,6 +48,7 @@ class Recipe:
     features: tuple[Feature, ...]
     label: str | None = None  # the form of the classes; None if numbers are predicted
     group: str | None = None  # the form of the values of groups; None without groups
+    target_scale: TargetScale | None = None  # None for classes, and if labels are not scaled
 
     @property
     def inputs(self) -> tuple[Feature, ...]:
@@ -121,23 +125,29 @@ class Recipe:
     def to_json(self) -> Json:
         """Return the recipe as `from_json` reads it."""
         forms = {name: getattr(self, name) for name in FORM_FIELDS}
-        return {
+        values: Json = {
             "version": VERSION,
             "features": [feature.to_json() for feature in self.features],
             **{name: form for name, form in forms.items() if form is not None},
         }
+        if self.target_scale is not None:
+            values[TARGET_SCALE] = self.target_scale.to_json()
+        return values
 
     @classmethod
     def from_json(cls, value: object) -> Recipe:
         """Read a stored recipe; raises DataCorrupted if the value is not one."""
         forms = _read_forms(value)
-        entry = check_record(value, "recipe", "version", "features", *forms)
+        has_scale = isinstance(value, dict) and TARGET_SCALE in value
+        scale_names = [TARGET_SCALE] * has_scale
+        entry = check_record(value, "recipe", "version", "features", *forms, *scale_names)
         if entry["version"] != VERSION:
             raise wrong("version", entry["version"], f"{VERSION}")
         features = entry["features"]
         if not isinstance(features, list) or len(features) > MOST_FEATURES:
             raise wrong("features", features, f"a list of at most {MOST_FEATURES}")
-        recipe = cls(tuple(map(read_feature, features)), **forms)
+        scale = TargetScale.from_json(entry[TARGET_SCALE]) if has_scale else None
+        recipe = cls(tuple(map(read_feature, features)), **forms, target_scale=scale)
         columns = [feature.column for feature in recipe.features]
         if len(set(columns)) < len(columns):
             raise wrong("features", columns, "no column twice")

@@ -36,7 +36,8 @@ class Marks(NamedTuple):
 
 def outline(recipe: Recipe) -> Recipe:
     """Return the recipe without anything that was learned from values."""
-    return replace(recipe, features=tuple(feature.outline() for feature in recipe.inputs))
+    features = tuple(feature.outline() for feature in recipe.inputs)
+    return replace(recipe, features=features, target_scale=None)
 
 
 def raw_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:

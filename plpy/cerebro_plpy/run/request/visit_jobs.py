@@ -176,6 +176,7 @@ def make_train_visit(
         },
         callbacks=callbacks,
         block_rows=block_rows,
+        scale=request.spec.target_scale,
     )
     return TrainVisit(
         run_id=run_id,
@@ -230,6 +231,7 @@ def make_evaluate_visit(
         state.key,
         make_program_key(run_id, config.mst_key),
         callbacks=_describe_callbacks(config, run_id, visit, datasets),
+        scale=request.spec.target_scale,
     )
     return EvaluateVisit(
         run_id=run_id,

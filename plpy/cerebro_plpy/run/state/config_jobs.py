@@ -92,7 +92,13 @@ def add_up(state: ConfigState, epoch: int) -> Sums:
     # Always in the same order: floating-point sums depend on it, and decisions on the sums.
     total = add_parts(parts[segment] for segment in sorted(parts))
     key = make_program_key(state.run_id, state.mst_key)
-    return Sums(describe_program(state.request, state.config), total["sums"], total["rows"], key)
+    return Sums(
+        describe_program(state.request, state.config),
+        total["sums"],
+        total["rows"],
+        key,
+        state.request.spec.target_scale,
+    )
 
 
 def newest_as_best(state: ConfigState, epoch: int) -> BestState:

@@ -325,6 +325,9 @@ def add_prediction(graph: Graph, raw: Tensor, head: Head) -> Tensor:
 def _scale_to_targets(graph: Graph, raw: Tensor, head: Floats) -> Tensor:
     """Return mean + deviation·raw within the bounds, trained as if targets were standardized.
 
+    Targets that are standardized before they are packed need the bounds only. The gradient of a
+    prediction outside the bounds is that of a prediction within them.
+
     A mean squared error in the targets' own units would have gradients as large as the square of
     these units, which may not suit Adam's epsilon or float32, and none outside the bounds. So
     gradients take another way: those of raw - stop(raw), which is 0, times 1/deviation, are the
@@ -334,9 +337,11 @@ def _scale_to_targets(graph: Graph, raw: Tensor, head: Floats) -> Tensor:
         Constant(tuple(getattr(target, key) for target in head.targets))
         for key in ("mean", "deviation", "low", "high")
     )
-    values = graph.add(graph.multiply(raw, deviations), means)
-    clamped = graph.operation("Minimum", graph.operation("Maximum", values, lows), highs)
+    values = raw
     change = graph.subtract(raw, graph.operation("StopGradient", raw))
-    inverses = Constant(tuple(1 / target.deviation for target in head.targets))
-    fixed = graph.operation("StopGradient", clamped)
-    return graph.add(fixed, graph.multiply(change, inverses))
+    if not head.is_standardized:
+        values = graph.add(graph.multiply(raw, deviations), means)
+        inverses = Constant(tuple(1 / target.deviation for target in head.targets))
+        change = graph.multiply(change, inverses)
+    clamped = graph.operation("Minimum", graph.operation("Maximum", values, lows), highs)
+    return graph.add(graph.operation("StopGradient", clamped), change)

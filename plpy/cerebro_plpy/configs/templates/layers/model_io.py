@@ -169,5 +169,10 @@ class Floats:
     def units(self) -> int:
         return len(self.targets)
 
+    @property
+    def is_standardized(self) -> bool:
+        """True if the targets have mean 0 and deviation 1, exactly."""
+        return all(target.mean == 0 and target.deviation == 1 for target in self.targets)
+
 
 Head = Union[Classes, Floats]
