@@ -40,6 +40,7 @@ WRITTEN = ["recipe.json", "architecture.json", "weights.safetensors"]
 # What Keras with TensorFlow does to arrays of numpy 2.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:column .* which the model does not know:UserWarning"),
     pytest.mark.filterwarnings("ignore:In the future `np:FutureWarning"),  # of tf2onnx, too
 ]
 
