@@ -177,11 +177,23 @@ def test_what_stands_for_another_value_is_refused(
     make_view(bench, {column: REFUSED[column]})
     with pytest.raises(psycopg2.errors.DatatypeMismatch, match=f"'{column}'") as refused:
         predictions(bench, "other")
-    hint = re.search(r"has (.*) AS", str(refused.value))
-    if hint is not None:  # the cast of the hint is taken
-        make_view(bench, {column: REFUSED[column]})
-        bench.rows(f"CREATE VIEW hinted AS SELECT id, {hint[1]} AS {column} FROM other")
+    hint = re.search(r"a view that has (.*) in its place", str(refused.value))
+    if hint is not None:  # it is taken
+        others = ", ".join(name for name in ("id", *FORMS) if name != column)
+        bench.rows(f"CREATE VIEW hinted AS SELECT {others}, {hint[1]} FROM other")
+        assert len(predictions(bench, "hinted")) == 400
         bench.rows("DROP VIEW hinted")
+
+
+def test_a_missing_column_may_be_null(bench: Workbench, known: Known) -> None:
+    """In the view that the hint shows."""
+    bench.rows("CREATE TABLE ids AS SELECT id, shelf FROM given")
+    with pytest.raises(psycopg2.errors.UndefinedColumn) as refused:
+        predictions(bench, "ids")
+    query = re.search(r"SELECT t\.\*.*;", str(refused.value))
+    assert query is not None
+    bench.rows(f"CREATE VIEW nothing AS {query[0]}")
+    assert len(predictions(bench, "nothing")) == 400
 
 
 def test_unknown_values_are_counted_once_a_column(bench: Workbench, known: Known) -> None:

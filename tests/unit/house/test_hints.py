@@ -29,6 +29,8 @@ FOLLOWED = {
     "{} {} granted you one. Name the owner of a model that is not your own: {}(…, owner => {}).": (
         "integration/models/test_hints.py"
     ),
+    "Predict from a view that has all of these. If nothing is known of them: SELECT t.*, {} FROM "
+    "{} t;": "integration/models/test_value_laws.py",
     "SELECT * FROM cerebro.refresh({}, epochs => {});": (
         "integration/models/test_longer_training.py"
     ),

@@ -26,16 +26,18 @@ def match_recipe(
         DatatypeMismatch: the type of a column does not fit.
     """
     columns_by_name = {column.name: column for column in columns}
-    missing = [
-        repr(feature.column) for feature in recipe.inputs if feature.column not in columns_by_name
-    ]
+    missing = [feature for feature in recipe.inputs if feature.column not in columns_by_name]
     if missing:
+        names = ", ".join(repr(feature.column) for feature in missing)
+        nulls = ", ".join(
+            f"NULL::{feature.record_type(None)} AS {quote_identifier(feature.column)}"
+            for feature in missing
+        )
         raise UndefinedColumn(
-            f"{module} error: {spelling} has no column {', '.join(missing)}, which the model "
-            "needs.",
+            f"{module} error: {spelling} has no column {names}, which the model needs.",
             detail=f"The model expects {', '.join(map(describe_column, recipe.inputs))}.",
-            hint="Predict from a view that has all of these: SELECT t.*, NULL::type AS name FROM "
-            f"{spelling} t; a column of which nothing is known may be NULL.",
+            hint="Predict from a view that has all of these. If nothing is known of them: SELECT "
+            f"t.*, {nulls} FROM {spelling} t;",
         )
     features = (
         _over_table(module, feature, columns_by_name, spelling) for feature in recipe.features
