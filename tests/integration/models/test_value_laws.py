@@ -295,3 +295,18 @@ def test_a_row_has_the_model_of_its_padded_group(bench: Workbench, known: Known)
               'probability')::float8) > 1e-6""")
     assert differences == []
     assert bench.messages() == []
+
+
+def test_classes_of_held_back_rows_that_end_in_a_dot_are_named(
+    bench: Workbench, known: Known
+) -> None:
+    """No row of them is trained on, so that nothing can be compared by."""
+    bench.rows("""
+        CREATE TABLE census AS SELECT n AS id, n % 7 AS x, (ARRAY['<=50K', '>50K'])[n % 2 + 1] AS y
+        FROM generate_series(1, 100) n;
+        CREATE TABLE census_test AS SELECT id, x, y || '.' AS y FROM census""")
+    plan = "SELECT * FROM cerebro.plan('census', 'y', split => 'table census_test')"
+    with pytest.raises(psycopg2.errors.InvalidParameterValue) as refused:
+        bench.rows(plan)
+    assert refused.value.diag.message_detail is not None
+    assert "trained on: '<=50K.', '>50K.'" in refused.value.diag.message_detail

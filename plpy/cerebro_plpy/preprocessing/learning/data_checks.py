@@ -106,13 +106,23 @@ def check_any(module: str, target: RawColumn, rows: TargetCounts, table: Table) 
     )
 
 
-def check_rows(module: str, training: int, validation: int, split: Split) -> None:
-    """Raise InvalidParameter if a side has too few rows."""
+def check_rows(
+    module: str, training: int, validation: int, split: Split, untrained: Sequence[str] = ()
+) -> None:
+    """Raise InvalidParameter if a side has too few rows.
+
+    Args:
+        untrained: classes of which all rows are held back.
+    """
+    detail = None
+    if untrained:
+        detail = f"No row of these classes is trained on: {name_few(untrained)}."
     for purpose, rows, least in (("train on", training, 2), ("compare models by", validation, 1)):
         if rows < least:
             raise InvalidParameter(
                 f"{module} error: {split} leaves {rows} rows to {purpose}; expected at least "
                 f"{least}.",
+                detail=detail,
                 hint=SPLIT_HINTS.get(split.kind, "Add rows that have a target."),
             )
 

@@ -175,10 +175,10 @@ def read_table(
     held_back = ValidationRows(divided.sides(seed).validation, options.holdout, holdout, seed)
     validation = make_validation_part(module, training, (column, labels), held_back)
     validation_rows = classes.comparable_rows if has_classes else count_rows(reader, validation)
-    check_rows(module, target.rows, validation_rows, divided.split)
+    untrained = list_untrained_classes(classes) if has_classes else ()
+    check_rows(module, target.rows, validation_rows, divided.split, untrained)
     compared = {options.target, options.group_by, divided.split.column, *recipe.category_columns}
     remarks += (*_remark_order(reader, divided, source), *remark_collations(columns, compared))
-    own_validation_rows = 0 if holdout else validation_rows
     return RawTable(
         relation=relation,
         columns=columns,
@@ -194,7 +194,7 @@ def read_table(
         leaks=leaks,
         newest=counts.newest,
         identity=opened.identity,
-        unused=counts.present - target.rows - own_validation_rows,
+        unused=counts.present - target.rows - (0 if holdout else validation_rows),
         remarks=(*_remark_target(target, classes), *remarks),
         class_counts=classes if has_classes else None,
         border=divided.border,
