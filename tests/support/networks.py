@@ -183,6 +183,7 @@ OF_KERAS: dict[str, Json] = {
     "MultiHeadAttention": attending(
         "MultiHeadAttention", tensor("series"), tensor("series"), num_heads=2, key_dim=4
     ),
+    "Normalization": series(layer("Normalization", "normal"), dense(5, "hidden")),
     "RMSNormalization": series(layer("RMSNormalization", "normal")),
     "SpectralNormalization": series(
         layer("SpectralNormalization", "normal", layer=dense(5, "inner"))

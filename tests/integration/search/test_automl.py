@@ -434,6 +434,6 @@ def test_a_search_whose_draws_cannot_be_trained_draws_again(bench: Workbench, me
     assert bench.value(f"SELECT model_id FROM {table}_mst") == 10
     assert any("they are drawn again" in message for message in bench.messages())
     with pytest.raises(psycopg2.errors.InvalidParameterValue, match="can be trained") as refused:
-        bench.rows(call, "frozen_out", "frozen_mst", [*range(1, 10)], 1)
+        bench.rows(call, "refused_out", "refused_mst", [*range(1, 10)], 1)
     assert "trainable" in str(refused.value.diag.message_hint)
-    assert not bench.exists("frozen_out", "frozen_mst")
+    assert not bench.exists("refused_out", "refused_mst")
