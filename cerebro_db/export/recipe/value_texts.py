@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,8 @@ def read_decimal(value: Any) -> Decimal | None:
     kind = name_type(value)
     if kind == "boolean":
         return Decimal(int(value))
+    if isinstance(value, (float, np.floating)):
+        return _read_float(value)
     if kind == "number":
         return Decimal(str(value))
     if kind != "text":
@@ -120,6 +123,36 @@ def read_decimal(value: Any) -> Decimal | None:
     if not NUMBER.fullmatch(text):
         return None
     return Decimal(text)
+
+
+def _read_float(value: Any) -> Decimal:
+    """Return the number with the fewest digits that the database writes for a float.
+
+    It is nearer to the float than to any other: half-way is not enough, as it is for Python.
+    """
+    number = Decimal(str(value))
+    if not number.is_finite():
+        return number
+    digits = len(number.as_tuple().digits)
+    while _is_half_way(number, value):
+        number = Decimal(f"{float(value):.{digits}e}")
+        digits += 1
+    return number
+
+
+def _is_half_way(number: Decimal, value: Any) -> bool:
+    """Return whether a number is as near to a float as to another one."""
+    type_: Any = np.float64
+    if isinstance(value, np.float32):
+        type_ = np.float32
+    with np.errstate(over="ignore"):  # beyond the largest number is infinity
+        neighbours = [np.nextafter(type_(value), type_(limit)) for limit in (-np.inf, np.inf)]
+    middles = [
+        (Fraction(float(value)) + Fraction(float(neighbour))) / 2
+        for neighbour in neighbours
+        if np.isfinite(neighbour)
+    ]
+    return Fraction(number) in middles
 
 
 def write_decimal(number: Decimal) -> str:
@@ -141,7 +174,7 @@ def write_single(value: Any) -> str | None:
     if abs(number) < SMALLEST_SINGLE:
         return "0"
     bounded = min(max(number, -LARGEST_SINGLE), LARGEST_SINGLE)
-    return write_decimal(Decimal(str(np.float32(float(bounded)))))
+    return write_decimal(_read_float(np.float32(float(bounded))))
 
 
 def write_boolean(value: Any) -> str | None:

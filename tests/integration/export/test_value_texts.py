@@ -69,6 +69,8 @@ def test_both_have_the_same_forms_and_words() -> None:
 @given(VALUES)
 @example(("numeric", Decimal("1.00")))
 @example(("double", -0.0))
+@example(("double", 3.417974314635595e16))
+@example(("single", np.float32(33554434)))
 @example(("double", 1e300))
 @example(("double", float("-inf")))
 @example(("double", 1e-300))

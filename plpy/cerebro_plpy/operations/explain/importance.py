@@ -106,12 +106,12 @@ def _read_rows(db: Database, version: Version, source: RawSource) -> list[Row]:
     labels = Labels(version.task, version.recipe.label, version.classes)
     labels.check_column(MODULE, target_column)
     target = labels.usable_expression(target_column)
-    identity, split = _choose_identity(db, version, source)
+    identity, split, seed = _choose_identity(db, version, source)
     input_columns = [feature.column for feature in recipe.inputs]
     needed = {version.target, *identity, *input_columns}
     columns = [column for column in source.columns if column.name in needed]
     from_item = source.build_from_item(*(column.name for column in columns))
-    order = row_hash(naming_columns(columns, split, identity), version.seed + 1)
+    order = row_hash(naming_columns(columns, split, identity), seed + 1)
     arrays = {item.name: item.sent for item in network_inputs(recipe)}
     unknown = find_unknown(version, recipe, labels.unknown_class(target_column))
     outputs = {"target": _encode_target(version, target), UNKNOWN_COLUMN: unknown.selected}
@@ -134,8 +134,8 @@ def _read_rows(db: Database, version: Version, source: RawSource) -> list[Row]:
 
 def _choose_identity(
     db: Database, version: Version, source: RawSource
-) -> tuple[tuple[str, ...], Split]:
-    """Return the columns that identify a row, and whether copies of a row are distinguished.
+) -> tuple[tuple[str, ...], Split, int]:
+    """Return the columns that identify a row, whether copies are distinguished, and the seed.
 
     If the source has them, these are the columns by which the model's rows were ordered and packed,
     so that rows are shuffled in the same way. In another source without a key, copies are
@@ -145,13 +145,14 @@ def _choose_identity(
     for row in db.peek(sql("version.model"), version.model):
         recorded = tuple(row["identity"] or ())
         if recorded and {*recorded} <= {*readable}:
-            return recorded, UNDIVIDED._replace(copies=read_split(MODULE, row["split"]).copies)
+            copies = read_split(MODULE, row["split"]).copies
+            return recorded, UNDIVIDED._replace(copies=copies), row["split_seed"]
     key = tuple(column.name for column in source.columns if column.key)
     if key:
-        return key, UNDIVIDED._replace(copies=False)
+        return key, UNDIVIDED._replace(copies=False), version.seed
     needed = {version.target, *(feature.column for feature in source.recipe.inputs)}
     identity = tuple(name for name in readable if name in needed)
-    return identity, UNDIVIDED._replace(copies=True)
+    return identity, UNDIVIDED._replace(copies=True), version.seed
 
 
 def _encode_target(version: Version, target: Expression) -> Expression:

@@ -314,14 +314,15 @@ def _compare_with_deployed(
         deployed = model_versions.get_deployed(results.db, MODULE, train_spec.model)
         if deployed.task != train_spec.task or deployed.target != train_spec.target:
             return Comparison(False, "it has another target or task")
+        compared = train_spec.compared
+        is_recorded = compared is not None and compared.version == deployed.version
+        if compared is not None and is_recorded and not compared.usable:
+            return Comparison(True)
         if not _is_divided_alike(train_spec, entry):
             return Comparison(False, "the rows of the run are divided otherwise")
         if not have_same_inputs(deployed.recipe, Recipe.from_json(train_spec.recipe)):
-            compared = train_spec.compared
-            if compared is None or compared.version != deployed.version:
+            if not is_recorded:
                 return Comparison(False, f"it was deployed while run {run.run_id} was under way")
-            if not compared.usable:
-                return Comparison(True)
             catalog = Catalog(results.db, MODULE)
             rows = read_holdout_rows(catalog, results.context.reader, run, COMPARED)
         if not rows or not scored_rows:
