@@ -408,9 +408,11 @@ def test_a_call_of_train_stores_the_same_json(owner: Workbench, model: str) -> N
 
 
 def name_forms(stored: Any) -> Any:
-    """Return stored values with the names of forms that the dump has, which has none of labels."""
+    """Return stored values with the names of forms that the dump has, which has neither those of
+    labels nor the scale of a target."""
     text = re.sub(r', "(label|group)": "\w+"(?=[,}])', "", json.dumps(stored))
     text = re.sub(r'"(label|group)": "\w+", ', "", text)
+    text = re.sub(r', "target_scale": \{[^}]*\}', "", text)
     text = re.sub(QUOTED, r'"\1"', text)
     text = re.sub(r'"\$(\d+)\.00"', r'"\1"', text)
     for older, names in OLDER_FORMS.items():
@@ -465,10 +467,14 @@ def check_spec(owner: Workbench, run_id: int, before: Any, others: set[str]) -> 
         if "train" in spec:
             spec["train"].pop("model")
             spec["train"].pop("reading")
-    if re.search(f"{MONEY}|{QUOTED}", json.dumps(before)):
+    is_scaled = "target_scale" in json.dumps(after)
+    if is_scaled or re.search(f"{MONEY}|{QUOTED}", json.dumps(before)):
         for spec in specs:
-            for name in ("fingerprint", "hashes"):  # of the texts of categories
+            for name in ("fingerprint", "hashes"):  # of the texts of categories, or of labels
                 del spec["train"][name]
+    if is_scaled:
+        measures = [spec["train"].pop("measure") for spec in specs]
+        assert measures[1]["mean"] == 0 and measures[1]["deviation"] == 1
     assert name_forms(specs[0]) == name_forms(specs[1])
 
 

@@ -146,7 +146,10 @@ def _choose_identity(
         recorded = tuple(row["identity"] or ())
         if recorded and {*recorded} <= {*readable}:
             copies = read_split(MODULE, row["split"]).copies
-            return recorded, UNDIVIDED._replace(copies=copies), row["split_seed"]
+            seed = version.seed
+            if version.recipe.label is not None or version.recipe.target_scale is not None:
+                seed = row["split_seed"]  # earlier releases took that of the run
+            return recorded, UNDIVIDED._replace(copies=copies), seed
     key = tuple(column.name for column in source.columns if column.key)
     if key:
         return key, UNDIVIDED._replace(copies=False), version.seed
