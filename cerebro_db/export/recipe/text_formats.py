@@ -62,13 +62,13 @@ def number_pattern(family: str) -> str:
     sign = f"(?:[+-]{BLANKS})?"
     if not unit:
         return f"^{BLANKS}{sign}{number}{EXPONENT}{BLANKS}$"
-    written = UNITS[unit]
+    symbol = UNITS[unit]
     if unit == "%":
-        return f"^{BLANKS}{sign}{number}{BLANKS}{written}{BLANKS}$"
-    before = f"(?:{written}{BLANKS})?"
-    sign = f"(?:[+-]{BLANKS}{before}|{before}[+-]?{BLANKS})"
-    amount = f"{number}(?:{BLANKS}{written})?"
-    negative = f"[(]{BLANKS}{before}{amount}{BLANKS}[)]"
+        return f"^{BLANKS}{sign}{number}{BLANKS}{symbol}{BLANKS}$"
+    prefix = f"(?:{symbol}{BLANKS})?"
+    sign = f"(?:[+-]{BLANKS}{prefix}|{prefix}[+-]?{BLANKS})"
+    amount = f"{number}(?:{BLANKS}{symbol})?"
+    negative = f"[(]{BLANKS}{prefix}{amount}{BLANKS}[)]"
     return f"^{BLANKS}(?:{sign}{amount}|{negative}){BLANKS}$"
 
 
@@ -90,10 +90,10 @@ def read_number(text: str, family: str) -> float:
     if _compile(number_pattern(family)).fullmatch(text) is None:
         return math.nan
     mark, unit = _split_number_family(family)
-    kept = f"0-9{mark}(+-"
+    allowed = f"0-9{mark}(+-"
     if not unit:
-        kept = f"0-9{mark}eE+-"
-    digits = re.sub(f"[^{kept}]", "", text).replace(mark, ".")
+        allowed = f"0-9{mark}eE+-"
+    digits = re.sub(f"[^{allowed}]", "", text).replace(mark, ".")
     return float(digits.replace("(", "-"))
 
 

@@ -114,8 +114,8 @@ def suggest_field(name: str, fields: Collection[str]) -> str:
     ('Did you mean lr?', 'Did you mean depth?')
     """
     folded = name.lower().replace("_", "")
-    for field, others in OTHER_NAMES.items():
-        if field in fields and folded in others:
+    for field, aliases in OTHER_NAMES.items():
+        if field in fields and folded in aliases:
             return f"Did you mean {field}?"
     return near_matches(name, fields)
 

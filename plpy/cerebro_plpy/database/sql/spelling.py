@@ -77,10 +77,10 @@ def match_name(name: str, names: Collection[str]) -> str | None:
 def match_names(text: str, names: Collection[str]) -> list[str]:
     """Return the names that a list means, whatever their case; an empty list if one is unknown."""
     matches = [match_name(part, names) for part in read_loosely(text)]
-    known = [match for match in matches if match is not None]
-    if len(known) < len(matches):
+    existing = [match for match in matches if match is not None]
+    if len(existing) < len(matches):
         return []
-    return known
+    return existing
 
 
 def suggest_columns(argument: str, text: str, names: Collection[str], prefix: str = "") -> str:

@@ -75,23 +75,24 @@ class FirstDraws(NamedTuple):
             for model_id, model in architectures.items()
             if not has_trainable_layers(_read_model(model))
         }
-        named = ", ".join(map(str, sorted(frozen)))
+        model_ids = ", ".join(map(str, sorted(frozen)))
         existing = {config.model_id for config in self.models.configs}
         attempts = MAX_DRAWS
         if frozen >= existing.union(list_model_ids(request.space)):
             attempts = 0
         for attempt in range(attempts):
-            again = request._replace(seed=request.seed + attempt * SEED_STEP)
-            drawn = self.draw(again, attempt)
-            if not drawn.rows or not frozen >= existing.union(row.model_id for row in drawn.rows):
-                return drawn
+            next_request = request._replace(seed=request.seed + attempt * SEED_STEP)
+            first_draw = self.draw(next_request, attempt)
+            draw_ids = existing.union(row.model_id for row in first_draw.rows)
+            if not first_draw.rows or not frozen >= draw_ids:
+                return first_draw
             self.catalog.db.notice(
-                f"all {len(drawn.rows)} configurations that were drawn have models without "
-                f"trainable layers ({named}): they are drawn again"
+                f"all {len(first_draw.rows)} configurations that were drawn have models without "
+                f"trainable layers ({model_ids}): they are drawn again"
             )
         raise InvalidParameter(
             f"{self.catalog.module} error: no configuration that was drawn has a layer that can be "
-            f"trained: models {named} have none.",
+            f"trained: models {model_ids} have none.",
             hint="Name a model that has a layer with trainable = true, or ask for more "
             "configurations.",
         )
@@ -117,7 +118,9 @@ class FirstDraws(NamedTuple):
         count = min(request.size, self.busy)
         rows = enumerate(draw_rows(request.space, count, request.seed))
         configs = parse_configs(rows, request.space.functions)
-        points = (self.sampling_plan.space.find_point(describe_config(each)) for each in configs)
+        points = (
+            self.sampling_plan.space.find_point(describe_config(config)) for config in configs
+        )
         return [point for point in points if point is not None]
 
 

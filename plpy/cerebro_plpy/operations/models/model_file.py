@@ -190,21 +190,22 @@ def _are_sizes(values: Sequence[object]) -> bool:
 
 
 def _check_format(header: JsonMapping) -> None:
-    written = take(header, "format", str)
-    if written == FORMAT:
+    format_name = take(header, "format", str)
+    if format_name == FORMAT:
         return
-    if written.startswith(FORMAT_NAME):
+    if format_name.startswith(FORMAT_NAME):
         raise FeatureNotSupported(
-            f"import_model error: the file has format {written:.100}; this release reads {FORMAT}.",
+            f"import_model error: the file has format {format_name:.100}; this release reads "
+            f"{FORMAT}.",
             hint="Import it into a database with a newer release of cerebro_db.",
         )
-    raise damaged(f"its format is {written!r:.100}")
+    raise damaged(f"its format is {format_name!r:.100}")
 
 
-def _parse_object(data: bytes, what: str) -> JsonMapping:
-    value = _parse(data, what)
+def _parse_object(data: bytes, part: str) -> JsonMapping:
+    value = _parse(data, part)
     if not isinstance(value, dict):
-        raise damaged(f"{what} is not an object")
+        raise damaged(f"{part} is not an object")
     return value
 
 
@@ -215,7 +216,7 @@ def _parse_list(text: str) -> list[str]:
     return value
 
 
-def _parse(data: bytes, what: str) -> object:
+def _parse(data: bytes, part: str) -> object:
     """Parse JSON that PostgreSQL accepts as well."""
 
     def refuse(constant: str) -> None:
@@ -225,7 +226,7 @@ def _parse(data: bytes, what: str) -> object:
         text = data.decode()
         value: object = json.loads(text, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
-        raise damaged(f"{what} is not JSON") from error
+        raise damaged(f"{part} is not JSON") from error
     if "\\u0000" in text:
-        raise damaged(f"{what} has a character that the database does not store")
+        raise damaged(f"{part} has a character that the database does not store")
     return value

@@ -44,10 +44,10 @@ def choose_id_columns(catalog: Catalog, source: RawSource, text: str | None) -> 
             suggested = columns
     suggested = suggested or _guess_id(source)
     if suggested:
-        written = quote_text(spell_names(suggested))
+        argument = quote_text(spell_names(suggested))
         catalog.db.notice(
             f"{catalog.module}: {source.table.spelling} has no primary key, so id is NULL: name "
-            f"the columns that identify a row, such as id_col => {written}"
+            f"the columns that identify a row, such as id_col => {argument}"
         )
     return ()
 

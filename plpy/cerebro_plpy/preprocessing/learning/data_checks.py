@@ -142,8 +142,8 @@ def why_unused(split: Split, task: str, untrained: Sequence[str] = ()) -> str:
     if split.kind == "column":
         reasons.append(f"column {split.column} has them on neither side")
     if task == CLASSIFICATION:
-        named = f": {name_few(untrained)}" if untrained else ""
-        reasons.append(f"no row of their class is trained on{named}")
+        class_names = f": {name_few(untrained)}" if untrained else ""
+        reasons.append(f"no row of their class is trained on{class_names}")
     else:
         reasons.append("their target is no finite number")
     return ", or ".join(reasons)

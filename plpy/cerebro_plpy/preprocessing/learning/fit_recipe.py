@@ -52,9 +52,9 @@ def fit_columns(
     columns, types = _settle_json(reader, source, columns, types)
     arrays = [column for column in columns if column.family in ARRAYS]
     files = [column for column in columns if column.family == BYTES]
-    others = [column for column in columns if column.family not in (*ARRAYS, BYTES)]
-    stored = statistics.gather_statistics(reader, source, others)
-    simple, gathered, text_remarks = read_formats(reader, source, others, stored, types)
+    scalar_columns = [column for column in columns if column.family not in (*ARRAYS, BYTES)]
+    stored = statistics.gather_statistics(reader, source, scalar_columns)
+    simple, gathered, text_remarks = read_formats(reader, source, scalar_columns, stored, types)
     doubtful = {remark.column for remark in text_remarks}
     inferred = type_inference.infer_features(simple, gathered, types, doubtful)
     values = statistics.read_categories(reader, source, inferred.categories, gathered.rows)

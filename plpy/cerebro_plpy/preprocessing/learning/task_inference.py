@@ -176,5 +176,5 @@ def _has_counts(values: Sequence[ValueRows]) -> bool:
 def _falls(rows: Sequence[int]) -> bool:
     """Return whether numbers of rows fall, but for chance."""
     return all(
-        later <= earlier + CHANCE * math.sqrt(earlier) for earlier, later in zip(rows, rows[1:])
+        count <= previous + CHANCE * math.sqrt(previous) for previous, count in zip(rows, rows[1:])
     )

@@ -83,17 +83,17 @@ def _pattern(family: str) -> re.Pattern[str]:
 
 
 def recognize_texts(column: str, texts: TextStatistics) -> Recognition:
-    """Return what the texts of a column are, or look like."""
+    """Return the format of the texts of a column, or a remark about them."""
     shapes = _read_shapes(texts)
-    best = _best_families(shapes, (*MOMENT_FORMATS, *NUMBER_FORMATS))
+    best = _choose_families(shapes, (*MOMENT_FORMATS, *NUMBER_FORMATS))
     if not best or not texts.filled:
         return _recognize_dates(column, texts, shapes)
     rows = _count_rows(shapes, best[0])
     if rows < texts.filled:
         return _recognize_most(column, texts, best, rows)
-    other = _other_reading(best, shapes)
-    if other is not None:
-        return Recognition(None, _describe_two(column, best[0], other))
+    alternative = _find_alternative(best, shapes)
+    if alternative is not None:
+        return Recognition(None, _describe_two(column, best[0], alternative))
     if best[0] in MOMENT_FORMATS:
         return Recognition(best[0])
     if _look_like_codes(shapes):
@@ -119,8 +119,10 @@ def _recognize_dates(column: str, texts: TextStatistics, shapes: Sequence[_Shape
     ]
     if not casts:
         return NOTHING
-    written = " or ".join(casts)
-    return Recognition(None, f"its texts look like dates. If they are, write {written} in a view")
+    expressions = " or ".join(casts)
+    return Recognition(
+        None, f"its texts look like dates. If they are, write {expressions} in a view"
+    )
 
 
 def choose_format(column: str, texts: TextStatistics, kind: str) -> str:
@@ -131,12 +133,12 @@ def choose_format(column: str, texts: TextStatistics, kind: str) -> str:
     """
     families: Sequence[str] = tuple(MOMENT_FORMATS if kind == Moment.kind else NUMBER_FORMATS)
     shapes = [shape._replace(letters=shape.letters.strip(ZERO)) for shape in _read_shapes(texts)]
-    best = _best_families(shapes, families)
+    best = _choose_families(shapes, families)
     if not best:
-        what = "points in time" if kind == Moment.kind else "numbers"
+        values = "points in time" if kind == Moment.kind else "numbers"
         raise InvalidParameter(
             f"types wants column {column!r} to be {kind!r}, but its texts are in no format of "
-            f"{what} that is known.",
+            f"{values} that is known.",
             hint="Cast the column in a view, and train on that.",
         )
     return best[0]
@@ -149,17 +151,17 @@ def describe_text_order(column: str, texts: TextStatistics) -> str | None:
     length, are sorted as they should be.
     """
     shapes = _read_shapes(texts)
-    best = _best_families(shapes, (*MOMENT_FORMATS, *NUMBER_FORMATS))
+    best = _choose_families(shapes, (*MOMENT_FORMATS, *NUMBER_FORMATS))
     if not best or _count_rows(shapes, best[0]) < (1 - MOST_OTHERS) * texts.filled:
         return None
     moment = MOMENT_FORMATS.get(best[0])
     if _look_like_codes(shapes) or (moment and moment.order in SORTED_ORDERS):
         return None
-    other = _other_reading(best, shapes)
-    families = [best[0]] if other is None else [best[0], other]
-    what = "dates" if moment else "numbers"
+    alternative = _find_alternative(best, shapes)
+    families = [best[0]] if alternative is None else [best[0], alternative]
+    values = "dates" if moment else "numbers"
     return (
-        f"it is sorted as text, but its texts look like {what}. In a view, write "
+        f"it is sorted as text, but its texts look like {values}. In a view, write "
         f"{_list_casts(column, families)}, and divide rows by that"
     )
 
@@ -176,14 +178,14 @@ def _count_rows(shapes: Sequence[_Shape], family: str) -> int:
     return sum(shape.rows for shape in shapes if shape.matches(family))
 
 
-def _best_families(shapes: Sequence[_Shape], families: Sequence[str]) -> list[str]:
+def _choose_families(shapes: Sequence[_Shape], families: Sequence[str]) -> list[str]:
     """Return the families that most texts are in, the simplest first."""
     rows = {family: _count_rows(shapes, family) for family in families}
     most = max(rows.values(), default=0)
     return [family for family, count in rows.items() if count == most > 0]
 
 
-def _other_reading(best: Sequence[str], shapes: Sequence[_Shape]) -> str | None:
+def _find_alternative(best: Sequence[str], shapes: Sequence[_Shape]) -> str | None:
     """Return a format that gives other values for some texts than the best; None without one."""
     first = best[0]
     if first in MOMENT_FORMATS:
@@ -192,9 +194,11 @@ def _other_reading(best: Sequence[str], shapes: Sequence[_Shape]) -> str | None:
             return next(f for f in best if f in MOMENT_FORMATS and MOMENT_FORMATS[f].order == "mdy")
         return None
     number = NUMBER_FORMATS[first]
-    others = [family for family in best if family in NUMBER_FORMATS]
-    other = next((f for f in others if NUMBER_FORMATS[f] == number._replace(mark=",")), None)
-    if number.mark != "." or other is None or number.unit in COMMA_CURRENCIES:
+    number_families = [family for family in best if family in NUMBER_FORMATS]
+    alternative = next(
+        (f for f in number_families if NUMBER_FORMATS[f] == number._replace(mark=",")), None
+    )
+    if number.mark != "." or alternative is None or number.unit in COMMA_CURRENCIES:
         return None
     has_mark = ["." in shape.text or "," in shape.text for shape in shapes]
     if not any(has_mark):
@@ -202,7 +206,7 @@ def _other_reading(best: Sequence[str], shapes: Sequence[_Shape]) -> str | None:
     # All digits of numeric(…, 3) are written; among thousands, some numbers are below 1000.
     if all("." in shape.text for shape in shapes):
         return None
-    return other
+    return alternative
 
 
 def _look_like_codes(shapes: Sequence[_Shape]) -> bool:
@@ -224,10 +228,10 @@ def _recognize_most(
         return NOTHING
     is_moment = best[0] in MOMENT_FORMATS
     kind = Moment.kind if is_moment else Number.kind
-    what = "dates" if is_moment else "numbers"
+    values = "dates" if is_moment else "numbers"
     share = min(99.9, 100 * rows / texts.filled)
     remark = (
-        f"{share:.3g} % of its texts look like {what} ({_format_of(best[0]).example}). To read "
+        f"{share:.3g} % of its texts look like {values} ({_find_format(best[0]).example}). To read "
         f"them so, and all others as missing: {types_argument(column, kind)}"
     )
     number = NUMBER_FORMATS.get(best[0])
@@ -240,22 +244,22 @@ def _recognize_most(
 
 def _describe_two(column: str, first: str, second: str) -> str:
     """Return the remark about texts that two formats fit, with the cast of each."""
-    what = "dates" if first in MOMENT_FORMATS else "numbers"
+    values = "dates" if first in MOMENT_FORMATS else "numbers"
     casts = _list_casts(column, (first, second))
-    return f"its texts are {what} in one of two formats. In a view, write {casts}"
+    return f"its texts are {values} in one of two formats. In a view, write {casts}"
 
 
 def _list_casts(column: str, families: Sequence[str]) -> str:
     """Return the items of a view that read a column in one of some formats."""
     casts = []
     for family in families:
-        text_format = _format_of(family)
+        text_format = _find_format(family)
         cast = view_column(column, write_cast(column, text_format))
         casts.append(f"{cast} ({text_format.example})")
     return " or ".join(casts)
 
 
-def _format_of(family: str) -> NumberFormat | MomentFormat:
+def _find_format(family: str) -> NumberFormat | MomentFormat:
     return MOMENT_FORMATS.get(family) or NUMBER_FORMATS[family]
 
 

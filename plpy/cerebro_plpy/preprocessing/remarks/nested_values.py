@@ -51,11 +51,11 @@ def remark_objects(
     )
     keys = [key for (key,) in reader.run(statement, (*sample.side.values, MOST_KEYS))]
     if keys:
-        written = ", ".join(
+        expressions = ", ".join(
             view_column(f"{column.name}_{key}", f"{name} ->> {quote_text(key)}") for key in keys
         )
         yield ColumnRemark(
             column.name,
-            f"its values are objects of JSON. To learn from their keys, write {written} in a view, "
-            "and train on that",
+            f"its values are objects of JSON. To learn from their keys, write {expressions} in a "
+            "view, and train on that",
         )

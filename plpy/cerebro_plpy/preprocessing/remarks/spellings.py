@@ -41,11 +41,11 @@ def remark_classes(column: RawColumn, counts: ClassCounts) -> Iterator[ColumnRem
     if blank:
         name = quote_identifier(column.name)
         cast = view_column(column.name, f"nullif(btrim({name}), '')")
-        named = " and ".join(map(quote_text, blank))
+        texts = " and ".join(map(quote_text, blank))
         total = sum(rows[value] for value in blank)
         yield ColumnRemark(
             column.name,
-            f"the blank text {named} is a class, of {total} rows. If it stands for no value, write "
+            f"the blank text {texts} is a class, of {total} rows. If it stands for no value, write "
             f"{cast} in a view, and train on that",
         )
 
@@ -58,21 +58,21 @@ def remark_categories(column: RawColumn, values: Sequence[str]) -> Iterator[Colu
 
 
 def _describe(
-    column: str, spelled: Sequence[Sequence[str]], rows: Mapping[str, int], what: str
+    column: str, spelled: Sequence[Sequence[str]], rows: Mapping[str, int], noun: str
 ) -> str:
     """Return the remark about values with several spellings; `rows` has their rows if known."""
     values = sorted(
         (value for spellings in spelled for value in spellings),
         key=lambda value: (value.strip().lower(), -rows.get(value, 0), value),
     )
-    named = [
+    descriptions = [
         quote_text(value) + (f" ({rows[value]} rows)" if value in rows else "")
         for value in values[:MOST_NAMED]
     ]
     if len(values) > MOST_NAMED:
-        named.append(f"and {len(values) - MOST_NAMED} more")
+        descriptions.append(f"and {len(values) - MOST_NAMED} more")
     cast = view_column(column, f"lower(btrim({quote_identifier(column)}))")
     return (
-        f"{len(values)} of its {what} differ by capitals or blanks alone: {', '.join(named)}. To "
-        f"make them one, write {cast} in a view, and train on that"
+        f"{len(values)} of its {noun} differ by capitals or blanks alone: "
+        f"{', '.join(descriptions)}. To make them one, write {cast} in a view, and train on that"
     )

@@ -101,17 +101,17 @@ def group_text(column: str, family: str | None, form: str | None, row: str = "t"
 
 
 def check_group_values(
-    module: str, column: RawColumn, form: str | None, known: Collection[str] | None
+    module: str, column: RawColumn, form: str | None, groups: Collection[str] | None
 ) -> None:
     """Raise DatatypeMismatch if values of a column cannot be compared with those of groups.
 
     Args:
         form: the form of the known groups; None for those of an earlier version.
-        known: the groups; None if only the owner of the model may know them.
+        groups: the groups; None if only the owner of the model may know them.
     """
-    if known is None:
-        known = UNKNOWN_GROUPS
-    if form is None or fits(column.family, form, known):
+    if groups is None:
+        groups = UNKNOWN_GROUPS
+    if form is None or fits(column.family, form, groups):
         return
     raise DatatypeMismatch(
         f"{module} error: column {column.name!r} has type {column.type}, and cannot be compared "

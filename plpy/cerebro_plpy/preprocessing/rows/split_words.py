@@ -128,8 +128,8 @@ def _find_problem(
         return "which has no word for rows to compare models by"
     if words <= answers and _CALLED_TRAINING.search(column.name):
         return "whose name asks for rows to train on, but true and 1 are for validation"
-    others = words.difference(TRAINING, VALIDATION, TEST)
-    if others and words & {*training} == {"0"}:
+    unclear_words = words.difference(TRAINING, VALIDATION, TEST)
+    if unclear_words and words & {*training} == {"0"}:
         return "which has other values than 0 and 1"
     return None
 

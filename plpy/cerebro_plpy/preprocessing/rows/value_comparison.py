@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.values.canonical_text import MONEY, amount
+from cerebro_plpy.preprocessing.values.column_values import without_nan
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 
@@ -24,7 +25,7 @@ def comparable(column: RawColumn, row: str = "t") -> str:
     if column.family == MONEY:
         return amount(name)
     if column.family in WITH_NAN:
-        return f"nullif({name}::{column.compared}, 'NaN'::{column.compared})"
+        return without_nan(name, column.compared)
     return f"{name}::{column.compared}"
 
 

@@ -36,8 +36,8 @@ def suggest_view(table: Table, expressions: Mapping[str, str], arguments: Mappin
     """Return a hint with a view that has more columns, and the arguments of a call with it."""
     view = name_view(table)
     values = {"source": spell_name(view), **arguments}
-    written = ", ".join(f"{name} => {quote_text(value)}" for name, value in values.items())
-    return f"{view_with_columns(view, table.quoted, expressions)} then {written}."
+    argument_list = ", ".join(f"{name} => {quote_text(value)}" for name, value in values.items())
+    return f"{view_with_columns(view, table.quoted, expressions)} then {argument_list}."
 
 
 def suggest_argument(
@@ -67,12 +67,12 @@ def suggest_list(text: str, prefix: str, columns: Sequence[RawColumn], table: Ta
         for number, part in enumerate(parts, 1)
         if match_name(part.strip('"'), names) is None and is_expression(part, names)
     }
-    others = [match_name(part.strip('"'), names) for part in parts if part not in expressions]
-    if table is None or prefix or not expressions or None in others:
+    column_names = [match_name(part.strip('"'), names) for part in parts if part not in expressions]
+    if table is None or prefix or not expressions or None in column_names:
         return suggest_columns("columns", text, names, prefix)
     selected = [expressions.get(part) or match_name(part.strip('"'), names) or "" for part in parts]
-    added = {name: part for part, name in expressions.items()}
-    return suggest_view(table, added, {"columns": spell_names(selected)})
+    new_columns = {name: part for part, name in expressions.items()}
+    return suggest_view(table, new_columns, {"columns": spell_names(selected)})
 
 
 def make_free_name(name: str, names: Collection[str]) -> str:
@@ -164,11 +164,11 @@ def suggest_kind(
     expressions = {f"{name}_number": number_expression(column)}
     if not possible:
         expressions = input_expressions(column)
-    others = {key: kind for key, kind in types.items() if key != name}
+    other_types = {key: kind for key, kind in types.items() if key != name}
     selection = f"* except {spell_name(name)}"
     if len(columns) <= MAX_SELECTED:
         selection = spell_names([*(c.name for c in columns if c.name != name), *expressions])
-    arguments = {"columns": selection, "types": json.dumps(others, ensure_ascii=False)}
+    arguments = {"columns": selection, "types": json.dumps(other_types, ensure_ascii=False)}
     return suggest_view(table, expressions, arguments)
 
 

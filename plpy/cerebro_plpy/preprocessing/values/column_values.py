@@ -41,7 +41,7 @@ def number_of(value: str, family: str) -> Expression:
     if family == "integer":
         return Expression(f"{value}::{DOUBLE}")
     if family == "real":
-        return Expression(f"nullif({value}::{DOUBLE}, 'NaN'::{DOUBLE})")
+        return Expression(without_nan(value, DOUBLE))
     value = CONVERSIONS.get(family, str)(value)
     # The cast of a number that double precision cannot hold would be an error.
     bounded = f"least(greatest({value}::numeric, %s::numeric), %s::numeric)::{DOUBLE}"
@@ -104,10 +104,15 @@ def known_value(column: RawColumn, row: str = "t") -> str:
     """Return a column; NaN becomes NULL."""
     name = column_name(column.name, row)
     if column.family == "real":
-        return f"nullif({name}::{DOUBLE}, 'NaN'::{DOUBLE})"
+        return without_nan(name, DOUBLE)
     if column.family == "numeric":
-        return f"nullif({name}::numeric, 'NaN'::numeric)"
+        return without_nan(name, "numeric")
     return name
+
+
+def without_nan(value: str, type_: str) -> str:
+    """Return a value as a type that has NaN, which becomes NULL."""
+    return f"nullif({value}::{type_}, 'NaN'::{type_})"
 
 
 def _in_bytes(text: str) -> Expression:

@@ -54,12 +54,12 @@ def read_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
     has_readable_key = all(readable for *_, key, _, readable, _, _ in rows if key)
     columns: list[RawColumn] = []
     for name, type_, base, kind, category, castable, key, *properties in rows:
-        compared, readable, alone, folded = properties
+        compared, readable, is_sole_key, is_folded = properties
         family = _find_family(type_, base, kind, category, castable)
         is_key = key and has_readable_key
-        names_row = alone and is_key
+        names_row = is_sole_key and is_key
         columns.append(
-            RawColumn(name, type_, family, is_key, compared, readable, names_row, folded)
+            RawColumn(name, type_, family, is_key, compared, readable, names_row, is_folded)
         )
     return tuple(columns)
 

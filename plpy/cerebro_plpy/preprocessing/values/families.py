@@ -65,14 +65,14 @@ def interchangeable(family: str) -> tuple[str, ...]:
     return (family,)
 
 
-def family_over(family: str, other: str | None) -> str | None:
+def family_over(family: str, column_family: str | None) -> str | None:
     """Return the family that a column of another table is read as; None if it does not fit.
 
     Texts are read in their format, and other types as what they are.
     """
-    if other == TEXT and family in (*TEXT_NUMBERS, *TEXT_POINTS):
+    if column_family == TEXT and family in (*TEXT_NUMBERS, *TEXT_POINTS):
         return family
-    return other if other in interchangeable(family) else None
+    return column_family if column_family in interchangeable(family) else None
 
 
 def array_type(family: str, source_type: str | None) -> str:

@@ -170,8 +170,8 @@ def record_number(value: str, family: str) -> str:
     text = f"({value} #>> '{{}}'::text[] COLLATE pg_catalog.\"C\")"
     is_number = f"pg_catalog.jsonb_typeof({value}) = 'number'::text"
     plain = NumberFormat(".", "")
-    written = text_number(text, family.removeprefix(RECORD))
-    return f"(CASE WHEN {is_number} THEN {_read(text, plain)} ELSE {written} END)"
+    number = text_number(text, family.removeprefix(RECORD))
+    return f"(CASE WHEN {is_number} THEN {_read(text, plain)} ELSE {number} END)"
 
 
 def text_number(text: str, family: str) -> str:
@@ -182,8 +182,8 @@ def text_number(text: str, family: str) -> str:
 def _read(text: str, number: NumberFormat) -> str:
     dropped = f"{literal(number.dropped)}::text, ''::text, 'g'::text"
     digits = f"pg_catalog.regexp_replace({text}, {dropped})"
-    written = f"pg_catalog.translate({digits}, '{number.mark}('::text, '.-'::text)"
-    return f"(CASE WHEN {_matches(text, number.pattern)} THEN {written}::{DOUBLE} END)"
+    decimal = f"pg_catalog.translate({digits}, '{number.mark}('::text, '.-'::text)"
+    return f"(CASE WHEN {_matches(text, number.pattern)} THEN {decimal}::{DOUBLE} END)"
 
 
 def text_moment(text: str, family: str) -> str:
@@ -198,12 +198,12 @@ def text_moment(text: str, family: str) -> str:
     ]
     order = MOMENT_FORMATS[family].order
     if order != "iso":
-        cases.insert(0, (moment_pattern(order), _dated(text, order)))
+        cases.insert(0, (moment_pattern(order), _read_date(text, order)))
     branches = " ".join(f"WHEN {_matches(text, pattern)} THEN {value}" for pattern, value in cases)
     return f"(CASE {branches} END)"
 
 
-def _dated(text: str, order: str) -> str:
+def _read_date(text: str, order: str) -> str:
     """Return a text that matches an order of dates as a timestamp."""
     day = f"pg_catalog.split_part(pg_catalog.btrim({text}), ' '::text, 1)"
     clock = f"pg_catalog.substring({text}, ' ([0-9]{{1,2}}:.*)$'::text)"
