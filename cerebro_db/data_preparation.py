@@ -174,6 +174,10 @@ class DataPreparation:
         key = {"name": function} if isinstance(function, str) else {"id": function}
         self._sql.call("delete_custom_function", object_table=object_table, **key)
 
+    def load_example(self, name: str = "flowers", output: str | None = None) -> str:
+        """Create a table of example data and return its name (cerebro.load_example)."""
+        return str(self._sql.call_cerebro("load_example", name=name, output=output))
+
     @accept_options(WindowOptions)
     def window_series(
         self,

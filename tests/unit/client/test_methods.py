@@ -77,6 +77,7 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.load_top_k_accuracy("a", 1)
     session.delete_function("a", 1)
     session.delete_function("a", "b")
+    session.load_example("a", "b")
     session.window_series("a", "b", "c", "d", "e", 1, **options(arguments.WindowOptions))
     session.pack("a", "b", "c", "d", **options(arguments.PackOptions))
     session.pack_validation("a", "b", "c", "d", "e", **options(arguments.PackValidationOptions))
