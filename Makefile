@@ -120,7 +120,7 @@ matrix: ## run the tests on the PostgreSQL and the Python of other releases of D
 	@for suite in $(SUITES); do .ci/matrix $$suite $(TESTS) || exit; done
 
 # What BENCH may say: .venv/bin/python -m bench --help
-bench: bootstrap ## measure beside other ways to do the same work; with BENCH="--scale report" write docs/benchmarks.md
+bench: bootstrap ## measure beside other ways to do the same work; with BENCH="--scale report" write docs/internals/benchmarks.md
 	@$(READY) .venv/bench .venv/package
 	PYTHONPATH=tests/support:tests/contract .venv/bin/python -m bench $(BENCH)
 

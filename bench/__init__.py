@@ -1,1 +1,1 @@
-"""Measures cerebro_db beside other ways to do the same work; see docs/benchmarks.md."""
+"""Measures cerebro_db beside other ways to do the same work; see docs/internals/benchmarks.md."""

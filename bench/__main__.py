@@ -1,4 +1,4 @@
-"""`make bench`: measure, print, and at the scale of the report write docs/benchmarks.md."""
+"""`make bench`: measure and print; a full report becomes docs/internals/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _parse_arguments() -> argparse.Namespace:
         "--scale",
         choices=(SMALL, REPORT),
         default=SMALL,
-        help="report also writes docs/benchmarks.md",
+        help="report also writes docs/internals/benchmarks.md",
     )
     parser.add_argument(
         "--only",

@@ -16,7 +16,7 @@ PRESET = "medium_quality"
 
 
 def is_installed() -> bool:
-    """Return whether AutoGluon is installed; docs/benchmarks.md names the package."""
+    """Return whether AutoGluon is installed; docs/internals/benchmarks.md names the package."""
     return find_spec("autogluon") is not None and find_spec("autogluon.tabular") is not None
 
 

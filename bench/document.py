@@ -12,7 +12,7 @@ from pathlib import Path
 from bench import tables
 from bench.turns import WorkloadResults
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "internals" / "benchmarks.md"
 ON_A_GPU = DOCUMENT.with_name("gpu.md")
 
 

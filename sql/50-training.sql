@@ -29,7 +29,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_fit_multiple_model(
     -- `cerebro.run.spec`.
     seed bigint DEFAULT NULL,
     -- Order of visits: `'longest'`, `'rotation'`, or `'replay'` of an earlier run. See [the
-    -- schedule](how-it-works.md#the-schedule).
+    -- schedule](internals/how-it-works.md#the-schedule).
     schedule text DEFAULT 'longest',
     -- Number of worker sessions, which share the cores. NULL: chosen, see [Workers](#workers).
     workers integer DEFAULT NULL,

@@ -14,7 +14,7 @@ from cerebro_plpy.records import dataclass, field
 
 @dataclass(frozen=True)
 class Job:
-    """A job of a trainer, see docs/wire.md.
+    """A job of a trainer, see docs/internals/wire.md.
 
     Kinds are `train`, `fusion`, `average`, `restore`, `cuts`, `fronts`, `evaluate`, `predict` and
     `time`.

@@ -1,9 +1,9 @@
 """The connection to a trainer: starts the process, exchanges frames with it, and ends it.
 
 A frame is `<4sIQ` (magic, header length, payload length), a JSON header and raw bytes, over a Unix
-socket pair. `cerebro_trainer.wire.frames` is the other end, docs/wire.md describes both. The wait
-loop lets a cancel take effect, and monitors the trainer's memory and heartbeat. A trainer ends when
-this socket closes, so that no cleanup depends on code that a killed backend would not run.
+socket pair. `cerebro_trainer.wire.frames` is the other end, docs/internals/wire.md describes both.
+The wait loop lets a cancel take effect, and monitors the trainer's memory and heartbeat. A trainer
+ends when this socket closes, so no cleanup depends on code that a killed backend would not run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The requests of a backend to its trainer, with their fields, as docs/wire.md describes them.
+"""The requests of a backend to its trainer, with the fields of docs/internals/wire.md.
 
 Nothing else reaches a trainer, whatever arguments a session passes.
 """

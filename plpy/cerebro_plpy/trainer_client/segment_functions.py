@@ -287,7 +287,7 @@ def stream_state(
 
     Args:
         key: name of the state.
-        part: part of the state, see docs/wire.md.
+        part: part of the state, see docs/internals/wire.md.
     """
     size = argument_checks.check_integer("chunk_bytes", chunk_bytes, 1)
     header = request_schema.build_request(

@@ -1,1 +1,1 @@
-"""The commands of a trainer, one for each request; docs/wire.md describes them."""
+"""The commands of a trainer, one for each request; docs/internals/wire.md describes them."""

@@ -1,8 +1,8 @@
 """Thumbnails of one size, into which a recipe converts the PNG or JPEG files of a column.
 
-Each file has a header that describes its thumbnail (docs/wire.md). Packing and prediction send the
-same header from SQL, and receive the same numbers. A missing image, a header without a file,
-becomes zeros.
+Each file has a header that describes its thumbnail (docs/internals/wire.md). Packing and prediction
+send the same header from SQL, and receive the same numbers. A missing image, a header without a
+file, becomes zeros.
 """
 
 from __future__ import annotations

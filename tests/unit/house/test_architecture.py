@@ -198,11 +198,9 @@ def test_no_arrow_points_upwards(package: str) -> None:
 
 
 def drawn(package: str) -> dict[str, set[str]]:
-    """The rooms of a package in the tables of docs/how-it-works.md, each with those that it
-    knows.
-    """
+    """Return the rooms of a package in docs/internals/how-it-works.md, each with those it knows."""
     text = (
-        (ROOT / "docs" / "how-it-works.md")
+        (ROOT / "docs" / "internals" / "how-it-works.md")
         .read_text()
         .partition("\n## The rooms\n")[2]
         .partition("\n## ")[0]

@@ -15,7 +15,8 @@ KEPT = re.compile(
     r"SELECT cerebro\.keep_private\(\{literal\}::pg_catalog\.reg(?:class|procedure)\)"
 )
 IN_SCHEMAS_OF_CALLERS = {
-    "automl.models", "automl.schedule", "automl.summary", "functions.create", "gpu.table",
+    "automl.models", "automl.schedule", "automl.summary", "example.flowers_table",
+    "functions.create", "gpu.table",
     "model.distant_summary", "model.selection",
     "model.selection_summary", "model.table", "output.info", "output.models", "output.summary",
     "score.evaluation",

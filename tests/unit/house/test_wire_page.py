@@ -1,5 +1,5 @@
-"""docs/wire.md describes the protocol as both ends have it: what a backend sends, and what a
-trainer looks at.
+"""docs/internals/wire.md describes the protocol as both ends have it: what a backend sends, and
+what a trainer looks at.
 
 The trainer is the real one on a program that does nothing. Its requests are dictionaries that
 remember which of their fields were looked at, so that no field can be read, left or made necessary
@@ -41,7 +41,7 @@ from cerebro_trainer.wire.frames import Array, Connection, Frame, Message, PeerG
 from cerebro_trainer.wire.prefetch import Prefetcher
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "wire.md").read_text()
+PAGE = (ROOT / "docs" / "internals" / "wire.md").read_text()
 FIELD = re.compile(r"`(\w+)`(\??): ([^;|]+)")
 PLAIN = {"text", "integer", "number", "boolean", "json"}
 Header = dict[str, Any]

@@ -1,6 +1,6 @@
 """Files of images as SQL: each is sent after a header that describes the thumbnail to make of it.
 
-So one piece of code decodes all files (docs/wire.md), wherever rows are packed or predicted.
+So one piece of code decodes all files (docs/internals/wire.md), in packing and in predictions.
 """
 
 from __future__ import annotations
