@@ -98,9 +98,7 @@ def log_durations(server: BenchServer, least: int) -> None:
 
 def _keep_fork_servers(server: BenchServer) -> None:
     """Keep fork servers alive, because the time between two calls of ours may be long."""
-    server.value(
-        "INSERT INTO cerebro.setting VALUES ('trainer_nursery_seconds', '86400')", superuser=True
-    )
+    server.value("SELECT cerebro.set('trainer_nursery_seconds', 86400)", superuser=True)
 
 
 def load(

@@ -68,9 +68,7 @@ while True:
     pass"""
 """A program that computes with the priority of a trainer, and sends nothing to the server."""
 PGBENCH = Path(shutil.which("pgbench") or "/usr/lib/postgresql/15/bin/pgbench")
-SET_SPARE = """
-    INSERT INTO cerebro.setting VALUES ('spare_cores', %s)
-        ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
+SET_SPARE = "SELECT cerebro.set('spare_cores', %s)"
 RUNS = """
     SELECT extract(epoch FROM r.ended_at - r.started_at)::float8 / count(*), r.status
     FROM cerebro.run r JOIN cerebro.visit v USING (run_id)
@@ -161,7 +159,7 @@ def _prepare(server: BenchServer) -> list[str]:
 
 def _submit_together(server: BenchServer, users: Sequence[str], spare: int) -> JointRuns:
     """Let all users submit at the same moment, and wait until their runs have ended."""
-    server.value(SET_SPARE, str(spare), superuser=True)
+    server.value(SET_SPARE, spare, superuser=True)
     began = time.perf_counter()
     gate = threading.Barrier(len(users))
 

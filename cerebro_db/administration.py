@@ -22,6 +22,16 @@ class Administration:
         """
         self._sql.call_cerebro("grant_usage", role=role, keep_trainers=keep_trainers)
 
+    def set(self, name: str, value: str | float | None) -> None:
+        """Change a setting of the database (cerebro.set); for administrators.
+
+        Args:
+            value: None returns to the default.
+        """
+        if value is not None:
+            value = str(value)
+        self._sql.call_cerebro("set", name=name, value=value)
+
     def gpu_configuration(self, output_table: str, source: str = "tensorflow") -> None:
         """Write a table of the GPUs of each host (gpu_configuration)."""
         self._sql.call("gpu_configuration", output_table=output_table, source=source)

@@ -5,7 +5,7 @@
 #
 # All hosts of a cluster run the same image, so what they need lies at the same place on each. Then, in a database:
 #     CREATE EXTENSION cerebro_db SCHEMA madlib CASCADE;
-#     INSERT INTO cerebro.setting VALUES ('trainer_python', '/opt/cerebro/bin/python');
+#     SELECT cerebro.set('trainer_python', '/opt/cerebro/bin/python');
 # docs/greenplum.md has the rest.
 ARG BASE
 FROM ${BASE}

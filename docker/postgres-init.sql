@@ -15,4 +15,4 @@ CREATE EXTENSION cerebro_db SCHEMA madlib CASCADE;
 GRANT USAGE ON SCHEMA madlib TO cerebro;
 GRANT ALL ON SCHEMA public TO cerebro;
 SELECT cerebro.grant_usage('cerebro') \g /dev/null
-INSERT INTO cerebro.setting VALUES ('trainer_python', '/opt/cerebro/bin/python');
+SELECT cerebro.set('trainer_python', '/opt/cerebro/bin/python') \g /dev/null

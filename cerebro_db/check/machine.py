@@ -118,7 +118,7 @@ def check_compilation_cache(connection: sa.Connection) -> Finding | None:
             summary="trainers keep none: there is no folder for it that is theirs alone",
             remedy="\n".join(problems)
             + "\nMake a folder with mode 0700 as the system user of the server, on every host,\n"
-            "and name it: INSERT INTO cerebro.setting VALUES ('compilation_cache', '/path');\n"
+            "and name it: SELECT cerebro.set('compilation_cache', '/path');\n"
             "or set compilation_cache to '', and each trainer compiles for itself.",
         )
     if not caches:

@@ -194,9 +194,7 @@ def _explain_authentication(connection: sa.Connection, user: str, database: str)
         f'    local  "{database}"  "{user}"  peer  map=cerebro\n'
         "and then, as a superuser\n"
         "    SELECT pg_reload_conf();\n"
-        f"    INSERT INTO cerebro.setting VALUES ('worker_conninfo', 'host={socket} "
-        f"port={port}')\n"
-        "      ON CONFLICT (name) DO UPDATE SET value = excluded.value;"
+        f"    SELECT cerebro.set('worker_conninfo', 'host={socket} port={port}');"
     )
 
 

@@ -129,13 +129,9 @@ def install_extension(
 
 
 def write_settings(connection: sa.Connection, settings: Mapping[str, str]) -> None:
-    """Write rows of cerebro.setting."""
+    """Store values of settings."""
     for name, value in settings.items():
-        connection.exec_driver_sql(
-            "INSERT INTO cerebro.setting (name, value) VALUES (%s, %s) ON CONFLICT (name) DO "
-            "UPDATE SET value = excluded.value WHERE setting.value <> excluded.value",
-            (name, value),
-        )
+        connection.exec_driver_sql("SELECT cerebro.set(%s, %s)", (name, value))
 
 
 def _exists(connection: sa.Connection, query: str, name: str) -> bool:

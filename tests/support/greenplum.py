@@ -68,7 +68,7 @@ def _provide(superuser: Workbench, name: str) -> None:
         f"SELECT cerebro.grant_usage('{provision.ROLE}')",
     ):
         superuser.rows(statement)
-    superuser.rows("INSERT INTO cerebro.setting VALUES ('trainer_python', %s)", sys.executable)
+    superuser.rows("SELECT cerebro.set('trainer_python', %s)", sys.executable)
 
 
 def address(name: str, role: str) -> str:

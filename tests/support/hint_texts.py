@@ -78,17 +78,26 @@ def _strings(node: ast.AST) -> Iterator[str]:
             yield from _strings(child)
 
 
-@cache
 def list_queries() -> set[str]:
     """Return the queries in hints in which a call decides nothing."""
+    return _list_statements() - list_changes_of_settings()
+
+
+def list_changes_of_settings() -> set[str]:
+    """Return the statements in hints with which an administrator changes a setting."""
+    return {text for text in _list_statements() if text.startswith("SELECT cerebro.set(")}
+
+
+@cache
+def _list_statements() -> set[str]:
     queries = {query for template in read_hints() for query in QUERY.findall(template)}
     return {query for query in queries if not re.search(r"\{\}|…|\.\.\.", query)}
 
 
 def is_query(template: str) -> bool:
-    """Return whether all that a hint has to type are queries that `list_queries` has."""
+    """Return whether a test follows each statement of a hint: a call decides nothing in it."""
     return QUERY.search(template) is not None and not FOLLOWABLE.search(
-        re.sub("|".join(map(re.escape, list_queries())), "", template)
+        re.sub("|".join(map(re.escape, _list_statements())), "", template)
     )
 
 

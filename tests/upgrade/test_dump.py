@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import psycopg2
 import pytest
-from dumps import VISITS, Programs, custom, empty, fill, plain, repeated
+from dumps import VISITS, Programs, custom, empty, errors, fill, plain, repeated
 from listing import listing
 from models import CLASSES
 from processes import eventually
@@ -217,6 +217,22 @@ def test_models_by_name_predict_for_who_was_granted_them(copy: Copy, bench: Work
     assert theirs.rows(predicted) == copy.owner.rows(predicted) == told
     theirs.close()
     copy.owner.rows(f"SELECT cerebro.revoke_predict('named', '{OTHER}')")
+
+
+def test_settings_of_another_version_are_left_out(
+    address: Address, programs: Programs, shared_superuser: Workbench, tmp_path: Path
+) -> None:
+    """The others are restored, without an error."""
+    with empty(address, f"settings_{WORKER}") as database, opened(database.superuser_url) as source:
+        source.rows("CREATE EXTENSION cerebro_db CASCADE; SELECT cerebro.set('spare_cores', 1)")
+        source.rows("ALTER TABLE cerebro.setting DISABLE TRIGGER check_setting")
+        source.rows("INSERT INTO cerebro.setting VALUES ('function_path', '/nowhere')")
+        file = str(tmp_path / "dump")
+        programs.done("pg_dump", "--format", "custom", "--file", file, database.superuser_url)
+        source.rows("DROP EXTENSION cerebro_db CASCADE")
+        told = programs.run("pg_restore", "--dbname", database.superuser_url, file)
+        assert errors(told) == repeated(source)
+        assert source.rows("SELECT * FROM cerebro.setting") == [("spare_cores", "1")]
 
 
 def test_outputs_can_be_made_again(copy: Copy, runs: Runs) -> None:

@@ -9,15 +9,15 @@ from typing import Any
 
 from cerebro_plpy.database.platform_protocol import Caller
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
-from cerebro_plpy.limits import SETTINGS, check
+from cerebro_plpy.limits import SETTINGS
 from cerebro_plpy.records import dataclass, fields
 from cerebro_plpy.trainer_client.process import compilation_cache, host_resources
 from cerebro_plpy.trainer_client.process.launch import TrainerSpec, describe_environment
 
 Gpus = tuple[int, ...]  # device numbers
 FRAMEWORKS = ("tensorflow", "jax", "torch", "none")
-MAX_DIGITS = 80
 MAX_NUMBER = 1024  # limit of trainers, threads and device numbers in any request
 
 
@@ -61,7 +61,7 @@ def read(db: Caller) -> Settings:
             raise InvalidParameter(
                 f"cerebro.setting has a row named {name!r}; expected one of "
                 f"{', '.join(known_names)}",
-                hint="An administrator can delete that row.",
+                hint=f"As an administrator: SELECT cerebro.set({quote_text(name)}, NULL);",
             )
         values[name] = _parse(name, row["value"])
     return Settings(**values)  # type: ignore[arg-type]
@@ -79,11 +79,12 @@ def _parse(name: str, text: str) -> object:
 
 
 def _parse_integer(name: str, text: str, minimum: int) -> int:
-    if not text.strip().isdecimal() or len(text) > MAX_DIGITS or int(text) < minimum:
+    maximum = SETTINGS[name].maximum
+    is_number = re.fullmatch(" *[0-9]{1,10} *", text) is not None
+    if not is_number or not minimum <= int(text) <= maximum:
         raise InvalidParameter(
-            f"setting {name} is {text!r:.80}; expected a whole number of at least {minimum}"
+            f"setting {name} is {text!r:.80}; expected a whole number from {minimum} to {maximum}"
         )
-    check(f"setting {name}", int(text), SETTINGS[name])
     return int(text)
 
 
@@ -100,14 +101,18 @@ def _parse_gpus(text: str) -> Gpus:
     >>> _parse_gpus("0, 2"), _parse_gpus("")
     ((0, 2), ())
     """
-    if not text.strip():
+    if not text.strip(" "):
         return ()
-    numbers = [part.strip() for part in text.split(",")]
-    if not all(number.isdecimal() for number in numbers) or len(set(numbers)) != len(numbers):
+    parts = text.split(",")
+    numbers: list[int] = []
+    if all(re.fullmatch(" *[0-9]{1,4} *", part) for part in parts):
+        numbers = [int(part) for part in parts]
+    if not numbers or max(numbers) > MAX_NUMBER or len(set(numbers)) != len(numbers):
         raise InvalidParameter(
-            f"setting gpus is {text!r}; expected different numbers of devices, such as '0,1'"
+            f"setting gpus is {text!r}; expected different numbers of devices, such as '0,1', or "
+            "an empty text for none"
         )
-    return tuple(map(int, numbers))
+    return tuple(numbers)
 
 
 PARSERS: Mapping[str, Callable[[str], object]] = {
@@ -135,8 +140,8 @@ def choose_gpus(settings: Settings, use_gpus: bool | None) -> Gpus:
     if not gpus:
         raise ObjectNotReady(
             "No GPUs configured on hosts.",
-            hint="Leave use_gpus out to work on the processor. An administrator can name devices "
-            "in cerebro.setting: INSERT INTO cerebro.setting VALUES ('gpus', '0,1').",
+            hint="Leave use_gpus out to work on the processor. An administrator can name devices: "
+            "SELECT cerebro.set('gpus', '0,1');",
         )
     return gpus
 
@@ -179,8 +184,8 @@ def trainer_spec(settings: Settings, options: TrainerOptions) -> TrainerSpec:
     if settings.trainer_python is None:
         raise ObjectNotReady(
             "no trainer interpreter is set",
-            hint="As an administrator: INSERT INTO cerebro.setting VALUES ('trainer_python',"
-            f" '/path/bin/python'); that of {describe_environment(options.framework)}.",
+            hint="As an administrator: SELECT cerebro.set('trainer_python', '/path/bin/python'); "
+            f"with the path of {describe_environment(options.framework)}.",
         )
     if settings.trainer_memory_mb is None:
         memory_bytes = host_resources.memory_bytes() * 3 // 4 // options.trainers
@@ -219,8 +224,8 @@ def check_trainer(settings: Settings) -> None:
         raise ObjectNotReady(
             f"trainer_python is {spec.python!r}, which is not an executable file for the server's "
             "user",
-            hint="As an administrator: UPDATE cerebro.setting SET value = '/path/bin/python'"
-            f" WHERE name = 'trainer_python'; that of {describe_environment(spec.framework)}.",
+            hint="As an administrator: SELECT cerebro.set('trainer_python', '/path/bin/python'); "
+            f"with the path of {describe_environment(spec.framework)}.",
         )
 
 

@@ -170,7 +170,8 @@ def test_settings_follow_the_environment(served: Served) -> None:
     worker = str(ask(url, setting.format("worker_conninfo")))
     assert ask(f"{worker} dbname=cerebro user=cerebro", "SELECT current_user") == "cerebro"
 
-    ask(url, "UPDATE cerebro.setting SET value = '/nowhere'")
+    ask(url, "SELECT cerebro.set('trainer_python', '/nowhere')")
+    ask(url, "SELECT cerebro.set('worker_conninfo', 'host=/nowhere')")
     start(data)
     assert ask(url, setting.format("trainer_python")) == trainer
     assert ask(url, setting.format("worker_conninfo")) == worker

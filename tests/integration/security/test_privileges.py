@@ -103,6 +103,7 @@ def test_who_was_granted_nothing_reads_and_calls_nothing(
 
 def test_only_administrators_grant_usage_and_write_settings(ann: Workbench) -> None:
     refused(ann, "SELECT cerebro.grant_usage('ann')")
+    refused(ann, "SELECT cerebro.set('trainer_python', '/tmp/mine')")
     refused(ann, "INSERT INTO cerebro.setting VALUES ('trainer_python', '/tmp/mine')")
     refused(ann, "UPDATE cerebro.setting SET value = '/tmp/mine'")
     refused(ann, "DELETE FROM cerebro.setting")

@@ -302,12 +302,3 @@ def test_prices_and_watts_make_money_and_energy(
             cores * chosen.get("watts_per_core", 0.0) + gpus * chosen.get("watts_per_gpu", 0.0)
         ) / 3.6e6
         assert kwh == (pytest.approx(used) if set(chosen) & set(WATTS) else None)
-
-
-@pytest.mark.parametrize("wrong", ["dear", "-1", "1e3", "", "NaN"])
-def test_a_price_that_is_no_number_is_refused(bench: Workbench, wrong: str) -> None:
-    with setting(bench, "price_per_core_hour", wrong):
-        with pytest.raises(psycopg2.Error, match="setting price_per_core_hour is"):
-            bench.fit("packed", "refused", "two", 1)
-        costs = bench.rows("SELECT money FROM cerebro.cost")
-    assert costs and not any(money for (money,) in costs)

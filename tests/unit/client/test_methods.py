@@ -126,6 +126,7 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.drop_model("a")
     session.predict_byom("a", 1, "b", "c", "d", "e", **options(arguments.ByomOptions))
     session.grant_usage("a")
+    session.set("a", 1)
     session.grant_predict("a", "b")
     session.revoke_predict("a", "b")
     session.help("a", "usage")

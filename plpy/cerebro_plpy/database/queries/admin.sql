@@ -3,10 +3,10 @@ SELECT pg_catalog.quote_ident(n.nspname) AS schema
 FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'cerebro_db'
 
 -- name: functions
--- All functions of the extension except the one that grants them.
+-- All functions of the extension except those of administrators.
 SELECT p.oid::pg_catalog.regprocedure::text AS function
 FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc p ON p.oid = d.objid
-WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e' AND p.proname <> 'grant_usage'
+WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e' AND p.proname::text NOT IN ('grant_usage', 'set', 'check_setting')
   AND d.refobjid = (SELECT e.oid FROM pg_catalog.pg_extension e WHERE e.extname = 'cerebro_db')
 
 -- name: grant_function

@@ -30,6 +30,7 @@ from cerebro_plpy.errors import (
     CerebroError,
     ConnectionFailure,
     InsufficientPrivilege,
+    InvalidParameter,
     SegmentLost,
     TooManyConnections,
 )
@@ -80,11 +81,19 @@ def read_identity(db: Database, conninfo: str | None, cores: tuple[int, ...] = (
             "that can log in and is a member of it, and SET ROLE to it.",
         )
     address = conninfo or read_address("postmaster.pid")
+    try:
+        dsn = extensions.make_dsn(address, dbname=row["database"], user=row["session_user"])
+    except psycopg2.ProgrammingError as error:
+        raise InvalidParameter(
+            f"setting worker_conninfo is {address!r}; expected a connection string, such as "
+            f"'host=localhost port=5432': {str(error).strip()}",
+            hint="As an administrator: SELECT cerebro.set('worker_conninfo', NULL);",
+        ) from error
     return Identity(
         session_user=row["session_user"],
         current_user=row["current_user"],
         server=row["server"],
-        conninfo=extensions.make_dsn(address, dbname=row["database"], user=row["session_user"]),
+        conninfo=dsn,
         platform=db.platform,
         options=db.platform.session_options(db),
         cores=cores,
@@ -154,8 +163,8 @@ class WorkerSession:
             self.close()
             raise ConnectionFailure(
                 "a worker session reached another server than the caller's",
-                hint="An administrator can set worker_conninfo in cerebro.setting to reach this "
-                "server itself, past a pooler.",
+                hint="As an administrator: SELECT cerebro.set('worker_conninfo', 'host=localhost "
+                "port=5432'); with the address of this server itself, not of a pooler.",
             )
         if session_user != identity.session_user:
             self.close()
@@ -370,8 +379,8 @@ def connection_error(identity: Identity, reason: str) -> CerebroError:
         f"a worker session could not be opened as {identity.session_user!r}: {reason}",
         detail=f"Tried: {identity.conninfo}",
         hint="Workers connect from the server to itself as the calling user. Let them in by "
-        "pg_hba.conf and pg_ident.conf (cerebro-db check prints the lines), or set "
-        "worker_conninfo in cerebro.setting.",
+        "pg_hba.conf and pg_ident.conf (cerebro-db check prints the lines), or, as an "
+        "administrator: SELECT cerebro.set('worker_conninfo', 'host=localhost port=5432');",
     )
 
 

@@ -36,8 +36,8 @@ def make_cost_limits(
     if max_cost is not None and prices is None:
         raise ObjectNotReady(
             f"{module} error: max_cost is {max_cost:g}, but nothing has a price.",
-            hint="An administrator can set one: INSERT INTO cerebro.setting VALUES "
-            "('price_per_core_hour', '0.05'); or say max_cpu.",
+            hint="An administrator can set one: SELECT cerebro.set('price_per_core_hour', 0.05); "
+            "or write max_cpu.",
         )
     if max_cpu is None and max_cost is None:
         return None

@@ -117,7 +117,7 @@ def _select_segments(db: Caller, module: str, segments: Sequence[Row], rules: Ru
             raise ObjectNotReady(
                 f"{module}: No GPUs configured on hosts.",
                 hint="Leave distribution_rules out to use all segments. An administrator can name "
-                "devices in cerebro.setting: INSERT INTO cerebro.setting VALUES ('gpus', '0,1').",
+                "devices: SELECT cerebro.set('gpus', '0,1');",
             )
         return [row for row in segments if row["content"] in with_gpus]
     assert rules is not None and not isinstance(rules, str)  # other rules are tables

@@ -52,8 +52,8 @@ def _check_named(path: str) -> str:
         raise InvalidParameter(
             f"compilation_cache is {path!r}; expected the absolute path of a folder of the system "
             f"user {_user()} with mode 0700: {problem}",
-            hint=f"mkdir -m 0700 {path}, as {_user()}; or remove compilation_cache from "
-            "cerebro.setting.",
+            hint=f"mkdir -m 0700 {path}, as {_user()}; or, as an administrator: "
+            "SELECT cerebro.set('compilation_cache', NULL);",
         ) from error
     return path
 

@@ -69,8 +69,8 @@ def start_error(spec: TrainerSpec, error: OSError) -> ObjectNotReady:
     """Return the error for an interpreter that the system cannot execute."""
     return ObjectNotReady(
         f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
-        hint="Set trainer_python in cerebro.setting to the Python of "
-        f"{describe_environment(spec.framework)}.",
+        hint="As an administrator: SELECT cerebro.set('trainer_python', '/path/bin/python'); with "
+        f"the path of {describe_environment(spec.framework)}.",
     )
 
 
