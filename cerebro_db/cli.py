@@ -32,6 +32,6 @@ def main() -> None:
     except CerebroError as error:
         from cerebro_db.display.boards import escape_text
 
-        lines = f"ERROR:  {error}".split("\n")
+        lines = f"ERROR:  {error}".expandtabs(4).split("\n")
         server.print_message("\n".join(escape_text(line).plain for line in lines))
         sys.exit(Exit.ERROR)

@@ -44,17 +44,17 @@ def accept_options(option_type: type[Any]) -> Callable[[F], F]:
 def list_options(
     signature: inspect.Signature,
     option_type: type[Any],
-    annotate: Callable[[Any], Any] = lambda hint: hint,
+    annotate: Callable[[str, Any], Any] = lambda _, hint: hint,
 ) -> inspect.Signature:
     """Return the signature with a parameter for each option instead of `**options`, its last one.
 
     Args:
-        annotate: returns the annotation of a parameter for the type of an option.
+        annotate: returns the annotation of a parameter for the name and the type of an option.
     """
     *parameters, _ = signature.parameters.values()
     for name, hint in get_type_hints(option_type).items():
         option = inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotate(hint)
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotate(name, hint)
         )
         parameters.append(option)
     return signature.replace(parameters=parameters)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from io import StringIO
 from itertools import islice
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from rich import box
@@ -31,6 +32,10 @@ Rows: TypeAlias = "Records[dict[str, Any]]"
 """Rows of a table or of a function, by column."""
 MAX_ROWS = 60
 """Largest number of records that a table shows."""
+MAX_TEXT_WIDTH = 24
+"""Width from which on a text is folded if the table is too wide for the terminal."""
+SPACE = 2
+"""Letters between two columns."""
 DEFAULT_WIDTH = 120
 """Width of a table if the standard output is not a terminal."""
 
@@ -42,24 +47,40 @@ class Records(list[R]):
     ('id', 'prob')
     """
 
-    def __init__(self, records: Iterable[R], columns: Iterable[str]) -> None:
+    def __init__(
+        self, records: Iterable[R], columns: Iterable[str], *, optional: Sequence[str] = ()
+    ) -> None:
+        """Create the list.
+
+        Args:
+            columns: names of the columns.
+            optional: headings that a narrow terminal lacks, the first to be left out first.
+        """
         super().__init__(records)
         self.columns = tuple(columns)
+        self._optional = tuple(optional)
 
     def __repr__(self) -> str:
-        """Return the table as text."""
+        """Return the table as text, in the width of the terminal."""
         headings, rows = self._escape_cells()
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for number, heading in enumerate(headings):
-            is_number = all(_is_number(row[number]) for row in rows)
-            table.add_column(Text(heading), justify="right" if is_number else "left")
-        for row in rows:
-            table.add_row(*map(Text, row))
-        output = StringIO()
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+        numbers = choose_columns(headings, rows, self._optional, width)
+        for number in numbers:
+            is_number = all(_is_number(row[number]) for row in rows)
+            table.add_column(
+                Text(headings[number]),
+                justify="right" if is_number else "left",
+                overflow="fold",
+                no_wrap=is_number and " " not in headings[number],
+            )
+        for row in rows:
+            table.add_row(*(Text(row[number]) for number in numbers))
+        output = StringIO()
         Console(file=output, width=width, color_system=None, force_jupyter=False).print(table)
         lines = [line.rstrip() for line in output.getvalue().splitlines()]
-        return "\n".join([*filter(None, lines), *self._format_footer()])
+        footer = [wrapped for line in self.format_footer() for wrapped in wrap(line, width)]
+        return "\n".join([*filter(None, lines), *footer])
 
     def _repr_html_(self) -> str:
         """Return the table as HTML, for a notebook."""
@@ -67,12 +88,14 @@ class Records(list[R]):
         head = "".join(f"<th>{html.escape(heading)}</th>" for heading in headings)
         body = "".join(
             f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
-            for row in self.format_html_cells(rows)
+            for row in self.format_html_cells(headings, rows)
         )
-        footer = "".join(f"<p>{line}</p>" for line in self._format_footer())
+        footer = "".join(f"<p>{html.escape(line)}</p>" for line in self.format_footer())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{footer}"
 
-    def format_html_cells(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    def format_html_cells(
+        self, headings: Sequence[str], rows: Sequence[Sequence[str]]
+    ) -> list[list[str]]:
         """Return the cells of the first records as HTML."""
         return [[html.escape(cell) for cell in row] for row in rows]
 
@@ -89,7 +112,8 @@ class Records(list[R]):
         escaped_rows = [[escape_controls(cell) for cell in row] for row in rows]
         return [escape_controls(heading) for heading in headings], escaped_rows
 
-    def _format_footer(self) -> list[str]:
+    def format_footer(self) -> list[str]:
+        """Return the lines below the table."""
         if len(self) <= MAX_ROWS:
             return []
         return [f"… and {len(self) - MAX_ROWS} more"]
@@ -113,6 +137,34 @@ class Records(list[R]):
             columns, strict=False
         )
         return frame
+
+
+def choose_columns(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], optional: Iterable[str], width: int
+) -> list[int]:
+    """Return the numbers of the columns that fit; optional ones are left out one after another.
+
+    A long text is folded, so that it counts as MAX_TEXT_WIDTH letters, and a heading at its blanks.
+
+    >>> choose_columns(["id", "note"], [["1", "long"]], ["note"], 8)
+    [0, 1]
+    >>> choose_columns(["id", "note"], [["1", "long"]], ["note"], 7)
+    [0]
+    """
+    table = list(rows)
+    sizes = {}
+    for number, heading in enumerate(headings):
+        texts = heading.split()
+        for row in table:
+            texts.append(row[number])
+        longest = max(map(len, texts), default=0)
+        sizes[number] = min(longest, MAX_TEXT_WIDTH) + SPACE
+    for heading in optional:
+        if sum(sizes.values()) - SPACE <= width:
+            break
+        if heading in headings:
+            sizes.pop(headings.index(heading), None)
+    return list(sizes)
 
 
 def name_columns(rows: Iterable[Sequence[Any]], columns: Sequence[str]) -> Rows:

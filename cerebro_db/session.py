@@ -35,6 +35,7 @@ from cerebro_db.data_preparation import DataPreparation
 from cerebro_db.display.board_list import Board
 from cerebro_db.display.curve_list import Curves
 from cerebro_db.display.live_bar import show_progress
+from cerebro_db.display.run_list import RunList
 from cerebro_db.driver import NoticeHandler, TickHandler, get_engine, log_notice
 from cerebro_db.errors import ObjectNotReady
 from cerebro_db.export.methods import Exports
@@ -105,6 +106,10 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
     def schema(self) -> str:
         """Schema of the functions, which CREATE EXTENSION named."""
         return self._sql.schema
+
+    def runs(self) -> RunList:
+        """Return all runs, the newest first; printed, a table with the errors below it."""
+        return RunList(super().runs())
 
     def leaderboard(self, run_id: int) -> Board:
         """Return the configs of a run, the best first; printed, a table of their differences."""

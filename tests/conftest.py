@@ -66,6 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = Path(tempfile.mkdtemp(prefix="cerebro-db-tests-", dir="/tmp"))
         folder.chmod(0o755)  # the server may run as another user
         os.environ[FOLDER] = str(folder)
+        # Nor may a server of the tests become the one that the user's commands find.
+        os.environ["XDG_STATE_HOME"] = str(folder / "state")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -102,8 +104,9 @@ def server() -> Server:
     data = Path(os.environ[FOLDER]) / "server"
     started = cerebro_db("server", "start", "--data", str(data))
     assert started.returncode == 0, started.stderr
-    query = make_url(started.stdout.splitlines()[-1]).query
-    found = Server(socket=Path(str(query["host"])), port=int(str(query["port"])))
+    url = make_url(started.stdout.splitlines()[-1])
+    assert url.port is not None
+    found = Server(socket=Path(str(url.query["host"])), port=url.port)
     with provision.connect_superuser(found.socket, found.port) as connection:
         # A test's data need not survive a power failure. A client waits for a statement whatever
         # signal it gets: only the server ends one that hangs, before the time of the test is over.

@@ -14,10 +14,14 @@ import typer
 
 from cerebro_db.arguments import TrainOptions
 from cerebro_db.commands import completion
+from cerebro_db.commands.argument_help import read_argument_help
 from cerebro_db.commands.database import Json, Url, open_session, print_records
 from cerebro_db.display.csv_files import write_csv
+from cerebro_db.errors import UndefinedObject
 from cerebro_db.options import list_options
 
+OPTIONAL = ("versions", "training_rows", "task", "run_id", "owner", "source", "created_at")
+"""Columns that narrow tables lack, the first to be left out first."""
 MODEL_COLUMNS: tuple[str, ...] = (
     "model",
     "owner",
@@ -43,6 +47,9 @@ VERSION_COLUMNS = (
 )
 
 
+TRAIN_HELP = read_argument_help("cerebro.train")
+
+
 def _add_train_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add to a command the options of cerebro.train under their names; dicts are given as JSON."""
     evaluated = inspect.signature(command, eval_str=True)
@@ -54,13 +61,18 @@ def _add_train_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _annotate_option(hint: Any) -> Any:
-    """Return typer's annotation for an option of this type."""
+def _annotate_option(name: str, hint: Any) -> Any:
+    """Return typer's annotation for an option of this type, with the help on the SQL argument."""
+    text = TRAIN_HELP.get(name, "As of cerebro.train.")
     if hint is timedelta:
-        return Annotated[str | None, typer.Option(help="Such as '10 minutes'.")]
+        return Annotated[
+            str | None, typer.Option(help=f"{text} An interval, such as '10 minutes'.")
+        ]
     if get_origin(hint) is Mapping:
-        return Annotated[str | None, typer.Option(help="As of cerebro.train, as JSON.")]
-    return Annotated[hint | None, typer.Option(help="As of cerebro.train.")]
+        return Annotated[str | None, typer.Option(help=f"{text} As JSON.")]
+    if get_origin(hint) is list:
+        text += " Give the option once for each."
+    return Annotated[hint | None, typer.Option(help=text)]
 
 
 @_add_train_options
@@ -71,7 +83,10 @@ def train(
     url: Url = None,
     **options: Any,
 ) -> None:
-    """Train a model that predicts a column of a table from its others; Ctrl-C cancels the run."""
+    """Train a model that predicts a column of a table from its others; Ctrl-C cancels the run.
+
+    For example: cerebro-db train passengers survived --budget '2 minutes' --models mlp --seed 1
+    """
     arguments = {
         name: _parse_option(name, value)
         for name, value in options.items()
@@ -89,7 +104,13 @@ def train(
 
 
 def _parse_option(name: str, value: Any) -> Any:
-    if get_origin(get_type_hints(TrainOptions)[name]) is not Mapping:
+    hint = get_type_hints(TrainOptions)[name]
+    if hint is timedelta and value.strip().isdecimal():
+        raise typer.BadParameter(
+            f"{value!r} has no unit; {value} minutes are '{value.strip()} minutes'",
+            param_hint=f"--{name.replace('_', '-')}",
+        )
+    if get_origin(hint) is not Mapping:
         return value
     try:
         return json_module.loads(value)
@@ -117,8 +138,13 @@ def models(
         else:
             rows = session.rows("cerebro.model_version", model=model)
             columns = VERSION_COLUMNS
+            if not rows and not session.rows("cerebro.model", model=model):
+                raise UndefinedObject(
+                    f"there is no model {model!r} that you may see",
+                    hint="`cerebro-db models` lists the models that you may use.",
+                )
     rows.sort(key=lambda row: (row["model"], row["owner"], -(row["version"] or 0)))
-    print_records(rows, json, columns)
+    print_records(rows, json, columns, OPTIONAL)
 
 
 def predict(

@@ -203,10 +203,14 @@ def _make_title(session: Session, run_id: int) -> str:
 
 
 def _describe_params(board: Board) -> dict[int, str]:
-    """Return the parameters by which the configs differ, as text by mst_key."""
-    from cerebro_db.display.boards import describe_configs, escape_text
+    """Return the template and the differing parameters of each config, as text by mst_key."""
+    from cerebro_db.display.boards import describe_configs, escape_text, join_template
 
-    return {key: escape_text(text).plain for key, text in describe_configs(board).items()}
+    texts = describe_configs(board)
+    return {
+        standing.mst_key: escape_text(join_template(standing, texts[standing.mst_key])).plain
+        for standing in board
+    }
 
 
 def _find_deployed_version(session: Session, model: str) -> dict[str, object]:

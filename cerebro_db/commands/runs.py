@@ -11,13 +11,12 @@ from cerebro_db.commands.database import Json, Url, choose_url, open_session, pr
 from cerebro_db.commands.exits import Exit
 
 Run = Annotated[int, typer.Argument(help="Id of the run.", autocompletion=completion.runs)]
-COLUMNS = ("run_id", "name", "owner", "status", "started_at", "ended_at", "epochs", "error")
 
 
 def runs(json: Json = False, url: Url = None) -> None:
     """List the runs that you may see, newest first."""
     with open_session(url) as session:
-        print_records(session.runs(), json, COLUMNS)
+        print_records(session.runs(), json)
 
 
 def leaderboard(run: Run, json: Json = False, url: Url = None) -> None:

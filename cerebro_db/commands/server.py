@@ -20,7 +20,14 @@ app = typer.Typer(
     no_args_is_help=True, help="The embedded server: a private PostgreSQL, ready to use."
 )
 
-Data = Annotated[Path | None, typer.Option(help="Folder of the server.", file_okay=False)]
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of the server. Default: that of the last start, or else .cerebro beside the "
+        "virtual environment.",
+        file_okay=False,
+    ),
+]
 Port = Annotated[
     int, typer.Option(help="Number in the name of the server's socket.", min=1, max=65535)
 ]
@@ -32,9 +39,22 @@ def print_message(message: str) -> None:
 
 
 @app.command()
-def start(data: Data = None, port: Port = PORT) -> None:
-    """Create the server if it is missing, start it, and print the URL of its database."""
-    typer.echo(_format_url(_make_server(data, port).start()))
+def start(
+    data: Data = None,
+    port: Port = PORT,
+    remember: Annotated[bool, typer.Option(hidden=True)] = True,
+) -> None:
+    """Create the server if it is missing, start it, and print the URL of its database.
+
+    All commands then use this server, unless they are given a URL or another folder.
+    """
+    from cerebro_db.server.last_server import remember_folder
+
+    server = _make_server(data, port)
+    url = server.start()
+    if remember:
+        remember_folder(server.data)
+    typer.echo(_format_url(url))
 
 
 @app.command()
@@ -75,5 +95,6 @@ def stop(data: Data = None) -> None:
 
 def _make_server(data: Path | None, port: int = PORT) -> EmbeddedServer:
     from cerebro_db.server.embedded_server import EmbeddedServer
+    from cerebro_db.server.last_server import find_folder
 
-    return EmbeddedServer(data, port, print_message)
+    return EmbeddedServer(data or find_folder(), port, print_message)

@@ -34,9 +34,14 @@ def demo(
     """Train sixteen configurations on real images, and show the leaderboard."""
     from cerebro_db.optional_imports import import_library
     from cerebro_db.server.embedded_server import EmbeddedServer
+    from cerebro_db.server.last_server import remember_folder
 
     for name in ("matplotlib", "sklearn"):
         import_library(name, "demo")
     from cerebro_db.demo.walkthrough import main
 
-    raise typer.Exit(main(url or EmbeddedServer(report=print_message).start()))
+    if url is None:
+        server = EmbeddedServer(report=print_message)
+        url = server.start()
+        remember_folder(server.data)
+    raise typer.Exit(main(url))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
+from textwrap import wrap
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -14,10 +15,12 @@ from rich.text import Text
 
 from cerebro_db.console.key_bindings import CLONE_PROMPT, HELP, KeyState
 from cerebro_db.display.boards import (
+    WIDTH,
     describe_configs,
     escape_text,
     format_number,
     format_progress,
+    join_template,
     make_progress_bar,
     name_metric,
 )
@@ -29,8 +32,10 @@ from cerebro_db.run_reader import group_by_config
 CURVE_WIDTH = 16
 MAX_LANES = 8
 COLOURS = ("blue", "yellow", "green", "red", "cyan", "magenta")
+NARROW_CURVE_WIDTH = 8
+MAX_PROGRESS_LINES = 3
 OTHER_LINES = 9
-"""Lines of progress, bar, headings, notes, help, and the space between them."""
+"""Lines of bar, headings, notes, help, and the space between them."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +57,14 @@ class Snapshot:
 def draw_screen(snapshot: Snapshot, keys: KeyState, console: Console) -> RenderableType:
     """Return the screen, which is not higher than the terminal."""
     lanes = _draw_lanes(snapshot.spans, console.width)
-    rows = max(console.height - OTHER_LINES - len(lanes), 3)
-    note = keys.note or snapshot.message
+    progress = escape_text(format_progress(snapshot.progress)).plain
+    lines = wrap(progress, console.width, max_lines=MAX_PROGRESS_LINES, placeholder=" …")
+    rows = max(console.height - OTHER_LINES - len(lines) - len(lanes), 3)
+    note = keys.note or snapshot.message or _describe_selected(snapshot.standings, keys.selected)
     if keys.change_text is not None:
         note = CLONE_PROMPT + keys.change_text + "_"
     return Group(
-        _cut_line(escape_text(format_progress(snapshot.progress))),
+        *map(Text, lines),
         make_progress_bar(snapshot.progress),
         *lanes,
         _draw_leaderboard(snapshot, keys.selected, rows, console),
@@ -102,31 +109,49 @@ def _draw_leaderboard(
     points = group_by_config(snapshot.points)
     texts = describe_configs(standings)
     levels = ASCII_LEVELS if console.options.ascii_only else LEVELS
+    metric = name_metric(standings)
+    curve_width = CURVE_WIDTH
+    is_wide = console.width >= WIDTH
+    if not is_wide:
+        metric = metric.replace(" ", "\n", 1)
+        curve_width = NARROW_CURVE_WIDTH
+    heading_lines = [escape_text(line) for line in metric.split("\n")]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=True)
     for heading in ("", "rank", "mst_key", "status"):
         table.add_column(heading, no_wrap=True)
     table.add_column("params", no_wrap=True, overflow="ellipsis", ratio=1)
-    for number_heading in (escape_text(name_metric(standings)), Text("epochs")):
-        table.add_column(number_heading, justify="right", no_wrap=True)
-    table.add_column("curve", no_wrap=True, min_width=CURVE_WIDTH)
+    table.add_column(Text("\n").join(heading_lines), justify="right", no_wrap=True)
+    table.add_column("curve", no_wrap=True, min_width=curve_width)
+    if is_wide:
+        table.add_column("epochs", justify="right", no_wrap=True)
     for standing in standings[choose_rows(snapshot.configs, selected, rows)]:
         marker = ""
         style = ""
         if standing.mst_key == selected:
             marker = ">"
             style = "bold reverse"
-        table.add_row(
+        values = _select_values(standing, points[standing.mst_key])
+        cells = (
             marker,
             str(standing.rank),
             str(standing.mst_key),
             escape_text(standing.status),
-            escape_text(texts[standing.mst_key]),
+            escape_text(join_template(standing, texts[standing.mst_key])),
             format_number(standing.value),
+            make_sparkline(values, curve_width, levels),
             str(standing.epochs),
-            make_sparkline(_select_values(standing, points[standing.mst_key]), CURVE_WIDTH, levels),
-            style=style,
         )
+        table.add_row(*cells[: len(table.columns)], style=style)
     return table
+
+
+def _describe_selected(standings: Sequence[Standing], selected: int | None) -> str:
+    """Return all that distinguishes the selected config, which its row may lack room for."""
+    texts = describe_configs(standings)
+    for standing in standings:
+        if standing.mst_key == selected:
+            return f"config {selected}: {join_template(standing, texts[selected])}"
+    return ""
 
 
 def choose_rows(configs: Sequence[int], selected: int | None, rows: int) -> slice:

@@ -18,6 +18,8 @@ from cerebro_db.records import Point, Progress, Standing
 from cerebro_db.result_set import escape_controls
 
 WIDTH = 120
+TEMPLATE_WIDTH = 16
+"""Width from which on the name of a template is folded, such as that of a network of a table."""
 
 
 def escape_text(text: str) -> Text:
@@ -51,6 +53,8 @@ def _list_settings(params: object) -> Iterator[str]:
         if key.endswith("_params") and isinstance(value, str):
             for setting in split_settings(value):
                 yield setting.replace("'", "").removeprefix("optimizer=")
+        elif isinstance(value, float):
+            yield f"{key}={value:.6g}"
         else:
             yield f"{key}={value}"
 
@@ -89,6 +93,11 @@ def describe_configs(standings: Sequence[Standing]) -> dict[int, str]:
     return {standing.mst_key: text for standing, text in zip(standings, texts, strict=True)}
 
 
+def join_template(standing: Standing, text: str) -> str:
+    """Return the text about a config behind the name of its template, if it has one."""
+    return " ".join(filter(None, (standing.template, text)))
+
+
 def find_newest_losses(points: Iterable[Point], dataset: str) -> dict[int, float]:
     """Return the newest loss of each config on a data set, by mst_key."""
     losses = {}
@@ -109,6 +118,9 @@ def make_leaderboard_table(
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, int(is_wide)))
     for heading in ("rank", "mst_key"):
         table.add_column(heading, justify="right", no_wrap=True)
+    has_templates = any(standing.template for standing in standings)
+    if has_templates:
+        table.add_column("template", overflow="fold", max_width=TEMPLATE_WIDTH)
     table.add_column("params", overflow="fold")
     metric = escape_controls(name_metric(standings))
     number_headings = [metric, "loss", "seconds"]
@@ -122,9 +134,10 @@ def make_leaderboard_table(
         value = format_number(standing.value)
         if standing.status == "failed":
             value = standing.status
-        cells: list[str | Text] = [
-            str(standing.rank),
-            str(standing.mst_key),
+        cells: list[str | Text] = [str(standing.rank), str(standing.mst_key)]
+        if has_templates:
+            cells.append(escape_text(standing.template or ""))
+        cells += [
             escape_text(texts[standing.mst_key]),
             value,
             format_number(losses.get(standing.mst_key)),

@@ -28,6 +28,7 @@ from cerebro_db.errors import InsufficientPrivilege, InvalidParameter, ObjectNot
 from cerebro_db.server import deployment, installation, provision, run_as
 from cerebro_db.server.cluster import PORT, Cluster, RunningServer
 
+LOG = "postgresql.log"
 MAX_SOCKET_BYTES = 107  # longest path of a Unix socket that the kernel supports
 
 
@@ -66,15 +67,16 @@ class EmbeddedServer:
             )
         self.port = port
         self.report = report
-        self.log = self.data / "postgresql.log"
+        self.log = self.data / LOG
 
     def start(self) -> str:
         """Create missing files, start the server unless it runs, and return its URL."""
         if os.geteuid() == 0:
             run_as.prepare_folder(self.data)
             arguments = ["server", "start", "--data", str(self.data), "--port", str(self.port)]
+            arguments.append("--no-remember")  # the file would be that user's
             return run_as.run_command(self.data, arguments, self.report).splitlines()[-1]
-        with self._lock():
+        with _lock(self.data):
             deployment.read_build()  # raises an error before the server starts
             server = self._make_cluster().find_server()
             if server is None:
@@ -89,10 +91,8 @@ class EmbeddedServer:
         if self.status().pid is None:
             return False
         if os.geteuid() == 0:
-            run_as.run_command(self.data, ["server", "stop", "--data", str(self.data)], self.report)
-            return True
-        with self._lock():
-            return self._make_cluster().stop()
+            return run_as.call_as_owner(self.data, _stop)
+        return _stop(self.data)
 
     def status(self) -> Status:
         """Return whether the server runs, and the paths of its files."""
@@ -103,7 +103,7 @@ class EmbeddedServer:
         return Status(url=url, pid=server.pid, data=self.data, log=self.log)
 
     def _make_cluster(self, bindir: Path = Path()) -> Cluster:
-        return Cluster(bindir=bindir, data=self.data / "cluster", log=self.log)
+        return _find_cluster(self.data, bindir)
 
     def _start(self) -> RunningServer:
         version_file = self.data / "cluster" / "PG_VERSION"
@@ -174,20 +174,30 @@ class EmbeddedServer:
         folder.chmod(0o700)
         return folder
 
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
-        """Hold the lock of the server's folder, so that concurrent calls run one after another."""
-        try:
-            self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock_file = (self.data / "lock").open("w")
-        except PermissionError as error:
-            raise InsufficientPrivilege(
-                f"the system user {pwd.getpwuid(os.geteuid()).pw_name} cannot write to {self.data}",
-                hint="Choose a folder with --data that this user can reach and write to.",
-            ) from error
-        with lock_file:
-            fcntl.flock(lock_file, fcntl.LOCK_EX)
-            yield
+
+def _find_cluster(data: Path, bindir: Path = Path()) -> Cluster:
+    return Cluster(bindir=bindir, data=data / "cluster", log=data / LOG)
+
+
+def _stop(data: Path) -> bool:
+    with _lock(data):
+        return _find_cluster(data).stop()
+
+
+@contextmanager
+def _lock(data: Path) -> Iterator[None]:
+    """Hold the lock of a server's folder, so that concurrent calls run one after another."""
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock_file = (data / "lock").open("w")
+    except PermissionError as error:
+        raise InsufficientPrivilege(
+            f"the system user {pwd.getpwuid(os.geteuid()).pw_name} cannot write to {data}",
+            hint="Choose a folder with --data that this user can reach and write to.",
+        ) from error
+    with lock_file:
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
+        yield
 
 
 def choose_folder() -> Path:

@@ -34,8 +34,11 @@ $$
 
 
 def make_url(socket: Path, port: int, role: str = ROLE, database: str = DATABASE) -> str:
-    """Return the URL of a database behind a socket, for libpq, psycopg2 and SQLAlchemy."""
-    return f"postgresql://{role}@/{database}?host={quote(str(socket), safe='')}&port={port}"
+    """Return the URL of a database behind a socket, for libpq, psycopg2 and SQLAlchemy.
+
+    It has no `&`, at which a shell would end the command.
+    """
+    return f"postgresql://{role}@:{port}/{database}?host={quote(str(socket), safe='')}"
 
 
 def make_conninfo(socket: Path, port: int) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pwd
 import subprocess
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +30,23 @@ def prepare_folder(data: Path) -> None:
     if data.stat().st_uid == 0 and not any(data.iterdir()):
         user = _choose_user(data)
         os.chown(data, user.pw_uid, user.pw_gid)
+
+
+def call_as_owner(data: Path, function: Callable[[Path], bool]) -> bool:
+    """Return the result of a function, which a process of the user who owns `data` calls with it.
+
+    The process is a copy of this one: that user need not be able to execute this Python.
+    """
+    context = multiprocessing.get_context("fork")
+    user = _choose_user(data)
+    with ProcessPoolExecutor(1, context, initializer=_become, initargs=(user,)) as pool:
+        return pool.submit(function, data).result()
+
+
+def _become(user: pwd.struct_passwd) -> None:
+    os.setgroups(os.getgrouplist(user.pw_name, user.pw_gid))
+    os.setgid(user.pw_gid)
+    os.setuid(user.pw_uid)
 
 
 def run_command(data: Path, arguments: Sequence[str], report: Callable[[str], None]) -> str:

@@ -47,7 +47,7 @@ def test_without_a_url_libpq_s_variables_say_which(database: Database) -> None:
     url = make_url(database.url)
     named = {
         "PGHOST": str(url.query.get("host", url.host)),
-        "PGPORT": str(url.query.get("port", url.port)),
+        "PGPORT": str(url.port),
     }
     named |= {"PGDATABASE": str(url.database), "PGUSER": str(url.username)}
     command = [sys.executable, "-I", "-m", "cerebro_db", "check"]

@@ -28,7 +28,7 @@ def dbt(bench: Workbench, tmp_path: Path) -> Iterator[Dbt]:
     url = make_url(bench.url)
     place = {
         "PGHOST": str(url.query["host"]),
-        "PGPORT": str(url.query["port"]),
+        "PGPORT": str(url.port),
         "PGUSER": str(url.username),
     }
     folders = {name: str(ROOT / "docs" / "dbt") for name in ("DBT_PROJECT_DIR", "DBT_PROFILES_DIR")}

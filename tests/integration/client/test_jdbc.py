@@ -39,7 +39,7 @@ def address(bench: Workbench) -> Iterator[str]:
     jpype.JClass("org.postgresql.Driver")
     bench.rows(passengers.TABLE)
     url = make_url(bench.url)
-    with tcp_port(f"{url.query['host']}/.s.PGSQL.{url.query['port']}") as port:
+    with tcp_port(f"{url.query['host']}/.s.PGSQL.{url.port}") as port:
         yield f"jdbc:postgresql://127.0.0.1:{port}/{url.database}?user={url.username}"
 
 

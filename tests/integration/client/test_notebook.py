@@ -25,7 +25,7 @@ def outputs(
     url = make_url(shared_database.url)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGHOST", str(url.query["host"]))
-        patch.setenv("PGPORT", str(url.query["port"]))
+        patch.setenv("PGPORT", str(url.port))
         patch.setenv("PGUSER", str(url.username))
         patch.setenv("PGDATABASE", str(url.database))
         patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.postgresql("the driver is the same")
 
 def opened(bench: Workbench, *options: str, autocommit: bool = True) -> pyodbc.Connection:
     url = make_url(bench.url)
-    host, port = url.query["host"], url.query["port"]
+    host, port = url.query["host"], url.port
     address = f"SERVER={host};PORT={port};DATABASE={url.database};UID={url.username}"
     return pyodbc.connect(
         ";".join((f"DRIVER={DRIVERS[0]}", address, *options)), autocommit=autocommit

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from run_progress import RUNNING
 
-from cerebro_db.display.board_list import Board
+from cerebro_db.display.board_list import Board, measure_bars
 from cerebro_db.display.boards import (
     describe_differences,
     escape_text,
@@ -89,6 +91,10 @@ def test_a_single_config_is_told_by_everything() -> None:
         "SGD(lr=1), loss=mse"
     ]
     assert describe_differences([]) == []
+    assert describe_differences([{"lr": 0.1 / 3, "depth": 3}, {"lr": 0.1, "depth": 3}]) == [
+        "lr=0.0333333",
+        "lr=0.1",
+    ]
 
 
 def test_the_newest_loss_that_was_computed_counts() -> None:
@@ -146,6 +152,87 @@ def test_a_leaderboard_that_was_asked_for_is_shown_as_one() -> None:
     assert lines[3] == ["2", "4", "model_id=4", "failed", "2", "1.2"]
     assert "<td>model_id=4</td>" in board._repr_html_()
     assert repr(Board(Records([], ["rank"]))).split()[:2] == ["rank", "mst_key"]
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_every_board_names_the_template(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    plain = [standing(7, 1, 0.9), standing(4, 2, 0.8)]
+    board = [replace(plain[0], template="resmlp"), replace(plain[1], template="lab.nets:12")]
+    for standings, words in ((board, ["resmlp", "lab.nets:12"]), (plain, [])):
+        console = Console(width=width, record=True, file=StringIO())
+        console.print(make_leaderboard_table(standings, [], width))
+        html = Board(Records(standings, ["rank"]))._repr_html_()
+        for text in (console.export_text(), repr(Board(Records(standings, ["rank"]))), html):
+            assert ("template" in text) == bool(words)
+            assert all(word in text for word in words)
+
+
+@given(
+    st.lists(
+        st.floats(-1e300, 1e300) | st.sampled_from([None, float("nan"), float("inf")]),
+        max_size=6,
+    ),
+    st.booleans(),
+    st.integers(1, 2),
+)
+def test_a_better_value_never_has_a_shorter_bar(
+    values: list[float | None], smaller_is_better: bool, groups: int
+) -> None:
+    finite = sorted(
+        {value for value in values if value is not None and math.isfinite(value)},
+        reverse=not smaller_is_better,
+    )
+    ranks = {value: rank for rank, value in enumerate(finite, 1)}
+    by_key = dict(enumerate(values * groups))
+    board = [
+        replace(
+            standing(key, ranks.get(value, len(values) + 1), value),  # type: ignore[arg-type]
+            group_value=str(key // len(values)),
+        )
+        for key, value in by_key.items()
+    ]
+    lengths = measure_bars(board)
+    assert {*lengths} == {key for key, value in by_key.items() if value in ranks}
+    ordered = sorted(lengths, key=lambda key: ranks[by_key[key]])  # type: ignore[index]
+    bars = [lengths[key] for key in ordered]
+    assert bars == sorted(bars, reverse=True) and all(0 <= bar <= 1 for bar in bars)
+    assert not bars or bars[0] == 1
+
+
+def test_a_half_error_has_a_whole_bar_and_a_double_one_half_of_it() -> None:
+    errors = [standing(1, 1, 2.84), standing(2, 2, 5.68), standing(3, 3, None)]
+    assert measure_bars(errors) == {1: 1.0, 2: 0.5}
+    scores = [standing(1, 1, 0.8), standing(2, 2, 0.2)]
+    assert measure_bars(scores) == {1: 1.0, 2: 0.25}
+    html = Board(Records(errors, ["rank"]))._repr_html_()
+    assert html.count("<meter") == 2 and '<meter value="0.5"></meter> 5.6800' in html
+
+
+@given(st.integers(1, 5), st.sampled_from([40, 60, 80, 100, 300]))
+def test_a_board_fits_the_terminal(count: int, width: int) -> None:
+    fields = {name: 0.123 for name in ("lr", "width", "depth", "dropout", "batch_size")}
+    board = [
+        replace(
+            standing(key, key, 0.5),
+            template="realmlp",
+            params={"numbers": "periodic", **fields, "k": key},
+        )
+        for key in range(1, count + 1)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(width))
+        lines = repr(Board(Records(board, ["rank"]))).splitlines()
+    assert max(map(len, lines)) <= width
+    if width >= 80:
+        headings = {"rank", "mst_key", "template", "params", "validation", "accuracy"}
+        assert headings <= set(" ".join(lines[:2]).split())
+        assert [line.split()[:3] for line in lines if "realmlp" in line] == [
+            [str(key), str(key), "realmlp"] for key in range(1, count + 1)
+        ]
+        assert sum("0.5000" in line for line in lines) == count and "…" not in "".join(lines)
+    shows_seconds = "seconds" in " ".join(lines[:2])
+    assert shows_seconds if width == 300 else width > 40 or not shows_seconds
 
 
 HOSTILE = st.text(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 import typer
@@ -14,9 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from cerebro_db.arguments import TrainOptions
 from cerebro_db.cli import app
+from cerebro_db.commands.argument_help import read_argument_help
 from cerebro_db.commands.completion import _filter_names
 from cerebro_db.commands.exits import Exit
+from cerebro_db.server import provision
 
 PAGE = Path(__file__).parents[3] / "docs" / "command-line.md"
 HEAVY = {"sqlalchemy", "psycopg2", "matplotlib", "numpy", "keras", "pandas", "optuna"}
@@ -114,6 +119,7 @@ import os, pty, sys
 from cerebro_db.commands import server
 from cerebro_db.server import embedded_server
 class Served:
+    data = "data"
     def __init__(self, *_): pass
     def start(self): return sys.argv[1]
     def status(self):
@@ -126,7 +132,8 @@ server.app(sys.argv[2:], standalone_mode=False)
 @pytest.mark.parametrize("command", ["start", "status"])
 def test_the_url_can_be_pasted_into_a_shell(command: str) -> None:
     """From a terminal; a program that reads it gets the bare URL."""
-    url = "postgresql://cerebro@/cerebro?host=%2Frun%2Fa+b&port=5516"
+    url = provision.make_url(Path("/run/a b"), 5516)
+    assert "&" not in url, "a program may print it for a shell, too"
     words = [sys.executable, "-c", ON_A_TERMINAL, url, command]
     piped = subprocess.run(words, capture_output=True, text=True, check=True)
     assert piped.stdout.split()[-1] == url
@@ -145,3 +152,31 @@ def test_the_url_can_be_pasted_into_a_shell(command: str) -> None:
         ["sh", "-c", f"printf %s {pasted}"], capture_output=True, text=True, check=True
     )
     assert echoed.stdout == url
+
+
+def test_options_that_are_arguments_of_sql_have_its_help() -> None:
+    declarations = runpy.run_path(str(PAGE.parents[1] / "assembly.py"))["declarations"]()
+    (declared,) = (entry for entry in declarations if entry.name == "cerebro.train")
+    shown = read_argument_help("cerebro.train")
+    assert (
+        set(shown)
+        == {argument.name for argument in declared.arguments}
+        > set(get_type_hints(TrainOptions))
+    )
+    for argument in declared.arguments:
+        help_text = shown[argument.name]
+        plain = argument.help.replace("`", "").removeprefix("TRUE: ").lower()
+        assert plain.startswith(help_text.lower().partition(" default: ")[0][:20])
+        assert not re.search(r"\]\(|`|NULL|\.\.|[^.]$", help_text), help_text
+    result = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "300"})
+    for name in get_type_hints(TrainOptions):
+        assert shown[name][:60] in result.output
+
+
+@pytest.mark.parametrize("budget", ["5", " 300 "])
+def test_a_time_without_a_unit_is_refused(budget: str) -> None:
+    result = CliRunner().invoke(
+        app, ["train", "t", "y", "--budget", budget], env={"COLUMNS": "300"}
+    )
+    assert result.exit_code == Exit.USAGE
+    assert "no unit" in result.output and f"{budget.strip()} minutes" in result.output

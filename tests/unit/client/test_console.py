@@ -7,6 +7,7 @@ import pty
 import signal
 import termios
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
@@ -227,7 +228,32 @@ def test_a_frame_fits_and_texts_of_users_command_nothing(
         line.isprintable() and len(line) <= size[0] for line in lines
     )
     assert lines[-1].startswith("arrows choose") and lines[0].startswith("run 1 running")
-    assert lines[2].startswith("segment 0"), "the bar has a line of its own"
+    bar = next(number for number, line in enumerate(lines) if line.startswith("━"))
+    assert lines[bar + 1].startswith("segment 0"), "the bar has a line of its own"
+
+
+def test_on_80_columns_a_watcher_sees_best_template_parameters_and_metric() -> None:
+    snapshot = make_snapshot(3)
+    progress = replace(
+        snapshot.progress, name="first", best_mst_key=12, best_value=0.91, eta=timedelta(seconds=90)
+    )
+    board = [
+        replace(
+            standing,
+            template="resmlp",
+            metric="balanced_accuracy",
+            params={"lr": standing.mst_key / 8, "width": 256, "depth": standing.mst_key},
+        )
+        for standing in snapshot.standings
+    ]
+    output = StringIO()
+    console = Console(file=output, width=80, height=30, color_system=None)
+    seen = Snapshot(progress, board, snapshot.points, snapshot.spans)
+    console.print(draw_screen(seen, KeyState(selected=2), console))
+    text = output.getvalue()
+    assert "best: mst_key=12 0.9100" in " ".join(text.split())
+    assert "resmlp lr=0.125" in text and "config 2: resmlp lr=0.25, depth=2" in text
+    assert "validation" in text and "balanced_accuracy" in text
 
 
 @pytest.fixture
