@@ -114,14 +114,14 @@ def test_the_examples_of_the_reference_follow_each_other(
             cursor.execute("DROP OWNED BY analyst; DROP ROLE analyst")
 
 
-OTHER_TOOLS = re.compile(r"## From other tools\n(.*?)\n## ", re.DOTALL)
+OTHER_TOOLS = re.compile(r"## Functions that return nothing\n(.*?)\n## ", re.DOTALL)
 INDENTED = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
 
 
 def test_tools_that_want_a_column_can_call_what_returns_none(database: Database) -> None:
     """What each tool sends of its example, as dbt 1.11 and RPostgreSQL 0.7 do."""
     psql(database, "iris_data.sql")
-    (section,) = OTHER_TOOLS.findall((ROOT / "docs" / "operations.md").read_text())
+    (section,) = OTHER_TOOLS.findall((ROOT / "docs" / "clients.md").read_text())
     plain, dbt, r, pandas_code = map(dedent, INDENTED.findall(section))
     run(database.url, plain)
     configured, _, model = dbt.partition("}}\n")
