@@ -22,6 +22,10 @@ class Administration:
         """
         self._sql.call_cerebro("grant_usage", role=role, keep_trainers=keep_trainers)
 
+    def revoke_usage(self, role: str) -> None:
+        """Revoke the use of the extension from a role (cerebro.revoke_usage)."""
+        self._sql.call_cerebro("revoke_usage", role=role)
+
     def set(self, name: str, value: str | float | None) -> None:
         """Change a setting of the database (cerebro.set); for administrators.
 

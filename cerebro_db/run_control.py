@@ -61,9 +61,9 @@ class RunControl:
         """Set the number of epochs of a configuration, or of all (cerebro.set_epochs)."""
         return self._send("set_epochs", run_id=run_id, n=n, mst_key=mst_key)
 
-    def prioritise(self, run_id: int, mst_key: int) -> int:
-        """Assign workers to a configuration before all others (cerebro.prioritise)."""
-        return self._send("prioritise", run_id=run_id, mst_key=mst_key)
+    def prioritize(self, run_id: int, mst_key: int) -> int:
+        """Assign workers to a configuration before all others (cerebro.prioritize)."""
+        return self._send("prioritize", run_id=run_id, mst_key=mst_key)
 
     def pause_run(self, run_id: int) -> int:
         """Pause a run: it starts no further visit (cerebro.pause_run)."""

@@ -256,7 +256,7 @@ CREATE TABLE cerebro.act_log (
     act_id  bigint GENERATED ALWAYS AS IDENTITY (CACHE 1),
     time    timestamptz NOT NULL DEFAULT clock_timestamp(),
     actor   name NOT NULL DEFAULT current_user,
-    action  text NOT NULL CHECK (action IN ('stop_config', 'continue_config', 'set_epochs', 'prioritise', 'pause_run', 'continue_run', 'clone_config', 'add_configs', 'drill_down')),
+    action  text NOT NULL CHECK (action IN ('stop_config', 'continue_config', 'set_epochs', 'prioritise', 'prioritize', 'pause_run', 'continue_run', 'clone_config', 'add_configs', 'drill_down')),
     mst_key integer,
     change  jsonb NOT NULL DEFAULT '{}',
     status  text NOT NULL DEFAULT 'scheduled' CHECK (status IN ('scheduled', 'done', 'refused')),

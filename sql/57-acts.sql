@@ -88,15 +88,15 @@ $$;
 COMMENT ON FUNCTION cerebro.set_epochs IS 'Let a configuration of a run that goes on, or all of them, be trained for n epochs, fewer or more than the run has; who has begun a later one ends with that. Returns the id of the act';
 -- Arguments without a comment are those of cerebro.stop_config.
 
-CREATE OR REPLACE FUNCTION cerebro.prioritise(
+CREATE OR REPLACE FUNCTION cerebro.prioritize(
     run_id bigint,
     mst_key integer
 ) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
-return acts.prioritise(plpy, GD, *args)
+return acts.prioritize(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.prioritise IS 'Let a configuration of a run that goes on take workers before all others. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.prioritize IS 'Let a configuration of a run that goes on take workers before all others. Returns the id of the act';
 -- Arguments without a comment are those of cerebro.stop_config.
 
 CREATE OR REPLACE FUNCTION cerebro.pause_run(

@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, Callable[[Session, int, Form], object]] = {
     "continue_config": lambda session, run, form: session.continue_config(
         run, read_integer(form, "mst_key")
     ),
-    "prioritise": lambda session, run, form: session.prioritise(run, read_integer(form, "mst_key")),
+    "prioritize": lambda session, run, form: session.prioritize(run, read_integer(form, "mst_key")),
     "clone_config": lambda session, run, form: session.clone_config(
         run, read_integer(form, "mst_key"), _read_changes(form), warm="warm" in form
     ),

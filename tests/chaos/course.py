@@ -144,7 +144,7 @@ class Course:
         calls = {
             "pause_run": "cerebro.pause_run({0}), cerebro.continue_run({0})",
             "stop_config": "cerebro.stop_config({0}, 1)",
-            "prioritise": "cerebro.prioritise({0}, 1)",
+            "prioritize": "cerebro.prioritize({0}, 1)",
             CLONE: "cerebro.clone_config({0}, 1, jsonb_build_object('batch_size', 2))",
         }
         try:

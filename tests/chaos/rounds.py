@@ -28,7 +28,7 @@ FORMS = (*FITS, (TRAIN, False), (TRAIN, True))
 FRAMEWORKS = ("jax", "jax", "tensorflow")  # JAX starts faster
 KEEPING = "EarlyStopping(monitor='loss',mode='max',patience=9,restore_best_weights=True)"
 """The state with the largest loss is kept, and none is stopped."""
-ACTS = ("stop_config", "prioritise", "pause_run")
+ACTS = ("stop_config", "prioritize", "pause_run")
 """What a person asks of the first configuration, or of the run, which then is to go on at once."""
 CLONE = "clone_config"
 """A warm clone of the first configuration, which searches have whose server is killed."""

@@ -91,7 +91,7 @@ READ_IN_FORMS = {
 WITHOUT_VALUES = {
     "stop_config",
     "continue_config",
-    "prioritise",
+    "prioritize",
     "pause_run",
     "continue_run",
     "cancel",

@@ -365,7 +365,7 @@ def act_on_fit(maker: Maker, run_id: int) -> None:
     acts: dict[str, tuple[object, ...]] = {
         "stop_config(%s, 1)": (),
         "continue_config(%s, 1)": (),
-        "prioritise(%s, 2)": (),
+        "prioritize(%s, 2)": (),
         "clone_config(%s, 1, %s)": (change,),
         "clone_config(%s, 2, %s, FALSE)": (json.dumps({"batch_size": 16}),),
         "add_configs(%s, selection_table => %s)": ("added",),

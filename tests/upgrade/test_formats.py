@@ -58,7 +58,10 @@ CHECKED = {
     ("act_log", "status"): {"scheduled", "done", "refused"},
     ("version_log", "task"): {"classification", "regression"},
 }  # fmt: skip
-"""The values that constraints allow, each of which stands in the dump."""
+"""The values that constraints allow, each of which stands in the dump.
+
+`prioritise` is written as `prioritize` now, and still read.
+"""
 SEARCHES = {
     "grid", "halving", "hyperband", "asha", "pasha", "median", "patience", "pbt", "random", "tpe",
     "cmaes", "madlib_hyperband",

@@ -88,10 +88,10 @@ def set_epochs(
     )
 
 
-def prioritise(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
+def prioritize(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
     """Let a configuration take workers before all others; return the id of the act."""
     return call(
-        plpy, gd, lambda db: run_commands.send_to_config(db, Command("prioritise", run_id, mst_key))
+        plpy, gd, lambda db: run_commands.send_to_config(db, Command("prioritize", run_id, mst_key))
     )
 
 

@@ -13,9 +13,20 @@ def grant_usage(plpy: Any, gd: Globals, role: str, keep_trainers: bool | None) -
     call(plpy, gd, lambda db: administration.grant_usage(db, role, keep_trainers))
 
 
+def revoke_usage(plpy: Any, gd: Globals, role: str) -> None:
+    """Revoke the use of the extension from a role."""
+    call(plpy, gd, lambda db: administration.revoke_usage(db, role))
+
+
 def worker_report(plpy: Any, gd: Globals) -> str:
     """Open a worker session; return a report with its user."""
     return call(plpy, gd, administration.check_worker_session)
+
+
+@report_errors
+def version(plpy: Any, gd: Globals) -> str:
+    """Return the versions of the software in one line, even if they do not fit together."""
+    return administration.describe_versions(get_database(plpy), read_package_version())
 
 
 @report_errors

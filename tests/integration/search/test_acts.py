@@ -101,7 +101,7 @@ def stop_all_and_continue(person: Workbench, run: int) -> None:
 
 
 def let_go_first(person: Workbench, run: int) -> None:
-    act = done(person, "prioritise(%s, 3)", run)
+    act = done(person, "prioritize(%s, 3)", run)
     since = person.value("SELECT done_at FROM cerebro.act WHERE act_id = %s", act)
     made = (
         "SELECT mst_key FROM cerebro.visit WHERE run_id = %s AND started_at > %s ORDER BY "
@@ -118,7 +118,7 @@ def let_go_on_from_the_end(person: Workbench, run: int) -> None:
     """Who was trained to the end may have more epochs: in the background nobody writes its output
     before all are.
     """
-    done_at_once(person, ["prioritise(%s, 1)", "set_epochs(%s, 1, 1)"], run, run)
+    done_at_once(person, ["prioritize(%s, 1)", "set_epochs(%s, 1, 1)"], run, run)
     eventually(lambda: person.row(CONFIG, run, 1)[0] == "completed")
     epochs = person.row(CONFIG, run, 1)[2]
     done(person, "set_epochs(%s, %s, 1)", run, epochs + 1)

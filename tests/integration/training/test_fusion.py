@@ -327,7 +327,7 @@ def test_one_of_them_may_be_stopped_and_who_is_to_go_first_waits_for_no_others(
     believe(bench, shared_superuser, FAST)
 
     def steer(run: int) -> None:
-        for call in ("prioritise(%s, 3)", "stop_config(%s, 5)"):
+        for call in ("prioritize(%s, 3)", "stop_config(%s, 5)"):
             watcher.value(f"SELECT cerebro.{call}", run)
 
     run = disturbed(bench, watcher, "thinned", steer)

@@ -1753,7 +1753,7 @@ class Steered(Log):
 ASKED = st.tuples(
     st.integers(1, 60),
     st.sampled_from(
-        ["stop_config", "continue_config", "prioritise", "set_epochs", "pause_run", "continue_run"]
+        ["stop_config", "continue_config", "prioritize", "set_epochs", "pause_run", "continue_run"]
     ),
     st.integers(0, 3),
     st.integers(1, 4),
@@ -1799,7 +1799,7 @@ ACTS_AFTER_THE_SEARCH = [
     "rotation",
     1,
     1,
-    [(4, "stop_config", 2, 2), (7, "prioritise", 2, 2)],
+    [(4, "stop_config", 2, 2), (7, "prioritize", 2, 2)],
     {},
     [1, 4, 4, 4, 3, 5, 3, 5, 3, 3],
     0,

@@ -6,7 +6,7 @@ FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extna
 -- All functions of the extension except those of administrators.
 SELECT p.oid::pg_catalog.regprocedure::text AS function
 FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc p ON p.oid = d.objid
-WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e' AND p.proname::text NOT IN ('grant_usage', 'set', 'check_setting')
+WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e' AND p.proname::text NOT IN ('grant_usage', 'revoke_usage', 'set', 'check_setting')
   AND d.refobjid = (SELECT e.oid FROM pg_catalog.pg_extension e WHERE e.extname = 'cerebro_db')
 
 -- name: grant_function
@@ -47,3 +47,37 @@ SELECT 'tenant_roles', (array_remove(coalesce((SELECT t.value::text[] FROM cereb
                         || CASE WHEN %s::boolean THEN '{}'::text[] ELSE ARRAY[r.rolname::text] END)::text
 FROM pg_catalog.pg_roles r WHERE r.oid = %s::regrole
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
+
+-- name: no_tenants
+DELETE FROM cerebro.setting WHERE name = 'tenant_roles' AND value = '{}'
+
+-- name: granted_functions
+-- The functions of the extension that a role itself may execute.
+SELECT p.oid::pg_catalog.regprocedure::text AS function
+FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc p ON p.oid = d.objid
+WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e'
+  AND d.refobjid = (SELECT e.oid FROM pg_catalog.pg_extension e WHERE e.extname = 'cerebro_db')
+  AND EXISTS (SELECT FROM pg_catalog.aclexplode(p.proacl) a WHERE a.grantee = %s::regrole)
+
+-- name: granted_tables
+-- The tables, views and sequences of the extension on which, or on columns of which, a role itself has privileges.
+SELECT c.oid::pg_catalog.regclass::text AS name
+FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_class c ON c.oid = d.objid CROSS JOIN (SELECT %s::regrole AS role) r
+WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.deptype = 'e'
+  AND d.refobjid = (SELECT e.oid FROM pg_catalog.pg_extension e WHERE e.extname = 'cerebro_db')
+  AND (EXISTS (SELECT FROM pg_catalog.aclexplode(c.relacl) a WHERE a.grantee = r.role)
+       OR EXISTS (SELECT FROM pg_catalog.pg_attribute t CROSS JOIN LATERAL pg_catalog.aclexplode(t.attacl) a
+                  WHERE t.attrelid = c.oid AND a.grantee = r.role))
+
+-- name: revoke_function
+REVOKE ALL ON ROUTINE {function} FROM {role}
+
+-- name: revoke_table
+REVOKE ALL ON TABLE {table} FROM {role}
+
+-- name: revoke_schemas
+REVOKE USAGE ON SCHEMA {schema} FROM {role};
+REVOKE ALL ON SCHEMA cerebro, cerebro_state, cerebro_optuna FROM {role}
+
+-- name: server
+SELECT pg_catalog.version()

@@ -32,6 +32,22 @@ def grant_usage(db: Database, role: str, keep_trainers: bool | None) -> None:
         db.rows(sql("admin.tenants"), keep_trainers, role)
 
 
+def revoke_usage(db: Database, role: str) -> None:
+    """Revoke from a role what `grant_usage` grants, in this version or an earlier one.
+
+    Args:
+        role: quoted, as PostgreSQL writes a regrole.
+    """
+    for row in db.rows(sql("admin.granted_functions"), role):
+        db.rows(sql("admin.revoke_function", function=row["function"], role=role))
+    for row in db.rows(sql("admin.granted_tables"), role):
+        db.rows(sql("admin.revoke_table", table=row["name"], role=role))
+    schema = db.value(sql("admin.schema"))
+    db.rows(sql("admin.revoke_schemas", schema=schema, role=role))
+    db.rows(sql("admin.tenants"), True, role)
+    db.rows(sql("admin.no_tenants"))
+
+
 def check_worker_session(db: Database) -> str:
     """Open a worker session like a run of the current user; return its users and pid as JSON."""
     identity = read_identity(db, settings.read(db).worker_conninfo)
@@ -43,6 +59,20 @@ def check_worker_session(db: Database) -> str:
         )
     finally:
         worker.close()
+
+
+def describe_versions(db: Database, package: str) -> str:
+    """Return the versions of the software inside the backend in one line.
+
+    Args:
+        package: version of this package.
+    """
+    extension = db.value(sql("read.version"))
+    server = str(db.value(sql("admin.server"))).partition(" on ")[0]
+    return (
+        f"cerebro_db {extension}, cerebro_plpy {package}, {server}, Python "
+        f"{platform.python_version()}, psycopg2 {worker_sessions.driver_version()}"
+    )
 
 
 def list_versions(db: Database, package: str) -> str:

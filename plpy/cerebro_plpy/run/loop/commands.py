@@ -134,7 +134,7 @@ def do_config_command(run: Run, command: Command) -> Iterator[Step]:
             )
         yield set_epochs(run, command, {key: choose_epochs(state, command, progress)})
     else:
-        yield prioritise(run, command, progress)
+        yield prioritize(run, command, progress)
 
 
 def check_trainable(run: Run, command: Command, key: int) -> None:
@@ -207,13 +207,13 @@ def continue_config(run: Run, command: Command, progress: ConfigProgress) -> Ste
     )
 
 
-def prioritise(run: Run, command: Command, progress: ConfigProgress) -> Step:
+def prioritize(run: Run, command: Command, progress: ConfigProgress) -> Step:
     """Return the step that lets a configuration go first, even if its rule still delays it."""
     key = progress.mst_key
     if progress.finished:
         raise InvalidParameter(f"mst_key {key} is not trained any more")
     decisions: list[Decision] = []
-    changes: list[Effect] = [partial(run.state.prioritise, key)]
+    changes: list[Effect] = [partial(run.state.prioritize, key)]
     if run.search and not run.search.max_epochs[key] and not progress.paused:
         epoch = run.search.rule.decision_epochs[0]
         decisions.append(Decision(key, "start", epoch, f"to go first, by {command.actor}"))
@@ -316,7 +316,7 @@ def add_configs(run: Run, command: Command) -> Step:
     """Return the step that adds configurations.
 
     The rule decides on them. If it takes no more, they train to the last epoch. A clone goes first,
-    as a configuration does that a user has prioritised.
+    as a configuration does that a user has prioritized.
     """
     is_clone = command.action == "clone_config"
     additions = run.sources.clone(command) if is_clone else run.sources.add(command)
@@ -335,7 +335,7 @@ def add_configs(run: Run, command: Command) -> Step:
     for config in additions.configs:
         changes.append(partial(run.state.note_request, config.mst_key))
         if is_clone:
-            changes.append(partial(run.state.prioritise, config.mst_key))
+            changes.append(partial(run.state.prioritize, config.mst_key))
     return log_command(run, command, decisions, log=additions.log, changes=changes)
 
 

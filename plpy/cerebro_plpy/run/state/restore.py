@@ -103,6 +103,6 @@ def restore_commands(state: RunState) -> None:
                 state.continued.add(decision.mst_key)
             if batch.act == "clone_config" and decision.mst_key in state.progress:
                 state.note_request(decision.mst_key)
-                state.prioritise(decision.mst_key)
+                state.prioritize(decision.mst_key)
             if batch.act == "set_epochs" and decision.mst_key in state.progress:
                 state.set_epochs(decision.mst_key, decision.max_epoch)

@@ -64,7 +64,7 @@ class RunState(ProgressTracker):
         self.stopped_early: dict[int, int] = {}  # by EarlyStopping, with the epoch
         self.continued: set[int] = set()  # that a user continued, whatever their metrics are
         self.unreleased: set[int] = set()  # whose states are to be dropped
-        self.first: list[int] = []  # prioritised configurations, the latest at the head
+        self.first: list[int] = []  # prioritized configurations, the latest at the head
         self.requested: list[int] = []  # configurations that users have added
         self.decisions = 0  # number of the newest decision
         self.paused_at: float | None = None
@@ -249,7 +249,7 @@ class RunState(ProgressTracker):
         self.failed[mst_key] = reason
         self.drop(mst_key)
 
-    def prioritise(self, mst_key: int) -> None:
+    def prioritize(self, mst_key: int) -> None:
         """Let a configuration go before all others."""
         self.first = [mst_key, *(key for key in self.first if key != mst_key)]
 
