@@ -32,6 +32,8 @@ SECTION = re.compile(r"^### (?P<names>[a-z_0-9.]+(?:, [a-z_0-9.]+)*)\n", re.MULT
 BLOCK = re.compile(
     r"(?P<begin><!-- (?P<kind>signature|arguments) -->\n)(?P<text>.*?)(?=<!-- -->)", re.DOTALL
 )
+CONTENTS = re.compile(r"(?P<begin><!-- contents -->\n)(?P<text>.*?)(?=<!-- -->)", re.DOTALL)
+CHAPTER_START = re.compile(r"^## (?=[A-Z])", re.MULTILINE)
 HEAD = '\\echo Use "%s" to load this file. \\quit\n'
 
 
@@ -241,7 +243,8 @@ def reference(page: str) -> str:
     """Return the page of the reference with signatures and tables of arguments made from sql/.
 
     They stand between the comments `<!-- signature -->` or `<!-- arguments -->` and `<!-- -->` of
-    the section about one or several functions.
+    the section about one or several functions. Links to all sections stand behind
+    `<!-- contents -->` at the beginning.
     """
     forms: dict[str, list[Declaration]] = {}
     for declaration in declarations():
@@ -251,7 +254,26 @@ def reference(page: str) -> str:
         slug = re.sub(r"[.,]", "", match["names"]).replace(" ", "-")
         anchors.update(dict.fromkeys(match["names"].split(", "), slug))
     begin, *sections = SECTION_START.split(page)
+    begin = CONTENTS.sub(lambda block: block["begin"] + _format_contents(page), begin)
     return begin + "".join(_fill_section(section, forms, anchors) for section in sections)
+
+
+def _format_contents(page: str) -> str:
+    """Return a table of the chapters of the page with links to their sections."""
+    rows = ["| chapter | sections |", "|---|---|"]
+    for chapter in CHAPTER_START.split(page)[1:]:
+        title = chapter.partition("\n")[0]
+        links = [
+            f"[{heading.partition(', madlib_keras')[0]}](#{_slug(heading)})"
+            for heading in re.findall(r"^### (.+)$", chapter, re.MULTILINE)
+        ]
+        rows.append(f"| [{title}](#{_slug(title)}) | {', '.join(links)} |")
+    return "\n".join(rows) + "\n"
+
+
+def _slug(heading: str) -> str:
+    """Return the anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def _fill_section(

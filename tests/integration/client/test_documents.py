@@ -163,3 +163,16 @@ def test_the_page_of_models_by_name_is_a_true_script(database: Database) -> None
     ]
     assert sorted(versions)[:2] == ["1", "2"] and "1" in lines
     assert lines[-1] == "state|t|the same bits came out"
+
+
+@pytest.mark.long
+@pytest.mark.postgresql("on Greenplum predictions in views have limits of their own")
+def test_the_recipes_follow_each_other(database: Database) -> None:
+    page = (ROOT / "docs" / "how-to.md").read_text()
+    lines = run(database.url, "".join(map(dedent, INDENTED.findall(page)))).splitlines()
+    assert "root_mean_squared_error" in "".join(lines)
+    assert "balanced_accuracy|t" in lines
+    assert {"1|", "1|market", "1|mill", "1|school", "1|station"} <= {*lines}
+    assert "2|t" in lines, "the refreshed version predicts"
+    assert "completed" in lines
+    assert "state|t" in lines
