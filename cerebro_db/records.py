@@ -29,6 +29,8 @@ class Run:
     segments: list[int]
     pid: int  # backend that runs or ran the call
     software: dict[str, str]  # versions by name
+    phase: str | None = None  # what a live run does, such as training
+    deadline: datetime | None = None  # end of the budget
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,8 @@ class Progress:
     elapsed: timedelta
     eta: timedelta | None  # remaining time; None while it is unknown
     queue_position: int | None  # None unless the run is queued
+    phase: str | None = None  # what the run does, such as training
+    share: float | None = None  # part of the time that has passed, from 0 to 1
 
 
 @dataclass(frozen=True, kw_only=True)

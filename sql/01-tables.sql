@@ -50,7 +50,9 @@ CREATE TABLE cerebro.run_log (
     plan       jsonb,
     ticket     text,
     final_metric text GENERATED ALWAYS AS (spec -> 'train' -> 'final_metric' ->> 0) STORED,
-    final_descending boolean GENERATED ALWAYS AS (spec -> 'train' -> 'final_metric' ->> 1 = 'true') STORED
+    final_descending boolean GENERATED ALWAYS AS (spec -> 'train' -> 'final_metric' ->> 1 = 'true') STORED,
+    phase      text,
+    deadline   timestamptz
 );
 COMMENT ON TABLE cerebro.run_log IS 'One row per run as its orchestrator wrote it; read the view cerebro.run, which knows whether the orchestrator is still alive';
 COMMENT ON COLUMN cerebro.run_log.spec IS 'the arguments of the call';
@@ -65,6 +67,8 @@ COMMENT ON COLUMN cerebro.run_log.plan IS 'how it was expected to go when its tr
 COMMENT ON COLUMN cerebro.run_log.ticket IS 'a secret of the owner, by which functions of the queue are told that a run is the caller''s';
 COMMENT ON COLUMN cerebro.run_log.final_metric IS 'the metric by which configurations are ranked once the run is completed, where it is computed at the end only; generated as rank_metric';
 COMMENT ON COLUMN cerebro.run_log.final_descending IS 'whether more of it is better';
+COMMENT ON COLUMN cerebro.run_log.phase IS 'what the run does while its orchestrator is alive, such as training; NULL in runs of older versions';
+COMMENT ON COLUMN cerebro.run_log.deadline IS 'when its budget ends; NULL without one';
 COMMENT ON COLUMN cerebro.run_log.pid IS 'the backend that runs the orchestrator; it holds an advisory lock while the run is alive';
 
 -- Written by functions of the extension alone: nobody takes more than there is.

@@ -32,10 +32,11 @@ COMMENT ON VIEW cerebro.worker IS 'Internal: backends that say that they are wor
 CREATE OR REPLACE VIEW cerebro.run WITH (security_barrier) AS
 SELECT r.run_id, r.name, r.owner,
        CASE WHEN r.status NOT IN ('running', 'queued', 'paused') THEN r.status WHEN o.pid IS NOT NULL THEN r.status ELSE 'interrupted' END AS status,
-       r.spec, r.started_at, r.ended_at, r.error, r.epochs, r.segments, r.pid, r.software
+       r.spec, r.started_at, r.ended_at, r.error, r.epochs, r.segments, r.pid, r.software,
+       CASE WHEN o.pid IS NOT NULL AND r.status IN ('running', 'completed') THEN r.phase END AS phase, r.deadline
 FROM cerebro.run_log r LEFT JOIN cerebro.orchestrator o ON o.run_id = r.run_id AND o.pid = r.pid
 WHERE cerebro.may_see(r.owner);
-COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted';
+COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted. phase is what a live run does, such as training; a completed run may still explain its model. deadline is when its budget ends';
 
 -- By roles, and not by runs, of which there are many more: what others have logged costs the reader nothing.
 CREATE OR REPLACE VIEW cerebro.visible_run WITH (security_barrier) AS
@@ -208,7 +209,7 @@ WITH config AS (
            count(*) FILTER (WHERE k.status = 'failed') AS failed,
            sum(k.done)::bigint AS done,
            sum(CASE WHEN k.ended OR k.status = 'paused' THEN k.done ELSE k.total END)::bigint AS total,
-           coalesce(min(k.done / nullif(k.segments, 0) + 1) FILTER (WHERE k.status IN ('waiting', 'running')), max(k.epoch))::integer AS epoch,
+           max(k.epoch)::integer AS epoch,
            min(k.first_start) AS first_start, max(k.last_end) AS last_end
     FROM config k GROUP BY k.run_id
 )
@@ -221,19 +222,26 @@ SELECT r.run_id, r.name, r.owner, r.status,
        coalesce(c.failed, 0) AS configs_failed,
        b.mst_key AS best_mst_key,
        b.value AS best_value,
-       coalesce(r.ended_at, CASE WHEN r.status IN ('running', 'queued', 'paused') THEN clock_timestamp() ELSE c.last_end END, r.started_at) - r.started_at AS elapsed,
-       CASE WHEN r.status = 'running' AND c.done > 0
-            THEN pg_catalog.make_interval(secs => least(extract(epoch FROM clock_timestamp() - c.first_start)::double precision
-                                                        * greatest(c.total - c.done, 0) / c.done, 1e10)) END AS eta,
-       q.position AS queue_position
+       t.elapsed, t.eta, q.position AS queue_position, r.phase,
+       CASE WHEN r.status = 'completed' THEN 1
+            WHEN t.eta IS NULL THEN coalesce(c.done, 0) / nullif(c.total, 0)::double precision
+            ELSE extract(epoch FROM t.elapsed) / nullif(extract(epoch FROM t.elapsed + t.eta), 0) END::double precision AS share
 FROM cerebro.run r LEFT JOIN configs c USING (run_id)
 -- Not in WITH: what asks who holds locks would be computed there for all runs.
 LEFT JOIN (
     SELECT DISTINCT ON (l.run_id) l.run_id, l.mst_key, l.value FROM cerebro.leaderboard l
     WHERE l.rank = 1 AND l.status <> 'failed' AND l.value IS NOT NULL AND l.group_value IS NULL ORDER BY l.run_id, l.mst_key) b
     USING (run_id)
-LEFT JOIN cerebro.queue q ON q.run_id = r.run_id AND r.status = 'queued';
-COMMENT ON VIEW cerebro.progress IS 'How far each run is; epoch is the oldest one that a configuration has not completed, eta assumes that the rest goes as fast as what is done; of a search both know what is decided by now. queue_position is that of a queued run: 1 is next';
+LEFT JOIN cerebro.queue q ON q.run_id = r.run_id AND r.status = 'queued'
+CROSS JOIN LATERAL (
+    SELECT coalesce(r.ended_at, CASE WHEN r.status IN ('running', 'queued', 'paused') THEN clock_timestamp() ELSE c.last_end END, r.started_at) - r.started_at AS elapsed,
+           -- The least of NULL and a time is the time: before the first visit the budget alone is known.
+           CASE WHEN r.status = 'running'
+                THEN least(CASE WHEN c.done > 0
+                                THEN pg_catalog.make_interval(secs => least(extract(epoch FROM clock_timestamp() - c.first_start)::double precision
+                                                                            * greatest(c.total - c.done, 0) / c.done, 1e10)) END,
+                           CASE WHEN r.deadline IS NOT NULL THEN greatest(r.deadline - clock_timestamp(), interval '0') END) END AS eta) t;
+COMMENT ON VIEW cerebro.progress IS 'How far each run is. epoch is the latest that a configuration has begun. eta assumes that the rest goes as fast as what is done, and ends with the budget; of a search it knows what is decided by now. share is the part of the time that has passed, from 0 to 1. phase is what the run does. queue_position is that of a queued run: 1 is next';
 
 CREATE OR REPLACE VIEW cerebro.timeline WITH (security_barrier) AS
 SELECT v.run_id, v.segment_id, v.mst_key, v.epoch, v.started_at, v.ended_at, v.kind,

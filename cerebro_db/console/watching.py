@@ -26,7 +26,7 @@ from cerebro_db.errors import CerebroError, UndefinedObject
 from cerebro_db.records import Progress
 from cerebro_db.session import Session, connect
 
-TIMES = ("elapsed", "eta")
+TIMES = ("elapsed", "eta", "share")
 """Fields of the progress that change all the time."""
 
 

@@ -200,6 +200,8 @@ def format_progress(progress: Progress) -> str:
         f"visit {progress.visits_done} of {progress.visits_total}",
         f"elapsed {format_duration(progress.elapsed)}",
     ]
+    if progress.phase:
+        parts.insert(1, progress.phase)
     if progress.queue_position is not None:
         parts.insert(1, f"position {progress.queue_position}")
     if progress.status == "running":
@@ -215,14 +217,21 @@ def format_progress(progress: Progress) -> str:
 def make_progress_key(progress: Progress) -> tuple[object, ...]:
     """Return a key that changes when a new line of progress is due.
 
-    It consists of the epoch, the failures, the twentieth of the visits and the queue position.
+    It consists of the phase, the epoch, the failures, the twentieth of the time, and the queue
+    position.
     """
-    twentieth = 20 * progress.visits_done // max(progress.visits_total, 1)
-    return (progress.epoch, progress.configs_failed, twentieth, progress.queue_position)
+    twentieth = int(20 * (progress.share or 0.0))
+    return (
+        progress.phase,
+        progress.epoch,
+        progress.configs_failed,
+        twentieth,
+        progress.queue_position,
+    )
 
 
 def make_progress_bar(progress: Progress) -> Table:
-    """Return a bar of the visits, in a grid, because a bar of rich does not end its line."""
+    """Return a bar of the time, in a grid, because a bar of rich does not end its line."""
     grid = Table.grid(expand=True)
-    grid.add_row(ProgressBar(total=max(progress.visits_total, 1), completed=progress.visits_done))
+    grid.add_row(ProgressBar(total=1.0, completed=progress.share or 0.0))
     return grid

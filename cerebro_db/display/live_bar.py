@@ -142,8 +142,7 @@ class NotebookBar(ProgressView):
 
     def _draw(self, progress: Progress) -> None:
         line = format_progress(progress)
-        total = max(progress.visits_total, 1)
-        bar = f'<progress max="{total}" value="{progress.visits_done}"></progress>'
+        bar = f'<progress max="1" value="{progress.share or 0.0:.4f}"></progress>'
         content = {"text/plain": line, "text/html": f"<div>{html.escape(line)}</div>{bar}"}
         if self._handle is None:
             self._handle = self._display(content, raw=True, display_id=True)

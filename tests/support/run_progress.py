@@ -22,4 +22,6 @@ RUNNING = Progress(
     elapsed=timedelta(seconds=1),
     eta=None,
     queue_position=None,
+    phase="training",
+    share=0.0,
 )

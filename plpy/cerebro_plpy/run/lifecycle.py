@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from cerebro_plpy.database.call_status import COMPILING, STARTING
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import (
@@ -36,6 +37,7 @@ from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.request.state_routing import count_state_tables
 from cerebro_plpy.run.state import interrupted_run
 from cerebro_plpy.run.state.config_state import ConfigHistory
+from cerebro_plpy.run.state.limits import NEVER
 from cerebro_plpy.run.workers import warm_start_check
 from cerebro_plpy.run.workers.admission import check_quotas, hold_slots, make_slot_request
 from cerebro_plpy.run.workers.cost_accounting import CostMeter
@@ -93,6 +95,7 @@ def train(
         hold_slots(db, context, log, slot_request) as slots,
     ):
         start = time.monotonic()
+        enter_phase(db, log, STARTING, (request.deadline or NEVER).end)
         if request.cost_limits:
             meter.load_logged_cost(request.cost_limits)
         request, worker_set = start_trainers(context, request, log, slots.count, histories)
@@ -111,6 +114,8 @@ def train(
             loop = EpochLoop(
                 worker_set.visits, request, worker_set.workers, log, run_context, histories or {}
             )
+            db.status.describe_work = loop.describe_work
+            enter_phase(db, log, COMPILING, loop.remaining)
             loop.run()
         # A trainer whose first start failed has been started again since.
         log.write_software(dict(list_software(worker_set.workers)), None)
@@ -118,6 +123,25 @@ def train(
         meter.collect_reports(worker_set.visits)
         log.write_cost(meter.take_unlogged_cost())
         meter.charge_quota()
+    finish_training(db, context, request, log, loop)
+    return log.run_id
+
+
+def enter_phase(db: Database, log: RunLog, phase: str, remaining: float) -> None:
+    """Begin a phase of a call, for its caller and for other sessions.
+
+    Args:
+        phase: a constant of `call_status`.
+        remaining: seconds of the budget; infinite without one.
+    """
+    db.status.enter(phase)
+    log.write_phase(phase, remaining)
+
+
+def finish_training(
+    db: Database, context: CallContext, request: FitRequest, log: RunLog, loop: EpochLoop
+) -> None:
+    """Complete a run without outputs, and report the configurations that a limit has ended."""
     # Other runs are completed together with their output tables or their model version.
     is_complete = not (db.in_procedure or request.spec.train)
     if context.segment_lost or is_complete:
@@ -131,7 +155,6 @@ def train(
         log.drop_states(
             keep=[table for state in loop.model_states.values() for table in state.tables]
         )
-    return log.run_id
 
 
 def start_trainers(
@@ -348,6 +371,8 @@ def make_run_context(db: Database, context: CallContext, request: FitRequest) ->
         ),
         report_failure=lambda mst_key, reason: db.info(f"mst_key={mst_key} failed: {reason}"),
         notify=db.notice,
+        enter_phase=db.status.enter,
+        exclude_wait=db.status.exclude,
         reopen=context.reopen,
         report_decisions=lambda rows, _: db.info(messages.describe_decisions(rows)),
     )

@@ -172,6 +172,10 @@ def test_a_raw_table_becomes_a_model_and_says_what_it_did(
         "rank, mst_key"
     )
     assert bench.rows(board, run_id) == [(row[2], row[3], row[8]) for row in found]
+    assert first_call.said.startswith("NOTICE:  0 s of 300 s: looking at the table\n")
+    log = "SELECT phase, deadline - started_at FROM cerebro.run_log WHERE run_id = %s"
+    phase, budget = bench.row(log, run_id)
+    assert phase == "explaining" and 250 < budget.total_seconds() < 300
     assert (
         "no survived, and are left out" in first_call.said
         and "column id is left out" in first_call.said

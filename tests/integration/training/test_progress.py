@@ -104,10 +104,18 @@ def test_a_run_that_goes_on_says_how_long_it_will_take(watched: Watched) -> None
         row for row in watched.progress if row["status"] == "running" and row["visits_done"] > 0
     ]
     assert going and all(row["eta"] is not None for row in going)
+    shares = [row["share"] for row in watched.progress]
+    assert all(0 <= share <= 1 for share in shares) and shares[-1] == 1
     assert all(
         (row["owner"], row["name"], row["epochs"]) == ("cerebro", "the name", EPOCHS)
         for row in going
     )
+
+
+def test_a_run_goes_from_phase_to_phase(watched: Watched) -> None:
+    phases = [row["phase"] for row in watched.progress if row["status"] == "running"]
+    order = [None, "starting trainers", "compiling", "training"]
+    assert phases == sorted(phases, key=order.index) and "training" in phases
 
 
 def test_configs_go_from_waiting_over_running_to_completed(watched: Watched) -> None:

@@ -18,8 +18,8 @@ from cerebro_db import errors
 from cerebro_db.display import live_bar
 from cerebro_db.records import Progress
 
-HALFWAY = replace(RUNNING, epoch=2, visits_done=20)
-COMPLETED = replace(HALFWAY, status="completed", visits_done=40)
+HALFWAY = replace(RUNNING, epoch=2, visits_done=20, share=0.5)
+COMPLETED = replace(HALFWAY, status="completed", visits_done=40, share=1.0, phase=None)
 Answer = Progress | None | errors.CerebroError
 
 
@@ -52,8 +52,8 @@ def test_elsewhere_there_is_a_line_for_what_is_new(monkeypatch: pytest.MonkeyPat
         [None, RUNNING, RUNNING, HALFWAY, COMPLETED], monkeypatch, terminal=False
     ).splitlines()
     assert [line[: line.index(", elapsed")] for line in told] == [
-        "run 3 running, epoch 1 of 2, visit 0 of 40",
-        "run 3 running, epoch 2 of 2, visit 20 of 40",
+        "run 3 running, training, epoch 1 of 2, visit 0 of 40",
+        "run 3 running, training, epoch 2 of 2, visit 20 of 40",
         "run 3 completed, epoch 2 of 2, visit 40 of 40",
     ]
 
@@ -123,9 +123,9 @@ def test_a_notebook_has_one_bar_that_replaces_itself(monkeypatch: pytest.MonkeyP
     with live_bar.show_progress(lambda: next(coming), None) as update:
         for _ in range(3):
             update()
-        assert [place["text/html"].count('value="20"') for place in notebook.places] == [1]
+        assert [place["text/html"].count('value="0.5000"') for place in notebook.places] == [1]
     (bar,) = notebook.places
-    assert "run 3 completed" in bar["text/html"] and 'max="40" value="40"' in bar["text/html"]
+    assert "run 3 completed" in bar["text/html"] and 'max="1" value="1.0000"' in bar["text/html"]
     assert "run 3 completed" in bar["text/plain"]
 
 

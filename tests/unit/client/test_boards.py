@@ -271,12 +271,18 @@ def test_what_users_write_is_shown_as_data(text: str, kind: str) -> None:
 
 def test_a_line_of_progress_says_only_what_is_known() -> None:
     assert format_progress(PROGRESS) == (
-        "run 3 running, epoch 1 of 5, visit 0 of 80, elapsed 0:00:01, eta ?"
+        "run 3 running, training, epoch 1 of 5, visit 0 of 80, elapsed 0:00:01, eta ?"
     )
-    waits = format_progress(replace(PROGRESS, status="queued", queue_position=2))
+    waits = format_progress(replace(PROGRESS, status="queued", phase=None, queue_position=2))
     assert waits == "run 3 queued, position 2, epoch 1 of 5, visit 0 of 80, elapsed 0:00:01"
     ended = replace(
-        PROGRESS, status="completed", epoch=5, visits_done=80, best_mst_key=7, best_value=0.9
+        PROGRESS,
+        status="completed",
+        phase=None,
+        epoch=5,
+        visits_done=80,
+        best_mst_key=7,
+        best_value=0.9,
     )
     assert format_progress(ended) == (
         "run 3 completed, epoch 5 of 5, visit 80 of 80, elapsed 0:00:01, best: mst_key=7 0.9000"

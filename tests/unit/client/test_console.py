@@ -185,6 +185,7 @@ def make_snapshot(configs: int) -> Snapshot:
         elapsed=timedelta(1),
         eta=None,
         queue_position=None,
+        share=0.25,
     )
     board = [
         Standing(

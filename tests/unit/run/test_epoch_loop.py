@@ -911,7 +911,7 @@ def continued(
         failed.__setitem__,
         notes.append,
         reopen,
-        heard,
+        side_work=heard,
         read_usage=platform.spent,
         slots=places,
     )
@@ -2550,6 +2550,33 @@ def test_a_run_without_a_model_goes_on_until_its_budget_is_over() -> None:
         orchestrator.run()
     assert platform.trained == [(0, 1, 0)] and orchestrator.model_states.keys() == {0}
     assert log.stopped == {0: BUDGET_OVER, 1: BUDGET_OVER} and 5 < platform.clock.now < 30
+
+
+def test_a_run_compiles_until_its_first_visits_are_made() -> None:
+    platform = Unreliable(repeat(None))
+    request = requested(3, 2, 2, {2}, "foremost")
+    phases: list[tuple[str, str]] = []
+
+    def enter(phase: str) -> None:
+        phases.append((phase, orchestrator.describe_work()))
+
+    around = RunContext(
+        lambda: None,
+        lambda *_: None,
+        lambda *_: None,
+        lambda _: None,
+        lambda _: True,
+        enter_phase=enter,
+    )
+    crew = [Worker(0, Session([1], platform.clock))]
+    orchestrator = WatchedLoop(platform, request, crew, Log([1]), around, {})
+    assert orchestrator.describe_work() == "0 of 3 configurations done"
+    orchestrator.run()
+    assert phases == [("training", "0 of 3 configurations done")]
+    best = min(orchestrator.evaluations, key=lambda evaluation: evaluation.loss)
+    assert orchestrator.describe_work() == (
+        f"3 of 3 configurations done, best {best.loss:.4g} loss (mst_key {best.mst_key})"
+    )
 
 
 def test_a_budget_in_which_nobody_was_trained_says_so() -> None:

@@ -276,6 +276,12 @@ ON CONFLICT (run_id, mst_key, epoch, dataset, name) DO NOTHING
 UPDATE cerebro.run_log r SET status = %s::text, error = %s::text, ended_at = pg_catalog.statement_timestamp()
 WHERE r.run_id = %s::bigint AND r.status IN ('running', 'queued', 'paused')
 
+-- name: phase
+-- Without a budget it has no end.
+UPDATE cerebro.run_log r SET phase = %s::text,
+    deadline = pg_catalog.statement_timestamp() + pg_catalog.make_interval(secs => %s::double precision)
+WHERE r.run_id = %s::bigint
+
 -- name: moment
 SELECT pg_catalog.clock_timestamp()::text
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from cerebro_plpy.database import reading
 from cerebro_plpy.database.call_limit import CallLimit
+from cerebro_plpy.database.call_status import CallStatus
 from cerebro_plpy.database.platform_protocol import Globals as Globals
 from cerebro_plpy.database.platform_protocol import Platform
 from cerebro_plpy.database.platform_protocol import Row as Row
@@ -68,6 +69,7 @@ class Database:
         self.caller_schema: str | None = None
         self.name = ""
         self.call_limit = CallLimit()
+        self.status = CallStatus(self.notice)
         self.in_procedure = False
         self._client_replaced = False
         self._priority_pending = False
@@ -265,9 +267,12 @@ class Database:
     def check_interrupts(self) -> None:
         """Let a cancel, a timeout or a termination of this session take effect here.
 
+        A call that trains also reports what it is doing, if a line is due.
+
         PostgreSQL notices the death of its postmaster only while it waits itself, not here.
         """
         self.platform.check_interrupts(self)
+        self.status.report_if_due()
         if os.getppid() != self._postmaster:
             raise ServerGone("the database server was ended while this statement ran")
         if self._client_replaced:

@@ -94,10 +94,12 @@ def resume(
     packed = _find_packed(catalog, run_id, spec)
     run = UnfinishedRun(row, spec, packed, read_functions(catalog, spec))
     with open_context(db, gd, _list_tables(catalog, run, outputs), arguments.workers) as context:
+        if spec.train:
+            ((spent_seconds,),) = context.control.run(sql("run.worked"), (run_id,))
+            db.status.begin(spec.train.budget, used_seconds=spent_seconds)
         request = _rebuild_request(catalog, context, run)
         history = interrupted_run.read_histories(context.control, run_id, request.configs)
         if spec.train:
-            ((spent_seconds,),) = context.control.run(sql("run.worked"), (run_id,))
             start_states = make_warm_states(context.platform, spec.train)
             deadline = compute_deadline(
                 spec.train.budget,

@@ -118,6 +118,7 @@ def refresh(db: Database, gd: Globals, arguments: RefreshArguments, version: str
     """
     start = time.monotonic()
     lineage = _find_version(db, arguments)
+    db.status.begin(lineage.train_spec.budget)
     run_arguments = lineage.run_spec.arguments
     settings.choose_gpus(settings.read(db), run_arguments.use_gpus)
     catalog = Catalog(db, MODULE)

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.train_spec import ComparedVersion, SourceRecord
+from cerebro_plpy.database.call_status import PACKING
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.custom_settings import check_custom_settings
 from cerebro_plpy.database.lock_waits import WaitLimit, bounded_waits
@@ -116,6 +117,7 @@ def pack_training_data(
     compared = None
     with open_source(context, request) as rows:
         table = read_table(rows)
+        context.db.status.enter(PACKING)
         training, validation = write_raw_tables(context, rows, table)
         if table.groups:
             layouts = plan_group_layouts(catalog, table)

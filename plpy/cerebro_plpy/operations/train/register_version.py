@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.train_spec import TrainSpec
+from cerebro_plpy.database.call_status import CHOOSING, EXPLAINING
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.literals import quote_text
@@ -52,6 +53,7 @@ from cerebro_plpy.preprocessing.scoring.metrics import (
     ScoredRow,
     absolute_errors,
 )
+from cerebro_plpy.run.lifecycle import enter_phase
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.tables.models import model_registry, model_versions
 from cerebro_plpy.tables.models.model_registry import (
@@ -85,11 +87,14 @@ def register_version(db: Database, gd: dict[str, Any], run_id: int, deadline: fl
     run = logged_run.read_run(db, run_id)
     with open_context(db, gd, (), run.spec.arguments.workers) as context:
         context.show_run(run_id)
+        log = RunLog(context.control, run_id)
+        enter_phase(db, log, CHOOSING, deadline - time.monotonic())
         results = RunResults(db, context, run)
         version = _add_version(results, deadline)
         # The version has states of its own.
-        dropped_states = RunLog(context.control, run.run_id).drop_states_stepwise(keep=[])
+        dropped_states = log.drop_states_stepwise(keep=[])
         if reserve_importance_seconds(results.train_spec.budget):
+            enter_phase(db, log, EXPLAINING, deadline - time.monotonic())
             add_importance(
                 context, version, deadline, lambda: next(dropped_states, None) is not None
             )

@@ -126,6 +126,7 @@ def train(
     check_transaction(db, MODULE, has_background=True)
     db.call_limit.background = "background => true"
     parsed = read_arguments(db, MODULE, arguments)
+    db.status.begin(parsed.budget)
     settings.choose_gpus(settings.read(db), arguments.use_gpus)
     source = catalog.resolve_input(arguments.source, argument="source")
     sources = find_sources(catalog, arguments, source, parsed)

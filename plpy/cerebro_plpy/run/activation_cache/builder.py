@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from cerebro_plpy.database.call_status import STORING
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.platform_protocol import KEY
 from cerebro_plpy.database.queries import sql
@@ -34,6 +35,7 @@ from cerebro_plpy.run.activation_cache.store import ActivationCache
 from cerebro_plpy.run.request import visit_jobs
 from cerebro_plpy.run.request.run_request import Activations, CacheKey, FitRequest
 from cerebro_plpy.run.state.config_state import ConfigHistory
+from cerebro_plpy.run.state.limits import NEVER
 from cerebro_plpy.run.workers.tasks import RETRYABLE_ERRORS
 from cerebro_plpy.scheduling.planning.activation_cuts import Cut
 
@@ -66,6 +68,8 @@ def build_activations(
     try:
         selection = select_cuts(build, request, histories, cache.is_cached)
         if selection.cuts:
+            build.call.db.status.enter(STORING)
+            build.log.write_phase(STORING, (request.deadline or NEVER).end)
             return _store_outputs(build, request, selection, cache)
     except CerebroError as error:
         if is_replay or not _is_tolerable(error):

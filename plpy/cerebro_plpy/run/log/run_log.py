@@ -168,6 +168,10 @@ class RunLog(StepLog):
             for command_id, actor, action, mst_key, change in rows
         ]
 
+    def write_phase(self, phase: str, remaining: float) -> None:
+        """Log what the run is doing; see `log_phase`."""
+        self.write([self.log_phase(phase, remaining)])
+
     def write_queued(self, queued: bool) -> None:
         """Log whether the run waits for slots; a paused run stays paused."""
         self._run(sql("queue.queued"), "queued" if queued else "running", self.run_id)

@@ -6,6 +6,7 @@ They are only built here. `RunLog.write` executes those of a step in one transac
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -101,6 +102,18 @@ class StepLog:
     def log_command_refused(self, command: Command, reason: str) -> Statement:
         """Return the statement that logs the refusal of a command."""
         return Statement(sql("run.act_refused"), (reason, self.run_id, command.command_id))
+
+    def log_phase(self, phase: str, remaining: float) -> Statement:
+        """Return the statement that logs what the run is doing, and when its budget ends.
+
+        Args:
+            phase: a constant of `call_status`.
+            remaining: seconds of the budget; infinite without one.
+        """
+        seconds: float | None = remaining
+        if math.isinf(remaining):
+            seconds = None
+        return Statement(sql("run.phase"), (phase, seconds, self.run_id))
 
     def log_epochs(self, epochs: int) -> Statement:
         """Return the statement that logs that the run has more epochs."""

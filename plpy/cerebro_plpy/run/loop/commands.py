@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from cerebro_plpy.database.call_status import PAUSED, TRAINING
 from cerebro_plpy.database.sessions.async_dispatcher import Statement
 from cerebro_plpy.errors import (
     ConfigurationLimit,
@@ -99,7 +100,11 @@ def do_command(run: Run, command: Command) -> Iterator[Step]:
 
 def pause(run: Run) -> Step:
     """Return the step that pauses the run; its clock stands still."""
-    return Step(log=[run.log.log_paused(True)], changes=[partial(run.state.pause)])
+    return Step(
+        log=[run.log.log_paused(True)],
+        changes=[partial(run.state.pause)],
+        notes=[partial(run.context.enter_phase, PAUSED)],
+    )
 
 
 def resume(run: Run) -> Step:
@@ -108,7 +113,14 @@ def resume(run: Run) -> Step:
     if paused_at is None:
         return Step()
     seconds = time.monotonic() - paused_at
-    return Step(log=[run.log.log_paused(False)], changes=[partial(run.state.resume, seconds)])
+    return Step(
+        log=[run.log.log_paused(False)],
+        changes=[partial(run.state.resume, seconds)],
+        notes=[
+            partial(run.context.exclude_wait, seconds),
+            partial(run.context.enter_phase, TRAINING),
+        ],
+    )
 
 
 def do_config_command(run: Run, command: Command) -> Iterator[Step]:

@@ -18,6 +18,7 @@ from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.loop import (
     commands,
     evaluation_events,
+    messages,
     recovery,
     search,
     stopping,
@@ -93,7 +94,7 @@ class EpochLoop:
             fusion=FusionChooser(state, stats, chooser),
             scaling=WorkerScaling(state, pool, context, workers),
             sources=ConfigSource(state, log, context),
-            reporter=Reporter(log.run_id, request, context, epochs),
+            reporter=Reporter(log, state, context, epochs),
         )
 
     @property
@@ -115,6 +116,18 @@ class EpochLoop:
     def model_states(self) -> Mapping[int, StoredState]:
         """Return the stored model of each configuration that has one and has not failed."""
         return self._run.state.model_states
+
+    @property
+    def remaining(self) -> float:
+        """Return the seconds until the budget is over; infinite without one."""
+        return self._run.state.limits.remaining
+
+    def describe_work(self) -> str:
+        """Return how many configurations are done, and the best one so far."""
+        remaining_samples = 0
+        if self._run.search:
+            remaining_samples = self._run.search.remaining_samples
+        return messages.describe_work(self._run.state, remaining_samples)
 
     def execute(self, step: Step) -> None:
         """Apply a step: the log, then the state, then the workers' tasks, then the messages.
@@ -149,6 +162,7 @@ class EpochLoop:
             until = min(state.limits.next_moment, run.scaling.next_check)
             for event in run.pool.wait(until):
                 self._handle(event)
+            self.execute(run.reporter.report_phase(state))
             if state.is_paused:
                 run.pool.stop_trainers()
                 continue

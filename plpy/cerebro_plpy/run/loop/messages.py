@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from cerebro_plpy.configs.run_spec import Ranking
+from cerebro_plpy.errors import count_nouns
 from cerebro_plpy.run.log.step_log import DecisionRow
 from cerebro_plpy.run.request.ranking import ranked_value
 from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
+from cerebro_plpy.run.state.run_state import RunState
 
 TITLES = {"training": "Training", "validation": "Validation"}
 
@@ -15,13 +18,57 @@ TITLES = {"training": "Training", "validation": "Validation"}
 def find_best(evaluations: Sequence[Evaluation], request: FitRequest) -> tuple[int, float] | None:
     """Return the configuration with the best value after any epoch; NaN never wins."""
     ranking = request.spec.ranking
-    sign = -1.0 if ranking.descending else 1.0
     configs = {config.mst_key: config for config in request.configs}
     values = [
         (evaluation.mst_key, ranked_value(evaluation, configs[evaluation.mst_key], ranking))
         for evaluation in evaluations
         if evaluation.mst_key in configs and evaluation.dataset == ranking.dataset
     ]
+    return choose_best(values, ranking)
+
+
+def describe_work(state: RunState, remaining_samples: int) -> str:
+    """Return how many configurations are done, how many failed, and the best one so far.
+
+    Configurations that the budget ended before their first visit are not done.
+
+    Args:
+        remaining_samples: number of configurations that a search may still add.
+    """
+    total = len(state.configs) + remaining_samples
+    done = sum(
+        progress.finished and state.configs[key].visits > 0
+        for key, progress in state.progress.items()
+    )
+    parts = [f"{done} of {count_nouns(total, 'configuration')} done"]
+    if state.failed:
+        parts.append(f"{len(state.failed)} failed")
+    best = find_best_of_all_rows(state)
+    if best is not None:
+        mst_key, value = best
+        name = state.configs[mst_key].config.template or f"mst_key {mst_key}"
+        parts.append(f"best {value:.4g} {state.request.spec.ranking.metric} ({name})")
+    return ", ".join(parts)
+
+
+def find_best_of_all_rows(state: RunState) -> tuple[int, float] | None:
+    """Return the configuration with the best value among those that train on all rows."""
+    ranking = state.request.spec.ranking
+    values = [
+        (
+            evaluation.mst_key,
+            ranked_value(evaluation, state.configs[evaluation.mst_key].config, ranking),
+        )
+        for evaluation in state.evaluations
+        if evaluation.dataset == ranking.dataset
+        and state.configs[evaluation.mst_key].config.group is None
+    ]
+    return choose_best(values, ranking)
+
+
+def choose_best(values: Iterable[tuple[int, float]], ranking: Ranking) -> tuple[int, float] | None:
+    """Return the best of values by mst_key; NaN never wins."""
+    sign = -1.0 if ranking.descending else 1.0
     numbers = [(mst_key, value) for mst_key, value in values if value == value]
     return min(numbers, key=lambda item: (sign * item[1], item[0]), default=None)
 

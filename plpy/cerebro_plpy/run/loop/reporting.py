@@ -9,9 +9,10 @@ import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from cerebro_plpy.database.call_status import COMPILING, TRAINING
+from cerebro_plpy.run.log.step_log import StepLog
 from cerebro_plpy.run.loop.step import Step
 from cerebro_plpy.run.request.early_stopping import restores_best
-from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.run.state.config_state import ConfigState
 from cerebro_plpy.run.state.run_state import RunState
 from cerebro_plpy.run.workers.run_context import NoSideWork, RunContext
@@ -32,16 +33,40 @@ class Reporter:
         last_epoch: the last epoch that was reported before the run was interrupted.
     """
 
-    def __init__(
-        self, run_id: int, request: FitRequest, context: RunContext, last_epoch: int
-    ) -> None:
-        self._run_id = run_id
+    def __init__(self, log: StepLog, state: RunState, context: RunContext, last_epoch: int) -> None:
+        request = state.request
+        self._log = log
+        self._run_id = log.run_id
+        self._first_visits = count_made_visits(state)
+        self._phase = COMPILING
+        self._logged_end = state.limits.over
         self._request = request
         self._context = context
         self._last_epoch = last_epoch
         self._epoch_began = time.monotonic()
         self.trained: set[int] = set()  # reported configurations, which must not train on
         self._finished: set[int] = set()
+
+    def report_phase(self, state: RunState) -> Step:
+        """Report that the run trains, once its first visits are made: programs are compiled.
+
+        Also log the end of the budget if it was postponed, because the run has waited.
+        """
+        limits = state.limits
+        phase = self._phase
+        if count_made_visits(state) != self._first_visits:
+            phase = TRAINING
+        if (phase, limits.over) == (self._phase, self._logged_end):
+            return Step()
+        return Step(
+            log=[self._log.log_phase(phase, limits.remaining)],
+            changes=[partial(self._note_phase, phase, limits.over)],
+            notes=[partial(self._context.enter_phase, phase)],
+        )
+
+    def _note_phase(self, phase: str, end: float) -> None:
+        self._phase = phase
+        self._logged_end = end
 
     def report_epochs(self, state: RunState) -> Iterator[Step]:
         """Report each epoch that all configurations have completed, with its results.
@@ -154,6 +179,11 @@ class Reporter:
             elif not search and is_trained(state.plan, progress, config):
                 trained.add(key)
         return trained, finished
+
+
+def count_made_visits(state: RunState) -> int:
+    """Return the number of visits that are made, stored or not."""
+    return sum(config.visits + config.unstored for config in state.configs.values())
 
 
 def is_trained(plan: Plan, progress: ConfigProgress, config: ConfigState) -> bool:

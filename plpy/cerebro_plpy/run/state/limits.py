@@ -46,6 +46,11 @@ class Limits:
         """Return True if the budget allows no further visit to train."""
         return self.exceeded is not None or time.monotonic() >= self.last_visit
 
+    @property
+    def remaining(self) -> float:
+        """Return the seconds until the budget or max_runtime is over; infinite without either."""
+        return max(0.0, min(self.over, self.max_runtime) - time.monotonic())
+
     def is_over(self, *, has_state: bool) -> bool:
         """Return True if the budget allows nothing more.
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from cerebro_plpy.database.call_status import QUEUED
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import ConfigurationLimit, hidden_run
@@ -305,10 +306,13 @@ class RunSlots:
     def wait(self) -> float:
         """Wait until the run has slots, as its log shows; return the seconds of waiting."""
         start = time.monotonic()
+        status = self._db.status
+        phase = status.phase
         is_queued = False
         while not self._take_share():
             if not is_queued:
                 is_queued = True
+                status.enter(QUEUED)
                 self._take(0, 0)  # first, so that a run that is shown as queued has a position
                 self._log.write_queued(True)
                 self._notify()
@@ -320,6 +324,8 @@ class RunSlots:
         if is_queued:
             self._log.write_queued(False)
         seconds = time.monotonic() - start
+        status.enter(phase)
+        status.exclude(seconds)
         self._context.queued_seconds += seconds
         return seconds
 

@@ -49,6 +49,14 @@ def ignore_decisions(rows: Sequence[DecisionRow], evaluations: Iterable[Evaluati
     """Report no decision."""
 
 
+def ignore_phase(phase: str) -> None:
+    """Report no phase."""
+
+
+def ignore_wait(seconds: float) -> None:
+    """Report no wait."""
+
+
 @dataclass(frozen=True)
 class RunContext:
     """The callbacks of a run."""
@@ -64,6 +72,10 @@ class RunContext:
     """Takes other messages for the caller."""
     reopen: Callable[[Worker], bool]
     """Gives a worker a new session after it lost its own; returns False if that is impossible."""
+    enter_phase: Callable[[str], None] = ignore_phase
+    """Takes what the run does from now on; a constant of `call_status`."""
+    exclude_wait: Callable[[float], None] = ignore_wait
+    """Takes seconds that the budget does not count, because the run was paused."""
     side_work: SideWork = NoSideWork()
     report_decisions: ReportDecisions = ignore_decisions
     """Takes decisions, and all evaluations so far."""
