@@ -1,5 +1,5 @@
--- Predictions by the name of a model. PostgreSQL puts the first function into the query that calls it, where each block of
--- rows is read when it is needed; so it has no path of its own, and all that it names is qualified. PL/Python begins a subtransaction for each
+-- Predictions by the name of a model. PostgreSQL puts cerebro.predict and cerebro.predict_rows into the query that calls them, where each
+-- block of rows is read when it is needed; so they have no path of their own, and all that they name is qualified. PL/Python begins a subtransaction for each
 -- statement, which is an error before PostgreSQL 17 while workers of a parallel plan run: so there can be none.
 
 -- Ids are joined with the text that a column has in the caller's session, while the statement that reads the source has other formats.
@@ -17,21 +17,21 @@ END;
 $$;
 COMMENT ON FUNCTION cerebro.text_under IS 'Internal: the text of a value under these settings, whatever those of the session are';
 
-CREATE OR REPLACE FUNCTION cerebro.predict_blocks(model text, source text, id_col text, owner text) RETURNS SETOF cerebro.predicted_rows
+CREATE OR REPLACE FUNCTION cerebro.predict_blocks(model text, source text, id_col text, row_type oid, owner text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predict_blocks(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.predict_blocks IS 'Internal: the rows of a source block by block, with what a model predicts for them';
 
-CREATE OR REPLACE FUNCTION cerebro.predict_ahead(model text, source text, id_col text, owner text, drawn double precision) RETURNS text
+CREATE OR REPLACE FUNCTION cerebro.predict_ahead(model text, source text, id_col text, row_type oid, owner text, drawn double precision) RETURNS text
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predict_ahead(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.predict_ahead IS 'Internal: predict the rows of a source before they are wanted, and return what cerebro.predicted is to be told; the last argument may be anything that is not known before';
 
-CREATE OR REPLACE FUNCTION cerebro.predicted(told text, model text, source text, id_col text, owner text) RETURNS SETOF cerebro.predicted_rows
+CREATE OR REPLACE FUNCTION cerebro.predicted(told text, model text, source text, id_col text, row_type oid, owner text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predicted(plpy, GD, *args)
@@ -59,9 +59,48 @@ FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest((b.told).ids) AS id,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probability, 'UTF8')::pg_catalog.float8[]) AS probability,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probabilities, 'UTF8')::pg_catalog.text[]) AS probabilities,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::pg_catalog.float8[]) AS number
-      FROM (SELECT cerebro.predict_blocks($1, $2, $3, $4) AS told OFFSET 0) b OFFSET 0) r
+      FROM (SELECT cerebro.predict_blocks($1, $2, $3, NULL, $4) AS told OFFSET 0) b OFFSET 0) r
 $$;
 COMMENT ON FUNCTION cerebro.predict IS 'What an own model, or one that its owner has granted and owner names, predicts for each row of a table or view';
+
+CREATE OR REPLACE FUNCTION cerebro.rows_of_texts(texts text[], row_type anyelement) RETURNS anyarray
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = iso, ymd SET intervalstyle = postgres
+SET lc_monetary = 'C' SET array_nulls = on SET xmloption = content AS $$
+DECLARE
+    result ALIAS FOR $0;
+BEGIN
+    result := texts;
+    RETURN result;
+END;
+$$;
+COMMENT ON FUNCTION cerebro.rows_of_texts IS 'Internal: rows of a type, read from the texts that they have under the same settings';
+
+CREATE OR REPLACE FUNCTION cerebro.predict_rows(
+    -- Name of the model, as exact text. The deployed version predicts.
+    model text,
+    -- NULL of the type of the rows to return, such as `NULL::passengers`: each table and view has a
+    -- type of its name.
+    row_type anyelement,
+    -- The table or view with the rows, which must have all columns of `row_type`. NULL: the table of
+    -- `row_type`.
+    source text DEFAULT NULL,
+    owner text DEFAULT NULL
+) RETURNS TABLE (
+    "row" anyelement, prediction text, number double precision, probability double precision, probabilities jsonb, lower double precision,
+    upper double precision)
+LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000000 ROWS 10000 AS $$
+SELECT r."row", r.prediction, r.number, r.probability, r.probabilities::pg_catalog.jsonb,
+       pg_catalog.float8mi(r.number, r.margin), pg_catalog.float8pl(r.number, r.margin)
+FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest(cerebro.rows_of_texts((b.told).ids, $2)) AS "row",
+             pg_catalog.unnest(pg_catalog.convert_from((b.told).prediction, 'UTF8')::pg_catalog.text[]) AS prediction,
+             pg_catalog.unnest(pg_catalog.convert_from((b.told).probability, 'UTF8')::pg_catalog.float8[]) AS probability,
+             pg_catalog.unnest(pg_catalog.convert_from((b.told).probabilities, 'UTF8')::pg_catalog.text[]) AS probabilities,
+             pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::pg_catalog.float8[]) AS number
+      FROM (SELECT cerebro.predict_blocks($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $4) AS told OFFSET 0) b OFFSET 0) r
+$$;
+COMMENT ON FUNCTION cerebro.predict_rows IS 'The rows of a table or view, each beside what an own model, or one that its owner has granted and owner names, predicts for it';
+-- Arguments without a comment are those of cerebro.predict.
 
 CREATE OR REPLACE FUNCTION cerebro.predict_row(
     model text,

@@ -24,6 +24,7 @@ def predict_blocks(
     model: str | None,
     source: str | None,
     id_col: str | None,
+    row_type: int | None,
     owner: str | None,
 ) -> Iterator[Block]:
     """Predict the rows of a source; return the blocks of predictions.
@@ -31,10 +32,11 @@ def predict_blocks(
     Errors of arguments are raised before the first block: PL/Python turns an error of an iterator
     into the detail of its own error.
     """
-    from cerebro_plpy.operations.predict.predict_table import predict_source
+    from cerebro_plpy.operations.predict.predict_table import RowsArguments, predict_source
 
     name = ModelName(model, owner)
-    return call_for_blocks(plpy, gd, lambda db: predict_source(db, gd, name, (source, id_col)))
+    arguments = RowsArguments(source, id_col, row_type)
+    return call_for_blocks(plpy, gd, lambda db: predict_source(db, gd, name, arguments))
 
 
 def predict_ahead(
@@ -43,18 +45,17 @@ def predict_ahead(
     model: str | None,
     source: str | None,
     id_col: str | None,
+    row_type: int | None,
     owner: str | None,
     drawn: float | None,
 ) -> str:
     """Predict the rows of a source in advance; return the argument `told` of `predicted`."""
     from cerebro_plpy.operations.predict import precomputed_predictions
+    from cerebro_plpy.operations.predict.predict_table import RowsArguments
 
     name = ModelName(model, owner)
-    return call(
-        plpy,
-        gd,
-        lambda db: precomputed_predictions.predict_ahead(db, gd, name, (source, id_col)),
-    )
+    arguments = RowsArguments(source, id_col, row_type)
+    return call(plpy, gd, lambda db: precomputed_predictions.predict_ahead(db, gd, name, arguments))
 
 
 @report_errors
@@ -65,6 +66,7 @@ def predicted(
     model: str | None,
     source: str | None,
     id_col: str | None,
+    row_type: int | None,
     owner: str | None,
 ) -> Iterator[Block]:
     """Return the blocks of precomputed predictions.

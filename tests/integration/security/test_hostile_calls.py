@@ -457,6 +457,7 @@ NEED_NO_TRAINER = (
     "pack_mixed",
     "pack_beside",
     "text_under",
+    "rows_of_texts",
     "canonical_text",
     "canonical_json",
     "state_add",

@@ -21,8 +21,9 @@ SCRIPTS = "\n".join(sql_files().values())
 FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION (?:cerebro\.)?(\w+)\((.*?)\) RETURNS", re.DOTALL)
 INTERNAL = re.compile(r"COMMENT ON FUNCTION cerebro\.(\w+)\([^)]*\)\s+IS 'Internal: ")
 ARGUMENT = re.compile(r"(?:^|,)\s*(\w+) ")
-# Views call may_see; MADlib's scripts call version, and a session has versions() instead.
-NOT_CALLED = {"may_see", "version"}
+# Views call may_see; MADlib's scripts call version, and a session has versions() instead. The rows
+# of predict_rows have a type that only SQL names.
+NOT_CALLED = {"may_see", "version", "predict_rows"}
 
 
 class Result(dict[str, Any]):

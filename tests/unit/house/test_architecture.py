@@ -435,7 +435,7 @@ def test_functions_in_sql_run_as_their_caller_under_a_path_of_their_own() -> Non
         if "LANGUAGE sql" in m[0].partition("$$")[0]
     ]
     bare = [text for text in written if "SET search_path = pg_catalog, pg_temp" not in text]
-    assert len(written) > 5 and len(bare) == 2
+    assert len(written) > 5 and len(bare) == 3
     for body in (text.partition("$$")[2] for text in bare):
         called = re.findall(r"([\w.]+)\(", body) + re.findall(r"::([\w.]+)", body)
         assert len(called) > 9 and all(

@@ -44,6 +44,9 @@ PLACES = {
     "sql/61-named-prediction.sql text_under: datestyle": "the same",
     "sql/61-named-prediction.sql text_under: intervalstyle": "the same",
     "sql/61-named-prediction.sql text_under: lc_monetary": "the same",
+    "plpy/cerebro_plpy/operations/predict/row_type.py: datestyle": "it is looked at, not set",
+    "sql/61-named-prediction.sql rows_of_texts: xmloption": "a value of xml may be a part of a "
+    "document",
 }
 """Other places that name such a setting, and why."""
 

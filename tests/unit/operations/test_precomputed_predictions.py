@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.operations.predict import precomputed_predictions
-from cerebro_plpy.operations.predict.predict_table import Block
+from cerebro_plpy.operations.predict.predict_table import Block, RowsArguments
 from cerebro_plpy.platform.postgres.adapter import Postgres
 from cerebro_plpy.tables.models.granted_versions import ModelName
 
@@ -67,7 +67,9 @@ def store(session: Any, gd: dict[str, Any], blocks: list[Block]) -> str:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(precomputed_predictions, "predict_source", predict)
-        return precomputed_predictions.predict_ahead(session, gd, ModelName("m", None), ("t", None))
+        return precomputed_predictions.predict_ahead(
+            session, gd, ModelName("m", None), RowsArguments("t")
+        )
 
 
 @given(BLOCKS)

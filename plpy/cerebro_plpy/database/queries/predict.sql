@@ -46,6 +46,17 @@ WHERE i.indrelid = %s::oid AND i.indisunique AND i.indisvalid AND i.indpred IS N
 ORDER BY i.indisprimary DESC, i.indnkeyatts, i.indexrelid
 LIMIT 1
 
+-- name: row_type
+-- A type by its oid, with the columns of its rows. A type that CREATE TYPE made has no relation with rows.
+SELECT t.typtype::text AS kind, pg_catalog.format_type(t.oid, NULL) AS type,
+       coalesce(c.relkind IN ('r', 'v', 'm', 'p', 'f'), false) AS has_rows,
+       (SELECT pg_catalog.array_agg(a.attname::text ORDER BY a.attnum) FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS names,
+       (SELECT pg_catalog.array_agg(pg_catalog.format_type(a.atttypid, a.atttypmod) ORDER BY a.attnum) FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS types
+FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid
+WHERE t.oid = %s::oid
+
 -- name: has_one_text
 -- True if the text of a column's values is the same under all settings.
 WITH RECURSIVE d AS (

@@ -22,7 +22,11 @@ from typing import IO
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.errors import ObjectNotReady
-from cerebro_plpy.operations.predict.predict_table import Block, Source, predict_source
+from cerebro_plpy.operations.predict.predict_table import (
+    Block,
+    RowsArguments,
+    predict_source,
+)
 from cerebro_plpy.tables.models.granted_versions import ModelName
 
 FILES_KEY = "cerebro_predicted"
@@ -35,11 +39,11 @@ NULL_LENGTH = -1
 _REFERENCE = re.compile(r"(?P<pid>[0-9]{1,10}) (?P<fd>[0-9]{1,6}) (?P<secret>[0-9a-f]{32})")
 
 
-def predict_ahead(db: Database, gd: Globals, model: ModelName, arguments: Source) -> str:
+def predict_ahead(db: Database, gd: Globals, model: ModelName, arguments: RowsArguments) -> str:
     """Predict all rows of a source; return the reference with which `read_predictions` reads them.
 
     Args:
-        arguments: the source and the id column.
+        arguments: the source, and what identifies its rows.
     """
     files: list[tuple[object, IO[bytes]]] = gd.setdefault(FILES_KEY, [])
     transaction = db.value(sql("predict.transaction"))

@@ -32,6 +32,7 @@ from cerebro_plpy.operations.predict.prediction_source import (
     RawSource,
     resolve_source_with_notice,
 )
+from cerebro_plpy.operations.predict.row_type import make_row_text, read_row_type
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.unknown_values import UnknownValues
 from cerebro_plpy.preprocessing.rows.groups import check_group_values, group_text
@@ -60,8 +61,14 @@ Block = tuple[
 
 
 RowBlocks = Iterator[list[Row]]
-Source = tuple[Optional[str], Optional[str]]
-"""The source and the id column, None for NULL."""
+
+
+class RowsArguments(NamedTuple):
+    """The arguments of a call that name rows to predict, None for NULL."""
+
+    source: str | None
+    id_col: str | None = None
+    row_type: int | None = None  # oid of a type whose text the rows get in place of ids
 
 
 class SourceQuery(NamedTuple):
@@ -94,28 +101,35 @@ def predict_source(
     db: Database,
     gd: Globals,
     model: ModelName,
-    arguments: Source,
+    arguments: RowsArguments,
     *,
     shared: bool = True,
 ) -> Iterator[Block]:
     """Predict the rows of a source; the first block is predicted when this returns.
 
     Args:
-        arguments: the source and the id column.
+        arguments: the source, and what identifies its rows.
         shared: the query that takes the blocks uses the session between two blocks. If False, all
             blocks are taken before the statement ends.
     """
     db.platform.check_process(MODULE)
-    source, id_col = arguments
     catalog = Catalog(db, MODULE)
     version = granted_versions.find(db, MODULE, model)
-    raw_source = resolve_source_with_notice(catalog, version, source)
+    if arguments.row_type is None:
+        raw_source = resolve_source_with_notice(catalog, version, arguments.source)
+        id_columns = choose_id_columns(catalog, raw_source, arguments.id_col)
+        row_id = make_id_text(db, raw_source, id_columns)
+    else:
+        row_type = read_row_type(catalog, arguments.row_type)
+        source = row_type.choose_source(MODULE, arguments.source)
+        raw_source = resolve_source_with_notice(catalog, version, source)
+        id_columns = row_type.find_columns(catalog, raw_source)
+        row_id = make_row_text(raw_source, id_columns)
     grouped_model = load_grouped_model(catalog, gd, version, raw_source)
-    id_columns = choose_id_columns(catalog, raw_source, id_col)
     query = SourceQuery(
         raw_source.build_from_item(*id_columns, grouped_model.group_column),
         raw_source.recipe,
-        make_id_text(db, raw_source, id_columns),
+        row_id,
         raw_source.settings,
     )
     rows = read_blocks(db, grouped_model, query, shared=shared)
