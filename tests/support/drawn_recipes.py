@@ -91,11 +91,14 @@ TARGET_SCALES = st.builds(
     POSITIVE,
 )
 RECIPES = st.builds(
-    lambda pairs, scale: Recipe(
-        tuple(replace(feature, column=name) for name, feature in pairs), target_scale=scale
+    lambda pairs, scale, text_format: Recipe(
+        tuple(replace(feature, column=name) for name, feature in pairs),
+        target_scale=scale,
+        target_format=text_format,
     ),
     st.lists(st.tuples(NAMES, FEATURES), max_size=6, unique_by=lambda pair: pair[0]),
     st.none() | TARGET_SCALES,
+    st.none() | st.sampled_from(TEXT_NUMBERS),
 )
 SCALE = Scale(0.0, 1.0)
 ONE_OF_EACH = Recipe(

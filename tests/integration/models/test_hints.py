@@ -74,7 +74,7 @@ REFUSED_PLANS: dict[str, tuple[str, Call]] = {
     "a target of dates": ("42804", plan(target="day")),
     "a target of spans": ("42804", plan(target="delay")),
     "a target of texts in arrays": ("42804", plan(target="tags")),
-    "regression of texts": ("22023", plan(target="price", task="'regression'")),
+    "regression of texts": ("22023", plan(target="letters", task="'regression'")),
     "too many classes": ("22023", plan(target="id", task="'classification'")),
     "columns in another case": ("42703", plan(columns="'age, Pclass'")),
     "columns with a dot": ("42602", plan(columns="'\"Age\", Fare.Paid'")),

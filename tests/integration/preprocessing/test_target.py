@@ -11,8 +11,15 @@ from workbench import Workbench
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
-from cerebro_plpy.preprocessing.learning.target import Target, check_target, read_target
+from cerebro_plpy.preprocessing.learning.number_targets import TextTarget
+from cerebro_plpy.preprocessing.learning.target import (
+    Target,
+    check_target,
+    check_task,
+    read_target,
+)
 from cerebro_plpy.preprocessing.rows.class_counts import SideTables, count_classes, has_many_values
+from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.rows.split import Sides
 from cerebro_plpy.preprocessing.values.columns import RawColumn, read_columns
@@ -50,10 +57,12 @@ def target(
     session: Session, column: RawColumn, task: str | None = None, side: str = "true"
 ) -> Target:
     check_target("train", column, TABLE)
+    check_task("train", task)
+    options = TableOptions(column.name, task, None, {}, None, None, 1, settled=False)
     source = Source("houses", Expression(side), Expression("t.id::bigint << 32"))
     both, places = Sides(source.side, Expression("false")), SideTables("houses", "houses")
     known = count_classes(session, places, both, column, has_many_values(session, "houses", column))
-    return read_target(session, "train", source, column, known, task, TABLE)
+    return read_target(session, "train", source, TextTarget(column), known, options, TABLE)
 
 
 @pytest.mark.parametrize(

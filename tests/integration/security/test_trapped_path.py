@@ -26,7 +26,12 @@ from cerebro_plpy.operations.predict import predict_table
 from cerebro_plpy.operations.predict.prediction_source import RawSource
 from cerebro_plpy.preprocessing.kinds.plain_array import PlainArray
 from cerebro_plpy.preprocessing.learning import target_leakage, text_statistics
-from cerebro_plpy.preprocessing.learning.labels import find_target, learn_labels
+from cerebro_plpy.preprocessing.learning.labels import (
+    count_unknown_targets,
+    find_target,
+    learn_labels,
+)
+from cerebro_plpy.preprocessing.learning.number_targets import settle_format
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table
 from cerebro_plpy.preprocessing.learning.recorded_table import Newer, read_with_recipe, take_share
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
@@ -76,7 +81,8 @@ MADE = """
            (SELECT string_agg('word' || (n * w) % 17, ' ') FROM generate_series(1, 9) w) AS note,
            (n % 3 + 1)::float8 AS weight, (ARRAY['train', 'val'])[(n % 5 = 0)::integer + 1]::varchar
                AS side,
-           n * 31 % 7 > 2 AS y, n * 31 % 7 + n / 8.0 AS amount, (ARRAY['k', 'l',
+           n * 31 % 7 > 2 AS y, n * 31 % 7 + n / 8.0 AS amount,
+           ' ' || (n * 31 % 97) / 4.0 || '%' AS share, (ARRAY['k', 'l',
                'm'])[n * 31 % 3 + 1]::varchar AS kind
     FROM generate_series(1, {rows}) n"""
 TYPES = (
@@ -203,7 +209,9 @@ def look(recorder: Any, table: Named) -> RawTable:
     for split in SPLITS:
         learn(recorder, table, "y", split, columns="word, short, large, stamped")
     learn(recorder, table, "amount", None, columns="single, day, short")
-    columns = "* except id, y, amount, side"
+    read = learn(recorder, table, "share", None, columns="single")
+    assert read.recipe.target_format == "text as 12.5%"
+    columns = "* except id, y, amount, side, share"
     whole = learn(
         recorder, table, "kind", "random 0.2", weight="weight", columns=columns, types=KINDS
     )
@@ -247,11 +255,12 @@ def predict(recorder: Any, table: Named, whole: RawTable) -> None:
     ids = [Expression('t."id"::text')]
     ids.append(attribution._make_texts(ids[0], [each.column for each in whole.recipe.inputs]))
     families = {each.name: each.family for each in whole.columns if each.name in GROUPS}
-    for target in ("kind", "amount"):
-        column = find_target("evaluate", whole.columns, target)
-        labels = learn_labels(column, "regression" if target == "amount" else CLASSIFICATION)
+    for target, text_format in (("kind", None), ("amount", None), ("share", "text as 12.5%")):
+        column = settle_format(find_target("evaluate", whole.columns, target), text_format)
+        labels = learn_labels(column, CLASSIFICATION if target == "kind" else "regression")
         label = labels.usable_expression(column)
         ids.append(evaluate_model._make_pair(label, families))
+        count_unknown_targets(recorder, table.quoted, Expression("true"), labels, column)
     for id_text in ids:
         raw = predict_table.SourceQuery(table.quoted, whole.recipe, id_text, {})
         for names in (None, ["v1", "v2"], []):

@@ -45,6 +45,15 @@ ORDER BY r.label IS NOT NULL, r.rows DESC, r.label COLLATE "C" LIMIT %s::bigint
 -- Whether among so many rows there are more than so many values.
 SELECT pg_catalog.count(DISTINCT r.value) > %s::bigint AS many FROM (SELECT {value} AS value FROM {source} t WHERE {value} IS NOT NULL LIMIT %s::bigint) r
 
+-- name: has_digits
+-- Whether all of so many texts have digits, and there are some.
+SELECT coalesce(pg_catalog.bool_and(r.value ~ '[0-9]'::text), false) AS digits
+FROM (SELECT {value} COLLATE "C" AS value FROM {source} t WHERE {value} IS NOT NULL LIMIT %s::bigint) r
+
+-- name: has_value
+-- Whether any row has a value.
+SELECT EXISTS (SELECT FROM {source} t WHERE {value} IS NOT NULL) AS has_value
+
 -- name: extremes
 -- {aggregates} say something about columns over all rows: so simple that several processes may share them. {found} are
 -- expressions of what they come to.

@@ -32,7 +32,7 @@ from cerebro_plpy.operations.predict.prediction_source import (
     resolve_source,
     resolve_source_with_notice,
 )
-from cerebro_plpy.preprocessing.learning.labels import Labels, find_target
+from cerebro_plpy.preprocessing.learning.labels import find_target, restore_labels
 from cerebro_plpy.preprocessing.rows.weight_column import read_column_name
 from cerebro_plpy.preprocessing.values.canonical_text import as_json
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -105,7 +105,7 @@ def evaluation_blocks_of(
     )
     labelled = _resolve_rows(db, gd, arguments, resolve_source)
     blocks = read_blocks(db, labelled.grouped_model, labelled.query)
-    blocks = _skip_unlabelled(db, blocks, labelled.version.target)
+    blocks = _skip_unlabelled(db, blocks, labelled.version)
     return predict_blocks(db, gd, labelled.grouped_model, blocks)
 
 
@@ -122,7 +122,7 @@ def _resolve_rows(
     raw_source = resolve(catalog, version, source)
     columns = raw_source.columns
     target_column = find_target(MODULE, columns, version.target)
-    labels = Labels(version.task, version.recipe.label, version.classes)
+    labels = restore_labels(version.task, version.recipe, version.classes)
     labels.check_column(MODULE, target_column)
     target = labels.usable_expression(target_column)
     groups = _find_group_columns(columns, group_by or (), raw_source.table)
@@ -133,7 +133,7 @@ def _resolve_rows(
         raw_source.recipe,
         _make_pair(target, {name: families[name] for name in groups}),
         raw_source.settings,
-        labels.unknown_class(target_column),
+        labels.unknown_label(target_column),
     )
     return LabelledRows(version, grouped_model, raw_source.table, query, groups)
 
@@ -170,8 +170,9 @@ def _find_group_columns(
     return tuple(names)
 
 
-def _skip_unlabelled(db: Database, blocks: RowBlocks, target: str) -> RowBlocks:
+def _skip_unlabelled(db: Database, blocks: RowBlocks, version: Version) -> RowBlocks:
     """Yield the rows that have an id, and so a target; a NOTICE counts the others."""
+    target = version.target
     labelled = 0
     unlabelled = 0
     for block in blocks:
@@ -181,6 +182,7 @@ def _skip_unlabelled(db: Database, blocks: RowBlocks, target: str) -> RowBlocks:
         if rows:
             yield rows
     if unlabelled:
-        db.notice(f"{MODULE}: {unlabelled} rows have no {target}, and are left out")
+        value = target if version.recipe.target_format is None else f"number in {target}"
+        db.notice(f"{MODULE}: {unlabelled} rows have no {value}, and are left out")
     if not labelled:
         db.notice(f"{MODULE}: there are no rows with a {target}")

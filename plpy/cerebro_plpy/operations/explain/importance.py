@@ -30,7 +30,7 @@ from cerebro_plpy.operations.predict.prediction_source import (
     resolve_source_with_notice,
 )
 from cerebro_plpy.operations.train_arguments import METRICS
-from cerebro_plpy.preprocessing.learning.labels import Labels, find_target
+from cerebro_plpy.preprocessing.learning.labels import find_target, restore_labels
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.preprocessing.recipe.encoding import network_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Places, Recipe
@@ -103,7 +103,7 @@ def _read_rows(db: Database, version: Version, source: RawSource) -> list[Row]:
     """
     recipe = source.recipe
     target_column = find_target(MODULE, source.columns, version.target)
-    labels = Labels(version.task, version.recipe.label, version.classes)
+    labels = restore_labels(version.task, version.recipe, version.classes)
     labels.check_column(MODULE, target_column)
     target = labels.usable_expression(target_column)
     identity, split, seed = _choose_identity(db, version, source)
@@ -113,7 +113,7 @@ def _read_rows(db: Database, version: Version, source: RawSource) -> list[Row]:
     from_item = source.build_from_item(*(column.name for column in columns))
     order = row_hash(naming_columns(columns, split, identity), seed + 1)
     arrays = {item.name: item.sent for item in network_inputs(recipe)}
-    unknown = find_unknown(version, recipe, labels.unknown_class(target_column))
+    unknown = find_unknown(version, recipe, labels.unknown_label(target_column))
     outputs = {"target": _encode_target(version, target), UNKNOWN_COLUMN: unknown.selected}
     selected = select_expressions({**arrays, **outputs})
     statement = sql(

@@ -40,8 +40,8 @@ COMPILE_PARAMS = "optimizer='SGD()',loss='mean_squared_error'"
 GROUP_COLUMN = "cerebro_group"
 UNKNOWN_COLUMN = "cerebro_unknown"
 """Names of a row's group, and of its values that the model does not know, in statements."""
-UNKNOWN_CLASS = ""
-"""Takes the place of a column's name for classes that the model does not know."""
+UNKNOWN_LABEL = ""
+"""Takes the place of a column's name for targets that the model does not know."""
 FindGroupVersion = Callable[[str], Optional[UsableVersion]]
 """Return the model of the rows of a group by the text of the group's value, or None."""
 CACHED_GROUPS = 1000
@@ -123,7 +123,7 @@ def find_group_versions(
 
 
 def find_unknown(
-    version: UsableVersion, recipe: Recipe, unknown_class: Expression | None
+    version: UsableVersion, recipe: Recipe, unknown_label: Expression | None
 ) -> UnknownValues:
     """Return the counts of values that the model does not know, of rows that are not read yet.
 
@@ -132,15 +132,19 @@ def find_unknown(
     expressions: dict[str, Expression] = {}
     if not isinstance(version, GrantedVersion):
         expressions = find_unknown_values(recipe)
-    if unknown_class is not None:
-        expressions[UNKNOWN_CLASS] = unknown_class
+    if unknown_label is not None:
+        expressions[UNKNOWN_LABEL] = unknown_label
     return UnknownValues(expressions)
 
 
 def report_unknown(db: Database, version: UsableVersion, unknown: UnknownValues) -> None:
     """Send a NOTICE for each column with values that the model does not know."""
     for name, values in unknown.describe():
-        if name == UNKNOWN_CLASS:
+        if name == UNKNOWN_LABEL and not version.classes:
+            db.notice(
+                f"the target has {values}, which model {version.model!r} cannot read as numbers"
+            )
+        elif name == UNKNOWN_LABEL:
             db.notice(
                 f"the target has {values}, which model {version.model!r} has no class for: every "
                 "prediction of these rows counts as wrong"

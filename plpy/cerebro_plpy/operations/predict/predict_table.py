@@ -78,7 +78,7 @@ class SourceQuery(NamedTuple):
     recipe: Recipe  # as it is over the columns of the table
     id: Expression  # text of each row's id
     settings: SettingValues  # settings under which the rows are read
-    unknown_class: Expression | None = None  # the text of a class that the model does not know
+    unknown_label: Expression | None = None  # the text of a target that the model does not know
 
 
 class GroupedModel(NamedTuple):
@@ -253,7 +253,7 @@ def read_blocks(
     """
     version = grouped_model.version
     inputs = {item.name: item.sent for item in list_inputs(version, query.recipe)}
-    unknown = find_unknown(version, query.recipe, query.unknown_class)
+    unknown = find_unknown(version, query.recipe, query.unknown_label)
     inputs[UNKNOWN_COLUMN] = unknown.selected
     table = query.table
     if grouped_model.group_column:

@@ -113,7 +113,12 @@ def _explain_data(request: TrainRequest, table: RawTable, metric: str) -> Iterat
     yield _explain_target(table)
     yield from _explain_rare_classes(request, table)
     if table.missing:
-        yield _explain_rows("left out", table.missing, "their target is NULL")
+        blank = " or blank" * (table.recipe.target_format is not None)
+        yield _explain_rows("left out", table.missing, f"their target is NULL{blank}")
+    if table.unknown:
+        values = ", ".join(map(repr, table.unknown_classes))
+        reason = f"their target is not a number, such as {values}"
+        yield _explain_rows("left out, not numbers", table.unknown, reason)
     if table.unused:
         reason = why_unused(table.split, target.task, table.untrained_classes)
         yield _explain_rows("left out, too", table.unused, reason)
@@ -188,6 +193,8 @@ def _explain_target(table: RawTable) -> Row:
         count = len(target.values)
         text = f"{target.task}: {count} classes"
         data = {"classes": count, "some": list(target.values[:MAX_CLASSES_SHOWN]), **data}
+    if table.recipe.target_format is not None:
+        data["format"] = table.recipe.target_format
     reasons = [remark.text for remark in table.remarks if remark.column == target.column.name]
     if target.choice:
         reasons.insert(0, target.choice.reason)

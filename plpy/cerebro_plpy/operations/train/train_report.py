@@ -26,11 +26,7 @@ def report_table(db: Database, table: RawTable) -> None:
     if table.missing:
         db.notice(f"{table.missing} rows have no {table.target.column.name}, and are left out")
     if table.unknown:
-        classes = ", ".join(f"{name!r} ({rows})" for name, rows in table.unknown_classes.items())
-        db.notice(
-            f"{table.unknown} rows have classes of {table.target.column.name} that the model does "
-            f"not know, and are left out: {classes}. cerebro.train learns them"
-        )
+        db.notice(_describe_unknown(table))
     if table.unused:
         reason = why_unused(table.split, table.target.task, table.untrained_classes)
         db.notice(f"{table.unused} more rows are left out: {reason}")
@@ -65,6 +61,21 @@ def report_table(db: Database, table: RawTable) -> None:
             f"column {leak.column}: {leak}. If it is not known when predictions are made, "
             f"leave it out: {columns_argument(leak.column)}"
         )
+
+
+def _describe_unknown(table: RawTable) -> str:
+    """Return the message about rows whose target the model does not know."""
+    name = table.target.column.name
+    values = ", ".join(f"{value!r} ({rows})" for value, rows in table.unknown_classes.items())
+    if table.target.task == CLASSIFICATION:
+        return (
+            f"{table.unknown} rows have classes of {name} that the model does not know, and are "
+            f"left out: {values}. cerebro.train learns them"
+        )
+    return (
+        f"{table.unknown} rows have texts of {name} that are not numbers, and are left out: "
+        f"{values}"
+    )
 
 
 def report_classes(db: Database, request: TrainRequest, table: RawTable) -> None:

@@ -16,10 +16,21 @@ from cerebro_plpy.preprocessing.learning import type_inference
 from cerebro_plpy.preprocessing.learning.class_notices import list_untrained_classes
 from cerebro_plpy.preprocessing.learning.data_checks import check_any, check_inputs, check_rows
 from cerebro_plpy.preprocessing.learning.fit_recipe import fit_columns
-from cerebro_plpy.preprocessing.learning.labels import Labels, learn_labels
+from cerebro_plpy.preprocessing.learning.labels import (
+    Labels,
+    count_unknown_targets,
+    learn_labels,
+    remark_holdout,
+)
+from cerebro_plpy.preprocessing.learning.number_targets import (
+    TextTarget,
+    recognize_target,
+    settle_format,
+)
 from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe
 from cerebro_plpy.preprocessing.learning.table_division import (
     DividedTable,
+    OpenedTable,
     choose_seed,
     divide_table,
     hash_rows,
@@ -28,6 +39,7 @@ from cerebro_plpy.preprocessing.learning.target import (
     CLASSIFICATION,
     Target,
     check_target,
+    check_task,
     find_target,
     read_target,
 )
@@ -38,8 +50,8 @@ from cerebro_plpy.preprocessing.recipe.unknown_values import describe_unknown_va
 from cerebro_plpy.preprocessing.remarks.column_remarks import ColumnRemark, remark_collations
 from cerebro_plpy.preprocessing.remarks.spellings import remark_classes
 from cerebro_plpy.preprocessing.rows.class_counts import (
+    ALL_ROWS,
     ClassCounts,
-    TargetCounts,
     count_targets,
 )
 from cerebro_plpy.preprocessing.rows.groups import Groups, find_group_form
@@ -65,7 +77,7 @@ from cerebro_plpy.preprocessing.rows.weight_column import (
 from cerebro_plpy.preprocessing.values import columns as raw
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
-from cerebro_plpy.preprocessing.values.families import BYTES
+from cerebro_plpy.preprocessing.values.families import BYTES, TEXT_NUMBERS
 from cerebro_plpy.records import dataclass, field, replace
 
 SETTINGS = {**TEXTS, "enable_sort": "on", "enable_hashagg": "on", "jit": "off"}
@@ -95,8 +107,8 @@ class RawTable:
     groups: Groups | None = None  # groups with models of their own
     remarks: tuple[ColumnRemark, ...] = ()  # about columns that may not be what they seem
     unknown_classes: Mapping[str, int] = field(default_factory=dict)
-    """Rows of some classes that the recorded model does not have."""
-    unknown: int = 0  # rows of all such classes
+    """Rows of some targets that are not known: classes not recorded, texts that are not numbers."""
+    unknown: int = 0  # rows of all such targets
     class_counts: ClassCounts | None = None  # rows by class; None for a regression, or if unknown
     border: Border | None = None  # of a split by `last` that no earlier version has settled
     unknown_values: tuple[
@@ -119,15 +131,6 @@ class RawTable:
         return self.parts[0].weight
 
 
-class OpenedTable(NamedTuple):
-    """A table whose target can be trained on."""
-
-    columns: tuple[RawColumn, ...]
-    target: RawColumn
-    opened: OpenedSource
-    counts: TargetCounts
-
-
 class ValidationRows(NamedTuple):
     """The validation rows: of this table, or of another one."""
 
@@ -146,26 +149,25 @@ def read_table(
         may_sample: a sample may be stored until the transaction ends, which makes this faster.
     """
     reader = rows.session
-    columns, column, opened, counts = open_table(rows, module, relation, options)
+    check_task(module, options.task)
+    opened_table, text_target = _open_target(rows, module, relation, options)
+    columns, column, opened, counts = opened_table
     weight = find_weight_column(module, columns, options.weight, relation)
     type_inference.check_types(module, opened.learned, options.types, relation)
     holdout = open_holdout(rows, module, options, [learned.name for learned in opened.learned])
-    divided = divide_table(reader, module, opened, options, counts, holdout, relation)
+    divided = divide_table(reader, module, opened_table, options, holdout, relation)
     seed, classes = choose_seed(reader, options, divided, column)
     if not classes.training:
         check_rows(module, 0, 0, divided.split)
 
     source = divided.training_source(seed)
-    target = read_target(
-        reader, module, source, column, classes, options.task, relation, options.earlier_task
-    )
+    target = read_target(reader, module, source, text_target, classes, options, relation)
     has_classes = target.task == CLASSIFICATION
     labels = learn_labels(column, target.task, target.values)
     source = _choose_rows(rows, source, opened, (target, labels), may_sample)
     fitted = fit_columns(reader, source, opened.learned, options.types)
     recipe, remarks = check_inputs(module, fitted, opened.learned, relation)
-    group = find_group_form(columns, options.group_by)
-    recipe = replace(recipe, label=labels.form, group=group, target_scale=target.scale)
+    recipe = _add_target(recipe, target, labels, find_group_form(columns, options.group_by))
     if any(feature.file_bytes for feature in recipe.inputs):
         source = source._replace(sample=None)  # has no files, which would be much larger
     label = labels.expression(column)
@@ -174,12 +176,12 @@ def read_table(
     training = make_training_part(source, opened, recipe, label, weight_value)
     held_back = ValidationRows(divided.sides(seed).validation, options.holdout, holdout, seed)
     validation = make_validation_part(module, training, (column, labels), held_back)
-    validation_rows = classes.comparable_rows if has_classes else count_rows(reader, validation)
-    untrained = list_untrained_classes(classes) if has_classes else ()
-    check_rows(module, target.rows, validation_rows, divided.split, untrained)
-    compared = {options.target, options.group_by, divided.split.column, *recipe.category_columns}
-    remarks += (*_remark_order(reader, divided, source), *remark_collations(columns, compared))
-    return RawTable(
+    validation_rows = _check_sides(reader, module, target, classes, validation, divided.split)
+    remarks += _remark_order(reader, divided, source)
+    remarks += _remark_held_back(reader, module, holdout, options, labels)
+    compared = {labels.form and column.name, options.group_by, divided.split.column}
+    remarks += (*remark_collations(columns, {*compared, *recipe.category_columns}),)
+    table = RawTable(
         relation=relation,
         columns=columns,
         target=target,
@@ -199,6 +201,50 @@ def read_table(
         class_counts=classes if has_classes else None,
         border=divided.border,
         unknown_values=describe_unknown_values(reader, validation) if holdout else (),
+    )
+    return _count_other_texts(reader, opened, table, labels)
+
+
+def _check_sides(
+    reader: Reader,
+    module: str,
+    target: Target,
+    classes: ClassCounts,
+    validation: RowSubset,
+    split: Split,
+) -> int:
+    """Return the number of validation rows; raises InvalidParameter if a side has too few rows."""
+    has_classes = target.task == CLASSIFICATION
+    rows = classes.comparable_rows if has_classes else count_rows(reader, validation)
+    untrained = list_untrained_classes(classes) if has_classes else ()
+    check_rows(module, target.rows, rows, split, untrained)
+    return rows
+
+
+def _add_target(recipe: Recipe, target: Target, labels: Labels, group: str | None) -> Recipe:
+    """Return a recipe with the form of labels and groups."""
+    return replace(
+        recipe,
+        label=labels.form,
+        group=group,
+        target_scale=target.scale,
+        target_format=labels.text_format,
+    )
+
+
+def _count_other_texts(
+    reader: Reader, opened: OpenedSource, table: RawTable, labels: Labels
+) -> RawTable:
+    """Return the table with the number of rows whose target is a text that is not a number."""
+    column = table.target.column
+    if not table.unused or column.family not in TEXT_NUMBERS:
+        return table
+    counts = count_unknown_targets(reader, opened.table, ALL_ROWS, labels, column)
+    return replace(
+        table,
+        unknown=counts.unknown,
+        unknown_classes=counts.examples,
+        unused=table.unused - counts.unknown,
     )
 
 
@@ -220,6 +266,20 @@ def _remark_order(
     return find_order_remark(reader, source._replace(sample=None), column)
 
 
+def _remark_held_back(
+    reader: Reader,
+    module: str,
+    holdout: OpenedSource | None,
+    options: TableOptions,
+    labels: Labels,
+) -> tuple[ColumnRemark, ...]:
+    """Return the remark about targets of another table that are not known."""
+    if holdout is None or options.holdout is None:
+        return ()
+    held_back = (holdout, options.holdout)
+    return tuple(remark_holdout(reader, module, held_back, labels, options.target))
+
+
 def open_table(
     rows: SourceRows, module: str, relation: Table, options: TableOptions
 ) -> OpenedTable:
@@ -227,10 +287,26 @@ def open_table(
     columns = raw.read_columns(rows.session, relation.oid)
     target = find_target(module, columns, options.target, relation)
     check_target(module, target, relation)
+    target = settle_format(target, options.target_format)
     opened = open_source(rows, module, relation, columns, options)
     counts = count_targets(rows.session, opened.table, target, opened.growing)
     check_any(module, target, counts, relation)
     return OpenedTable(columns, target, opened, counts)
+
+
+def _open_target(
+    rows: SourceRows, module: str, relation: Table, options: TableOptions
+) -> tuple[OpenedTable, TextTarget]:
+    """Open a table, and read its target as numbers if its texts are some."""
+    opened_table = open_table(rows, module, relation, options)
+    text_target = recognize_target(rows.session, opened_table, options)
+    column = text_target.column
+    if column != opened_table.target:
+        opened = opened_table.opened
+        counts = count_targets(rows.session, opened.table, column, opened.growing)
+        check_any(module, column, counts, relation)
+        opened_table = opened_table._replace(target=column, counts=counts)
+    return opened_table, text_target
 
 
 def _choose_rows(

@@ -9,7 +9,7 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.preprocessing.learning.data_checks import check_rows
-from cerebro_plpy.preprocessing.learning.labels import Labels
+from cerebro_plpy.preprocessing.learning.labels import count_unknown_targets, restore_labels
 from cerebro_plpy.preprocessing.learning.raw_table import (
     RawTable,
     ValidationRows,
@@ -30,7 +30,6 @@ from cerebro_plpy.preprocessing.recipe.unknown_values import describe_unknown_va
 from cerebro_plpy.preprocessing.rows.class_counts import (
     ALL_ROWS,
     UnknownTargets,
-    count_unknown,
 )
 from cerebro_plpy.preprocessing.rows.opened_source import (
     OpenedSource,
@@ -81,16 +80,16 @@ def read_with_recipe(
     """
     reader = rows.session
     growing = (newer.column,) if newer else ()
-    options = repeat_options(spec, holdout_table, growing)
+    learned = Recipe.from_json(spec.recipe)
+    options = repeat_options(spec, holdout_table, growing, learned.target_format)
     columns, column, opened, counts = open_table(rows, module, relation, options)
     split = read_split(module, spec.split.rule)
-    learned = Recipe.from_json(spec.recipe)
     holdout = open_holdout(rows, module, options, [feature.column for feature in learned.inputs])
     divided = make_division(opened, split, spec.split.bound, holdout)
     is_read = _read_rows(module, opened, newer)
     is_part = is_read != ALL_ROWS
     sides = _restrict_sides(divided.sides(spec.split.seed), is_read)
-    labels = Labels(spec.task, learned.label, spec.classes)
+    labels = restore_labels(spec.task, learned, spec.classes)
     labels.check_column(module, column)
     has_known_label = labels.is_known(column)
     side = both_hold(sides.training, has_known_label)
@@ -104,7 +103,7 @@ def read_with_recipe(
     target = Target(column, spec.task, NO_HEAD, spec.classes, 0)
     validation = make_validation_part(module, training, (column, labels), held_back)
     validation_rows = 0
-    unknown = count_unknown(reader, opened.table, is_read, label, has_known_label)
+    unknown = count_unknown_targets(reader, opened.table, is_read, labels, column)
     outside = 0  # rows on neither side
     if not is_part:
         target = target._replace(rows=count_rows(reader, training))
@@ -151,7 +150,7 @@ def _restrict_sides(sides: Sides, is_read: Expression) -> Sides:
 
 def _record_unknown(table: RawTable, unknown: UnknownTargets) -> RawTable:
     """Return the table with the numbers of rows whose target is not known."""
-    if table.target.task == CLASSIFICATION:
+    if table.target.task == CLASSIFICATION or table.recipe.target_format is not None:
         return replace(table, unknown=unknown.unknown, unknown_classes=unknown.examples)
     return replace(table, unused=table.unused + unknown.unknown)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Reader, Table
-from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.rows.class_counts import (
     ClassCounts,
     SideTables,
@@ -30,6 +29,7 @@ from cerebro_plpy.preprocessing.rows.split import (
     table_with_copies,
 )
 from cerebro_plpy.preprocessing.rows.split_words import choose_words
+from cerebro_plpy.preprocessing.values.column_values import known_value
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import TEXTS
@@ -38,6 +38,15 @@ SEEDS = 20
 """Seeds that are tried for a split with every class in training."""
 MANY_ROWS = 10_000
 """With more rows, each class but the rarest has about its share whatever the seed is."""
+
+
+class OpenedTable(NamedTuple):
+    """A table whose target can be trained on."""
+
+    columns: tuple[RawColumn, ...]
+    target: RawColumn
+    opened: OpenedSource
+    counts: TargetCounts
 
 
 class DividedTable(NamedTuple):
@@ -64,9 +73,8 @@ class DividedTable(NamedTuple):
 def divide_table(
     reader: Reader,
     module: str,
-    opened: OpenedSource,
+    opened_table: OpenedTable,
     options: TableOptions,
-    counts: TargetCounts,
     holdout: OpenedSource | None,
     table: Table,
 ) -> DividedTable:
@@ -76,7 +84,8 @@ def divide_table(
         holdout: the table of the validation rows, if it is another one.
         table: the source of the call, for hints.
     """
-    split = _choose_split(reader, module, opened, options, counts)
+    opened = opened_table.opened
+    split = _choose_split(reader, module, opened, options, opened_table.counts)
     if split.kind == "column" and split.words is None and not options.settled:
         (column,) = (column for column in opened.columns if column.name == split.column)
         words = choose_words(
@@ -86,7 +95,7 @@ def divide_table(
     if split.kind != "last" or options.bound is not None:
         # Of earlier versions, so that no row changes sides.
         return make_division(opened, split, options.bound, holdout)
-    usable = f"t.{quote_identifier(options.target)} IS NOT NULL"
+    usable = f"{known_value(opened_table.target)} IS NOT NULL"
     border = find_border(reader, module, opened, split, usable)
     return make_division(opened, split, border.bound, holdout)._replace(border=border)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,19 +14,25 @@ from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import match_names
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.preprocessing.learning import task_inference
-from cerebro_plpy.preprocessing.learning.number_targets import looks_like_numbers, write_number
+from cerebro_plpy.preprocessing.learning.number_targets import (
+    TextTarget,
+    describe_classes,
+    suggest_casts,
+)
 from cerebro_plpy.preprocessing.learning.target_statistics import read_number_target
 from cerebro_plpy.preprocessing.learning.task_inference import TaskChoice
 from cerebro_plpy.preprocessing.recipe.target_scale import TargetScale
 from cerebro_plpy.preprocessing.rows.class_counts import MOST_CLASSES, ClassCounts
+from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.rows.weight_column import find_column
 from cerebro_plpy.preprocessing.values.column_hints import (
+    NUMBER_PATTERN,
     suggest_target,
     target_expressions,
 )
 from cerebro_plpy.preprocessing.values.columns import RawColumn
-from cerebro_plpy.preprocessing.values.families import NUMBERS, TEXT, TEXTS
+from cerebro_plpy.preprocessing.values.families import NUMBERS, TEXT, TEXT_NUMBERS, TEXTS
 
 CLASSIFICATION = task_inference.CLASSIFICATION
 REGRESSION = task_inference.REGRESSION
@@ -49,32 +56,26 @@ def read_target(
     reader: Reader,
     module: str,
     source: Source,
-    column: RawColumn,
+    text_target: TextTarget,
     counts: ClassCounts,
-    task: str | None,
+    options: TableOptions,
     table: Table,
-    earlier_task: str | None = None,
 ) -> Target:
     """Return the target as training rows have it.
 
     Args:
-        task: the task that the call names.
         table: the source of the call, for hints.
-        earlier_task: the task of the version that predicts the same target now.
 
     Raises:
         InvalidParameter: nothing can be learned from the values.
     """
-    if task is not None and task not in TASKS:
-        raise InvalidParameter(
-            f"{module} error: task is {task!r}; expected one of {', '.join(TASKS)}.",
-            hint=near_matches(task, TASKS),
-        )
-    if task == REGRESSION and column.family not in NUMBERS:
+    task = options.task
+    column = text_target.column
+    if task == REGRESSION and column.family not in (*NUMBERS, *TEXT_NUMBERS):
         raise InvalidParameter(
             f"{module} error: task is {REGRESSION!r}, but target {column.name!r} has type "
             f"{column.type}.",
-            hint=f"Leave task out; or {_suggest_cast(table, column, counts)}",
+            hint=f"Leave task out{_suggest_numbers(table, text_target, counts)}",
         )
     values = counts.classes
     present = counts.training
@@ -85,12 +86,11 @@ def read_target(
             hint=f"{_count_values(table, column)} shows them: name another target, or add rows "
             "with other values.",
         )
-    choice = choose_task(column, counts, task, earlier_task)
-    if column.family == TEXT and task is None and looks_like_numbers(counts):
-        note = (
-            f"{column.name} is predicted as one of {len(values)} classes, but its texts look like "
-            f"numbers. To predict a number: {_suggest_cast(table, column, counts)}"
-        )
+    choice = text_target.choice or choose_task(column, counts, task, options.earlier_task)
+    note = None
+    if column.family == TEXT and task is None:
+        note = describe_classes(table, text_target, len(values))
+    if note is not None:
         reason = f"{choice.reason}, though its texts look like numbers"
         choice = choice._replace(reason=reason, note=note)
     if choice.task == REGRESSION:
@@ -103,7 +103,7 @@ def read_target(
         raise InvalidParameter(
             f"{module} error: target {column.name!r} has {many} different values in {present} "
             "rows: as classes they teach nothing.",
-            hint=_suggest_number(table, column, counts),
+            hint=_suggest_number(table, text_target),
         )
     return Target(column, CLASSIFICATION, Classes(len(values)), values, present, choice)
 
@@ -127,25 +127,35 @@ def find_target(module: str, columns: Sequence[RawColumn], name: str, table: Tab
     return find_column(module, columns, name, "target", table=table)
 
 
-def _suggest_cast(table: Table, column: RawColumn, counts: ClassCounts) -> str:
-    """Return a hint with a view that has the numbers of a target of texts."""
-    expressions = {f"{column.name}_number": write_number(column, counts)}
-    return suggest_target(table, column, expressions)
+def _suggest_numbers(table: Table, target: TextTarget, counts: ClassCounts) -> str:
+    """Return the end of a hint for texts that are no numbers: a view, if it would have some."""
+    values = (count.value for count in counts.counts if count.value is not None)
+    if target.numbers or any(re.match(NUMBER_PATTERN, value) for value in values):
+        return f"; or {suggest_casts(table, target)}"
+    return f": the texts of {target.column.name} are predicted as classes."
 
 
-def _suggest_number(table: Table, column: RawColumn, counts: ClassCounts) -> str:
+def _suggest_number(table: Table, target: TextTarget) -> str:
     """Return a hint for a target with too many different values."""
-    if column.family in NUMBERS:
+    numbers = target.numbers
+    if target.column.family in NUMBERS or (numbers and numbers.alternative is None):
         return f"Predict a number: task => {quote_text(REGRESSION)}."
-    return (
-        f"If they are numbers: {_suggest_cast(table, column, counts)} Else group the values in "
-        "such a view."
-    )
+    casts = suggest_casts(table, target)
+    return f"{casts[0].upper()}{casts[1:]} Else group the values in such a view."
 
 
 def _count_values(table: Table, column: RawColumn) -> str:
     """Return the statement that counts the values of a column."""
     return f"SELECT {quote_identifier(column.name)}, count(*) FROM {table.quoted} GROUP BY 1;"
+
+
+def check_task(module: str, task: str | None) -> None:
+    """Raise InvalidParameter for a task that does not exist."""
+    if task is not None and task not in TASKS:
+        raise InvalidParameter(
+            f"{module} error: task is {task!r}; expected one of {', '.join(TASKS)}.",
+            hint=near_matches(task, TASKS),
+        )
 
 
 def check_target(module: str, column: RawColumn, table: Table) -> None:

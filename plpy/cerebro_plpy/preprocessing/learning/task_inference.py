@@ -132,6 +132,12 @@ def split_words(name: str) -> list[str]:
     return re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
 
 
+def can_be_classes(counts: ClassCounts) -> bool:
+    """Return whether numbers have so few values that these may be meant as classes."""
+    count = len(counts.classes)
+    return count <= FEW_CLASSES and count <= MAX_SHARE_OF_LABELS * counts.training
+
+
 def _write_note(name: str, task: str, reason: str, values: Sequence[ValueRows]) -> str | None:
     """Return the message about the other task; None if it cannot be meant."""
     count = len(values)

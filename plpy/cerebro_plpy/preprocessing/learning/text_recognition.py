@@ -52,6 +52,15 @@ class Recognition(NamedTuple):
     is_notice: bool = True  # the remark is for training, too
 
 
+class NumberTexts(NamedTuple):
+    """The format of numbers that most texts of a target are in."""
+
+    family: str
+    alternative: str | None  # a format that gives other numbers for some texts
+    is_sure: bool  # all texts are numbers in one format
+    are_numbers: bool  # rather than codes, or a few names
+
+
 NOTHING = Recognition()
 
 
@@ -106,6 +115,24 @@ def recognize_texts(column: str, texts: TextStatistics) -> Recognition:
         remark = f"its texts are numbers; {types_argument(column, Number.kind)} reads them so"
         return Recognition(None, remark, is_notice=False)
     return Recognition(best[0])
+
+
+def find_number_texts(texts: TextStatistics) -> NumberTexts | None:
+    """Return the format of numbers that most texts are in; None for texts of other kinds."""
+    shapes = _read_shapes(texts)
+    best = _choose_families(shapes, (*MOMENT_FORMATS, *NUMBER_FORMATS))
+    if not best or best[0] in MOMENT_FORMATS:
+        return None
+    rows = _count_rows(shapes, best[0])
+    has_codes = _look_like_codes(shapes) or any(entry.startswith(ZERO) for entry in texts.shapes)
+    if rows < (1 - MOST_OTHERS) * texts.filled:
+        return None
+    are_numbers = not has_codes and texts.distinct >= FEWEST_NUMBERS
+    alternative = _find_alternative(best, shapes)
+    if alternative is not None and rows < texts.filled:
+        return None  # neither cast reads all texts
+    is_sure = are_numbers and rows == texts.filled and alternative is None
+    return NumberTexts(best[0], alternative, is_sure, are_numbers)
 
 
 def _recognize_dates(column: str, texts: TextStatistics, shapes: Sequence[_Shape]) -> Recognition:

@@ -7,13 +7,14 @@ completely whenever it is read; everything that is built from it relies on that.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.templates.layers.model_io import Table, wide_name
 from cerebro_plpy.preprocessing.kinds.feature import Feature, WideFeature
 from cerebro_plpy.preprocessing.kinds.registry import read_feature
 from cerebro_plpy.preprocessing.recipe.target_scale import TargetScale
 from cerebro_plpy.preprocessing.values.checks import Json, check_choice, check_record, wrong
+from cerebro_plpy.preprocessing.values.families import TEXT_NUMBERS
 from cerebro_plpy.preprocessing.values.value_texts import FORMS
 from cerebro_plpy.records import dataclass
 
@@ -25,6 +26,8 @@ MISSING = "missing"
 FORM_FIELDS = ("label", "group")
 TARGET_SCALE = "target_scale"
 """Key of the scale of labels, which recipes of earlier versions do not have."""
+TARGET_FORMAT = "target_format"
+"""Key of the format of a target whose numbers are written in texts."""
 FLOAT_BYTES = 4
 NUMBERS_INPUT = "numbers"
 CODES_INPUT = "codes"
@@ -49,6 +52,7 @@ class Recipe:
     label: str | None = None  # the form of the classes; None if numbers are predicted
     group: str | None = None  # the form of the values of groups; None without groups
     target_scale: TargetScale | None = None  # None for classes, and if labels are not scaled
+    target_format: str | None = None  # of the texts that numbers to predict are read from
 
     @property
     def inputs(self) -> tuple[Feature, ...]:
@@ -132,22 +136,23 @@ class Recipe:
         }
         if self.target_scale is not None:
             values[TARGET_SCALE] = self.target_scale.to_json()
+        if self.target_format is not None:
+            values[TARGET_FORMAT] = self.target_format
         return values
 
     @classmethod
     def from_json(cls, value: object) -> Recipe:
         """Read a stored recipe; raises DataCorrupted if the value is not one."""
         forms = _read_forms(value)
-        has_scale = isinstance(value, dict) and TARGET_SCALE in value
-        scale_names = [TARGET_SCALE] * has_scale
-        entry = check_record(value, "recipe", "version", "features", *forms, *scale_names)
+        target_names = _list_target_keys(value)
+        entry = check_record(value, "recipe", "version", "features", *forms, *target_names)
         if entry["version"] != VERSION:
             raise wrong("version", entry["version"], f"{VERSION}")
         features = entry["features"]
         if not isinstance(features, list) or len(features) > MOST_FEATURES:
             raise wrong("features", features, f"a list of at most {MOST_FEATURES}")
-        scale = TargetScale.from_json(entry[TARGET_SCALE]) if has_scale else None
-        recipe = cls(tuple(map(read_feature, features)), **forms, target_scale=scale)
+        fields = {**forms, **_read_target(entry)}
+        recipe = cls(tuple(map(read_feature, features)), **fields)
         columns = [feature.column for feature in recipe.features]
         if len(set(columns)) < len(columns):
             raise wrong("features", columns, "no column twice")
@@ -159,3 +164,20 @@ def _read_forms(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
         return {}
     return {name: check_choice(value[name], name, FORMS) for name in FORM_FIELDS if name in value}
+
+
+def _list_target_keys(value: object) -> list[str]:
+    """Return the keys about the target that a stored recipe has; older ones have none."""
+    if not isinstance(value, dict):
+        return []
+    return [name for name in (TARGET_SCALE, TARGET_FORMAT) if name in value]
+
+
+def _read_target(entry: Json) -> dict[str, Any]:
+    """Return the fields about the target that a stored recipe has."""
+    fields: dict[str, Any] = {}
+    if TARGET_SCALE in entry:
+        fields[TARGET_SCALE] = TargetScale.from_json(entry[TARGET_SCALE])
+    if TARGET_FORMAT in entry:
+        fields[TARGET_FORMAT] = check_choice(entry[TARGET_FORMAT], TARGET_FORMAT, TEXT_NUMBERS)
+    return fields

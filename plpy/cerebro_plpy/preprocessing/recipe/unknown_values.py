@@ -99,7 +99,13 @@ def count_unknown_values(
         table: an item of FROM.
         side: the condition that a row counts.
     """
-    expressions = find_unknown_values(recipe)
+    return count_values(reader, table, side, find_unknown_values(recipe))
+
+
+def count_values(
+    reader: Reader, table: str, side: Expression, expressions: Mapping[str, Expression]
+) -> UnknownValues:
+    """Count the rows in which expressions of columns have a value."""
     unknown = UnknownValues(expressions)
     for names in split_batches(list(expressions)):
         batch = [expressions[name] for name in names]

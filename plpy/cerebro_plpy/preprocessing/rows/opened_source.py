@@ -32,13 +32,21 @@ class TableOptions(NamedTuple):
     identity: tuple[str, ...] = ()  # the columns that named a row for earlier versions
     optional: tuple[str, ...] = ()  # columns that are also read if the table has them
     growing: tuple[str, ...] = ()  # more columns whose largest values are recorded
+    target_format: str | None = None  # of texts that a recorded model reads as numbers
     earlier_task: str | None = None  # of the deployed version, if it predicts the target
 
 
 def repeat_options(
-    spec: TrainSpec, holdout: Table | None, growing: tuple[str, ...]
+    spec: TrainSpec,
+    holdout: Table | None,
+    growing: tuple[str, ...],
+    target_format: str | None = None,
 ) -> TableOptions:
-    """Return the arguments of an earlier run that concern its table."""
+    """Return the arguments of an earlier run that concern its table.
+
+    Args:
+        target_format: the format of the numbers in its target, from its recipe.
+    """
     return TableOptions(
         target=spec.target,
         task=spec.task,
@@ -53,6 +61,7 @@ def repeat_options(
         group_by=spec.grouping.column,
         identity=spec.source.identity,
         growing=growing,
+        target_format=target_format,
     )
 
 

@@ -10,6 +10,7 @@ from cerebro_plpy.preprocessing.values import (
     canonical_text,
     json_scalars,
     text_formats,
+    text_shapes,
     value_texts,
 )
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -84,6 +85,8 @@ def distinct_text(column: str, family: str | None = "text", row: str = "t") -> E
 
 def value_text(column: RawColumn, row: str = "t") -> Expression:
     """Return the text by which equal values of a column are recognized."""
+    if column.family in TEXT_NUMBERS:
+        return _in_bytes(value_texts.finite_text(number(column.name, column.family, row).text))
     form = value_texts.find_form(column)
     return text_in_form(column.name, column.family, form, row)
 
@@ -101,13 +104,24 @@ def styled_text(column: str, family: str | None, row: str = "t") -> Expression:
 
 
 def known_value(column: RawColumn, row: str = "t") -> str:
-    """Return a column; NaN becomes NULL."""
+    """Return a column; NaN becomes NULL, and so do blank texts that numbers are read from."""
     name = column_name(column.name, row)
+    if column.family in TEXT_NUMBERS:
+        return f"(CASE WHEN NOT {text_shapes.is_empty(_plain_text(name))} THEN {name} END)"
     if column.family == "real":
         return without_nan(name, DOUBLE)
     if column.family == "numeric":
         return without_nan(name, "numeric")
     return name
+
+
+def unread_text(column: str, family: str, row: str = "t") -> Expression:
+    """Return a text that is neither blank nor a number in a format; NULL for any other text."""
+    text = _plain_text(column_name(column, row))
+    is_number = f"{text_formats.text_number(text, family)} IS NOT NULL"
+    return Expression(
+        f"CASE WHEN NOT ({is_number} OR {text_shapes.is_empty(text)}) THEN {text} END"
+    )
 
 
 def without_nan(value: str, type_: str) -> str:

@@ -147,12 +147,17 @@ def _numeric_text(number: str) -> str:
     return f"nullif(pg_catalog.rtrim({digits}, '.'), 'NaN')"
 
 
+def finite_text(number: str) -> str:
+    """Return the text of a floating-point number that is finite, in the form of numbers."""
+    # Its text has all its digits; a cast to numeric has 15.
+    return _numeric_text(f"{number}::text::numeric")
+
+
 def _number_text(name: str, family: str) -> str:
     if family == "integer":
         return f"{name}::text"
     if family == "real":
-        # The text of a floating-point number has all its digits; a cast to numeric has 15.
-        finite = _numeric_text(f"{name}::text::numeric")
+        finite = finite_text(name)
         return f"(CASE WHEN {_is_infinite(name)} THEN {name}::text ELSE {finite} END)"
     return _numeric_text(_numeric(name, family))
 
