@@ -42,9 +42,9 @@ LEARN = """
         configs => 3,
                                        epochs => 40, ensemble => 1, seed => 1, budget => '1 hour'"""
 SIDE_BY_SIDE = """
-    SELECT "group", metric, one.value, own.value FROM cerebro.evaluate(%s, %s, %s) one
-    JOIN cerebro.evaluate(%s, %s, %s) own USING ("group", metric)
-    WHERE one.class IS NULL AND own.class IS NULL AND "group" IS NOT NULL"""
+    SELECT group_values, metric, one.value, own.value FROM cerebro.evaluate(%s, %s, %s) one
+    JOIN cerebro.evaluate(%s, %s, %s) own USING (group_values, metric)
+    WHERE one.class IS NULL AND own.class IS NULL AND group_values IS NOT NULL"""
 COMPARED = {"classification": "accuracy", "regression": "rmse"}
 
 

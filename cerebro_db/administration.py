@@ -66,16 +66,16 @@ class Administration:
         """
         return int(self._sql.call_cerebro("vacuum_runs", older_than=older_than))
 
-    def drop_features(self, source_table: str | None = None) -> int:
+    def drop_features(self, source: str | None = None) -> int:
         """Remove the cached activations of frozen layers (cerebro.drop_features).
 
         Args:
-            source_table: packed table whose activations are removed; all tables if it is None.
+            source: packed table whose activations are removed; all tables if it is None.
 
         Returns:
             Removed bytes.
         """
-        return int(self._sql.call_cerebro("drop_features", source_table=source_table))
+        return int(self._sql.call_cerebro("drop_features", source=source))
 
     def drop_run(self, run_id: int) -> None:
         """Remove the log and the states of a run, not its output tables (cerebro.drop_run)."""

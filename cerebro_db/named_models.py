@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PLAN_COLUMNS = ("section", "name", "what", "why", "data")
 DRIFT_COLUMNS = (
-    "column",
+    "column_name",
     "kind",
     "training_missing",
     "missing",
@@ -39,7 +39,7 @@ REFRESH_COLUMNS = (
     "validation_rows",
 )
 PREDICTION_COLUMNS = ("id", "prediction", "probability", "probabilities", "lower", "upper")
-EVALUATION_COLUMNS = ("group", "metric", "class", "predicted", "value", "rows")
+EVALUATION_COLUMNS = ("group_values", "metric", "class", "predicted", "value", "rows")
 IMPORTANCE_COLUMNS = ("column_name", "importance", "importance_error", "metric", "rows")
 ATTRIBUTION_COLUMNS = ("id", "column_name", "value", "attribution", "gap", "patch")
 
@@ -169,24 +169,26 @@ class NamedModels:
 
     def register(self, model: str, table: str, mst_key: int | None = None) -> int:
         """Register a model of a model table by name; return its version (cerebro.register)."""
-        version = self._sql.call_cerebro("register", model=model, table_name=table, mst_key=mst_key)
+        version = self._sql.call_cerebro(
+            "register", model=model, model_table=table, mst_key=mst_key
+        )
         return int(version)
 
     def drop_model(self, model: str) -> None:
         """Remove a model with all its versions (cerebro.drop_model)."""
         self._sql.call_cerebro("drop_model", model=model)
 
-    def grant_predict(self, model_table: str, role: str) -> None:
+    def grant_predict(self, model: str, role: str) -> None:
         """Allow a role to predict with a model, but not to read it (cerebro.grant_predict).
 
         Args:
-            model_table: a model by name, or a table, for all its models.
+            model: a model by name, or a table, for all its models.
         """
-        self._sql.call_cerebro("grant_predict", model_table=model_table, role=role)
+        self._sql.call_cerebro("grant_predict", model=model, role=role)
 
-    def revoke_predict(self, model_table: str, role: str) -> None:
+    def revoke_predict(self, model: str, role: str) -> None:
         """Revoke a privilege that grant_predict granted (cerebro.revoke_predict)."""
-        self._sql.call_cerebro("revoke_predict", model_table=model_table, role=role)
+        self._sql.call_cerebro("revoke_predict", model=model, role=role)
 
     def _query(self, function: str, columns: Sequence[str], /, **arguments: object) -> Rows:
         return name_columns(self._sql.query_cerebro(function, **arguments), columns)

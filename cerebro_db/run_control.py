@@ -35,31 +35,37 @@ class RunControl:
         self,
         run_id: int,
         space: Mapping[str, object] | None = None,
-        n: int | None = None,
+        configs: int | None = None,
         selection_table: str | None = None,
     ) -> int:
         """Add configurations to a run (cerebro.add_configs).
 
         Args:
-            space: search space from which `n` configurations are sampled.
+            space: search space from which `configs` configurations are sampled.
             selection_table: model selection table whose configurations are added.
         """
         return self._send(
-            "add_configs", run_id=run_id, space=space, n=n, selection_table=selection_table
+            "add_configs",
+            run_id=run_id,
+            space=space,
+            configs=configs,
+            selection_table=selection_table,
         )
 
     def drill_down(
-        self, run_id: int, mst_key: int, space: Mapping[str, object], n: int | None = None
+        self, run_id: int, mst_key: int, space: Mapping[str, object], configs: int | None = None
     ) -> int:
         """Add copies of a configuration with parameters sampled from a space (cerebro.drill_down).
 
         Parameters that the space does not contain keep their values.
         """
-        return self._send("drill_down", run_id=run_id, mst_key=mst_key, space=space, n=n)
+        return self._send(
+            "drill_down", run_id=run_id, mst_key=mst_key, space=space, configs=configs
+        )
 
-    def set_epochs(self, run_id: int, n: int, mst_key: int | None = None) -> int:
+    def set_epochs(self, run_id: int, epochs: int, mst_key: int | None = None) -> int:
         """Set the number of epochs of a configuration, or of all (cerebro.set_epochs)."""
-        return self._send("set_epochs", run_id=run_id, n=n, mst_key=mst_key)
+        return self._send("set_epochs", run_id=run_id, epochs=epochs, mst_key=mst_key)
 
     def prioritize(self, run_id: int, mst_key: int) -> int:
         """Assign workers to a configuration before all others (cerebro.prioritize)."""

@@ -289,13 +289,13 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         """Resume an interrupted, cancelled or failed run; write its outputs (cerebro.resume)."""
         self._sql.call_cerebro("resume", run_id=run_id, background=background)
 
-    def write_outputs(self, run_id: int, name: str) -> None:
+    def write_outputs(self, run_id: int, output: str) -> None:
         """Write output tables of a run's current results (cerebro.write_outputs).
 
         Args:
-            name: name of the model output table.
+            output: name of the model output table.
         """
-        self._sql.call_cerebro("write_outputs", run_id=run_id, name=name)
+        self._sql.call_cerebro("write_outputs", run_id=run_id, output=output)
 
     @accept_options(EvaluateOptions)
     def evaluate(

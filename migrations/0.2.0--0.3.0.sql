@@ -4,6 +4,42 @@
 DELETE FROM cerebro.setting WHERE name = 'function_path';
 COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, kept_features_mb, commit_seconds, gpus, spare_cores, max_workers_total, tenant_roles, price_per_core_hour, price_per_gpu_hour, price_per_gb_month, watts_per_core, watts_per_gpu';
 
+COMMENT ON SCHEMA cerebro IS 'cerebro_db: functions and views for models, runs and their configurations, and the tables of their log';
+COMMENT ON SCHEMA cerebro_state IS 'cerebro_db: states of runs, weights of models, packed rows and cached activations; tables of roles, which calls create and drop';
+
+-- Arguments have other names now, for which a function has to be made anew. What was granted on it is granted again.
+SET LOCAL allow_system_table_mods = on;
+DO $$
+DECLARE
+    f record;
+    grantee text;
+    grantees text[];
+BEGIN
+    FOR f IN SELECT pg_catalog.to_regprocedure(v.signature) AS made, v.signature, v.arguments
+             FROM (VALUES ('cerebro.grant_predict(text, regrole)', 'model text, role regrole'),
+                          ('cerebro.revoke_predict(text, regrole)', 'model text, role regrole'),
+                          ('cerebro.write_outputs(bigint, text)', 'run_id bigint, output text')) v (signature, arguments)
+    LOOP
+        CONTINUE WHEN f.made IS NULL;  -- in 0.1.0
+        grantees := ARRAY(SELECT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)) END
+                          FROM pg_catalog.pg_proc p
+                               CROSS JOIN LATERAL pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) a
+                          WHERE p.oid = f.made AND a.grantee <> p.proowner);
+        EXECUTE pg_catalog.format('DROP FUNCTION %s', f.signature);
+        EXECUTE pg_catalog.format('CREATE FUNCTION %s(%s) RETURNS void LANGUAGE plpython3u AS %L',
+                                  pg_catalog.split_part(f.signature, '(', 1), f.arguments, '');
+        EXECUTE pg_catalog.format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f.signature);
+        FOREACH grantee IN ARRAY grantees LOOP
+            EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO %s', f.signature, grantee);
+        END LOOP;
+        -- For pg_dump only the owner's privileges are the extension's own.
+        UPDATE pg_catalog.pg_init_privs i SET initprivs = ARRAY[pg_catalog.makeaclitem(p.proowner, p.proowner, 'EXECUTE', false)]
+        FROM pg_catalog.pg_proc p
+        WHERE p.oid = pg_catalog.to_regprocedure(f.signature) AND i.objoid = p.oid AND i.classoid = 'pg_catalog.pg_proc'::regclass;
+    END LOOP;
+END $$;
+SET LOCAL allow_system_table_mods = off;
+
 -- It takes another argument now.
 DROP FUNCTION cerebro.grant_usage(regrole);
 

@@ -115,7 +115,7 @@ CREATE OR REPLACE FUNCTION cerebro.explore_layers(
     -- Names of the layers to compare.
     layers text[],
     -- The architecture table to create.
-    output_table varchar,
+    output varchar,
     -- Number of units of the last layer of each head.
     outputs integer,
     -- Units of the hidden layers of each head.

@@ -65,8 +65,8 @@ COMMENT ON FUNCTION cerebro.resume IS 'Go on with an own run that was interrupte
 CREATE OR REPLACE FUNCTION cerebro.write_outputs(
     -- An own run.
     run_id bigint,
-    -- Name of the output tables to create: `<name>`, `<name>_info` and so on.
-    name text
+    -- Name of the output tables to create: `<output>`, `<output>_info` and so on.
+    output text
 ) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
@@ -118,7 +118,7 @@ COMMENT ON FUNCTION cerebro.vacuum_runs IS 'Remove the states of own runs that e
 
 CREATE OR REPLACE FUNCTION cerebro.drop_features(
     -- The packed table. NULL: all packed tables.
-    source_table varchar DEFAULT NULL
+    source varchar DEFAULT NULL
 ) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs

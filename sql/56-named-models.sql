@@ -105,7 +105,7 @@ CREATE OR REPLACE FUNCTION cerebro.register(
     -- Name of the model. An existing model gets a version more.
     model text,
     -- The model table.
-    table_name text,
+    model_table text,
     -- The configuration, if the table has several. NULL: the best one, of a table of
     -- `madlib_automl`.
     mst_key integer DEFAULT NULL
@@ -114,7 +114,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
 return named_models.register(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.register IS 'Give a model that madlib_fit or madlib_fit_multiple_model has trained a name, as a version from then on: what is asked of models by name is asked of it over rows with the arrays that it was trained on; return the number of the version';
+COMMENT ON FUNCTION cerebro.register IS 'Give a model of a model table of MADlib''s functions a name, as a version from then on: what is asked of models by name is asked of it over rows with the arrays that it was trained on; return the number of the version';
 
 CREATE OR REPLACE FUNCTION cerebro.export_model(
     -- An own model.

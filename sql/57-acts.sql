@@ -47,7 +47,7 @@ CREATE OR REPLACE FUNCTION cerebro.add_configs(
     -- The space from which configurations are drawn: see [Searches](#searches).
     space jsonb DEFAULT NULL,
     -- Number of configurations to draw. NULL: all of the space, which then has no ranges.
-    n integer DEFAULT NULL,
+    configs integer DEFAULT NULL,
     -- A model selection table whose configurations are added, instead of `space`. It is read with
     -- the privileges of the caller. Not in a run of `cerebro.train`.
     selection_table text DEFAULT NULL
@@ -56,7 +56,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
 return acts.add_configs(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.add_configs IS 'Add n configurations of a space, or those of a model selection table, to a run that goes on. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.add_configs IS 'Add configurations of a space, or those of a model selection table, to a run that goes on. Returns the id of the act';
 -- Arguments without a comment are those of cerebro.stop_config.
 
 CREATE OR REPLACE FUNCTION cerebro.drill_down(
@@ -65,19 +65,19 @@ CREATE OR REPLACE FUNCTION cerebro.drill_down(
     mst_key integer,
     -- The fields to vary. Everything else is as in `mst_key`.
     space jsonb,
-    n integer DEFAULT NULL
+    configs integer DEFAULT NULL
 ) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
 return acts.drill_down(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.drill_down IS 'Add configurations to a run that goes on that are like one of it, but for what the space says: all of it, or n. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.drill_down IS 'Add configurations to a run that goes on that are like one of it, but for what the space says: all of it, or so many as configs says. Returns the id of the act';
 -- Arguments without a comment are those of cerebro.stop_config, cerebro.add_configs.
 
 CREATE OR REPLACE FUNCTION cerebro.set_epochs(
     run_id bigint,
     -- Number of epochs, fewer or more than the run has.
-    n integer,
+    epochs integer,
     -- The configuration. NULL: all of them. In a search a configuration must be named.
     mst_key integer DEFAULT NULL
 ) RETURNS bigint
@@ -85,7 +85,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
 return acts.set_epochs(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.set_epochs IS 'Let a configuration of a run that goes on, or all of them, be trained for n epochs, fewer or more than the run has; who has begun a later one ends with that. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.set_epochs IS 'Let a configuration of a run that goes on, or all of them, be trained for another number of epochs, fewer or more than the run has; who has begun a later one ends with that. Returns the id of the act';
 -- Arguments without a comment are those of cerebro.stop_config.
 
 CREATE OR REPLACE FUNCTION cerebro.prioritize(

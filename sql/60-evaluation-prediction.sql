@@ -83,7 +83,7 @@ COMMENT ON FUNCTION madlib_keras_predict IS 'Predictions for raw rows: the class
 
 CREATE OR REPLACE FUNCTION cerebro.grant_predict(
     -- Name of a model, as exact text, or of a model table of MADlib's functions.
-    model_table text,
+    model text,
     -- The role that gets or loses the right to predict.
     role regrole
 ) RETURNS void
@@ -91,15 +91,15 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
 return evaluation_prediction.grant_predict(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.grant_predict IS 'Let a role predict and evaluate with the models of an own table without reading their weights';
+COMMENT ON FUNCTION cerebro.grant_predict IS 'Let a role predict with an own model by name, or with the models of an own model table, without reading weights or training rows';
 
 CREATE OR REPLACE FUNCTION cerebro.revoke_predict(
-    model_table text,
+    model text,
     role regrole
 ) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
 return evaluation_prediction.revoke_predict(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.revoke_predict IS 'Take back what cerebro.grant_predict gave to a role';
+COMMENT ON FUNCTION cerebro.revoke_predict IS 'Take back what cerebro.grant_predict has granted to a role';
 -- Arguments without a comment are those of cerebro.grant_predict.

@@ -16,7 +16,7 @@ CREATE OR REPLACE FUNCTION cerebro.evaluate(
     -- Columns of the source. Each combination of their values is evaluated, too.
     group_by text[] DEFAULT NULL
 ) RETURNS TABLE (
-    "group" jsonb, metric text, class text, predicted text, value double precision, rows bigint)
+    group_values jsonb, metric text, class text, predicted text, value double precision, rows bigint)
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$
 from cerebro_plpy.api import understanding
 return understanding.evaluate(plpy, GD, *args)

@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION cerebro.drift(
     -- The table or view to compare with them.
     source text
 ) RETURNS TABLE (
-    "column" text, kind text, training_missing double precision, missing double precision, psi double precision, part text,
+    column_name text, kind text, training_missing double precision, missing double precision, psi double precision, part text,
     new_categories double precision)
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import freshness

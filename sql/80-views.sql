@@ -385,7 +385,7 @@ WHERE cerebro.may_see(g.owner) AND NOT m.dropped;
 COMMENT ON VIEW cerebro.model_group IS 'The models of groups of rows that versions have beside the one of all rows: which predict the rows whose column group_by has that value';
 
 CREATE OR REPLACE VIEW cerebro.feature WITH (security_barrier) AS
-SELECT v.model, v.owner, v.version, f.n AS place, f.feature ->> 'column' AS "column", f.feature ->> 'kind' AS kind,
+SELECT v.model, v.owner, v.version, f.n AS place, f.feature ->> 'column' AS column_name, f.feature ->> 'kind' AS kind,
        f.feature ->> 'reason' AS reason, CASE WHEN pg_catalog.jsonb_typeof(f.feature) = 'object' THEN f.feature - 'column' - 'kind' - 'reason' - 'rarity' END AS constants,
        v.importance[f.n] AS importance, v.importance_error[f.n] AS importance_error
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model

@@ -157,11 +157,11 @@ def _draw_importance(session: Session, request: PlotRequest) -> Path:
     metric = ""
     if request.source is None:
         version = _find_deployed_version(session, request.subject)
-        importances = list_importances(session.rows("cerebro.feature", **version), "column")
+        importances = list_importances(session.rows("cerebro.feature", **version))
         metric = session.rows("cerebro.model_version", **version)[0]["metric"]
     else:
         rows = session.importance(request.subject, request.source)
-        importances = list_importances(rows, "column_name")
+        importances = list_importances(rows)
         if rows:
             metric = rows[0]["metric"]
     if not importances:

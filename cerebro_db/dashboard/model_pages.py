@@ -187,7 +187,9 @@ def _list_inputs(features: Sequence[Row]) -> list[Input]:
     Those of another role's model are not revealed.
     """
     return [
-        Input(row["column"], row["kind"], _list_choices(row.get("constants", {}).get("values")))
+        Input(
+            row["column_name"], row["kind"], _list_choices(row.get("constants", {}).get("values"))
+        )
         for row in features
         if row["kind"] != "left out"
     ]
@@ -214,7 +216,7 @@ def _read_value(form: Form, column: str) -> object:
 
 def _describe_evaluation(rows: Sequence[Mapping[str, Any]]) -> Variables:
     """Return the metrics of all rows, and the confusion matrix unless it has too many classes."""
-    all_rows = [row for row in rows if row["group"] is None]
+    all_rows = [row for row in rows if row["group_values"] is None]
     confusion = {
         (row["class"], row["predicted"]): row for row in all_rows if row["metric"] == "confusion"
     }

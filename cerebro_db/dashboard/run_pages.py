@@ -41,7 +41,9 @@ COMMANDS: Mapping[str, Callable[[Session, int, Form], object]] = {
         read_integer(form, "epochs"),
         read_integer(form, "mst_key") if form.get("mst_key") else None,
     ),
-    "add_configs": lambda session, run, form: session.add_configs(run, n=read_integer(form, "n")),
+    "add_configs": lambda session, run, form: session.add_configs(
+        run, configs=read_integer(form, "configs")
+    ),
     "pause_run": lambda session, run, form: session.pause_run(run),
     "continue_run": lambda session, run, form: session.continue_run(run),
     "cancel": lambda session, run, form: session.cancel_run(run),

@@ -24,19 +24,18 @@ class Importance(NamedTuple):
     error: float  # the standard error
 
 
-def list_importances(rows: Iterable[Mapping[str, Any]], column: str) -> list[Importance]:
+def list_importances(rows: Iterable[Mapping[str, Any]]) -> list[Importance]:
     """Return the importances of columns, the largest first; rows without one are left out.
 
     Args:
         rows: rows of cerebro.importance or cerebro.feature.
-        column: the field that names the column.
 
-    >>> row = {"column": "a", "importance": 0.1, "importance_error": None}
-    >>> list_importances([row, {"column": "b", "importance": None}], "column")
+    >>> row = {"column_name": "a", "importance": 0.1, "importance_error": None}
+    >>> list_importances([row, {"column_name": "b", "importance": None}])
     [Importance(column='a', importance=0.1, error=0.0)]
     """
     importances = [
-        Importance(str(row[column]), row["importance"], row["importance_error"] or 0.0)
+        Importance(str(row["column_name"]), row["importance"], row["importance_error"] or 0.0)
         for row in rows
         if row["importance"] is not None
     ]
@@ -78,12 +77,14 @@ class Confusion(NamedTuple):
 def make_confusion(metrics: Iterable[Mapping[str, Any]]) -> Confusion:
     """Return the confusion matrix of all rows from the result of cerebro.evaluate.
 
-    >>> row = {"group": None, "metric": "confusion", "class": "a", "predicted": "b", "value": 1.0,
-    ...     "rows": 3}
+    >>> row = {"group_values": None, "metric": "confusion", "class": "a", "predicted": "b",
+    ...     "value": 1.0, "rows": 3}
     >>> make_confusion([row])
     Confusion(classes=('a', 'b'), shares=[[0.0, 1.0], [0.0, 0.0]], rows=[[0, 3], [0, 0]])
     """
-    entries = [row for row in metrics if row["metric"] == "confusion" and row["group"] is None]
+    entries = [
+        row for row in metrics if row["metric"] == "confusion" and row["group_values"] is None
+    ]
     names = [str(entry[role]) for role in ("class", "predicted") for entry in entries]
     classes = tuple(dict.fromkeys(names))
     cells = {(str(entry["class"]), str(entry["predicted"])): entry for entry in entries}

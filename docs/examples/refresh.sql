@@ -16,7 +16,7 @@ INSERT INTO readings (temperature, load, alarm)
 SELECT v.t, v.l, v.t + 0.3 * v.l > 75
 FROM generate_series(1, 600) AS n, LATERAL (SELECT 60 + n * 7919 % 301 / 10.0 AS t, n * 613 % 101 AS l) AS v;
 CREATE VIEW readings_of_summer AS SELECT * FROM readings WHERE id > 2000;
-SELECT "column", psi > 0.25 AS "large change" FROM cerebro.drift('alarms', 'readings_of_summer') ORDER BY 1;
+SELECT column_name, psi > 0.25 AS "large change" FROM cerebro.drift('alarms', 'readings_of_summer') ORDER BY 1;
 
 -- 3. Now there is something to learn. The version goes on from its weights; what comes out predicts if it is better.
 SELECT version, metric, value > 0.9 AS "accuracy > 0.9" FROM cerebro.refresh('alarms', since => 'id');

@@ -69,9 +69,8 @@ SEED = Limit(
 LARGE = Limit(BIGINT, "PostgreSQL's bigint. Compared with other numbers, and never counted up to.")
 
 ARGUMENTS: Mapping[str, Limit] = {
-    "add_configs.n": CONFIGS,
-    "drill_down.n": CONFIGS,
-    "set_epochs.n": EPOCHS,
+    "add_configs.configs": CONFIGS,
+    "drill_down.configs": CONFIGS,
     "enter_queue.configs": NUMBER,
     "add_to_queue.configs": NUMBER,
     "train.configs": TRIED_CONFIGS,
@@ -190,7 +189,7 @@ HEAD_WEIGHTS = Limit(
 def limit_of(function: str, argument: str) -> Limit | None:
     """Return the limit of an argument of an SQL function; None if it is not a count.
 
-    >>> limit_of("set_epochs", "n").maximum, limit_of("cancel", "run_id")
+    >>> limit_of("set_epochs", "epochs").maximum, limit_of("cancel", "run_id")
     (999999, None)
     """
     return ARGUMENTS.get(f"{function}.{argument}", ARGUMENTS.get(argument))

@@ -91,9 +91,14 @@ def sessions(server: Server, database: Database) -> Iterator[tuple[Workbench, Wo
     """
     with provision.connect_superuser(server.socket, server.port) as connection:
         rows = connection.exec_driver_sql("SELECT name, value FROM cerebro.setting")
-        settings = {name: value for name, value in rows}
+        settings = [tuple(row) for row in rows]
     with provision.connect_superuser(server.socket, server.port, database.name) as connection:
-        provision.write_settings(connection, settings)
+        for row in settings:  # older versions have no cerebro.set
+            connection.exec_driver_sql(
+                "INSERT INTO cerebro.setting (name, value) VALUES (%s, %s) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                row,
+            )
     with opened(database.superuser_url) as administrator, opened(database.url) as owner:
         yield administrator, owner
 

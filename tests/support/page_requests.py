@@ -55,7 +55,7 @@ HARDEST = [
 FORM = {
     b"source": b"public.no_table", b"target": b"y", b"budget": b"1", b"search": b"auto",
     b"model": b"m", b"owner": b"o",
-    b"version": b"1", b"mst_key": b"1", b"epochs": b"1", b"n": b"1", b"was.lr": b"1",
+    b"version": b"1", b"mst_key": b"1", b"epochs": b"1", b"configs": b"1", b"was.lr": b"1",
     b"new.lr": b"2", b"value.x": b"1",
     b"kind.x": b"json",
 }  # fmt: skip
@@ -208,7 +208,7 @@ def check_acts(target: Target) -> None:
             continue
         form = {
             **FORM,
-            **dict.fromkeys((b"epochs", b"n", b"new.lr", b"warm"), value),
+            **dict.fromkeys((b"epochs", b"configs", b"new.lr", b"warm"), value),
             b"action": action.encode(),
         }
         answer = target.ask(f"/runs/{target.run}/acts", "POST", encode(form))

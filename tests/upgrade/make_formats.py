@@ -642,7 +642,7 @@ def answer_explanations(maker: Maker) -> None:
         add_answer(maker, "attribution", model, query)
     for model in FROM_RAW:
         source = f"cerebro.drift('{model}', '{MODELS[model]}') d"
-        query = collected("to_jsonb(d)", 'd."column"', source)
+        query = collected("to_jsonb(d)", "d.column_name", source)
         add_answer(maker, "drift", model, query)
 
 

@@ -48,7 +48,7 @@ def add_configs(
     gd: Globals,
     run_id: int | None,
     space: str | None,
-    n: int | None,
+    configs: int | None,
     selection_table: str | None,
 ) -> int:
     """Add configurations from a space or a table; return the id of the act."""
@@ -56,7 +56,7 @@ def add_configs(
         plpy,
         gd,
         lambda db: run_commands.add_configs(
-            db, Command("add_configs", run_id), space, n, selection_table
+            db, Command("add_configs", run_id), space, configs, selection_table
         ),
     )
 
@@ -68,23 +68,27 @@ def drill_down(
     run_id: int | None,
     mst_key: int | None,
     space: str | None,
-    n: int | None,
+    configs: int | None,
 ) -> int:
     """Add variants of a configuration from a space; return the id of the act."""
     return call(
         plpy,
         gd,
-        lambda db: run_commands.drill_down(db, Command("drill_down", run_id, mst_key), space, n),
+        lambda db: run_commands.drill_down(
+            db, Command("drill_down", run_id, mst_key), space, configs
+        ),
     )
 
 
 @check_counts
 def set_epochs(
-    plpy: Any, gd: Globals, run_id: int | None, n: int | None, mst_key: int | None
+    plpy: Any, gd: Globals, run_id: int | None, epochs: int | None, mst_key: int | None
 ) -> int:
     """Set the epochs of a configuration, or of all; return the id of the act."""
     return call(
-        plpy, gd, lambda db: run_commands.set_epochs(db, Command("set_epochs", run_id, mst_key), n)
+        plpy,
+        gd,
+        lambda db: run_commands.set_epochs(db, Command("set_epochs", run_id, mst_key), epochs),
     )
 
 

@@ -48,15 +48,15 @@ def predict(
     call(plpy, gd, lambda db: predict_rows(db, gd, arguments, columns, pred_type))
 
 
-def grant_predict(plpy: Any, gd: Globals, model_table: str | None, role: str | None) -> None:
+def grant_predict(plpy: Any, gd: Globals, model: str | None, role: str | None) -> None:
     """Let a role predict with a model by name, or with the models of a table."""
     from cerebro_plpy.operations.models import grants
 
-    call(plpy, gd, lambda db: grants.change(db, grants.GRANT, model_table, role))
+    call(plpy, gd, lambda db: grants.change(db, grants.GRANT, model, role))
 
 
-def revoke_predict(plpy: Any, gd: Globals, model_table: str | None, role: str | None) -> None:
+def revoke_predict(plpy: Any, gd: Globals, model: str | None, role: str | None) -> None:
     """Revoke such a grant."""
     from cerebro_plpy.operations.models import grants
 
-    call(plpy, gd, lambda db: grants.change(db, grants.REVOKE, model_table, role))
+    call(plpy, gd, lambda db: grants.change(db, grants.REVOKE, model, role))

@@ -49,12 +49,12 @@ def deploy(plpy: Any, gd: Globals, model: str | None, version: str | None) -> in
 
 
 def register(
-    plpy: Any, gd: Globals, model: str | None, table_name: str | None, mst_key: int | None
+    plpy: Any, gd: Globals, model: str | None, model_table: str | None, mst_key: int | None
 ) -> int:
     """Register a model of a model table under a name; return the number of the version."""
     from cerebro_plpy.operations.models import register_model_table
 
-    return call(plpy, gd, lambda db: register_model_table.register(db, model, table_name, mst_key))
+    return call(plpy, gd, lambda db: register_model_table.register(db, model, model_table, mst_key))
 
 
 @check_counts

@@ -8,11 +8,11 @@ from cerebro_plpy.api.entry import Globals, call, call_training, read_package_ve
 from cerebro_plpy.database.sessions.spi import Database
 
 
-def write_outputs(plpy: Any, gd: Globals, run_id: int | None, name: str | None) -> None:
+def write_outputs(plpy: Any, gd: Globals, run_id: int | None, output: str | None) -> None:
     """Write the output tables of a completed run again."""
     from cerebro_plpy.operations.fit import run_outputs
 
-    call(plpy, gd, lambda db: run_outputs.rewrite_outputs(db, run_id, name))
+    call(plpy, gd, lambda db: run_outputs.rewrite_outputs(db, run_id, output))
 
 
 def submit(plpy: Any, gd: Globals, *arguments: Any) -> int:
@@ -94,8 +94,8 @@ def vacuum_runs(plpy: Any, gd: Globals, older_than: str | None) -> int:
     return call(plpy, gd, lambda db: runs.vacuum(db, gd, older_than))
 
 
-def drop_features(plpy: Any, gd: Globals, source_table: str | None) -> int:
+def drop_features(plpy: Any, gd: Globals, source: str | None) -> int:
     """Remove cached activations of frozen layers; return their size in bytes."""
     from cerebro_plpy.operations.live import runs
 
-    return call(plpy, gd, lambda db: runs.drop_features(db, source_table))
+    return call(plpy, gd, lambda db: runs.drop_features(db, source))

@@ -69,7 +69,7 @@ def answers(session: Workbench, model: str) -> list[list[tuple[Any, ...]]]:
         "SELECT cerebro.predict_row(%s, to_jsonb(t))::text FROM boats t ORDER BY id LIMIT 20",
         "SELECT e::text FROM cerebro.evaluate(%s, 'boats') e",
         "SELECT d::text FROM cerebro.drift(%s, 'boats') d",
-        'SELECT f."column", f.kind, f.importance FROM cerebro.feature f WHERE f.model = %s'
+        "SELECT f.column_name, f.kind, f.importance FROM cerebro.feature f WHERE f.model = %s"
         " ORDER BY 1",
         "SELECT v.task, v.target, v.source, v.metric, v.value, v.training_rows, v.validation_rows,"
         " v.margin, v.fingerprint, v.backend, v.software::text FROM cerebro.model_version v"

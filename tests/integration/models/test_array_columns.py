@@ -124,7 +124,7 @@ def test_arrays_are_told_of_as_columns(bench: Workbench, shapes: BatchResult) ->
         f"SELECT DISTINCT attribution FROM ({PATCHES}) p WHERE id = '{ROWS + 1}'"
     ) == [(0,)], "no picture"
     shown: dict[str, str] = dict(
-        bench.rows("SELECT \"column\", kind FROM cerebro.feature WHERE model = 'shapes'")
+        bench.rows("SELECT column_name, kind FROM cerebro.feature WHERE model = 'shapes'")
     )
     assert (shown["wave"], shown["picture"], shown["point"]) == ("series", "image", "vector")
 

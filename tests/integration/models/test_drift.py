@@ -50,7 +50,7 @@ def guests(bench: Workbench) -> Iterator[str]:
 
 def drift(bench: Workbench, source: str, model: str = "guests_came") -> Drift:
     found = bench.rows("SELECT to_jsonb(d) FROM cerebro.drift(%s, %s) d", model, source)
-    return {row["column"]: row for (row,) in found}
+    return {row["column_name"]: row for (row,) in found}
 
 
 def test_the_rows_of_training_lie_where_they_lay(bench: Workbench, guests: str) -> None:

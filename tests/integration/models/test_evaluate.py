@@ -71,9 +71,8 @@ def session(bench: Workbench, costs: BatchResult) -> Iterator[Workbench]:
 
 def evaluated(session: Workbench, model: str, source: str, *groups: str) -> dict[str | None, Found]:
     """The metrics by group: value and rows by metric, class and prediction."""
-    query = (
-        'SELECT "group", metric, class, predicted, value, rows FROM cerebro.evaluate(%s, %s, %s)'
-    )
+    columns = "group_values, metric, class, predicted, value, rows"
+    query = f"SELECT {columns} FROM cerebro.evaluate(%s, %s, %s)"
     found: dict[str | None, Found] = {}
     for group, metric, class_, predicted, value, rows in session.rows(
         query, model, source, list(groups) or None
@@ -219,7 +218,7 @@ def test_each_group_has_the_metrics_of_its_rows(session: Workbench, lines: list[
     )
     assert all(line == pytest.approx(before) for line, before in others)
     metrics = session.rows(
-        """SELECT "group", metric FROM cerebro.evaluate('kinds', 'visits', '{PLACE}') LIMIT 9"""
+        "SELECT group_values, metric FROM cerebro.evaluate('kinds', 'visits', '{PLACE}') LIMIT 9"
     )
     assert [group for group, _ in metrics] == [None] * 9 and metrics[0][1] == "accuracy"
 

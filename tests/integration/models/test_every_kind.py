@@ -150,7 +150,7 @@ def session(bench: Workbench, everything: str) -> Iterator[cerebro_db.Session]:
 
 def test_each_column_is_what_the_documents_say(bench: Workbench, everything: str) -> None:
     found: dict[str, str] = dict(
-        bench.rows('SELECT "column", kind FROM cerebro.feature WHERE model = %s', everything)
+        bench.rows("SELECT column_name, kind FROM cerebro.feature WHERE model = %s", everything)
     )
     expected = {
         **{name: kind for name, (kind, _) in ALL.items()},

@@ -54,7 +54,7 @@ def test_a_table_with_free_text_in_two_statements(
     ((template, validation),) = board
     assert template == "text" and validation > 0.9
     constants = bench.value(
-        "SELECT constants FROM cerebro.feature WHERE model = 'reviews_verdict' AND \"column\" = "
+        "SELECT constants FROM cerebro.feature WHERE model = 'reviews_verdict' AND column_name = "
         "%s AND kind = 'text'",
         NOTE,
     )
@@ -104,7 +104,7 @@ def test_it_is_explained_and_watched(bench: Workbench, board: list[tuple[Any, ..
         '""note"" %s" FROM reviews'
     )
     drift = (
-        "SELECT kind, missing, psi FROM cerebro.drift('reviews_verdict', %s) WHERE \"column\" = %s"
+        "SELECT kind, missing, psi FROM cerebro.drift('reviews_verdict', %s) WHERE column_name = %s"
     )
     (kind, missing, psi), (_, gone, _) = (
         bench.row(drift, source, NOTE) for source in ("reviews", "silent")

@@ -173,7 +173,7 @@ def test_rows_are_predicted_by_the_model_of_their_group(bench: Workbench, sales:
     whole: dict[str, float] = dict(
         bench.rows(
             "SELECT metric, value FROM cerebro.evaluate('sales_amount', 'sales') WHERE "
-            '"group" IS NULL'
+            "group_values IS NULL"
         )
     )
     rmse = """SELECT sqrt(avg((p.prediction::float8 - s.amount) ^ 2))

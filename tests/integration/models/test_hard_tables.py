@@ -63,7 +63,7 @@ def test_a_model_comes_of_it(bench: Workbench, name: str) -> None:
     query = "SELECT count(*), count(prediction) FROM cerebro.predict(%s, %s)"
     rows = bench.value(f"SELECT count(*) FROM {table}")
     assert bench.row(query, name, table) == (rows, rows)
-    kinds = bench.rows('SELECT "column", kind FROM cerebro.feature WHERE model = %s', name)
+    kinds = bench.rows("SELECT column_name, kind FROM cerebro.feature WHERE model = %s", name)
     if name == "many columns":  # a plan of them takes as long as all else
         assert len(kinds) == COLUMNS
     else:

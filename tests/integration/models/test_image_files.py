@@ -78,7 +78,7 @@ def test_shapes_are_learned_from_files(bench: Workbench, signs: str) -> None:
     (value,) = bench.rows("SELECT value FROM cerebro.model_version WHERE model = 'signs'")[0]
     assert value > 0.8
     ((kind, encoding),) = bench.rows(
-        "SELECT kind, constants FROM cerebro.feature WHERE model = 'signs' AND \"column\" LIKE "
+        "SELECT kind, constants FROM cerebro.feature WHERE model = 'signs' AND column_name LIKE "
         "'the%'"
     )
     assert kind == "image" and encoding["shape"] == [24, 24, 3] and encoding["missing"]
@@ -180,7 +180,7 @@ def test_files_are_told_of_as_columns(bench: Workbench, signs: str) -> None:
     assert bench.value(accuracy) > 0.8
     drift = (
         "SELECT training_missing, missing, psi FROM cerebro.drift('signs', 'signs') WHERE "
-        '"column" = %s'
+        "column_name = %s"
     )
     ((before, now, stability),) = bench.rows(drift, photo)
     assert before == pytest.approx(now, abs=0.03) and 0 < now < 0.1 and stability < 0.2

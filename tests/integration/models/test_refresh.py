@@ -118,9 +118,8 @@ def test_new_rows_are_learned_from_the_weights_on(bench: Workbench, orders: str)
     (_, first, _), last = bench.rows(VERSIONS)
     assert last == (2, run_id, value)
     assert bench.value("SELECT version FROM cerebro.model") == (2 if deployed else 1)
-    features = (
-        'SELECT count(DISTINCT (place, "column", kind, constants)), count(*) FROM cerebro.feature'
-    )
+    distinct = "count(DISTINCT (place, column_name, kind, constants))"
+    features = f"SELECT {distinct}, count(*) FROM cerebro.feature"
     different, rows = bench.row(features)
     assert rows == 2 * different
     assert bench.row("SELECT epochs, status FROM cerebro.run WHERE run_id = %s", run_id) == (

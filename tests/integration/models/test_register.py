@@ -148,7 +148,7 @@ def test_a_model_of_a_number_and_what_is_known_of_versions(session: Workbench) -
     wanted = session.value("SELECT validation_metrics_final FROM flat_info WHERE mst_key = 2")
     assert row == ("accuracy", wanted, 2) and wanted is not None
     feature = session.row(
-        "SELECT \"column\", kind, constants, importance FROM cerebro.feature WHERE model = 'flat'"
+        "SELECT column_name, kind, constants, importance FROM cerebro.feature WHERE model = 'flat'"
     )
     assert feature == ("x", "array", {"shape": [4], "divisor": 1.0, "single": False}, None)
 

@@ -42,7 +42,7 @@ def validation(bench: Workbench) -> float:
 def test_numbers_in_texts_are_learned_from(bench: Workbench, validation: float) -> None:
     """By their order: the texts of a weight are all but different in each row."""
     assert validation > 0.9
-    features = bench.rows('SELECT "column", kind FROM cerebro.feature')
+    features = bench.rows("SELECT column_name, kind FROM cerebro.feature")
     assert dict(features) == {
         "price": "number",
         "weight": "number",

@@ -162,7 +162,7 @@ def test_a_raw_table_becomes_a_model_and_says_what_it_did(
     )
     kinds: dict[str, str] = dict(
         bench.rows(
-            "SELECT \"column\", kind FROM cerebro.feature WHERE model = 'passengers_survived'"
+            "SELECT column_name, kind FROM cerebro.feature WHERE model = 'passengers_survived'"
         )
     )
     numbers = {"age": "number", "deck": "category", "booked": "moment", "fare": "number"}
@@ -194,7 +194,7 @@ def test_a_plan_says_what_train_then_does(bench: Workbench, first_call: FirstCal
     )
     assert made == (planned["rows", "training"]["rows"], planned["rows", "validation"]["rows"])
     features = bench.rows(
-        'SELECT "column", kind, constants FROM cerebro.feature WHERE model = '
+        "SELECT column_name, kind, constants FROM cerebro.feature WHERE model = "
         "'passengers_survived'"
     )
     assert features
@@ -276,7 +276,7 @@ def test_rows_count_as_much_as_their_weight_says(bench: Workbench, spare: str) -
     assert found["'w'"].count("true") < found["NULL"].count("true")
     assert {
         column
-        for (column,) in bench.rows("SELECT \"column\" FROM cerebro.feature WHERE model = 'spare'")
+        for (column,) in bench.rows("SELECT column_name FROM cerebro.feature WHERE model = 'spare'")
     } == {
         "age",
         "fare",
@@ -701,7 +701,7 @@ def test_any_names_will_do(bench: Workbench, spare: str) -> None:
     table = f"CREATE TABLE {quoted(ODD)} AS SELECT {columns}, n % 2 = 0 AS {quoted(ODD)}"
     bench.rows(f"{table} FROM generate_series(1, 80) n")
     bench.rows(f"SELECT * FROM cerebro.train(%s, %s, 'spare', {QUICK})", quoted(ODD), ODD)
-    known = "SELECT \"column\" FROM cerebro.feature WHERE model = 'spare' ORDER BY place"
+    known = "SELECT column_name FROM cerebro.feature WHERE model = 'spare' ORDER BY place"
     assert [name for (name,) in bench.rows(known)] == NAMES
 
 
@@ -930,7 +930,7 @@ def test_columns_that_the_caller_may_not_read_are_not_read(
             f"SELECT * FROM cerebro.train('public.partly', '{target}', 'mine', {options})"
         )
         worth = (
-            "SELECT count(importance) FROM cerebro.feature WHERE model = 'mine' AND \"column\" = "
+            "SELECT count(importance) FROM cerebro.feature WHERE model = 'mine' AND column_name = "
             "'x'"
         )
         assert newcomer.value(worth) == 1

@@ -29,7 +29,7 @@ QUICK = (
     f"models => '{{linear}}', epochs => 20, workers => 1, space => '{SPACE}', split => 'table "
     "later'"
 )
-STORED = 'SELECT "column", importance, importance_error FROM cerebro.feature WHERE model = %s'
+STORED = "SELECT column_name, importance, importance_error FROM cerebro.feature WHERE model = %s"
 Found = dict[str, tuple[float | None, float | None]]
 
 

@@ -113,16 +113,16 @@ def test_texts_of_users_are_drawn_as_they_are(tmp_path: Path, suffix: str) -> No
     board = [standing(key, None if key == 3 else float(key)) for key in range(1, 8)]
     found = [parameter(key, name, name[key % 2 :]) for key in range(1, 8) for name in HOSTILE]
     draw_parallel(board, found, tmp_path / f"parallel.{suffix}", title=HOSTILE[0])
-    rows = [{"column": name, "importance": 0.1, "importance_error": 0.01} for name in HOSTILE]
+    rows = [{"column_name": name, "importance": 0.1, "importance_error": 0.01} for name in HOSTILE]
     draw_importance(
-        list_importances(rows, "column"),
+        list_importances(rows),
         tmp_path / f"importance.{suffix}",
         metric="$x$",
         title=HOSTILE[1],
     )
     cells = [
         {
-            "group": None,
+            "group_values": None,
             "metric": "confusion",
             "class": name,
             "predicted": HOSTILE[0],
@@ -153,7 +153,7 @@ def test_a_confusion_matrix_has_all_rows_and_leaves_groups_out() -> None:
         actual: str, predicted: str, rows: int, group: object = None, metric: str = "confusion"
     ) -> dict[str, object]:
         return {
-            "group": group,
+            "group_values": group,
             "metric": metric,
             "class": actual,
             "predicted": predicted,

@@ -79,7 +79,7 @@ lines AS (
     FROM pairs p JOIN classes c ON c."group" = p."group" AND c.class = p.label
     UNION ALL
     SELECT e."group", 4, e.tenth::integer, 'calibration', e.class, pg_catalog.round((e.p / e.n)::numeric, 4)::text, e.hits / e.n, e.n FROM tenths e)
-SELECT nullif(l."group", '') AS "group", l.metric, l.class, l.predicted, l.value, l.n::bigint AS rows
+SELECT nullif(l."group", '') AS group_values, l.metric, l.class, l.predicted, l.value, l.n::bigint AS rows
 FROM lines l ORDER BY l."group" <> '', l."group", l.part, l.class, l.place, l.predicted
 
 -- name: regression
@@ -94,7 +94,7 @@ sums AS (
            CASE WHEN pg_catalog.bool_and(t.target <> 0) THEN avg(abs(t.number - t.target) / nullif(abs(t.target), 0)) END AS share,
            avg((abs(t.number - t.target) <= t.margin)::integer::float8) AS covered
     FROM told t GROUP BY GROUPING SETS ({of_all}(t."group")))
-SELECT s."group", v.metric, NULL::text AS class, NULL::text AS predicted, v.value, s.n AS rows
+SELECT s."group" AS group_values, v.metric, NULL::text AS class, NULL::text AS predicted, v.value, s.n AS rows
 FROM sums s CROSS JOIN LATERAL (VALUES
     (1, 'rmse', sqrt(s.square)), (2, 'mae', s.distance), (3, 'mape', s.share),
     (4, 'r2', 1 - s.square / nullif(s.variance, 0)), (5, 'coverage', s.covered)) v (place, metric, value)

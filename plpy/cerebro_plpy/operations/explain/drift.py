@@ -89,7 +89,7 @@ def _compare_columns(recipe: Recipe, training: Profile, current: Profile) -> Ite
             codes = current.parts[column, CODE]
             new_categories = codes.counts[0] / codes.rows
         yield {
-            "column": column,
+            "column_name": column,
             "kind": feature.kind,
             "training_missing": training.missing_share(column, parts[0]),
             "missing": current.missing_share(column, parts[0]),

@@ -49,7 +49,7 @@ class ProbeArguments:
     model_arch_table: str | None
     explored_model: int | None
     layers: Sequence[str | None] | None
-    output_table: str | None
+    output: str | None
     outputs: int | None
     hidden: Sequence[int | None] | None
     activation: str | None
@@ -75,7 +75,7 @@ def explore_layers(db: Database, gd: Globals, arguments: ProbeArguments) -> list
     model_id = arguments.explored_model
     catalog = Catalog(db, MODULE)
     table = architectures.find_table(catalog, arguments.model_arch_table)
-    output = catalog.reserve_output(arguments.output_table)
+    output = catalog.reserve_output(arguments.output)
     with open_context(db, gd, [table], None) as context:
         prefixes = _describe_prefixes(context, table, model_id, request.layers)
     weights = db.row(sql("visit.weights_source", table=table.quoted), model_id)["chunk"]

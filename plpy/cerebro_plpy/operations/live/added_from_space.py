@@ -49,13 +49,14 @@ def draw_configs(
     parsed_space = read_space(space, models, ANY_FUNCTIONS, poll)
     if n is not None and not 1 <= n <= MAX_ROWS:
         raise InvalidParameter(
-            f"{module} error: n is {n}; expected a number of configurations, from 1 to {MAX_ROWS}."
+            f"{module} error: configs is {n}; expected a number of configurations, from 1 to "
+            f"{MAX_ROWS}."
         )
     too_many = MAX_ROWS + 1
     if n is None and count_configs(parsed_space, too_many) == too_many:
         raise InvalidParameter(
             f"{module} error: the space has ranges, or more than {MAX_ROWS} configurations; "
-            "expected n, how many of them are to be drawn."
+            "expected configs, the number of them to draw."
         )
     rows = draw_rows(parsed_space, MAX_ROWS if n is None else n, None, existing)
     if not rows:

@@ -166,7 +166,7 @@ def _draw_configs(
     check_space(module, templates, space)
     if n is not None and not 1 <= n <= TRIED_CONFIGS.maximum:
         raise InvalidParameter(
-            f"{module} error: n is {n}; expected a number of configurations, from 1 to "
+            f"{module} error: configs is {n}; expected a number of configurations, from 1 to "
             f"{TRIED_CONFIGS.maximum}."
         )
     goal = run.make_goal(space)
@@ -211,7 +211,7 @@ def _list_all_configs(
     if min(sizes) < 1 or sum(sizes) > TRIED_CONFIGS.maximum:
         raise InvalidParameter(
             f"{module} error: the space has ranges, or more than {TRIED_CONFIGS.maximum} "
-            "configurations; expected n, how many of them are to be drawn.",
+            "configurations; expected configs, the number of them to draw.",
             hint="A field that it does not name is drawn from its own range: see the view "
             "cerebro.template.",
         )

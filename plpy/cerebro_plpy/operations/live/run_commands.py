@@ -81,7 +81,7 @@ def set_epochs(db: Database, command: Command, epochs: int | None) -> int:
     """Log a command to change the number of epochs; return the id of the act."""
     if epochs is None or epochs < 1:
         raise InvalidParameter(
-            f"set_epochs error: n is {epochs}; expected a number of epochs, at least 1."
+            f"set_epochs error: epochs is {epochs}; expected a number of epochs, at least 1."
         )
     send = send_to_run if command.mst_key is None else _send_to_existing
     return send(db, command, {"epochs": epochs})
@@ -149,7 +149,7 @@ def add_configs(
             raise InvalidParameter(
                 f"{command.action} error: selection_table is {table!r}, but configurations of run "
                 f"{command.run_id} are of templates.",
-                hint="Say it of their fields, as in space => '{\"lr\": [0.01, 0.02]}', n => 4.",
+                hint="Name their fields, as in space => '{\"lr\": [0.01, 0.02]}', configs => 4.",
             )
         fields = parse_object(command.action, "space", space)
         rows = added_from_templates.draw_configs(command.action, run, fields, n)
@@ -158,7 +158,7 @@ def add_configs(
             f"{command.action} error: {'neither' if space is None else 'both'} space "
             f"{'nor' if space is None else 'and'} selection_table; expected one of them.",
             hint="cerebro.add_configs(run_id, selection_table => 'a_table'), or a space as JSON, "
-            "and n.",
+            "and configs.",
         )
     elif space is not None:
         existing = _read_configs(db, command)
@@ -169,7 +169,7 @@ def add_configs(
         )
     elif n is not None:
         raise InvalidParameter(
-            f"{command.action} error: n is {n}, but all of a selection_table are added."
+            f"{command.action} error: configs is {n}, but all of a selection_table are added."
         )
     else:
         rows = _read_selection_table(db, command.action, table)
