@@ -19,7 +19,7 @@ PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all server install uninstall installcheck demo test test-long test-bench greenplum chaos floors matrix bench
+.PHONY: help all server install uninstall setup installcheck demo test test-long test-bench greenplum chaos floors matrix bench
 .PHONY: reference objects lint clean bootstrap
 
 help: ## say what can be made
@@ -62,6 +62,9 @@ $(foreach file,$(wildcard build/*.sql build/*.control),"    $(DESTDIR)$(SHARE)/$
 "Trainers run on every host that has segments: their environment (trainer_python in cerebro.setting) must lie at the" \
 "same place on all of them. psycopg2 is needed on the coordinator (and its standby) only."
 endef
+
+setup: ## set up a server of your own, as root: with DATABASE=flowers ROLE=ann
+	@./setup --database "$(DATABASE)" $(foreach role,$(ROLE),--role "$(role)")
 
 # A second make for what follows, because the first has read this file before there was a Python.
 READY := $(MAKE) --silent

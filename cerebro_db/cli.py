@@ -10,6 +10,7 @@ from cerebro_db.commands import export, models, runs, server, trial
 from cerebro_db.commands.dashboard import dashboard
 from cerebro_db.commands.exits import Exit
 from cerebro_db.commands.plot import plot
+from cerebro_db.commands.setup import setup
 from cerebro_db.errors import CerebroError
 
 app = typer.Typer(
@@ -21,7 +22,15 @@ app.add_typer(server.app, name="server")
 app.add_typer(export.app, name="export")
 app.command("import")(export.import_model)
 READING = (runs.runs, runs.leaderboard, runs.watch, plot, dashboard)
-for command in (models.train, models.predict, models.models, *READING, trial.check, trial.demo):
+for command in (
+    models.train,
+    models.predict,
+    models.models,
+    *READING,
+    setup,
+    trial.check,
+    trial.demo,
+):
     app.command()(command)
 
 

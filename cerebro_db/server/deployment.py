@@ -7,6 +7,7 @@ import importlib.util
 import shutil
 import sys
 from dataclasses import dataclass
+from filecmp import cmp
 from importlib.metadata import version
 from pathlib import Path
 
@@ -59,20 +60,40 @@ def place_extension(target: Path) -> None:
         shutil.copyfile(source, target / source.name)
 
 
+def is_extension_current(target: Path) -> bool:
+    """Return whether the extension folder of a server has the files of this package."""
+    sources = (*EXTENSION.glob("*.sql"), *EXTENSION.glob("*.control"))
+    if {path.name for path in target.glob("cerebro_db--*.sql")} - {path.name for path in sources}:
+        return False
+    return all(
+        (target / source.name).exists() and cmp(source, target / source.name, shallow=False)
+        for source in sources
+    )
+
+
+def find_backend() -> Path:
+    """Return the folder of the package for backends in this environment."""
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ObjectNotReady(
+            f"the package {PACKAGE} is not installed", hint="Install cerebro_db with `make`."
+        )
+    return Path(spec.submodule_search_locations[0])
+
+
+def is_backend_current(folder: Path) -> bool:
+    """Return whether a folder on the server's path has the package of this environment."""
+    target = folder / PACKAGE
+    return target.exists() and _read_files(target) == _read_backend()
+
+
 def place_backend(folder: Path) -> bool:
     """Copy the package for backends to a folder on the server's path.
 
     Returns:
         True if another build of the package was replaced.
     """
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise ObjectNotReady(
-            f"the package {PACKAGE} is not installed", hint="Install cerebro_db with `make`."
-        )
-    files = _read_files(Path(spec.submodule_search_locations[0]))
-    files["VERSION"] = f"{version('cerebro_db')}\n".encode()
-    files[REFERENCE] = (EXTENSION / REFERENCE).read_bytes()
+    files = _read_backend()
     target = folder / PACKAGE
     is_replaced = target.exists()
     if is_replaced and _read_files(target) == files:
@@ -115,6 +136,14 @@ def link_psycopg2(folder: Path, server_python: str) -> None:
         (folder / name).unlink(missing_ok=True)
         if (package.parent / name).exists():
             (folder / name).symlink_to(package.parent / name)
+
+
+def _read_backend() -> dict[str, bytes]:
+    """Return the files of the package for backends by relative path."""
+    files = _read_files(find_backend())
+    files["VERSION"] = f"{version('cerebro_db')}\n".encode()
+    files[REFERENCE] = (EXTENSION / REFERENCE).read_bytes()
+    return files
 
 
 def _read_files(package: Path) -> dict[str, bytes]:

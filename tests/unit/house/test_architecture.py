@@ -71,7 +71,7 @@ ORDER = {
         "errors", "optional_imports", "driver", "records", "result_set", "run_reader", "frames",
         "arguments", "options", "display", "sql_session", "export", "model_sources",
         "data_preparation", "named_models", "run_control", "plans", "administration", "session",
-        "server", "check", "console", "dashboard", "demo", "commands", "cli",
+        "server", "check", "setup", "console", "dashboard", "demo", "commands", "cli",
     ),
 }  # fmt: skip
 # Those that reach nothing but pure rooms: no database, no process, no clock.
