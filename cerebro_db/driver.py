@@ -40,10 +40,11 @@ TICK_SECONDS = 0.5
 LOG = logging.getLogger("cerebro_db")
 
 
-def log_notice(message: str) -> None:
-    """Log a message of the server in Python: warnings as warnings, all others as information."""
-    level = logging.WARNING if message.startswith("WARNING") else logging.INFO
-    LOG.log(level, "%s", message)
+def choose_level(message: str) -> int:
+    """Return the level of Python's logging for a message of the server."""
+    if message.startswith("WARNING"):
+        return logging.WARNING
+    return logging.INFO
 
 
 def get_engine(target: str | sa.URL | sa.Engine) -> sa.Engine:

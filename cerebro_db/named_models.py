@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cerebro_db.arguments import TrainOptions, encode_options
 from cerebro_db.errors import UndefinedObject
 from cerebro_db.export.paths import check_free, stage_files
-from cerebro_db.options import accept_options
+from cerebro_db.options import accept_options, refuse_former_call
 from cerebro_db.result_set import Rows, name_columns
 from cerebro_db.sql_session import SqlSession
 
@@ -56,7 +56,11 @@ class NamedModels:
             "plan", PLAN_COLUMNS, source=source, target=target, **encode_options(options)
         )
 
-    def predictions(
+    @refuse_former_call(
+        "madlib_predict",
+        ("model_table", "test_table", "id_col", "independent_varname", "output_table"),
+    )
+    def predict(
         self, model: str, source: str, id_col: str | None = None, *, owner: str | None = None
     ) -> Rows:
         """Return the predictions of a model for all raw rows of a table (cerebro.predict).
@@ -69,13 +73,18 @@ class NamedModels:
             "predict", PREDICTION_COLUMNS, model=model, source=source, id_col=id_col, owner=owner
         )
 
-    def evaluation(self, model: str, source: str, group_by: Sequence[str] | None = None) -> Rows:
+    @refuse_former_call("madlib_evaluate", ("model_table", "test_table", "output_table"))
+    def evaluate(
+        self, model: str, source: str, group_by: Sequence[str] | str | None = None
+    ) -> Rows:
         """Return metrics of a model on the rows of a table (cerebro.evaluate).
 
         Args:
-            group_by: columns; the metrics of each group of rows are returned, too.
+            group_by: a column, or several; the metrics of each group of rows are returned, too.
         """
-        if group_by is not None:
+        if isinstance(group_by, str):
+            group_by = [group_by]
+        elif group_by is not None:
             group_by = list(group_by)  # the driver sends a list as an array
         return self._query(
             "evaluate", EVALUATION_COLUMNS, model=model, source=source, group_by=group_by

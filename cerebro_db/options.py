@@ -7,7 +7,7 @@ does not exist.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, TypeVar, get_type_hints
@@ -58,6 +58,51 @@ def list_options(
         )
         parameters.append(option)
     return signature.replace(parameters=parameters)
+
+
+def refuse_former_call(successor: str, names: Sequence[str]) -> Callable[[F], F]:
+    """Return a decorator for a method whose name belonged to another one, now `successor`.
+
+    Args:
+        names: the required arguments of the other one. The last is the name of an output table.
+
+    Raises:
+        UnknownOption: raised by the method for a call of the other one; the hint is the call that
+            works.
+    """
+
+    def decorate(method: F) -> F:
+        @wraps(method)
+        def call_checked(self: object, *args: object, **kwargs: object) -> object:
+            arguments = dict(zip(names, args, strict=False))
+            arguments.update(kwargs)
+            for name in names:
+                if name not in arguments:
+                    return method(self, *args, **kwargs)
+            output = arguments[names[-1]]
+            if not isinstance(output, str):
+                return method(self, *args, **kwargs)
+            call = _format_call(successor, args, kwargs)
+            name = method.__name__
+            raise UnknownOption(
+                f"{name}() writes no table any more: {successor}() does", hint=f"Call {call}."
+            )
+
+        return call_checked  # type: ignore[return-value]
+
+    return decorate
+
+
+def _format_call(method: str, args: Iterable[object], kwargs: Mapping[str, object]) -> str:
+    texts = []
+    for value in args:
+        text = repr(value)
+        texts.append(text)
+    for name, value in kwargs.items():
+        text = f"{name}={value!r}"
+        texts.append(text)
+    arguments = ", ".join(texts)
+    return f"session.{method}({arguments})"
 
 
 def _unknown_option(method: str, name: str, options: list[str]) -> UnknownOption:

@@ -8,8 +8,8 @@ session.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -34,9 +34,10 @@ from cerebro_db.arguments import (
 from cerebro_db.data_preparation import DataPreparation
 from cerebro_db.display.board_list import Board
 from cerebro_db.display.curve_list import Curves
-from cerebro_db.display.live_bar import show_progress
+from cerebro_db.display.live_bar import is_shown_by_default, show_progress
+from cerebro_db.display.notices import NoticePrinter
 from cerebro_db.display.run_list import RunList
-from cerebro_db.driver import NoticeHandler, TickHandler, get_engine, log_notice
+from cerebro_db.driver import NoticeHandler, TickHandler, get_engine
 from cerebro_db.errors import ObjectNotReady
 from cerebro_db.export.methods import Exports
 from cerebro_db.named_models import NamedModels
@@ -53,14 +54,15 @@ if TYPE_CHECKING:
     from cerebro_db.frames import Frame
 
 
-def connect(target: str | sa.URL | sa.Engine, *, on_notice: NoticeHandler = log_notice) -> Session:
+def connect(target: str | sa.URL | sa.Engine, *, on_notice: NoticeHandler | None = None) -> Session:
     """Return a session with a database; it connects at the first call.
 
     Args:
         target: a postgresql:// URL, an SQLAlchemy URL, or an engine. An engine remains open after
             the session.
         on_notice: receives each message of the server as soon as it is sent, such as those of a
-            fit after each epoch; by default the logger `cerebro_db`.
+            fit after each epoch. By default messages go to the logger `cerebro_db` if it has a
+            handler; otherwise notices and warnings are printed to the standard error.
     """
     owns_engine = not isinstance(target, sa.Engine)
     return Session(get_engine(target), owns_engine=owns_engine, on_notice=on_notice)
@@ -69,17 +71,20 @@ def connect(target: str | sa.URL | sa.Engine, *, on_notice: NoticeHandler = log_
 class Session(DataPreparation, NamedModels, Administration, Exports, RunControl, Plans):
     """A user's session with one database.
 
-    Calls (load, pack, configs, fit, evaluate, predict) run one at a time in one database session,
+    Calls (train, predict, evaluate, fit, …) run one at a time in one database session,
     and each call commits. Methods that only read use the engine.
 
     If the server reports an error, every method raises the class of cerebro_db.errors that has the
     SQLSTATE of the error.
     """
 
-    def __init__(self, engine: sa.Engine, *, owns_engine: bool, on_notice: NoticeHandler) -> None:
+    def __init__(
+        self, engine: sa.Engine, *, owns_engine: bool, on_notice: NoticeHandler | None
+    ) -> None:
         RunReader.__init__(self, engine)
         self._owns_engine = owns_engine
-        self._sql = SqlSession(engine, on_notice)
+        self._printer = NoticePrinter()
+        self._sql = SqlSession(engine, on_notice or self._printer.handle)
 
     def __enter__(self) -> Self:
         return self
@@ -197,7 +202,8 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
             raise ObjectNotReady("the fit ended without leaving a run that its user can see")
         return run_id
 
-    def _show_progress(self, enabled: bool | None) -> AbstractContextManager[TickHandler]:
+    @contextmanager
+    def _show_progress(self, enabled: bool | None) -> Iterator[TickHandler]:
         """Show the progress of runs that are not the current one yet, when the result is called."""
         previous_run = self.current_run()
 
@@ -207,7 +213,9 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
                 return None
             return self.progress(run_id)
 
-        return show_progress(read_progress, enabled)
+        hides_status = enabled is not None or is_shown_by_default()
+        with self._printer.hide_status(hides_status), show_progress(read_progress, enabled) as tick:
+            yield tick
 
     @accept_options(AutomlOptions)
     def automl(
@@ -298,7 +306,7 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         self._sql.call_cerebro("write_outputs", run_id=run_id, output=output)
 
     @accept_options(EvaluateOptions)
-    def evaluate(
+    def madlib_evaluate(
         self,
         model_table: str,
         test_table: str,
@@ -315,7 +323,7 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         )
 
     @accept_options(PredictOptions)
-    def predict(
+    def madlib_predict(
         self,
         model_table: str,
         test_table: str,

@@ -169,7 +169,7 @@ def predict(
     if output is not None and output.exists():
         raise typer.BadParameter(f"{output} exists already", param_hint="--output")
     with open_session(url) as session:
-        predictions = session.predictions(model, source, id_col, owner=owner)
+        predictions = session.predict(model, source, id_col, owner=owner)
     if output is not None:
         write_csv(output, predictions.columns, predictions)
         typer.echo(f"{len(predictions)} rows in {output}", file=sys.stderr)

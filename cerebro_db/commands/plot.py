@@ -176,7 +176,7 @@ def _draw_importance(session: Session, request: PlotRequest) -> Path:
 def _draw_confusion(session: Session, request: PlotRequest) -> Path:
     from cerebro_db.display.model_charts import draw_confusion, make_confusion
 
-    matrix = make_confusion(session.evaluation(request.subject, str(request.source)))
+    matrix = make_confusion(session.evaluate(request.subject, str(request.source)))
     if not matrix.classes:
         raise FeatureNotSupported(
             f"model {request.subject!r} predicts numbers, which have no confusion matrix",

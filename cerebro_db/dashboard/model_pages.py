@@ -146,7 +146,7 @@ class ModelPages:
         source = read_text(form, "source")
         rows, notices = await run_in_threadpool(
             self._site.slow_session.call,
-            lambda session: session.evaluation(read_text(form, "model"), source),
+            lambda session: session.evaluate(read_text(form, "model"), source),
         )
         return self._site.render(
             "evaluated.html", source=source, notices=notices, **_describe_evaluation(rows)

@@ -144,7 +144,7 @@ def _train_wines(session: Session, plan: Plan, console: Console) -> None:
     ]
     _print_table(console, ("rank", "template", "epochs", "validation"), rows)
     grapes = {str(row["id"]): row["grape"] for row in session.rows("demo.new_wines")}
-    predictions = session.predictions(WINE_MODEL, "demo.new_wines", "id")
+    predictions = session.predict(WINE_MODEL, "demo.new_wines", "id")
     correct = sum(row["prediction"] == grapes[row["id"]] for row in predictions)
     _print_text(
         console, "SELECT * FROM cerebro.predict('demo: wines', 'demo.new_wines', id_col => 'id');"
@@ -229,7 +229,7 @@ def _show_leaderboard(session: Session, run_id: int, console: Console) -> None:
 
 def _show_predictions(session: Session, run_id: int, console: Console) -> None:
     best = session.leaderboard(run_id)[0]
-    session.predict(
+    session.madlib_predict(
         "demo.model",
         "demo.digits_held_out",
         "id",

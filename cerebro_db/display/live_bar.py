@@ -37,12 +37,12 @@ def show_progress(
     Args:
         enabled: None for "on a terminal or in a notebook".
     """
-    display = find_notebook_display()
     if enabled is None:
-        enabled = display is not None or sys.stdout.isatty()
+        enabled = is_shown_by_default()
     if not enabled:
         yield lambda: None
         return
+    display = find_notebook_display()
     view: ProgressView
     if display is None:
         view = ConsoleBar(read_progress, make_console())
@@ -52,6 +52,11 @@ def show_progress(
         yield view.update
     finally:
         view.close()
+
+
+def is_shown_by_default() -> bool:
+    """Return whether the output is a terminal or a notebook."""
+    return find_notebook_display() is not None or sys.stdout.isatty()
 
 
 def find_notebook_display() -> Any:

@@ -57,7 +57,7 @@ with cerebro_db.connect(sys.argv[1]) as session:
     print(best.template, "with accuracy > 0.9:", best.validation > 0.9)
 
     # Files that the network has never seen.
-    predictions = session.predictions("digits", "scans_new", "id")
+    predictions = session.predict("digits", "scans_new", "id")
     right = sum(int(p["prediction"]) == scans.target[int(p["id"])] for p in predictions)
     print(
         len(predictions), "predicted, more than nine of ten right:", right > 0.9 * len(predictions)

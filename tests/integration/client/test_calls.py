@@ -104,7 +104,7 @@ def test_every_form_of_prediction(session: cerebro_db.Session, original: int) ->
     assert session.learning_curve(session.runs().frame().run_id.max())
     forms: tuple[str | int | float, ...] = ("prob", "response", 2, 0.5)
     for number, form in enumerate(forms):
-        session.predict(
+        session.madlib_predict(
             "original", "points", "id", "x", f"form_{number}", mst_key=best, pred_type=form
         )
     everything = session.rows("form_0").frame()
@@ -120,7 +120,7 @@ def test_an_evaluation_is_that_of_the_leaderboard(
     session: cerebro_db.Session, original: int
 ) -> None:
     standing = session.leaderboard(original)[0]
-    session.evaluate("original", "packed", "evaluated", mst_key=standing.mst_key)
+    session.madlib_evaluate("original", "packed", "evaluated", mst_key=standing.mst_key)
     (row,) = session.rows("evaluated")
     assert (row["metric"], row["metrics_type"]) == (standing.value, [standing.metric])
 

@@ -179,8 +179,8 @@ def test_a_fit_and_its_run_agree(
     assert f"run {run_id} completed" in told and "validation accuracy" in told
 
     best = packed.leaderboard(run_id)[0].mst_key
-    packed.evaluate("model", "images_packed", "evaluation", mst_key=best)
-    packed.predict(
+    packed.madlib_evaluate("model", "images_packed", "evaluation", mst_key=best)
+    packed.madlib_predict(
         "model", "images", "id", "pixels", "prediction", pred_type="response", mst_key=best
     )
     with packed.engine.connect() as connection:

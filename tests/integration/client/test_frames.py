@@ -152,9 +152,7 @@ def test_a_model_of_a_frame(session: cerebro_db.Session) -> None:
     board = session.train(frame, "Sign", configs=1, epochs=2, ensemble=1, models=["linear"], seed=1)
     assert board[0].status == "completed"
     assert len(session.rows('"Sign_rows"')) == 60
-    predicted = session.predictions(
-        session.runs()[0].spec["train"]["model"], '"Sign_rows"'
-    ).polars()
+    predicted = session.predict(session.runs()[0].spec["train"]["model"], '"Sign_rows"').polars()
     assert predicted.height == 60 and set(predicted["prediction"]) <= {"true", "false"}
     with pytest.raises(errors.InvalidParameter, match="are those of table"):
         session.train("own", "x", table="other")

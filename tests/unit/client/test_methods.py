@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, get_type_hints
+from unittest import mock
 
 import pytest
 import sqlalchemy as sa
@@ -106,14 +107,14 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.drop_features("a")
     session.drop_run(1)
     session.write_outputs(1, "a")
-    session.evaluate("a", "b", "c", **options(arguments.EvaluateOptions))
-    session.predict("a", "b", "c", "d", "e", **options(arguments.PredictOptions))
+    session.madlib_evaluate("a", "b", "c", **options(arguments.EvaluateOptions))
+    session.madlib_predict("a", "b", "c", "d", "e", **options(arguments.PredictOptions))
     with suppress(IndexError):  # its answer names no run
         session.train("a", "b", progress=False, **options(arguments.TrainOptions))
     session.plan("a", "b", **options(arguments.TrainOptions))
-    session.predictions("a", "b", "c", owner="d")
+    session.predict("a", "b", "c", owner="d")
     session.predict_row("a", {}, owner="b")
-    session.evaluation("a", "b", ["c"])
+    session.evaluate("a", "b", ["c"])
     session.importance("a", "b")
     session.attribution("a", "b", "c")
     session.drift("a", "b")
@@ -193,6 +194,41 @@ def test_a_misspelt_option_is_refused_before_the_server_is_called() -> None:
     assert isinstance(caught.value, errors.UnknownOption) and caught.value.sqlstate == "22023"
     assert "'shedule'" in caught.value.message and "'schedule'" in str(caught.value.hint)
     with pytest.raises(errors.UnknownOption) as caught:
-        session.predict("a", "b", "c", "d", "e", zzz=1)  # type: ignore[call-arg]
+        session.madlib_predict("a", "b", "c", "d", "e", zzz=1)  # type: ignore[call-arg]
     assert "mst_key, pred_type, use_gpus" in str(caught.value.detail) and caught.value.hint is None
     assert not recorder.called
+
+
+CALLS = [
+    ("predict", ("m", "t", "id", "x", "out"), {}),
+    ("predict", ("m", "t", "id"), {"independent_varname": "x", "output_table": "o'ut"}),
+    ("predict", ("m", "t", "id", "x", "out"), {"mst_key": 3, "pred_type": 0.5}),
+    ("evaluate", ("m", "t", "out"), {"mst_key": 3}),
+    ("evaluate", ("m",), {"test_table": "t", "output_table": "out"}),
+]
+
+
+@pytest.mark.parametrize("name, args, kwargs", CALLS)
+def test_a_call_of_madlib_s_functions_by_their_former_names_is_refused_with_the_call_that_works(
+    name: str, args: tuple[object, ...], kwargs: dict[str, object]
+) -> None:
+    session = cerebro_db.connect("postgresql:///")
+    session._sql = recorder = Recorder(session.engine)
+    with pytest.raises(TypeError) as caught:
+        getattr(session, name)(*args, **kwargs)
+    assert isinstance(caught.value, errors.UnknownOption) and not recorder.called
+    call = re.fullmatch(r"Call (session\.\w+\(.*\))\.", str(caught.value.hint))
+    assert call is not None
+    eval(call[1], {"session": session})
+    ((function, sent),) = recorder.called.items()
+    assert function == f"madlib_{name}" and sent >= set(kwargs)
+
+
+def test_one_column_may_divide_an_evaluation() -> None:
+    session = cerebro_db.connect("postgresql:///")
+    with mock.patch.object(session, "_sql") as sql:
+        sql.query_cerebro.return_value = []
+        session.evaluate("a", "b", group_by="region")
+        session.evaluate("a", "b", ["region"])
+    first, second = sql.query_cerebro.call_args_list
+    assert first == second and first.kwargs["group_by"] == ["region"]
