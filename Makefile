@@ -20,7 +20,7 @@ PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help all server install uninstall setup installcheck demo test test-long test-bench greenplum chaos floors matrix bench
-.PHONY: reference objects lint clean bootstrap
+.PHONY: dist reference objects lint clean bootstrap
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
@@ -44,7 +44,7 @@ install: server all ## install into the server of PG_CONFIG and the Python of PL
 	@! test -e "$(BINARIES)/gpstate" || printf '%s\n' $(OTHER_HOSTS)
 
 server:
-	@.ci/server "$(PG_CONFIG)" "$(PLPYTHON)"
+	@bash .ci/server "$(PG_CONFIG)" "$(PLPYTHON)"
 
 uninstall: ## remove what install put there
 	rm -f "$(DESTDIR)$(SHARE)"/$(EXTENSION)--*.sql "$(DESTDIR)$(SHARE)/$(EXTENSION).control"
@@ -130,6 +130,13 @@ bench: bootstrap ## measure beside other ways to do the same work; with BENCH="-
 test-bench: bootstrap ## run the tests of what `make bench` computes with
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/pytest bench/tests
+
+dist: bootstrap ## write what a release consists of into dist/: a wheel, a source archive, and an archive for PGXN
+	@$(READY) .venv/dev
+	rm -rf dist
+	.venv/bin/python -m build --no-isolation --outdir dist
+	.venv/bin/python assembly.py archive dist
+	.venv/bin/twine check --strict dist/*.whl dist/*.tar.gz
 
 reference: ## write signatures and tables of arguments into docs/sql-reference.md, after a change of a declaration in sql/
 	@$(PLPYTHON) assembly.py reference

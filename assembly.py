@@ -2,21 +2,48 @@
 
 The files are scripts, the control file, and the page that help() reads. `make install` and setup.py
 both call this module, so that both install the same files. `make reference` calls it to write
-signatures and tables of arguments into the page. The module needs the standard library only.
+signatures and tables of arguments into the page, and `make dist` to write an archive for PGXN. The
+module needs the standard library only.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import stat
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import wrap
 from typing import NamedTuple
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 ROOT = Path(__file__).resolve().parent
 NAME = "cerebro_db"
 CONTROL = f"{NAME}.control"
 PAGE = "sql-reference.md"
+CHANGELOG = "CHANGELOG.md"
+META = "META.json"
+ARCHIVED = (
+    ".ci",
+    CHANGELOG,
+    "LICENSE",
+    "MANIFEST.in",
+    META,
+    "Makefile",
+    "README.md",
+    "SECURITY.md",
+    "assembly.py",
+    NAME,
+    CONTROL,
+    "docs",
+    "migrations",
+    "plpy",
+    "pyproject.toml",
+    "setup.py",
+    "sql",
+)
+"""Files and folders of an archive for PGXN: all that `make install` and pip need, and the pages."""
 WIDTH = 100
 FUNCTION_START = re.compile(r"^(?=CREATE OR REPLACE (?:FUNCTION|PROCEDURE) )", re.MULTILINE)
 CREATED = re.compile(r"CREATE OR REPLACE (?:FUNCTION|PROCEDURE) (?P<name>[\w.@]+)\(")
@@ -78,6 +105,17 @@ def version() -> str:
     if line is None:
         sys.exit(f"{CONTROL} has no default_version")
     return line.group(1)
+
+
+def package_version() -> str:
+    """Return the version of the Python package: a development one until the changelog has a date.
+
+    The extension has no such suffix: its scripts are named by the release that they lead to.
+    """
+    heading = f"## [Unreleased] {version()}\n"
+    if heading in (ROOT / CHANGELOG).read_text():
+        return f"{version()}.dev0"
+    return version()
 
 
 def scripts() -> dict[str, str]:
@@ -373,6 +411,33 @@ def write(folder: Path) -> None:
         (folder / name).write_text(content)
 
 
+def write_archive(folder: Path) -> Path:
+    """Write the archive for PGXN, which has the same bytes at every call; return its path.
+
+    PGXN wants each file in a folder that is named like the archive.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{NAME}-{json.loads((ROOT / META).read_text())['version']}"
+    path = folder / f"{name}.zip"
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        for file in sorted(_archived_files()):
+            entry = ZipInfo(f"{name}/{file.relative_to(ROOT).as_posix()}")
+            entry.compress_type = ZIP_DEFLATED
+            entry.external_attr = (file.stat().st_mode & 0o755 | stat.S_IFREG) << 16
+            archive.writestr(entry, file.read_bytes())
+    return path
+
+
+def _archived_files() -> Iterator[Path]:
+    for name in ARCHIVED:
+        path = ROOT / name
+        if path.is_file():
+            yield path
+        for file in path.rglob("*"):
+            if file.is_file() and "__pycache__" not in file.parts:
+                yield file
+
+
 def _sql_files() -> dict[Path, str]:
     return {path: path.read_text() for path in sorted(ROOT.glob("sql/*.sql"))}
 
@@ -385,5 +450,7 @@ def _old_version(migration: Path) -> list[int]:
 if __name__ == "__main__":
     if sys.argv[1:] == ["reference"]:
         write_reference()
+    elif sys.argv[1:2] == ["archive"]:
+        write_archive(Path(sys.argv[2]))
     else:
         write(Path(sys.argv[1]))

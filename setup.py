@@ -1,5 +1,5 @@
-"""What pyproject.toml cannot say: the version is the control file's, and the extension is put
-together at a build.
+"""What pyproject.toml cannot say: the version, which follows from the control file and the
+changelog, and that the extension is put together at a build.
 """
 
 from __future__ import annotations
@@ -27,4 +27,4 @@ class Build(build_py):
         assembly.write(Path(self.build_lib, "cerebro_db", "extension"))
 
 
-setup(version=assembly.version(), cmdclass={"build_py": Build})
+setup(version=assembly.package_version(), cmdclass={"build_py": Build})

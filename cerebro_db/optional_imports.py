@@ -7,6 +7,9 @@ from typing import Any
 
 from cerebro_db.errors import MissingLibrary
 
+MODEL_EXTRAS = "export,tensorflow"
+"""Extras that install all libraries of an exported model, so that one hint is enough."""
+
 
 def import_library(name: str, extra: str) -> Any:
     """Return the module of that name.

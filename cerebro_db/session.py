@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -125,7 +126,7 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
 
         A notebook displays the result as a chart.
         """
-        return Curves(super().learning_curve(run_id))
+        return Curves(super().learning_curve(run_id), partial(self.leaderboard, run_id))
 
     def current_run(self) -> int | None:
         """Return the newest run of this session; it may be in progress in another thread."""

@@ -29,7 +29,8 @@ CREATE OR REPLACE FUNCTION cerebro.clone_config(
     -- The configuration to clone.
     mst_key integer,
     -- Compile and fit parameters to replace, by name (`null` leaves one out). In a run of
-    -- `cerebro.train`: fields of the template (`null`: the usual value).
+    -- `cerebro.train`: fields of the template (`null`: the usual value). `lr` and `learning_rate` are
+    -- the same; in other runs they change the optimizer.
     change jsonb,
     -- TRUE: begin with a copy of the stored state of `mst_key`, with its optimizer if that has the
     -- same class. FALSE: begin with new weights.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,6 +19,7 @@ from cerebro_db.check.segments import describe_machine, describe_software, fetch
 from cerebro_db.display.boards import escape_text
 from cerebro_db.driver import get_engine, translate_errors
 from cerebro_db.errors import CerebroError, convert_driver_error
+from cerebro_db.server.deployment import find_release
 
 MIN_POSTGRESQL = 14
 Check = Callable[[sa.Connection], Finding | None]
@@ -96,7 +96,7 @@ def _check_version(connection: sa.Connection) -> Finding:
 
 
 def _check_extension(connection: sa.Connection) -> Finding:
-    client_version = version("cerebro_db")
+    client_version = find_release()
     extension = connection.exec_driver_sql(
         "SELECT extversion, extnamespace::regnamespace::text AS schema FROM pg_extension "
         "WHERE extname = 'cerebro_db'"
@@ -139,7 +139,7 @@ def _check_plpython(connection: sa.Connection) -> Finding:
 
 def _check_trainer(connection: sa.Connection) -> Finding:
     if segments.find_product(connection):
-        return segments.check_trainers(connection, version("cerebro_db"))
+        return segments.check_trainers(connection, find_release())
     report = _read_report(connection, "trainer_report")
     return Finding(summary=f"{describe_software(report)}, {describe_machine(report)}")
 

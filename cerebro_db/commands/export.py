@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -56,6 +57,8 @@ def _add_command(name: str) -> None:
         force: Force = False,
         url: Url = None,
     ) -> None:
+        # TensorFlow's remarks on the processor do not help to export a model.
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         with open_session(url) as session:
             export = getattr(session, f"export_{name}")
             _print_paths(export(model, output, version=version, group=group, force=force))

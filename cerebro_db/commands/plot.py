@@ -16,7 +16,6 @@ from cerebro_db.errors import FeatureNotSupported, ObjectNotReady, UndefinedObje
 from cerebro_db.optional_imports import import_library
 
 if TYPE_CHECKING:
-    from cerebro_db.display.board_list import Board
     from cerebro_db.session import Session
 
 FORMATS = (".png", ".svg")
@@ -128,7 +127,7 @@ def _draw_curves(session: Session, request: PlotRequest) -> Path:
         session.learning_curve(run_id),
         request.path,
         best=board[0].mst_key if board else None,
-        params=_describe_params(board),
+        params=board.describe_configs(),
         title=title,
     )
 
@@ -147,7 +146,7 @@ def _draw_lanes(session: Session, request: PlotRequest) -> Path:
 
     run_id = request.parse_run_id()
     title = _make_title(session, run_id)
-    params = _describe_params(session.leaderboard(run_id))
+    params = session.leaderboard(run_id).describe_configs()
     return draw_gantt_chart(session.timeline(run_id), request.path, params=params, title=title)
 
 
@@ -200,17 +199,6 @@ def _make_title(session: Session, run_id: int) -> str:
     if name := session.progress(run_id).name:
         title += f": {name}"
     return title
-
-
-def _describe_params(board: Board) -> dict[int, str]:
-    """Return the template and the differing parameters of each config, as text by mst_key."""
-    from cerebro_db.display.boards import describe_configs, escape_text, join_template
-
-    texts = describe_configs(board)
-    return {
-        standing.mst_key: escape_text(join_template(standing, texts[standing.mst_key])).plain
-        for standing in board
-    }
 
 
 def _find_deployed_version(session: Session, model: str) -> dict[str, object]:

@@ -10,10 +10,11 @@ from cerebro_db.display.boards import (
     format_number,
     format_seconds,
     is_finite,
+    join_template,
     name_metric,
 )
 from cerebro_db.records import Standing
-from cerebro_db.result_set import Records
+from cerebro_db.result_set import Records, escape_controls
 
 TEMPLATE = "template"
 PARAMS = "params"
@@ -26,6 +27,14 @@ class Board(Records[Standing]):
 
     def __init__(self, standings: Records[Standing]) -> None:
         super().__init__(standings, standings.columns, optional=OPTIONAL)
+
+    def describe_configs(self) -> dict[int, str]:
+        """Return the template and the differing parameters of each config, by mst_key."""
+        texts = describe_configs(self)
+        return {
+            standing.mst_key: escape_controls(join_template(standing, texts[standing.mst_key]))
+            for standing in self
+        }
 
     def format_cells(self, count: int) -> tuple[Sequence[str], list[list[str]]]:
         """Return the headings, and the cells of the first `count` configs.

@@ -33,6 +33,9 @@ MAX_LEGEND_CONFIGS = 16
 """Largest number of configs for which a legend is readable; above, it has the best one only."""
 EVALUATION_ALPHA = 0.35
 LEGEND_WIDTH = 44
+LEGEND_LINES = 3
+LEGEND_COLUMNS = 4
+"""Columns of the legend below a Gantt chart, which is wider than high."""
 ConfigTexts = Mapping[int, str]  # the parameters of configs, by mst_key
 
 
@@ -155,7 +158,8 @@ def draw_gantt_chart(
             verticalalignment="bottom",
             fontsize="small",
         )
-    return save_figure(figure, path, title, _make_gantt_legend(chart, params or {}))
+    handles = _make_gantt_legend(chart, params or {})
+    return save_figure(figure, path, title, handles, columns=LEGEND_COLUMNS)
 
 
 def _make_gantt_legend(chart: GanttChart, params: ConfigTexts) -> list[Artist]:
@@ -170,6 +174,9 @@ def _make_gantt_legend(chart: GanttChart, params: ConfigTexts) -> list[Artist]:
             )
             for mst_key in mst_keys
         ]
+    else:
+        label = f"colours and hatching: {len(mst_keys)} configs"
+        handles.append(Patch(facecolor="white", edgecolor="black", label=label))
     if any(bar.kind == "evaluate" for bar in chart.bars):
         label = "pale: evaluation, not training"
         handles.append(Patch(color="grey", alpha=EVALUATION_ALPHA, label=label))
@@ -211,7 +218,8 @@ def _make_legend_label(mst_key: int, best: int | None, params: ConfigTexts) -> s
         name += " (best)"
     if not params.get(mst_key):
         return name
-    return fill(f"{name}: {params[mst_key]}", LEGEND_WIDTH)
+    text = f"{name}: {params[mst_key]}"
+    return fill(text, LEGEND_WIDTH, max_lines=LEGEND_LINES, placeholder=" …")
 
 
 def _choose_line_style(mst_key: int, best: int | None, configs: int) -> dict[str, Any]:

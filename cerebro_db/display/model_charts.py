@@ -103,14 +103,14 @@ def make_confusion(metrics: Iterable[Mapping[str, Any]]) -> Confusion:
 def draw_confusion(confusion: Confusion, path: Path, *, title: str = "") -> Path:
     """Draw a confusion matrix, in which large shares are light; return the path."""
     size = max(4.0, min(0.6 * len(confusion.classes), 16.0))
-    figure = Figure(figsize=(size + 2.5, size + 1), layout="constrained")
+    figure = Figure(figsize=(size + 3, size + 2), layout="constrained")
     panel = figure.subplots()
     image = panel.imshow(confusion.shares, cmap=COLOUR_MAP, vmin=0, vmax=1)
     label_ticks(panel, "x", confusion.classes)
     label_ticks(panel, "y", confusion.classes)
     panel.tick_params(axis="x", rotation=90)
     panel.set(xlabel="predicted", ylabel="class")
-    figure.colorbar(image, ax=panel, label="share of the rows of the class")
+    figure.colorbar(image, ax=panel, label="share of the rows of the class", shrink=0.8)
     if len(confusion.classes) <= MAX_NUMBERED_CLASSES:
         for y, counts in enumerate(confusion.rows):
             for x, count in enumerate(counts):

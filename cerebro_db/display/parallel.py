@@ -7,14 +7,21 @@ from itertools import pairwise
 from pathlib import Path
 
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from cerebro_db.display.axes import MISSING, Axis, make_axes
-from cerebro_db.display.chart_style import COLOUR_MAP, make_label, save_figure
+from cerebro_db.display.boards import escape_text
+from cerebro_db.display.chart_style import COLOUR_MAP, make_label, save_figure, wrap_label
 from cerebro_db.records import Parameter, Standing
 
 MISSING_COLOUR = "#999999"
 """Colour of configs without a value of the metric."""
+MAX_WIDTH = 22.0
+"""Largest width of all axes, in inches."""
+NAME_WIDTH = 14
+"""Letters of an axis' name in a line."""
 MIN_TICK_DISTANCE = 0.03
 """Smallest distance of two ticks whose texts do not overlap."""
 
@@ -27,7 +34,8 @@ def draw_parallel(
     The best config is thick and drawn last. Configs without a value of the metric are dotted.
     """
     axes = make_axes(standings, parameters)
-    figure = Figure(figsize=(2.4 * len(axes) + 1, 5), layout="constrained")
+    axis_width = min(2.4, MAX_WIDTH / len(axes))
+    figure = Figure(figsize=(axis_width * len(axes) + 1, 5), layout="constrained")
     panel = figure.subplots()
     best = min(standings, key=lambda standing: standing.rank).mst_key if standings else None
     for standing in standings:
@@ -35,9 +43,20 @@ def draw_parallel(
         _draw_line(panel, positions, standing.mst_key == best)
     for index, axis in enumerate(axes):
         _draw_axis(panel, index, axis)
+    _draw_colours(figure, panel, axes[-1])
     panel.set_axis_off()
-    panel.set(xlim=(-0.6, len(axes) - 0.4), ylim=(MISSING - 0.05, 1.15))
+    panel.set(xlim=(-0.6, len(axes) - 0.4), ylim=(MISSING - 0.05, 1.2))
     return save_figure(figure, path, title)
+
+
+def _draw_colours(figure: Figure, panel: Axes, metric: Axis) -> None:
+    """Draw the scale of the colours, which are those of the metric."""
+    ticks = [tick for tick in metric.ticks if tick.position != MISSING]
+    colour_bar = figure.colorbar(ScalarMappable(Normalize(0, 1), COLOUR_MAP), ax=panel, pad=0.01)
+    colour_bar.set_ticks(
+        [tick.position for tick in ticks], labels=[make_label(tick.text) for tick in ticks]
+    )
+    colour_bar.ax.set_ylabel(escape_text(f"colour: {metric.name}").plain, parse_math=False)
 
 
 def _draw_line(panel: Axes, positions: Sequence[float], is_best: bool) -> None:
@@ -53,7 +72,8 @@ def _draw_line(panel: Axes, positions: Sequence[float], is_best: bool) -> None:
 
 def _draw_axis(panel: Axes, index: int, axis: Axis) -> None:
     panel.plot([index, index], [0, 1], color="black", linewidth=0.8, zorder=1)
-    panel.text(index, 1.08, make_label(axis.name), ha="center", weight="bold", parse_math=False)
+    name = wrap_label(axis.name, NAME_WIDTH)
+    panel.text(index, 1.05, name, ha="center", va="bottom", weight="bold", parse_math=False)
     distances = [1.0, *(upper.position - lower.position for lower, upper in pairwise(axis.ticks))]
     for tick, distance in zip(axis.ticks, distances, strict=False):
         if distance >= MIN_TICK_DISTANCE:

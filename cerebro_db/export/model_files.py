@@ -15,7 +15,7 @@ from cerebro_db.export.networks import (
 from cerebro_db.export.paths import check_free, stage_files
 from cerebro_db.export.states import compact_json
 from cerebro_db.export.stored_models import StoredModel
-from cerebro_db.optional_imports import import_library
+from cerebro_db.optional_imports import MODEL_EXTRAS, import_library
 
 KERAS = ".keras"
 RECIPE = "recipe.json"
@@ -49,7 +49,7 @@ def write_safetensors(stored: StoredModel, folder: Path, force: bool) -> list[Pa
     with stage_files(folder) as staging:
         (staging / RECIPE).write_text(format_description(stored, model))
         (staging / ARCHITECTURE).write_text(compact_json(make_exported_architecture(stored)))
-        safetensors = import_library("safetensors.numpy", "export")
+        safetensors = import_library("safetensors.numpy", MODEL_EXTRAS)
         safetensors.save_file(arrays, staging / WEIGHTS, metadata=metadata)
     return [folder / name for name in (RECIPE, ARCHITECTURE, WEIGHTS)]
 

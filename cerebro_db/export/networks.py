@@ -27,7 +27,7 @@ from cerebro_db.export.architecture import allowlist, architectures
 from cerebro_db.export.architecture.layer_arguments import ArchitectureError
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.export.target_scale import KEY, add_scale
-from cerebro_db.optional_imports import import_library
+from cerebro_db.optional_imports import MODEL_EXTRAS, import_library
 
 T = TypeVar("T")
 Shape = tuple[int, ...]
@@ -140,7 +140,7 @@ def _build(function: Callable[[Any], T]) -> T:
     Raises:
         FeatureNotSupported: the function raised any exception.
     """
-    keras = import_library("keras", "export,tensorflow")
+    keras = import_library("keras", MODEL_EXTRAS)
     try:
         return function(keras)
     except Exception as error:
@@ -168,7 +168,7 @@ def list_weight_names(model: Any) -> list[str]:
 
 
 def _name_weights(model: Any, prefix: str) -> Iterator[tuple[Any, str]]:
-    model_class = import_library("keras", "export,tensorflow").Model
+    model_class = import_library("keras", MODEL_EXTRAS).Model
     for layer in model.layers:
         if isinstance(layer, model_class):
             yield from _name_weights(layer, f"{prefix}{layer.name}/")

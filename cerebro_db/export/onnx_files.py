@@ -20,7 +20,7 @@ from cerebro_db.export.paths import stage_files
 from cerebro_db.export.recipe.rows import CODES, RAW, RawRows
 from cerebro_db.export.recipe.scales import RawInput
 from cerebro_db.export.stored_models import StoredModel
-from cerebro_db.optional_imports import import_library
+from cerebro_db.optional_imports import MODEL_EXTRAS, import_library
 
 ONNX = ".onnx"
 OPSET = 17
@@ -30,7 +30,7 @@ def write_onnx(stored: StoredModel, path: Path, force: bool) -> list[Path]:
     """Write an .onnx file, and the recipe to an .onnx.json file beside it; return both paths."""
     recipe_path = check_paths(path, ONNX, force)
     make_raw_rows(stored)  # refuses a model without a recipe
-    import_library("tf2onnx", "export")
+    import_library("tf2onnx", MODEL_EXTRAS)
     model = build_network(stored)
     description = json.loads(format_description(stored, model))
     rows = RawRows(description)

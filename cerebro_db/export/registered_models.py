@@ -16,12 +16,13 @@ from typing import Any
 
 from cerebro_db.errors import InvalidParameter
 from cerebro_db.export import recipe
+from cerebro_db.export.mlflow_errors import translate_mlflow_errors
 from cerebro_db.export.model_files import write_keras
 from cerebro_db.export.onnx_files import make_raw_rows
 from cerebro_db.export.recipe.rows import RawRows
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.export.tracked_runs import Target, find_experiment
-from cerebro_db.optional_imports import import_library
+from cerebro_db.optional_imports import MODEL_EXTRAS, import_library
 
 SCRIPT = Path(__file__).with_name("registered_script.py")
 FOLDER = "cerebro_recipe"
@@ -36,14 +37,16 @@ def register(stored: StoredModel, name: str, target: Target) -> str:
     Raises:
         FeatureNotSupported: the model has no recipe.
         InvalidParameter: MLflow does not allow the name.
+        ObjectNotReady: MLflow refuses for another reason.
     """
     rows = make_raw_rows(stored)
     if not name or set(name) & set("/:"):
         raise InvalidParameter(
             f"the name in MLflow is {name!r}, which has / or :, or nothing", hint="Give it another."
         )
-    import_library("mlflow.pyfunc", "export")
+    import_library("mlflow.pyfunc", MODEL_EXTRAS)
     with (
+        translate_mlflow_errors(target.uri),
         TemporaryDirectory(prefix="cerebro-") as temporary,
         _track(target) as mlflow,
     ):
@@ -102,7 +105,7 @@ def _make_signature(rows: RawRows) -> Any:
 
 def _list_requirements() -> list[str]:
     """Return the installed versions of Keras, its framework and the other libraries."""
-    framework = import_library("keras", "export").backend.backend()
-    module = import_library(framework, "export,tensorflow")
+    framework = import_library("keras", MODEL_EXTRAS).backend.backend()
+    module = import_library(framework, MODEL_EXTRAS)
     versions = [f"{name}=={version(name)}" for name in LIBRARIES]
     return [*versions, f"{framework}=={module.__version__}"]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerebro_db.errors import ObjectNotReady
-from cerebro_db.optional_imports import import_library
+from cerebro_db.optional_imports import MODEL_EXTRAS, import_library
 
 LENGTH = struct.Struct("<Q")
 
@@ -52,5 +52,5 @@ def _split_states(data: bytes) -> Iterator[bytes]:
 def _read_state(state: bytes) -> list[NDArray[Any]]:
     header_end = LENGTH.size + LENGTH.unpack_from(state)[0]
     header = json.loads(state[LENGTH.size : header_end])
-    tensors = import_library("safetensors.numpy", "export").load(state)
+    tensors = import_library("safetensors.numpy", MODEL_EXTRAS).load(state)
     return [np.asarray(tensors[name]) for name in json.loads(header["__metadata__"]["weights"])]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 
 from cerebro_db.errors import DuplicateObject
+from cerebro_db.export.mlflow_errors import translate_mlflow_errors
 from cerebro_db.optional_imports import import_library
 from cerebro_db.records import Point, Run, Standing
 from cerebro_db.run_reader import RunReader, group_by_config
@@ -97,9 +98,16 @@ def write_run(reader: RunReader, run_id: int, target: Target, force: bool) -> st
     Raises:
         UndefinedObject: the run does not exist.
         DuplicateObject: the run was logged before, and `force` is not set.
+        ObjectNotReady: MLflow refuses.
     """
     reader.progress(run_id)  # raises UndefinedObject if the run does not exist
     run = next(run for run in reader.runs() if run.run_id == run_id)
+    with translate_mlflow_errors(target.uri):
+        return _write_run(reader, run, target, force)
+
+
+def _write_run(reader: RunReader, run: Run, target: Target, force: bool) -> str:
+    run_id = run.run_id
     client = import_library("mlflow", "export").MlflowClient(tracking_uri=target.uri)
     experiment = Experiment(
         client,

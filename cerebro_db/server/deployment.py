@@ -27,19 +27,25 @@ class Build:
     digest: str  # of the script; distinguishes builds of one version
 
 
+def find_release() -> str:
+    """Return the release of this package, without the suffix of a development release."""
+    return version("cerebro_db").partition(".dev")[0]
+
+
 def read_build() -> Build:
     """Return the build of this package.
 
     Raises:
         ObjectNotReady: the package was installed without `make` and has no script.
     """
-    script = EXTENSION / f"cerebro_db--{version('cerebro_db')}.sql"
+    release = find_release()
+    script = EXTENSION / f"cerebro_db--{release}.sql"
     if not script.exists():
         raise ObjectNotReady(
             f"this installation of cerebro_db has no {script.name}", hint="Install it with `make`."
         )
     digest = hashlib.sha256(script.read_bytes()).hexdigest()
-    return Build(version=version("cerebro_db"), digest=digest)
+    return Build(version=release, digest=digest)
 
 
 def find_interpreter() -> Path:
@@ -141,7 +147,7 @@ def link_psycopg2(folder: Path, server_python: str) -> None:
 def _read_backend() -> dict[str, bytes]:
     """Return the files of the package for backends by relative path."""
     files = _read_files(find_backend())
-    files["VERSION"] = f"{version('cerebro_db')}\n".encode()
+    files["VERSION"] = f"{find_release()}\n".encode()
     files[REFERENCE] = (EXTENSION / REFERENCE).read_bytes()
     return files
 

@@ -137,7 +137,8 @@ def _describe_machine(framework: Framework | None) -> str:
 
 
 def _find_version() -> str | None:
+    """Return the release of the package, without the suffix of a development release."""
     try:
-        return importlib.metadata.version("cerebro_db")
+        return importlib.metadata.version("cerebro_db").partition(".dev")[0]
     except importlib.metadata.PackageNotFoundError:
         return None  # run from a source tree; the backend reports the difference

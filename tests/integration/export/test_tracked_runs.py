@@ -37,6 +37,10 @@ with cerebro_db.connect(url) as session:
         session.export_mlflow(int(run), store, experiment="trials")
     except cerebro_db.errors.DuplicateObject as error:
         refused = str(error)
+    try:
+        session.export_mlflow(int(run), "file://" + store.removeprefix("sqlite://") + ".folder")
+    except cerebro_db.errors.ObjectNotReady as error:
+        folder = str(error)
     newest = session.export_mlflow(int(run), store, experiment="trials", force=True)
 from mlflow import MlflowClient
 client = MlflowClient(tracking_uri=store)
@@ -48,7 +52,7 @@ for run in client.search_runs([experiment.experiment_id]):
                for name in run.data.metrics}
     told.append({"id": run.info.run_id, "status": run.info.status, "params": run.data.params,
                  "tags": run.data.tags, "metrics": history})
-print(json.dumps({"missing": missing, "refused": refused, "newest": newest,
+print(json.dumps({"missing": missing, "folder": folder, "refused": refused, "newest": newest,
     "first": printed.getvalue().strip(),
                   "runs": told}))
 """
@@ -76,6 +80,8 @@ def test_mlflow_has_every_configuration_with_every_value(
         and not (tmp_path / "none.db").exists()
         and "already" in told["refused"]
     )
+    refusal, hint = told["folder"].split("\n")
+    assert "refuses: " in refusal and len(refusal) < 300 and "sqlite:///mlflow.db" in hint
     runs = {run["tags"].get("mst_key"): run for run in told["runs"]}
     parent = runs.pop(None)
     assert parent["id"] == told["newest"] != told["first"] != "" and parent["tags"][

@@ -148,7 +148,7 @@ def try_what_cannot_be(person: Workbench, gita: Workbench, run: int) -> None:
     refused(person, "SELECT cerebro.stop_config(%s, NULL)", run, code="22004")
     refused(person, "SELECT cerebro.set_epochs(%s, 0)", run, code="22023")
     refused(person, "SELECT cerebro.set_epochs(%s, 1000000)", run, code="22023")
-    for change in ('{"lr": 1}', "[1]", '{"batch_size": 0}'):
+    for change in ('{"momentum": 1}', '{"lr": -1}', "[1]", '{"batch_size": 0}'):
         refused(person, "SELECT cerebro.clone_config(%s, 1, %s)", run, change, code="22023")
     refused(person, "SELECT cerebro.clone_config(%s, 9, '{}')", run, code="42704")
     refused(
@@ -179,7 +179,7 @@ def let_join(person: Workbench, run: int) -> None:
     acts: dict[str, tuple[object, ...]] = {
         "continue_run(%s)": (run,),
         "clone_config(%s, 2, %s, true)": (run, changed),
-        "clone_config(%s, 2, %s, false)": (run, '{"optimizer": "SGD(learning_rate=0.006)"}'),
+        "clone_config(%s, 2, %s, false)": (run, '{"lr": 0.006}'),
         "add_configs(%s, %s, 1)": (run, json.dumps(SPACE)),
         "drill_down(%s, 2, %s)": (run, json.dumps(near)),
     }

@@ -93,7 +93,7 @@ def test_configurations_of_templates_join_and_the_best_is_the_model(
             ("pause_run",)
         ]
         wider, added = (
-            '{"lr": 0.05, "width": 32}',
+            '{"learning_rate": 0.05, "width": 32}',
             {"models": ["linear"], "lr": [0.1, 0.2], "weight_decay": 0},
         )
         near = '{"lr": [0.03, 0.04], "width": [16]}'

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.image import imread
 
 from cerebro_db.display.axes import MIN_LOG_RATIO, MISSING, make_axes, make_axis
 from cerebro_db.display.chart_style import (
@@ -22,15 +25,22 @@ from cerebro_db.display.chart_style import (
     choose_line_style,
     make_label,
 )
+from cerebro_db.display.charts import (
+    MAX_LEGEND_CONFIGS,
+    draw_gantt_chart,
+    draw_learning_curves,
+)
 from cerebro_db.display.model_charts import (
+    Confusion,
     draw_confusion,
     draw_importance,
     list_importances,
     make_confusion,
 )
 from cerebro_db.display.parallel import draw_parallel
-from cerebro_db.records import Parameter, Standing
+from cerebro_db.records import Parameter, Point, Span, Standing
 
+MOMENT = datetime(2030, 1, 1, tzinfo=UTC)
 HOSTILE = ["$\\frac{$", "a\x1b[2J\n", "$x$", "<b>", "", "\u202egnp", "%s & _"]
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**6), 10**6)
 ANYTHING = (
@@ -172,3 +182,53 @@ def test_a_confusion_matrix_has_all_rows_and_leaves_groups_out() -> None:
     )
     assert found.classes == ("a", "b")
     assert found.rows == [[3, 2], [0, 4]]
+
+
+LONG = "a species with a long name (of the kind that a book on birds has), adult"
+
+
+def draw_all(folder: Path) -> list[Path]:
+    """Draw each chart with as many and as long texts as there may be."""
+    configs = range(1, MAX_LEGEND_CONFIGS + 1)
+    params = {key: ", ".join(f"parameter_{n}={key / 7:.6g}" for n in range(12)) for key in configs}
+    point = {"run_id": 1, "dataset": "validation", "name": "loss", "time": MOMENT}
+    points = [Point(**point, mst_key=key, epoch=1, value=key) for key in configs]  # type: ignore[arg-type]
+    spans = [
+        Span(
+            run_id=1,
+            segment_id=0,
+            mst_key=key,
+            epoch=1,
+            started_at=MOMENT + timedelta(seconds=key),
+            ended_at=MOMENT + timedelta(seconds=key + 1),
+            kind="train",
+            status="completed",
+        )
+        for key in configs
+    ]
+    board = [standing(key, float(key)) for key in configs]
+    values = [parameter(key, f"name {n} of a parameter", key) for key in configs for n in range(15)]
+    classes = [f"{number} {LONG}" for number in range(3)]
+    confusion = Confusion(tuple(classes), [[0.0] * 3] * 3, [[0] * 3] * 3)
+    return [
+        draw_learning_curves(points, folder / "curves.png", best=3, params=params, title="run 1"),
+        draw_gantt_chart(spans, folder / "lanes.png", params=params, title="run 1"),
+        draw_parallel(board, values, folder / "parallel.png", title="run 1"),
+        draw_confusion(confusion, folder / "confusion.png", title="model"),
+    ]
+
+
+def test_nothing_is_cut_at_a_border_and_no_border_is_wide(tmp_path: Path) -> None:
+    """All ink of a chart, its legend included, ends just before the borders of the file."""
+    for path in draw_all(tmp_path):
+        is_ink = np.any(imread(path)[..., :3] < 1, axis=2)
+        rows = np.flatnonzero(np.any(is_ink, axis=1))
+        columns = np.flatnonzero(np.any(is_ink, axis=0))
+        borders = {
+            rows[0],
+            columns[0],
+            is_ink.shape[0] - 1 - rows[-1],
+            is_ink.shape[1] - 1 - columns[-1],
+        }
+        assert min(borders) > 5 and max(borders) < 60, path.name
+        assert is_ink.shape[1] <= 2700, path.name

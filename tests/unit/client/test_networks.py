@@ -8,12 +8,14 @@ import contextlib
 import copy
 import json
 import resource
+import sys
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
+import safetensors.numpy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,8 +25,9 @@ from cerebro_db.errors import (
     FeatureNotSupported,
     InvalidParameter,
     InvalidText,
+    MissingLibrary,
 )
-from cerebro_db.export import networks
+from cerebro_db.export import networks, states
 from cerebro_db.export.architecture import allowlist
 from cerebro_db.export.stored_models import StoredModel
 
@@ -293,3 +296,16 @@ def test_no_change_of_an_architecture_makes_an_export_fail(
     place[key] = value
     with contextlib.suppress(CerebroError):
         networks.build_network(stored(architecture, 8))
+
+
+@pytest.mark.parametrize("library", ["keras", "safetensors.numpy"])
+def test_a_missing_library_is_named_with_all_extras_that_an_export_needs(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = safetensors.numpy.save({"w": np.ones(1, "f4")}, {"weights": '["w"]'})
+    assert states.read_weights(state) == [np.ones(1, "f4")]
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingLibrary) as caught:
+        states.read_weights(state)
+        networks.build_architecture(json.dumps(DENSE))
+    assert caught.value.hint and ".[export,tensorflow]" in caught.value.hint

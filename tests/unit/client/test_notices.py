@@ -62,7 +62,7 @@ def test_a_logger_with_a_handler_has_the_messages_that_it_takes(
 ) -> None:
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign]
+    handler.emit = records.append  # type: ignore[method-assign,assignment]
     logger.addHandler(handler)
     for message in (NOTICE, "WARNING:  slow", "INFO:  epoch 1 of 10"):
         NoticePrinter().handle(message)

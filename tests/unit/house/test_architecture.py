@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import json
 import re
+import runpy
 import subprocess
 import sys
 from collections import Counter
@@ -573,7 +574,19 @@ def test_what_is_installed_are_the_folders() -> None:
 
 
 def test_the_version_stands_once() -> None:
-    """PGXN wants a copy in META.json; nothing else has one."""
+    """PGXN wants a copy in META.json; nothing else has one.
+
+    Until the changelog has its date, the release is not stable, and the package a development one.
+    """
     version = re.search(r"default_version = '(.+)'", (ROOT / "cerebro_db.control").read_text())
     meta = json.loads((ROOT / "META.json").read_text())
     assert version and meta["version"] == meta["provides"]["cerebro_db"]["version"] == version[1]
+    heading = re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    package_version = runpy.run_path(str(ROOT / "assembly.py"))["package_version"]()
+    assert heading
+    if heading[1] == f"[Unreleased] {version[1]}":
+        expected = ("unstable", f"{version[1]}.dev0")
+    else:
+        assert re.fullmatch(rf"\[{re.escape(version[1])}\] - \d{{4}}-\d\d-\d\d", heading[1])
+        expected = ("stable", version[1])
+    assert (meta["release_status"], package_version) == expected

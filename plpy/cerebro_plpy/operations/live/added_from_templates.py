@@ -31,10 +31,13 @@ from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter
 from cerebro_plpy.limits import TRIED_CONFIGS, Poll, poll_between
+from cerebro_plpy.operations.live.learning_rates import rename_rate
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.tables.template_configs import TemplateConfig, find_loaded_templates, read_head
 
 MODELS = "models"
+RATE = "lr"
+"""Field of the learning rate."""
 
 
 class TemplateRun(NamedTuple):
@@ -102,7 +105,10 @@ def change_config(
         warm: the new configuration will start from the weights of the other one.
     """
     config = _read_config(run.templates, row)
-    values: dict[str, object] = {**config.params, **fields}
+    changes: Mapping[str, object] = fields
+    if RATE in config.params:
+        changes = rename_rate(module, fields, RATE)
+    values: dict[str, object] = {**config.params, **changes}
     values = {name: value for name, value in values.items() if value is not None}
     goal = run.make_goal({})
     try:

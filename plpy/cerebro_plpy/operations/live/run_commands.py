@@ -32,7 +32,9 @@ from cerebro_plpy.errors import (
     hidden_run,
 )
 from cerebro_plpy.operations.live import added_from_space, added_from_templates
+from cerebro_plpy.operations.live.added_from_space import OPTIMIZER
 from cerebro_plpy.operations.live.added_from_templates import find_template_run
+from cerebro_plpy.operations.live.learning_rates import rename_rate, set_optimizer_rate
 from cerebro_plpy.operations.live.runs import MORE_EPOCHS, suggest_longer_training
 from cerebro_plpy.operations.train_arguments import parse_object
 from cerebro_plpy.tables.model_selection_table import read_configs
@@ -40,7 +42,8 @@ from cerebro_plpy.tables.model_selection_table import read_configs
 LIVE_STATUSES = ("running", "queued", "paused")
 NO_CHANGE: Mapping[str, Any] = {}
 CHANGE_EXAMPLE = 'For example \'{"optimizer": "Adam(learning_rate=0.01)", "batch_size": 64}\'.'
-OF_OPTIMIZERS = ("lr", "learning_rate", "momentum", "weight_decay")
+RATE = "learning_rate"
+OF_OPTIMIZERS = ("momentum", "weight_decay")
 """Parameters that an optimizer has, and not a configuration."""
 
 
@@ -111,9 +114,15 @@ def clone_config(db: Database, command: Command, change: str | None, warm: bool)
 
 
 def _change_config(command: Command, config: Row, fields: Mapping[str, object]) -> dict[str, str]:
-    """Return the parameters of a configuration with other values; None removes a parameter."""
+    """Return the parameters of a configuration with other values; None removes a parameter.
+
+    A learning rate changes the optimizer.
+    """
     names = (*COMPILE_KEYS, *FIT_KEYS)
-    unknown = sorted(fields.keys() - set(names))
+    changes = rename_rate(command.action, fields, RATE)
+    sets_rate = RATE in changes
+    rate = changes.pop(RATE, None)
+    unknown = sorted(changes.keys() - set(names))
     if unknown:
         raise InvalidParameter(
             f"{command.action} error: change has {unknown[0]!r}; expected compile and fit "
@@ -123,7 +132,10 @@ def _change_config(command: Command, config: Row, fields: Mapping[str, object]) 
     texts = {}
     for column, keys in (("compile_params", COMPILE_KEYS), ("fit_params", FIT_KEYS)):
         values = parse_keywords(config[column], UNQUOTED)
-        values.update((key, value) for key, value in fields.items() if key in keys)
+        values.update((key, value) for key, value in changes.items() if key in keys)
+        if sets_rate and OPTIMIZER in keys:
+            optimizer = str(values.get(OPTIMIZER) or "RMSprop")
+            values[OPTIMIZER] = set_optimizer_rate(command.action, optimizer, rate)
         texts[column] = ",".join(
             f"{key}={value if key in CALLS else repr(value)}"
             for key, value in values.items()
