@@ -1,6 +1,4 @@
-"""The Python in README.md and docs/python-client.md runs, and prints what the page says; so do the
-examples in SQL.
-"""
+"""The Python of the pages runs, and prints what they say; so do the examples in SQL."""
 
 from __future__ import annotations
 
@@ -136,11 +134,11 @@ def test_tools_that_want_a_column_can_call_what_returns_none(database: Database)
 
 
 @pytest.mark.long
-def test_the_readme_goes_on_in_python_after_its_tour(
+def test_the_page_for_madlib_s_users_goes_on_in_python_after_its_tour(
     database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
     psql(database, "tour.sql")
-    ((code, _),) = blocks(ROOT / "README.md", database)
+    ((code, _),) = blocks(ROOT / "docs" / "from-madlib.md", database)
     exec(code, {})
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["1", "2", "3"]
