@@ -5,19 +5,33 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[3]
+SCRIPTS = ROOT / "tests" / "sql"
 
 
-@pytest.mark.parametrize(("tour", "page"), [("raw", "README.md"), ("tour", "docs/from-madlib.md")])
-def test_the_tours_on_the_pages_are_the_golden_files(tour: str, page: str) -> None:
-    readme = (ROOT / page).read_text()
+def test_the_tour_of_madlib_s_statements_is_the_golden_file() -> None:
+    page = (ROOT / "docs" / "from-madlib.md").read_text()
     shown = re.search(
-        rf"<!-- {tour}: begin .*?-->\n```sql\n(.*?)```\n<!-- {tour}: end -->", readme, re.DOTALL
+        r"<!-- tour: begin .*?-->\n```sql\n(.*?)```\n<!-- tour: end -->", page, re.DOTALL
     )
     assert shown is not None
-    assert shown.group(1) == (ROOT / "tests" / "sql" / f"{tour}.out").read_text()
+    assert shown[1] == (SCRIPTS / "tour.out").read_text()
+
+
+def test_the_example_of_the_readme_is_the_script_and_what_it_prints() -> None:
+    statements, printed = re.findall(
+        r"^```(?:sql|text)\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    script = (SCRIPTS / "raw.sql").read_text()
+    assert statements == script[script.index("SELECT") :]
+    assert printed == (SCRIPTS / "raw.out").read_text()
+
+
+def test_the_readme_is_short() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert len(readme.splitlines()) <= 120
+    before = readme[: readme.index("\n    git clone")]
+    assert len(before.split()) <= 120
 
 
 def test_tests_that_documents_name_are_there() -> None:
