@@ -31,17 +31,17 @@ NEXT = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ", re.MULTILINE)
 TRAIN = '"job": "train"'
 CONFIG = re.compile(r'"mst_key": (\d+)')
 KINDS = (
-    ("cerebro.trainer_start(", "start-up"),
-    ("cerebro.dataset_open(", "data"),
+    ("cerebro_internal.trainer_start(", "start-up"),
+    ("cerebro_internal.dataset_open(", "data"),
     ("INSERT INTO cerebro.visit", "read state"),
-    ("cerebro.state_chunks(", "write state"),
-    ("cerebro.job_start(", "begin"),
+    ("cerebro_internal.state_chunks(", "write state"),
+    ("cerebro_internal.job_start(", "begin"),
     (TRAIN, "train"),
     ("INSERT INTO cerebro.evaluation", "evaluate"),
     ('"job": "evaluate"', "evaluate"),
     ("UPDATE cerebro.evaluation", "evaluate"),
-    ("cerebro.metric_results(", "evaluate"),
-    ("cerebro.job_finish(", "rest"),
+    ("cerebro_internal.metric_results(", "evaluate"),
+    ("cerebro_internal.job_finish(", "rest"),
 )
 PHASE_OF = {"read state": "hop", "write state": "hop"}
 

@@ -284,7 +284,7 @@ def _measure_private_megabytes(bench: Bench, framework: str) -> float:
     with bench.server.session() as first, bench.server.session() as second:
         for session in (first, second):
             with session.cursor() as cursor:
-                cursor.execute("SELECT cerebro.trainer_start(%s)", (request,))
+                cursor.execute("SELECT cerebro_internal.trainer_start(%s)", (request,))
         backend = second.info.backend_pid
         private = [
             measure.measure_private_memory(process.pid)

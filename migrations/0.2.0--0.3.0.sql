@@ -45,7 +45,7 @@ DROP FUNCTION cerebro.grant_usage(regrole);
 
 ALTER TABLE cerebro.run_log ALTER COLUMN run_id SET CACHE 1; -- Greenplum's usual cache gives each session numbers ahead
 ALTER TABLE cerebro.run_log ADD COLUMN dropped boolean NOT NULL DEFAULT false;
-COMMENT ON COLUMN cerebro.run_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped';
+COMMENT ON COLUMN cerebro.run_log.dropped IS 'whether its owner wants it gone: see cerebro_internal.remove_dropped';
 ALTER TABLE cerebro.run_log ADD COLUMN software jsonb NOT NULL DEFAULT '{}';
 COMMENT ON COLUMN cerebro.run_log.software IS 'versions of the package, the frameworks, Keras and Python that train it, by name';
 ALTER TABLE cerebro.run_log ADD COLUMN rank_dataset text GENERATED ALWAYS AS (spec ->> 'rank_dataset') STORED;
@@ -320,7 +320,7 @@ COMMENT ON COLUMN cerebro.model_log.deployed IS 'the version that predicts';
 COMMENT ON COLUMN cerebro.model_log.previous IS 'the version that did so before';
 COMMENT ON COLUMN cerebro.model_log.split IS 'how rows are held back, alike for all versions';
 COMMENT ON COLUMN cerebro.model_log.split_seed IS 'what the sides of rows are hashed with, in all versions';
-COMMENT ON COLUMN cerebro.model_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped_model';
+COMMENT ON COLUMN cerebro.model_log.dropped IS 'whether its owner wants it gone: see cerebro_internal.remove_dropped_model';
 COMMENT ON COLUMN cerebro.model_log.identity IS 'the columns whose values name a row, and so decide its side, in all versions; NULL: all, or those of the primary key';
 COMMENT ON COLUMN cerebro.model_log.bound IS 'where the rows begin that are held back, of a split by the order of a column; alike for all versions';
 
@@ -459,3 +459,25 @@ CREATE TYPE cerebro_optuna.trialvaluetype AS ENUM ('FINITE', 'INF_POS', 'INF_NEG
 COMMENT ON TYPE cerebro_optuna.trialvaluetype IS 'What a value is that no number may be';
 CREATE TYPE cerebro_optuna.trialintermediatevaluetype AS ENUM ('FINITE', 'INF_POS', 'INF_NEG', 'NAN');
 COMMENT ON TYPE cerebro_optuna.trialintermediatevaluetype IS 'The same of a value on the way';
+
+CREATE SCHEMA cerebro_internal;
+COMMENT ON SCHEMA cerebro_internal IS 'cerebro_db: functions that the extension itself calls';
+-- A name in it is of no use without EXECUTE, which cerebro.grant_usage grants.
+GRANT USAGE ON SCHEMA cerebro_internal TO PUBLIC;
+
+-- Functions that only the extension calls move there, with what was granted on them.
+DO $$
+DECLARE
+    moved regprocedure;
+BEGIN
+    FOR moved IN SELECT p.oid::regprocedure FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc p ON p.oid = d.objid
+             WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.deptype = 'e'
+               AND d.refobjid = (SELECT e.oid FROM pg_catalog.pg_extension e WHERE e.extname = 'cerebro_db')
+               AND p.pronamespace = 'cerebro'::regnamespace
+               AND p.proname IN ('array_bytes', 'dataset_add', 'dataset_close', 'dataset_open', 'gpu_count', 'gpu_report', 'is_state', 'job_begin',
+                                 'job_finish', 'may_see', 'metric_results', 'owns_run', 'predict_begin', 'predict_rest', 'state_add',
+                                 'trainer_start', 'trainer_stop')
+    LOOP
+        EXECUTE pg_catalog.format('ALTER ROUTINE %s SET SCHEMA cerebro_internal', moved);
+    END LOOP;
+END $$;

@@ -56,7 +56,7 @@ CREATE TABLE cerebro.run_log (
 );
 COMMENT ON TABLE cerebro.run_log IS 'One row per run as its orchestrator wrote it; read the view cerebro.run, which knows whether the orchestrator is still alive';
 COMMENT ON COLUMN cerebro.run_log.spec IS 'the arguments of the call';
-COMMENT ON COLUMN cerebro.run_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped';
+COMMENT ON COLUMN cerebro.run_log.dropped IS 'whether its owner wants it gone: see cerebro_internal.remove_dropped';
 COMMENT ON COLUMN cerebro.run_log.software IS 'versions of the package, the frameworks, Keras and Python that train it, by name';
 COMMENT ON COLUMN cerebro.run_log.rank_dataset IS 'the data set by whose metric configurations are ranked; as the two below it stands in spec, too, which is long, and would have to be unpacked for each metric';
 COMMENT ON COLUMN cerebro.run_log.rank_metric IS 'the metric by which they are ranked';
@@ -311,7 +311,7 @@ COMMENT ON COLUMN cerebro.model_log.deployed IS 'the version that predicts';
 COMMENT ON COLUMN cerebro.model_log.previous IS 'the version that did so before';
 COMMENT ON COLUMN cerebro.model_log.split IS 'how rows are held back, alike for all versions';
 COMMENT ON COLUMN cerebro.model_log.split_seed IS 'what the sides of rows are hashed with, in all versions';
-COMMENT ON COLUMN cerebro.model_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped_model';
+COMMENT ON COLUMN cerebro.model_log.dropped IS 'whether its owner wants it gone: see cerebro_internal.remove_dropped_model';
 COMMENT ON COLUMN cerebro.model_log.identity IS 'the columns whose values name a row, and so decide its side, in all versions; NULL: all, or those of the primary key';
 COMMENT ON COLUMN cerebro.model_log.bound IS 'where the rows begin that are held back, of a split by the order of a column; alike for all versions';
 

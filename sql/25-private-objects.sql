@@ -1,7 +1,7 @@
 -- Tables in schema cerebro_state, and functions that predict, are granted by us alone. PostgreSQL grants new objects by the
 -- default privileges of the role that makes them as well (ALTER DEFAULT PRIVILEGES), for which no schema can be left out.
 
-CREATE OR REPLACE FUNCTION cerebro.keep_private(made regclass) RETURNS void
+CREATE OR REPLACE FUNCTION cerebro_internal.keep_private(made regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     grantee text;
@@ -15,9 +15,9 @@ BEGIN
     END LOOP;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.keep_private IS 'Internal: take back what default privileges have granted on a new table of the caller''s in schema cerebro_state';
+COMMENT ON FUNCTION cerebro_internal.keep_private IS 'Internal: take back what default privileges have granted on a new table of the caller''s in schema cerebro_state';
 
-CREATE OR REPLACE FUNCTION cerebro.keep_private(made regprocedure) RETURNS void
+CREATE OR REPLACE FUNCTION cerebro_internal.keep_private(made regprocedure) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     grantee text;
@@ -31,4 +31,4 @@ BEGIN
     END LOOP;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.keep_private IS 'Internal: take back what everybody has by default on a new function of the caller''s, and what default privileges have granted';
+COMMENT ON FUNCTION cerebro_internal.keep_private IS 'Internal: take back what everybody has by default on a new function of the caller''s, and what default privileges have granted';

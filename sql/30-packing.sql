@@ -60,26 +60,26 @@ $$;
 COMMENT ON FUNCTION validation_preprocessor_dl IS 'Pack a table for validation: normalised, encoded and spread as its training table was';
 -- Arguments without a comment are those of training_preprocessor_dl.
 
-CREATE OR REPLACE FUNCTION cerebro.pack_mixed(
+CREATE OR REPLACE FUNCTION cerebro_internal.pack_mixed(
     source text, output text, dependent text, independent text, dependent_type text, weight text, rows bigint,
     classes text[], recipes json, grouped json) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
 return packing.pack_mixed(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.pack_mixed IS 'Internal: pack a table for training whose rows are in random order already: so many, without a NULL, of these classes; recipes are applied to the raw values of inputs, by their names; grouped has the buffers of rows that come group by group';
+COMMENT ON FUNCTION cerebro_internal.pack_mixed IS 'Internal: pack a table for training whose rows are in random order already: so many, without a NULL, of these classes; recipes are applied to the raw values of inputs, by their names; grouped has the buffers of rows that come group by group';
 
-CREATE OR REPLACE FUNCTION cerebro.pack_beside(
+CREATE OR REPLACE FUNCTION cerebro_internal.pack_beside(
     source text, output text, dependent text, independent text, training text, recipes json, grouped json) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
 return packing.pack_beside(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.pack_beside IS 'Internal: pack a table for validation as its training table was, of raw values to which recipes are applied';
+COMMENT ON FUNCTION cerebro_internal.pack_beside IS 'Internal: pack a table for validation as its training table was, of raw values to which recipes are applied';
 
-CREATE OR REPLACE FUNCTION cerebro.rows_seen(rows bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION cerebro_internal.rows_seen(rows bigint) RETURNS boolean
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
 return packing.rows_seen(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.rows_seen IS 'Internal: let those who look at this session know how many rows the preprocessor has read so far; always true';
+COMMENT ON FUNCTION cerebro_internal.rows_seen IS 'Internal: let those who look at this session know how many rows the preprocessor has read so far; always true';

@@ -21,12 +21,12 @@ return runs.submit_call(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.submit IS 'Train in the background what a call would (madlib_fit, madlib_fit_multiple_model, madlib_automl or cerebro.train), with its arguments by their names, and return the id of the run as soon as it is logged';
 
-CREATE OR REPLACE PROCEDURE cerebro.work(task json)
+CREATE OR REPLACE PROCEDURE cerebro_internal.work(task json)
 LANGUAGE plpython3u AS $$
 from cerebro_plpy.api import runs
 return runs.work(plpy, GD, *args)
 $$;
-COMMENT ON PROCEDURE cerebro.work IS 'Internal: do what cerebro.submit or cerebro.resume has opened this session for; commits often';
+COMMENT ON PROCEDURE cerebro_internal.work IS 'Internal: do what cerebro.submit or cerebro.resume has opened this session for; commits often';
 
 CREATE OR REPLACE FUNCTION cerebro.wait(
     -- A run that the caller may see.
@@ -87,7 +87,7 @@ COMMENT ON FUNCTION cerebro.drop_run IS 'Remove an own run that is not under way
 -- Who may delete rows of a table may also lock it against everybody, so roles may not. As the owner of the tables this
 -- removes what the owner of a run has marked, whoever calls: the mark is subject to row security. It touches no rows of another
 -- role, for which that one would have to wait, and locks nothing before it has seen the mark.
-CREATE OR REPLACE FUNCTION cerebro.remove_dropped(run_id bigint) RETURNS void
+CREATE OR REPLACE FUNCTION cerebro_internal.remove_dropped(run_id bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM FROM cerebro.run_log r WHERE r.run_id = remove_dropped.run_id AND r.dropped;
@@ -104,7 +104,7 @@ BEGIN
     DELETE FROM cerebro.run_log r WHERE r.run_id = remove_dropped.run_id AND r.dropped;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.remove_dropped IS 'Internal: remove the log of a run that its owner has marked as dropped';
+COMMENT ON FUNCTION cerebro_internal.remove_dropped IS 'Internal: remove the log of a run that its owner has marked as dropped';
 
 CREATE OR REPLACE FUNCTION cerebro.vacuum_runs(
     -- Least time since a run ended or was interrupted.

@@ -150,8 +150,8 @@ return named_models.drop_model(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.drop_model IS 'Remove an own model with all its versions, their weights, and the packed tables of their runs; the log of the runs stays';
 
--- As cerebro.remove_dropped, these touch no rows of another model, for which its owner would have to wait.
-CREATE OR REPLACE FUNCTION cerebro.remove_dropped_model(owner name, model text) RETURNS void
+-- As cerebro_internal.remove_dropped, these touch no rows of another model, for which its owner would have to wait.
+CREATE OR REPLACE FUNCTION cerebro_internal.remove_dropped_model(owner name, model text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM FROM cerebro.model_log m WHERE m.owner = remove_dropped_model.owner AND m.model = remove_dropped_model.model AND m.dropped;
@@ -165,9 +165,9 @@ BEGIN
     DELETE FROM cerebro.model_log m WHERE m.owner = remove_dropped_model.owner AND m.model = remove_dropped_model.model AND m.dropped;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.remove_dropped_model IS 'Internal: remove a model that its owner has marked as dropped';
+COMMENT ON FUNCTION cerebro_internal.remove_dropped_model IS 'Internal: remove a model that its owner has marked as dropped';
 
-CREATE OR REPLACE FUNCTION cerebro.remove_grants(owner name, model text) RETURNS void
+CREATE OR REPLACE FUNCTION cerebro_internal.remove_grants(owner name, model text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     granted record;
@@ -184,12 +184,12 @@ BEGIN
     DELETE FROM cerebro.grant_log g WHERE g.owner = remove_grants.owner AND g.model = remove_grants.model AND g.gate IS NULL;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.remove_grants IS 'Internal: remove the grant of a model that its owner has taken back, and the weights of versions that nobody was granted';
+COMMENT ON FUNCTION cerebro_internal.remove_grants IS 'Internal: remove the grant of a model that its owner has taken back, and the weights of versions that nobody was granted';
 
-CREATE OR REPLACE FUNCTION cerebro.template_fields() RETURNS TABLE (
+CREATE OR REPLACE FUNCTION cerebro_internal.template_fields() RETURNS TABLE (
     template text, description text, field text, meaning text, usual jsonb, usual_regression jsonb, range jsonb)
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
 return named_models.template_fields(plpy, GD)
 $$;
-COMMENT ON FUNCTION cerebro.template_fields IS 'Internal: the rows of the view cerebro.template';
+COMMENT ON FUNCTION cerebro_internal.template_fields IS 'Internal: the rows of the view cerebro.template';

@@ -3,7 +3,7 @@
 -- statement, which is an error before PostgreSQL 17 while workers of a parallel plan run: so there can be none.
 
 -- Ids are joined with the text that a column has in the caller's session, while the statement that reads the source has other formats.
-CREATE OR REPLACE FUNCTION cerebro.text_under(
+CREATE OR REPLACE FUNCTION cerebro_internal.text_under(
     value anyelement, timezone text, datestyle text, intervalstyle text, lc_monetary text, extra_float_digits text, bytea_output text) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = iso, ymd SET intervalstyle = postgres
@@ -15,28 +15,28 @@ BEGIN
     RETURN value::text;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.text_under IS 'Internal: the text of a value under these settings, whatever those of the session are';
+COMMENT ON FUNCTION cerebro_internal.text_under IS 'Internal: the text of a value under these settings, whatever those of the session are';
 
-CREATE OR REPLACE FUNCTION cerebro.predict_blocks(model text, source text, id_col text, row_type oid, owner text) RETURNS SETOF cerebro.predicted_rows
+CREATE OR REPLACE FUNCTION cerebro_internal.predict_blocks(model text, source text, id_col text, row_type oid, owner text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predict_blocks(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.predict_blocks IS 'Internal: the rows of a source block by block, with what a model predicts for them';
+COMMENT ON FUNCTION cerebro_internal.predict_blocks IS 'Internal: the rows of a source block by block, with what a model predicts for them';
 
-CREATE OR REPLACE FUNCTION cerebro.predict_ahead(model text, source text, id_col text, row_type oid, owner text, drawn double precision) RETURNS text
+CREATE OR REPLACE FUNCTION cerebro_internal.predict_ahead(model text, source text, id_col text, row_type oid, owner text, drawn double precision) RETURNS text
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predict_ahead(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.predict_ahead IS 'Internal: predict the rows of a source before they are wanted, and return what cerebro.predicted is to be told; the last argument may be anything that is not known before';
+COMMENT ON FUNCTION cerebro_internal.predict_ahead IS 'Internal: predict the rows of a source before they are wanted, and return what cerebro.predicted is to be told; the last argument may be anything that is not known before';
 
-CREATE OR REPLACE FUNCTION cerebro.predicted(told text, model text, source text, id_col text, row_type oid, owner text) RETURNS SETOF cerebro.predicted_rows
+CREATE OR REPLACE FUNCTION cerebro_internal.predicted(told text, model text, source text, id_col text, row_type oid, owner text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predicted(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.predicted IS 'Internal: what was predicted ahead, block by block; with the arguments of the prediction, so that columns of other tables among them are refused where they would not be known yet';
+COMMENT ON FUNCTION cerebro_internal.predicted IS 'Internal: what was predicted ahead, block by block; with the arguments of the prediction, so that columns of other tables among them are refused where they would not be known yet';
 
 CREATE OR REPLACE FUNCTION cerebro.predict(
     -- Name of the model, as exact text. The deployed version predicts.
@@ -59,11 +59,11 @@ FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest((b.told).ids) AS id,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probability, 'UTF8')::pg_catalog.float8[]) AS probability,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probabilities, 'UTF8')::pg_catalog.text[]) AS probabilities,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::pg_catalog.float8[]) AS number
-      FROM (SELECT cerebro.predict_blocks($1, $2, $3, NULL, $4) AS told OFFSET 0) b OFFSET 0) r
+      FROM (SELECT cerebro_internal.predict_blocks($1, $2, $3, NULL, $4) AS told OFFSET 0) b OFFSET 0) r
 $$;
 COMMENT ON FUNCTION cerebro.predict IS 'What an own model, or one that its owner has granted and owner names, predicts for each row of a table or view';
 
-CREATE OR REPLACE FUNCTION cerebro.rows_of_texts(texts text[], row_type anyelement) RETURNS anyarray
+CREATE OR REPLACE FUNCTION cerebro_internal.rows_of_texts(texts text[], row_type anyelement) RETURNS anyarray
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = iso, ymd SET intervalstyle = postgres
 SET lc_monetary = 'C' SET array_nulls = on SET xmloption = content AS $$
@@ -74,7 +74,7 @@ BEGIN
     RETURN result;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.rows_of_texts IS 'Internal: rows of a type, read from the texts that they have under the same settings';
+COMMENT ON FUNCTION cerebro_internal.rows_of_texts IS 'Internal: rows of a type, read from the texts that they have under the same settings';
 
 CREATE OR REPLACE FUNCTION cerebro.predict_rows(
     -- Name of the model, as exact text. The deployed version predicts.
@@ -92,12 +92,12 @@ CREATE OR REPLACE FUNCTION cerebro.predict_rows(
 LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000000 ROWS 10000 AS $$
 SELECT r."row", r.prediction, r.number, r.probability, r.probabilities::pg_catalog.jsonb,
        pg_catalog.float8mi(r.number, r.margin), pg_catalog.float8pl(r.number, r.margin)
-FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest(cerebro.rows_of_texts((b.told).ids, $2)) AS "row",
+FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest(cerebro_internal.rows_of_texts((b.told).ids, $2)) AS "row",
              pg_catalog.unnest(pg_catalog.convert_from((b.told).prediction, 'UTF8')::pg_catalog.text[]) AS prediction,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probability, 'UTF8')::pg_catalog.float8[]) AS probability,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probabilities, 'UTF8')::pg_catalog.text[]) AS probabilities,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::pg_catalog.float8[]) AS number
-      FROM (SELECT cerebro.predict_blocks($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $4) AS told OFFSET 0) b OFFSET 0) r
+      FROM (SELECT cerebro_internal.predict_blocks($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $4) AS told OFFSET 0) b OFFSET 0) r
 $$;
 COMMENT ON FUNCTION cerebro.predict_rows IS 'The rows of a table or view, each beside what an own model, or one that its owner has granted and owner names, predicts for it';
 -- Arguments without a comment are those of cerebro.predict.
@@ -119,9 +119,9 @@ COMMENT ON FUNCTION cerebro.predict_row IS 'What an own model, or one that its o
 
 -- Who was granted predictions has no right to read what it fills the trainer with. Which version that is, it is told by
 -- our own code in this process, which has seen that the caller may; nothing that a session can say by SQL tells it.
-CREATE OR REPLACE FUNCTION cerebro.sealed_version() RETURNS void
+CREATE OR REPLACE FUNCTION cerebro_internal.sealed_version() RETURNS void
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.sealed_version(plpy, GD)
 $$;
-COMMENT ON FUNCTION cerebro.sealed_version IS 'Internal: fill the trainer of this session with a granted model for cerebro.predict and cerebro.predict_row, which alone can call it';
+COMMENT ON FUNCTION cerebro_internal.sealed_version IS 'Internal: fill the trainer of this session with a granted model for cerebro.predict and cerebro.predict_row, which alone can call it';

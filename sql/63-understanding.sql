@@ -1,12 +1,12 @@
 -- What a model by name is worth over the rows of a table, by which columns, and why it predicts what it does for a row. What
 -- is said in sql/61-named-prediction.sql of functions that become a part of the query holds for the last one here.
 
-CREATE OR REPLACE FUNCTION cerebro.evaluation_blocks(model text, source text, group_by text[], caller json) RETURNS SETOF cerebro.predicted_rows
+CREATE OR REPLACE FUNCTION cerebro_internal.evaluation_blocks(model text, source text, group_by text[], caller json) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import understanding
 return understanding.evaluation_blocks(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.evaluation_blocks IS 'Internal: the rows of a source block by block, with what a model predicts for them; the id of each is an array of its target and its group; caller has the path and the settings of the session that evaluates';
+COMMENT ON FUNCTION cerebro_internal.evaluation_blocks IS 'Internal: the rows of a source block by block, with what a model predicts for them; the id of each is an array of its target and its group; caller has the path and the settings of the session that evaluates';
 
 CREATE OR REPLACE FUNCTION cerebro.evaluate(
     -- An own model. The deployed version is evaluated.
@@ -36,20 +36,20 @@ return understanding.importance(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.importance IS 'How much worse a model predicts the rows of a table or view when the values of a column are shuffled among them, for each column that it uses, with the standard error';
 
-CREATE OR REPLACE FUNCTION cerebro.version_importance(model text, version integer, seconds double precision) RETURNS TABLE (
+CREATE OR REPLACE FUNCTION cerebro_internal.version_importance(model text, version integer, seconds double precision) RETURNS TABLE (
     importance double precision[], importance_error double precision[])
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import understanding
 return understanding.version_importance(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.version_importance IS 'Internal: what the columns of a version of an own model are worth over rows that it was not trained on, in the order of its recipe, as far as there is time to compute it';
+COMMENT ON FUNCTION cerebro_internal.version_importance IS 'Internal: what the columns of a version of an own model are worth over rows that it was not trained on, in the order of its recipe, as far as there is time to compute it';
 
-CREATE OR REPLACE FUNCTION cerebro.attribution_blocks(model text, source text, id_col text) RETURNS SETOF cerebro.attributed_rows
+CREATE OR REPLACE FUNCTION cerebro_internal.attribution_blocks(model text, source text, id_col text) RETURNS SETOF cerebro.attributed_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import understanding
 return understanding.attribution_blocks(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.attribution_blocks IS 'Internal: the rows of a source block by block, with what each of their columns adds to a prediction';
+COMMENT ON FUNCTION cerebro_internal.attribution_blocks IS 'Internal: the rows of a source block by block, with what each of their columns adds to a prediction';
 
 CREATE OR REPLACE FUNCTION cerebro.attribution(
     -- An own model. The deployed version is explained.
@@ -66,6 +66,6 @@ SELECT pg_catalog.unnest((b.told).ids), pg_catalog.unnest((b.told).columns), pg_
        pg_catalog.unnest(pg_catalog.convert_from((b.told).attributions, 'UTF8')::pg_catalog.float8[]),
        pg_catalog.unnest(pg_catalog.convert_from((b.told).gaps, 'UTF8')::pg_catalog.float8[]),
        pg_catalog.unnest((b.told).patches)::pg_catalog.int4[]
-FROM (SELECT cerebro.attribution_blocks($1, $2, $3) AS told OFFSET 0) b
+FROM (SELECT cerebro_internal.attribution_blocks($1, $2, $3) AS told OFFSET 0) b
 $$;
 COMMENT ON FUNCTION cerebro.attribution IS 'Why a model predicts what it does for each row of a table or view: what each column adds to the number, or to the probability of the class that is predicted, and each patch of an image';

@@ -1,11 +1,11 @@
 -- What other sessions read while a run goes on. Each view shows the runs whose owner's role the reader
 -- has; a view that left this to row security would show everyone's rows, as its owner is a superuser.
 
-CREATE OR REPLACE FUNCTION cerebro.may_see(owner name) RETURNS boolean
+CREATE OR REPLACE FUNCTION cerebro_internal.may_see(owner name) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
 $$SELECT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = owner AND pg_catalog.pg_has_role(r.oid, 'MEMBER')
                                                     OR r.rolname = current_user AND r.rolsuper)$$;
-COMMENT ON FUNCTION cerebro.may_see IS 'Whether the current user has the role that owns a run, or is a superuser, who sees those of roles that are no more too';
+COMMENT ON FUNCTION cerebro_internal.may_see IS 'Whether the current user has the role that owns a run, or is a superuser, who sees those of roles that are no more too';
 
 -- Who holds the advisory lock on a number of 64 bits, 1667590770 in its upper half with those of the run's flipped, says
 -- "the orchestrator of the run is alive". To flip bits a second time gives the number of the run, and no two share a key.
@@ -35,7 +35,7 @@ SELECT r.run_id, r.name, r.owner,
        r.spec, r.started_at, r.ended_at, r.error, r.epochs, r.segments, r.pid, r.software,
        CASE WHEN o.pid IS NOT NULL AND r.status IN ('running', 'completed') THEN r.phase END AS phase, r.deadline
 FROM cerebro.run_log r LEFT JOIN cerebro.orchestrator o ON o.run_id = r.run_id AND o.pid = r.pid
-WHERE cerebro.may_see(r.owner);
+WHERE cerebro_internal.may_see(r.owner);
 COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted. phase is what a live run does, such as training; a completed run may still explain its model. deadline is when its budget ends';
 
 -- By roles, and not by runs, of which there are many more: what others have logged costs the reader nothing.
@@ -43,11 +43,11 @@ CREATE OR REPLACE VIEW cerebro.visible_run WITH (security_barrier) AS
 SELECT r.run_id FROM cerebro.run_log r
 WHERE r.owner = ANY (ARRAY(SELECT o.rolname FROM pg_catalog.pg_roles o WHERE pg_catalog.pg_has_role(o.oid, 'MEMBER')))
    OR (SELECT o.rolsuper FROM pg_catalog.pg_roles o WHERE o.rolname = current_user);
-COMMENT ON VIEW cerebro.visible_run IS 'Internal: the numbers of runs that the reader may see, as cerebro.may_see says';
+COMMENT ON VIEW cerebro.visible_run IS 'Internal: the numbers of runs that the reader may see, as cerebro_internal.may_see says';
 
 -- Made anew by each script: it needs this function.
 DROP POLICY IF EXISTS concerned ON cerebro.quota;
-CREATE POLICY concerned ON cerebro.quota FOR SELECT USING (role IS NULL OR cerebro.may_see(role));
+CREATE POLICY concerned ON cerebro.quota FOR SELECT USING (role IS NULL OR cerebro_internal.may_see(role));
 
 -- What limits the processor time of a day: to count it otherwise, change this view. It reads nothing that roles write, and no role
 -- counts for more than all processors could do since its oldest call began.
@@ -56,11 +56,11 @@ SELECT u.owner, least(sum(u.seconds), max(u.cores) * extract(epoch FROM clock_ti
 FROM cerebro.used_time u WHERE u.counted_at > clock_timestamp() - interval '24 hours' GROUP BY u.owner;
 COMMENT ON VIEW cerebro.processor_time IS 'Internal: processor seconds of trainers and backends, as cerebro.cost has them, that the runs of each role have used within 24 hours, to the hour; also of runs that were removed';
 
-CREATE OR REPLACE FUNCTION cerebro.used_places(used double precision, places integer, since timestamptz) RETURNS double precision
+CREATE OR REPLACE FUNCTION cerebro_internal.used_places(used double precision, places integer, since timestamptz) RETURNS double precision
 LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
 $$SELECT used * h.left_over + places * (1 - h.left_over) * 300 / ln(2)
 FROM (SELECT power(0.5, least(greatest(extract(epoch FROM clock_timestamp() - since)::double precision, 0) / 300, 100)) AS left_over) h$$;
-COMMENT ON FUNCTION cerebro.used_places IS 'Internal: seconds that a run had places, of which what was five minutes ago counts half, where so many were used until then and it has so many places since';
+COMMENT ON FUNCTION cerebro_internal.used_places IS 'Internal: seconds that a run had places, of which what was five minutes ago counts half, where so many were used until then and it has so many places since';
 
 -- Each run divides the places by what stands here (scheduling/quota/fair_share.py), so all see the same of all; of others no more than that.
 -- What counts is what functions of the extension have written, and locks: a backend is at work for one run, which it holds the lock
@@ -81,7 +81,7 @@ WITH present AS (
            q.configs, q.steady, CASE WHEN c.seen THEN q.places ELSE least(q.places, c.workers) END AS places, q.used, q.changed_at, c.workers
     FROM counted c JOIN cerebro.queue_log q USING (run_id) JOIN cerebro.run_log r USING (run_id)
 ), used AS (
-    SELECT r.owner, sum(cerebro.used_places(q.used, coalesce(a.places, 0), q.changed_at)) AS seconds
+    SELECT r.owner, sum(cerebro_internal.used_places(q.used, coalesce(a.places, 0), q.changed_at)) AS seconds
     FROM cerebro.queue_log q JOIN cerebro.run_log r USING (run_id) LEFT JOIN alive a ON a.run_id = q.run_id
     WHERE a.run_id IS NOT NULL OR q.changed_at > clock_timestamp() - interval '2 hours' GROUP BY r.owner
 ), limited AS (
@@ -102,7 +102,7 @@ WITH present AS (
            row_number() OVER (PARTITION BY a.owner, a.status ORDER BY a.arrived_at, a.run_id) AS turn
     FROM alive a JOIN limited l USING (owner)
 )
-SELECT n.run_id, CASE WHEN cerebro.may_see(n.owner) THEN n.owner END AS owner, n.status,
+SELECT n.run_id, CASE WHEN cerebro_internal.may_see(n.owner) THEN n.owner END AS owner, n.status,
        CASE WHEN n.status = 'queued' THEN row_number() OVER (PARTITION BY n.status ORDER BY n.turn, n.role_used, n.arrived_at, n.run_id) END AS position,
        n.arrived_at, n.places, n.fewest, n.most, n.configs, n.steady, n.role, n.role_used, n.trainers AS role_trainers, n.role_configs, n.rests, n.workers
 FROM numbered n;
@@ -255,7 +255,7 @@ COMMENT ON VIEW cerebro.timeline IS 'What each segment did when: training visits
 
 CREATE OR REPLACE VIEW cerebro.learning_curve WITH (security_barrier) AS
 SELECT m.run_id, m.mst_key, m.epoch, m.dataset, m.name, m.value, m.time
-FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
+FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id) WHERE cerebro_internal.may_see(r.owner);
 COMMENT ON VIEW cerebro.learning_curve IS 'Metrics by epoch, one value a row';
 
 -- What lies in a table lies there until the next state takes its place, or the table is dropped; of older versions, which did
@@ -320,7 +320,7 @@ COMMENT ON VIEW cerebro.cost IS 'What runs have cost that the reader may see, by
 
 CREATE OR REPLACE VIEW cerebro.decision WITH (security_barrier) AS
 SELECT d.run_id, d.decision_no, d.time, d.mst_key, d.action, d.epoch, d.visits, d.last_epoch, d.cause, d.rule, d.reason, d.act_id
-FROM cerebro.decision_log d JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
+FROM cerebro.decision_log d JOIN cerebro.run_log r USING (run_id) WHERE cerebro_internal.may_see(r.owner);
 COMMENT ON VIEW cerebro.decision IS 'What was decided of the configurations of a run, by a search or by somebody: after which result, by which rule, and why; and when a run has changed its strategy';
 
 -- An act may be committed when its run has just ended; one that goes on again takes it up.
@@ -329,22 +329,22 @@ SELECT a.act_id, a.run_id, a.time, a.actor, a.action, a.mst_key, a.change,
        CASE WHEN a.status = 'scheduled' AND r.status = 'completed' THEN 'refused' ELSE a.status END AS status,
        CASE WHEN a.status = 'scheduled' AND r.status = 'completed' THEN 'it came too late: the run had nothing left to do' ELSE a.reason END AS reason,
        a.visits, a.done_at
-FROM cerebro.act_log a JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
+FROM cerebro.act_log a JOIN cerebro.run_log r USING (run_id) WHERE cerebro_internal.may_see(r.owner);
 COMMENT ON VIEW cerebro.act IS 'What people have asked of runs that the reader may see, and what became of it';
 
 -- For row security, by which a role sees its own runs alone, not those of roles that it is a member of. It runs as its caller, who
 -- reads that view: so nobody can ask it of others.
-CREATE OR REPLACE FUNCTION cerebro.may_act(run_id bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION cerebro_internal.may_act(run_id bigint) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
 $$SELECT EXISTS (SELECT FROM cerebro.visible_run r WHERE r.run_id = may_act.run_id)$$;
-COMMENT ON FUNCTION cerebro.may_act IS 'Internal: whether the current user is a member of the role that owns a run';
+COMMENT ON FUNCTION cerebro_internal.may_act IS 'Internal: whether the current user is a member of the role that owns a run';
 
 -- Made anew by each script: they need this function.
 DROP POLICY IF EXISTS seen ON cerebro.act_log;
 DROP POLICY IF EXISTS added ON cerebro.act_log;
 DROP POLICY IF EXISTS done ON cerebro.act_log;
-CREATE POLICY seen ON cerebro.act_log FOR SELECT USING (cerebro.may_act(run_id));
-CREATE POLICY added ON cerebro.act_log FOR INSERT WITH CHECK (actor = current_user AND cerebro.may_act(run_id));
+CREATE POLICY seen ON cerebro.act_log FOR SELECT USING (cerebro_internal.may_act(run_id));
+CREATE POLICY added ON cerebro.act_log FOR INSERT WITH CHECK (actor = current_user AND cerebro_internal.may_act(run_id));
 CREATE POLICY done ON cerebro.act_log FOR UPDATE USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = act_log.run_id AND r.owner = current_user));
 
 CREATE OR REPLACE VIEW cerebro.model_grant WITH (security_barrier) AS
@@ -362,10 +362,10 @@ FROM cerebro.model_log m
 LEFT JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
 LEFT JOIN (SELECT c.owner, c.model, count(*) AS versions FROM cerebro.version_log c GROUP BY c.owner, c.model) n
     ON n.owner = m.owner AND n.model = m.model
-WHERE cerebro.may_see(m.owner) AND NOT m.dropped
+WHERE cerebro_internal.may_see(m.owner) AND NOT m.dropped
 UNION ALL
 SELECT g.model, g.owner, g.version, g.outline ->> 'task', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-FROM cerebro.model_grant g WHERE NOT cerebro.may_see(g.owner);
+FROM cerebro.model_grant g WHERE NOT cerebro_internal.may_see(g.owner);
 COMMENT ON VIEW cerebro.model IS 'Models by name that the reader may see, each with the version that predicts; of one that others have granted to the reader no more than its task';
 
 CREATE OR REPLACE VIEW cerebro.model_version WITH (security_barrier) AS
@@ -373,7 +373,7 @@ SELECT v.model, v.owner, v.version, v.version = m.deployed AS deployed, v.create
        v.task, v.target, v.source, v.metric, v.value, v.training_rows, v.validation_rows, v.margin, v.seed, v.state_bytes, v.backend,
        v.software, v.fingerprint, v.group_by
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
-WHERE cerebro.may_see(v.owner) AND NOT m.dropped;
+WHERE cerebro_internal.may_see(v.owner) AND NOT m.dropped;
 COMMENT ON VIEW cerebro.model_version IS 'All versions of models that the reader may see: what each was trained on and how, and what it came to';
 
 CREATE OR REPLACE VIEW cerebro.model_group WITH (security_barrier) AS
@@ -381,7 +381,7 @@ SELECT g.model, g.owner, g.version, g.version = m.deployed AS deployed, v.group_
        v.metric, g.value, g.training_rows, g.margin, g.state_bytes, g.backend
 FROM cerebro.group_log g JOIN cerebro.version_log v ON v.owner = g.owner AND v.model = g.model AND v.version = g.version
      JOIN cerebro.model_log m ON m.owner = g.owner AND m.model = g.model
-WHERE cerebro.may_see(g.owner) AND NOT m.dropped;
+WHERE cerebro_internal.may_see(g.owner) AND NOT m.dropped;
 COMMENT ON VIEW cerebro.model_group IS 'The models of groups of rows that versions have beside the one of all rows: which predict the rows whose column group_by has that value';
 
 CREATE OR REPLACE VIEW cerebro.feature WITH (security_barrier) AS
@@ -392,9 +392,9 @@ FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.m
      CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(
          CASE WHEN pg_catalog.jsonb_typeof(v.recipe -> 'features') = 'array' THEN v.recipe -> 'features' ELSE '[]' END)
          WITH ORDINALITY AS f (feature, n)
-WHERE cerebro.may_see(v.owner) AND NOT m.dropped;
+WHERE cerebro_internal.may_see(v.owner) AND NOT m.dropped;
 COMMENT ON VIEW cerebro.feature IS 'What each version learned of each column before it was trained: how the column is encoded with which constants, or why it is left out; and how much worse predictions get without it';
 
 CREATE OR REPLACE VIEW cerebro.template AS
-SELECT t.template, t.description, t.field, t.meaning, t.usual, t.usual_regression, t.range FROM cerebro.template_fields() t;
+SELECT t.template, t.description, t.field, t.meaning, t.usual, t.usual_regression, t.range FROM cerebro_internal.template_fields() t;
 COMMENT ON VIEW cerebro.template IS 'Templates of networks, a row for each of their fields: its usual value, that for regression where it is another, and the range or choices that are drawn from where nobody says otherwise';

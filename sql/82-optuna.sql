@@ -4,7 +4,7 @@
 -- of which nothing is asked are numeric, for they need more digits.
 
 -- Quotes and brackets hold commas together; what a bracket in a bracket holds stays one text, and so does what no double can be.
-CREATE OR REPLACE FUNCTION cerebro.settings_of(parameters text) RETURNS TABLE (name text, value jsonb)
+CREATE OR REPLACE FUNCTION cerebro_internal.settings_of(parameters text) RETURNS TABLE (name text, value jsonb)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 WITH source AS (
     SELECT parameters AS content
@@ -22,7 +22,7 @@ SELECT p.name,
             ELSE to_jsonb(p.value) END
 FROM pair p
 $$;
-COMMENT ON FUNCTION cerebro.settings_of IS 'Internal: the settings of a parameter string by name; of an optimizer its name, and its own settings beside it';
+COMMENT ON FUNCTION cerebro_internal.settings_of IS 'Internal: the settings of a parameter string by name; of an optimizer its name, and its own settings beside it';
 
 CREATE OR REPLACE VIEW cerebro.parameter WITH (security_barrier) AS
 SELECT c.run_id, c.mst_key, p.name, p.value
@@ -31,21 +31,21 @@ FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
          SELECT e.key, e.value
          FROM pg_catalog.jsonb_each(CASE WHEN pg_catalog.jsonb_typeof(c.params) = 'object' THEN c.params ELSE '{}' END) e WHERE c.template IS NOT NULL
          UNION ALL SELECT 'model_id', pg_catalog.to_jsonb(c.model_id) WHERE c.template IS NULL
-         UNION ALL SELECT s.name, s.value FROM cerebro.settings_of(c.compile_params) s WHERE c.template IS NULL
-         UNION ALL SELECT s.name, s.value FROM cerebro.settings_of(c.fit_params) s WHERE c.template IS NULL) p (name, value)
-WHERE cerebro.may_see(r.owner);
+         UNION ALL SELECT s.name, s.value FROM cerebro_internal.settings_of(c.compile_params) s WHERE c.template IS NULL
+         UNION ALL SELECT s.name, s.value FROM cerebro_internal.settings_of(c.fit_params) s WHERE c.template IS NULL) p (name, value)
+WHERE cerebro_internal.may_see(r.owner);
 COMMENT ON VIEW cerebro.parameter IS 'What configurations differ by, one value a row: the fields of a template, or the settings of compile and fit parameters and of their optimizer';
 
 CREATE OR REPLACE VIEW cerebro_optuna.studies WITH (security_barrier) AS
 SELECT r.run_id AS study_id, pg_catalog.concat(coalesce(r.name, 'run'), ' #', r.run_id) AS study_name
-FROM cerebro.run_log r WHERE cerebro.may_see(r.owner) AND r.run_id < 4294967296;
+FROM cerebro.run_log r WHERE cerebro_internal.may_see(r.owner) AND r.run_id < 4294967296;
 COMMENT ON VIEW cerebro_optuna.studies IS 'A study for each run that the reader may see; its number tells apart what has the same name';
 
 CREATE OR REPLACE VIEW cerebro_optuna.study_directions WITH (security_barrier) AS
 SELECT r.run_id AS study_direction_id,
        (CASE WHEN r.rank_descending THEN 'MAXIMIZE' ELSE 'MINIMIZE' END)::cerebro_optuna.studydirection AS direction,
        r.run_id AS study_id, 0 AS objective
-FROM cerebro.run_log r WHERE cerebro.may_see(r.owner) AND r.run_id < 4294967296;
+FROM cerebro.run_log r WHERE cerebro_internal.may_see(r.owner) AND r.run_id < 4294967296;
 COMMENT ON VIEW cerebro_optuna.study_directions IS 'Whether smaller or larger values of the metric that ranks are better';
 
 CREATE OR REPLACE VIEW cerebro_optuna.study_user_attributes WITH (security_barrier) AS
@@ -57,7 +57,7 @@ COMMENT ON VIEW cerebro_optuna.study_user_attributes IS 'What stands beside a ru
 CREATE OR REPLACE VIEW cerebro_optuna.study_system_attributes WITH (security_barrier) AS
 SELECT r.run_id AS study_system_attribute_id, r.run_id AS study_id, 'study:metric_names'::text AS key,
        pg_catalog.json_build_array(pg_catalog.concat_ws(' ', r.rank_dataset, r.rank_metric))::text AS value_json
-FROM cerebro.run_log r WHERE cerebro.may_see(r.owner) AND r.run_id < 4294967296;
+FROM cerebro.run_log r WHERE cerebro_internal.may_see(r.owner) AND r.run_id < 4294967296;
 COMMENT ON VIEW cerebro_optuna.study_system_attributes IS 'The name of the metric that ranks, as the label of an axis';
 
 -- The value of a configuration is that of the leaderboard; one without a value cannot be complete for Optuna. Here and below the
@@ -145,7 +145,7 @@ SELECT (m.run_id * 2147483648 + m.mst_key)::numeric * 2147483648 + m.epoch AS tr
        CASE WHEN m.value NOT IN ('NaN', 'Infinity', '-Infinity') THEN m.value END AS intermediate_value,
        (CASE m.value WHEN 'NaN' THEN 'NAN' WHEN 'Infinity' THEN 'INF_POS' WHEN '-Infinity' THEN 'INF_NEG' ELSE 'FINITE' END)::cerebro_optuna.trialintermediatevaluetype AS intermediate_value_type
 FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id)
-WHERE cerebro.may_see(r.owner) AND r.run_id < 4294967296 AND m.dataset = r.rank_dataset AND m.name = r.rank_metric AND m.value IS NOT NULL;
+WHERE cerebro_internal.may_see(r.owner) AND r.run_id < 4294967296 AND m.dataset = r.rank_dataset AND m.name = r.rank_metric AND m.value IS NOT NULL;
 COMMENT ON VIEW cerebro_optuna.trial_intermediate_values IS 'The metric that ranks, by epoch';
 
 CREATE OR REPLACE VIEW cerebro_optuna.trial_heartbeats AS

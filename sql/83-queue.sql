@@ -6,7 +6,7 @@
 -- and then only the row of the run, so that nobody waits for a transaction of others. Two runs that take places at the same
 -- moment may not see each other; so each calls a second time when the first call is committed, and one of them sees both.
 
-CREATE OR REPLACE FUNCTION cerebro.enter_queue(run_id bigint, ticket text, fewest integer, most integer, configs integer, steady boolean) RETURNS void
+CREATE OR REPLACE FUNCTION cerebro_internal.enter_queue(run_id bigint, ticket text, fewest integer, most integer, configs integer, steady boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     holder integer;
@@ -25,16 +25,16 @@ BEGIN
     VALUES (enter_queue.run_id, holder, enter_queue.fewest, enter_queue.most, enter_queue.configs, enter_queue.steady)
     ON CONFLICT ON CONSTRAINT queue_log_pkey DO UPDATE
     SET arrived_at = pg_catalog.clock_timestamp(), pid = excluded.pid, fewest = excluded.fewest, most = excluded.most, configs = excluded.configs,
-        steady = excluded.steady, used = cerebro.used_places(queue_log.used, 0, queue_log.changed_at), places = 0, waits = false,
+        steady = excluded.steady, used = cerebro_internal.used_places(queue_log.used, 0, queue_log.changed_at), places = 0, waits = false,
         seen_at = pg_catalog.clock_timestamp(), changed_at = pg_catalog.clock_timestamp();
 END;
 $$;
-COMMENT ON FUNCTION cerebro.enter_queue IS 'Internal: let an own run, which its ticket proves it to be, wait for places behind all that are there';
+COMMENT ON FUNCTION cerebro_internal.enter_queue IS 'Internal: let an own run, which its ticket proves it to be, wait for places behind all that are there';
 
 -- While a role has no place that could use one, others take no more than an equal share, and the one that has used less goes first:
 -- so no run of our own asks for more, and whoever asks by hand gets no more. What runs claim that nobody works for is not counted
 -- by the view, nor who says that it waits and could have a place. Record by record: Greenplum joins no view in an UPDATE.
-CREATE OR REPLACE FUNCTION cerebro.take_places(run_id bigint, ticket text, wanted integer, had integer) RETURNS integer
+CREATE OR REPLACE FUNCTION cerebro_internal.take_places(run_id bigint, ticket text, wanted integer, had integer) RETURNS integer
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     own record;
@@ -93,18 +93,18 @@ BEGIN
         taken := 0;
     END IF;
     UPDATE cerebro.queue_log q
-    SET used = cerebro.used_places(q.used, own.places, q.changed_at), changed_at = pg_catalog.clock_timestamp(),
+    SET used = cerebro_internal.used_places(q.used, own.places, q.changed_at), changed_at = pg_catalog.clock_timestamp(),
         places = taken, waits = (taken = 0),
         seen_at = CASE WHEN NOT refuses AND (taken = 0 OR taken > own.places OR coalesce(mine.workers >= taken, true)) THEN pg_catalog.clock_timestamp() ELSE q.seen_at END
     WHERE q.run_id = take_places.run_id;
     RETURN taken;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.take_places IS 'Internal: let an own run, which its ticket proves it to be, have so many places, or as many as are left beside those that it had; how many it has then. 0 says that it waits';
+COMMENT ON FUNCTION cerebro_internal.take_places IS 'Internal: let an own run, which its ticket proves it to be, have so many places, or as many as are left beside those that it had; how many it has then. 0 says that it waits';
 
 -- The configurations that acts add count from then on. Of a run that has no place only what could never begin is refused: it takes
 -- its place with all of them.
-CREATE OR REPLACE FUNCTION cerebro.add_to_queue(run_id bigint, ticket text, configs integer, had integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION cerebro_internal.add_to_queue(run_id bigint, ticket text, configs integer, had integer) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     own record;
@@ -133,18 +133,18 @@ BEGIN
     RETURN fits;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.add_to_queue IS 'Internal: let an own run, which its ticket proves it to be, have so many configurations beside those that it had, or none of them where quotas leave no room for all; whether it has them';
+COMMENT ON FUNCTION cerebro_internal.add_to_queue IS 'Internal: let an own run, which its ticket proves it to be, have so many configurations beside those that it had, or none of them where quotas leave no room for all; whether it has them';
 
-CREATE OR REPLACE FUNCTION cerebro.leave_queue(run_id bigint, ticket text) RETURNS void
+CREATE OR REPLACE FUNCTION cerebro_internal.leave_queue(run_id bigint, ticket text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM FROM cerebro.queue_log w JOIN cerebro.run_log r ON r.run_id = w.run_id
     WHERE w.run_id = leave_queue.run_id AND r.ticket = leave_queue.ticket AND w.pid IS NOT NULL;
     IF FOUND THEN
         UPDATE cerebro.queue_log q
-        SET used = cerebro.used_places(q.used, q.places, q.changed_at), changed_at = pg_catalog.clock_timestamp(), places = 0, waits = false, pid = NULL
+        SET used = cerebro_internal.used_places(q.used, q.places, q.changed_at), changed_at = pg_catalog.clock_timestamp(), places = 0, waits = false, pid = NULL
         WHERE q.run_id = leave_queue.run_id;
     END IF;
 END;
 $$;
-COMMENT ON FUNCTION cerebro.leave_queue IS 'Internal: give back all places of an own run, which its ticket proves it to be, at its end';
+COMMENT ON FUNCTION cerebro_internal.leave_queue IS 'Internal: give back all places of an own run, which its ticket proves it to be, at its end';

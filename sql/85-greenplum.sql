@@ -40,15 +40,15 @@ BEGIN
     DROP POLICY IF EXISTS own_numbers ON cerebro.run_log;
     -- As a join, a policy makes further segments take part in each change of the log. Each has all rows of run_log itself.
     EXECUTE $function$
-        CREATE OR REPLACE FUNCTION cerebro.owns_run(run_id bigint) RETURNS boolean
+        CREATE OR REPLACE FUNCTION cerebro_internal.owns_run(run_id bigint) RETURNS boolean
         LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
         'SELECT EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = owns_run.run_id AND r.owner = current_user)'
         $function$;
-    COMMENT ON FUNCTION cerebro.owns_run(bigint) IS 'Internal: whether the run belongs to the current user';
+    COMMENT ON FUNCTION cerebro_internal.owns_run(bigint) IS 'Internal: whether the run belongs to the current user';
     FOREACH logged IN ARRAY ARRAY['config_log', 'visit', 'evaluation', 'metric', 'decision_log'] LOOP
-        EXECUTE pg_catalog.format('ALTER POLICY own_runs ON cerebro.%I USING (cerebro.owns_run(run_id))', logged);
+        EXECUTE pg_catalog.format('ALTER POLICY own_runs ON cerebro.%I USING (cerebro_internal.owns_run(run_id))', logged);
     END LOOP;
-    ALTER POLICY done ON cerebro.act_log USING (cerebro.owns_run(run_id));
+    ALTER POLICY done ON cerebro.act_log USING (cerebro_internal.owns_run(run_id));
     -- Nor can it read a view in a function. A join is planned for all segments; acts are rare.
     ALTER POLICY seen ON cerebro.act_log USING (run_id IN (SELECT s.run_id FROM cerebro.visible_run s));
     ALTER POLICY added ON cerebro.act_log WITH CHECK (actor = current_user AND run_id IN (SELECT s.run_id FROM cerebro.visible_run s));
@@ -74,11 +74,11 @@ BEGIN
     -- What asks the database anything must have done so before segments begin to work for the statement, and a function of
     -- FROM that is to do so (EXECUTE ON INITPLAN) does not where it stands beside them, nor are its rows right where some are
     -- left out there. A subselect that depends on nothing comes before; the planner would call it itself, but for random().
-    EXECUTE 'ALTER FUNCTION cerebro.predicted(text, text, text, text, oid, text) EXECUTE ON COORDINATOR';
+    EXECUTE 'ALTER FUNCTION cerebro_internal.predicted(text, text, text, text, oid, text) EXECUTE ON COORDINATOR';
     EXECUTE pg_catalog.replace(pg_catalog.pg_get_functiondef('cerebro.predict(text, text, text, text)'::regprocedure),
-                               'cerebro.predict_blocks($1, $2, $3, NULL, $4) AS told',
-                               'r AS told FROM cerebro.predicted((SELECT cerebro.predict_ahead($1, $2, $3, NULL, $4, pg_catalog.random())), $1, $2, $3, NULL, $4) r');
+                               'cerebro_internal.predict_blocks($1, $2, $3, NULL, $4) AS told',
+                               'r AS told FROM cerebro_internal.predicted((SELECT cerebro_internal.predict_ahead($1, $2, $3, NULL, $4, pg_catalog.random())), $1, $2, $3, NULL, $4) r');
     EXECUTE pg_catalog.replace(pg_catalog.pg_get_functiondef('cerebro.predict_rows(text, anyelement, text, text)'::regprocedure),
-                               'cerebro.predict_blocks($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $4) AS told',
-                               'r AS told FROM cerebro.predicted((SELECT cerebro.predict_ahead($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $4, pg_catalog.random())), $1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $4) r');
+                               'cerebro_internal.predict_blocks($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $4) AS told',
+                               'r AS told FROM cerebro_internal.predicted((SELECT cerebro_internal.predict_ahead($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $4, pg_catalog.random())), $1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $4) r');
 END $$;

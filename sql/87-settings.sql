@@ -1,7 +1,7 @@
 -- Settings of an administrator. Nothing here needs Python: a dump is restored before anything else can work. After
 -- 85-greenplum.sql: there every segment has the whole table, and a trigger of its own.
 
-CREATE OR REPLACE FUNCTION cerebro.setting_rules()
+CREATE OR REPLACE FUNCTION cerebro_internal.setting_rules()
 RETURNS TABLE (name text, pattern text, minimum integer, maximum integer, expected text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 VALUES ('trainer_python', '^/', NULL::integer, NULL::integer, 'the absolute path of an interpreter, such as ''/opt/cerebro/bin/python'''),
@@ -25,19 +25,19 @@ VALUES ('trainer_python', '^/', NULL::integer, NULL::integer, 'the absolute path
        ('watts_per_core', '^[0-9]{1,15}([.][0-9]{1,15})?$', NULL, NULL, 'a number, such as ''12.5'''),
        ('watts_per_gpu', '^[0-9]{1,15}([.][0-9]{1,15})?$', NULL, NULL, 'a number, such as ''300''')
 $$;
-COMMENT ON FUNCTION cerebro.setting_rules IS 'Internal: the settings that exist, and the values that each may have';
+COMMENT ON FUNCTION cerebro_internal.setting_rules IS 'Internal: the settings that exist, and the values that each may have';
 
-CREATE OR REPLACE FUNCTION cerebro.check_setting() RETURNS trigger
+CREATE OR REPLACE FUNCTION cerebro_internal.check_setting() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     rule record;
     expected text;
     is_valid boolean;
 BEGIN
-    SELECT r.name, r.pattern, r.minimum, r.maximum, r.expected INTO rule FROM cerebro.setting_rules() r WHERE r.name = NEW.name;
+    SELECT r.name, r.pattern, r.minimum, r.maximum, r.expected INTO rule FROM cerebro_internal.setting_rules() r WHERE r.name = NEW.name;
     IF rule.name IS NULL THEN
         RAISE WARNING USING MESSAGE = format('cerebro_db has no setting %L; its row was left out', NEW.name),
-            HINT = 'The settings are ' || (SELECT string_agg(r.name, ', ') FROM cerebro.setting_rules() r) || '.';
+            HINT = 'The settings are ' || (SELECT string_agg(r.name, ', ') FROM cerebro_internal.setting_rules() r) || '.';
         RETURN NULL;
     END IF;
     is_valid := NEW.value IS NULL OR NEW.value ~ rule.pattern;
@@ -54,10 +54,10 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
-COMMENT ON FUNCTION cerebro.check_setting IS 'Internal: refuse a wrong value in cerebro.setting, and leave out a row that names no setting';
+COMMENT ON FUNCTION cerebro_internal.check_setting IS 'Internal: refuse a wrong value in cerebro.setting, and leave out a row that names no setting';
 
 DROP TRIGGER IF EXISTS check_setting ON cerebro.setting;
-CREATE TRIGGER check_setting BEFORE INSERT OR UPDATE ON cerebro.setting FOR EACH ROW EXECUTE FUNCTION cerebro.check_setting();
+CREATE TRIGGER check_setting BEFORE INSERT OR UPDATE ON cerebro.setting FOR EACH ROW EXECUTE FUNCTION cerebro_internal.check_setting();
 COMMENT ON TRIGGER check_setting ON cerebro.setting IS 'Rows of dumps and of statements are checked as those of cerebro.set are';
 
 CREATE OR REPLACE FUNCTION cerebro.set(
@@ -74,9 +74,9 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    IF NOT EXISTS (SELECT FROM cerebro.setting_rules() r WHERE r.name = $1) THEN
+    IF NOT EXISTS (SELECT FROM cerebro_internal.setting_rules() r WHERE r.name = $1) THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('cerebro_db has no setting %L', $1),
-            HINT = 'The settings are ' || (SELECT string_agg(r.name, ', ') FROM cerebro.setting_rules() r) || '.';
+            HINT = 'The settings are ' || (SELECT string_agg(r.name, ', ') FROM cerebro_internal.setting_rules() r) || '.';
     END IF;
     IF $2 IS NOT NULL THEN
         INSERT INTO cerebro.setting VALUES ($1, $2)

@@ -118,22 +118,25 @@ def visit(pid: int, at: float, seconds: float, config: int = 1) -> str:
     write.
     """
     job = (
-        f'SELECT cerebro.job_begin(\'{{"job": "train", "order": {{"mst_key": '
+        f'SELECT cerebro_internal.job_begin(\'{{"job": "train", "order": {{"mst_key": '
         f"{config}}}}}');\nSELECT 1"
     )
     return (
         entry(pid, at + 1, 1, "INSERT INTO cerebro.visit (run_id)\nVALUES (1)")
         + entry(pid, at + 1 + seconds, seconds, job)
         + entry(
-            pid, at + 2 + seconds, 1, "TRUNCATE s; INSERT INTO s SELECT cerebro.state_chunks(1)"
+            pid,
+            at + 2 + seconds,
+            1,
+            "TRUNCATE s; INSERT INTO s SELECT cerebro_internal.state_chunks(1)",
         )
     )
 
 
 def test_the_breakdown_of_a_log() -> None:
     log = (
-        entry(7, 2, 1, "SELECT cerebro.trainer_start('{}')")
-        + entry(7, 3, 1, "SELECT cerebro.dataset_open('d', 1)")
+        entry(7, 2, 1, "SELECT cerebro_internal.trainer_start('{}')")
+        + entry(7, 3, 1, "SELECT cerebro_internal.dataset_open('d', 1)")
         + visit(7, 3, 6)
         + visit(7, 11, 2)
         + visit(7, 20, 2)
@@ -150,17 +153,17 @@ def test_the_breakdown_of_a_log() -> None:
 
 def test_what_is_stored_beside_a_visit_is_no_hop() -> None:
     begin = (
-        'SELECT cerebro.job_begin(\'{"job": "train", "order": {"mst_key": 1}}\'); SELECT '
-        "cerebro.job_start()"
+        'SELECT cerebro_internal.job_begin(\'{"job": "train", "order": {"mst_key": 1}}\'); SELECT '
+        "cerebro_internal.job_start()"
     )
     log = (
-        entry(7, 1, 1, "SELECT cerebro.trainer_start('{}')")
+        entry(7, 1, 1, "SELECT cerebro_internal.trainer_start('{}')")
         + entry(7, 2, 1, begin)
-        + entry(7, 5, 3, "TRUNCATE s; INSERT INTO s SELECT cerebro.state_chunks(1)")
-        + entry(7, 8, 3, "SELECT cerebro.job_finish()")
+        + entry(7, 5, 3, "TRUNCATE s; INSERT INTO s SELECT cerebro_internal.state_chunks(1)")
+        + entry(7, 8, 3, "SELECT cerebro_internal.job_finish()")
         + entry(7, 9, 1, begin)
-        + entry(7, 21, 12, 'SELECT cerebro.job_series(\'{"jobs": [{"job": "train"}]}\')')
-        + entry(7, 22, 1, "TRUNCATE s; INSERT INTO s SELECT cerebro.state_chunks(1)")
+        + entry(7, 21, 12, 'SELECT cerebro_internal.job_series(\'{"jobs": [{"job": "train"}]}\')')
+        + entry(7, 22, 1, "TRUNCATE s; INSERT INTO s SELECT cerebro_internal.state_chunks(1)")
     )
     phases = break_down(read_steps(log), BEGAN.timestamp(), BEGAN.timestamp() + 22)
     expected = {"start-up": 1, "train": 18, "hop": 3}
@@ -316,9 +319,9 @@ def test_without_statements_of_workers_nothing_is_known() -> None:
 
 def test_a_statement_that_trains_several_visits_compiles_nothing_for_it() -> None:
     job = '{"job": "train", "order": {"mst_key": 1}}'
-    tour = "SELECT cerebro.job_series('" + 3 * job + "')"
+    tour = "SELECT cerebro_internal.job_series('" + 3 * job + "')"
     log = "".join(
-        entry(7, at, 1, f"SELECT cerebro.job_begin('{job}')") for at in (2, 4, 6)
+        entry(7, at, 1, f"SELECT cerebro_internal.job_begin('{job}')") for at in (2, 4, 6)
     ) + entry(7, 9, 3, tour)
     began = BEGAN.timestamp()
     phases = break_down(read_steps(log), began, began + 9)

@@ -63,7 +63,7 @@ CONFIG = Config(
     compile=parse_compile_params(compile_text("Adam(learning_rate=0.01)")),
     fit=parse_fit_params("batch_size=5"),
 )
-BEGINNING, END = "cerebro.job_begin", "cerebro.state_chunks"
+BEGINNING, END = "cerebro_internal.job_begin", "cerebro_internal.state_chunks"
 
 
 @dataclass(frozen=True)
@@ -504,7 +504,9 @@ def test_a_state_is_stored_beside_the_next_visit_as_it_was(
         if number == 2:
             eventually(lambda: idle(trainers(serving)))
         with pytest.raises(CerebroError, match="not fetched"):
-            worker.session.run(f"SELECT cerebro.job_start(){statements.dispatch_clause(worker)}")
+            worker.session.run(
+                f"SELECT cerebro_internal.job_start(){statements.dispatch_clause(worker)}"
+            )
         drive(worker.session, place.visits.store(worker, trained))
         rest = drive(worker.session, place.visits.finish(worker, [second]))
         drive(worker.session, place.visits.store(worker, rest))
@@ -629,7 +631,8 @@ def held(worker: Worker, key: str) -> bytes:
     return b"".join(
         bytes(chunk)
         for (chunk,) in worker.session.run(
-            "SELECT cerebro.state_chunks(1000, %s)" + statements.dispatch_clause(worker), (key,)
+            "SELECT cerebro_internal.state_chunks(1000, %s)" + statements.dispatch_clause(worker),
+            (key,),
         )
     )
 
@@ -853,7 +856,7 @@ def test_the_caller_is_told_once_of_a_table_that_does_not_fit(
 def test_what_a_trainer_was_given_is_the_partition(place: Place, worker: Worker, run: Run) -> None:
     fresh = anew(worker)
     steps = made(place.visits, fresh, [run.train(0)])
-    statement = until(fresh, steps, "cerebro.dataset_close")
+    statement = until(fresh, steps, "cerebro_internal.dataset_close")
     ((summary,),) = fresh.session.run(statement.sql, statement.values)
     steps.close()
     found = summary if isinstance(summary, dict) else json.loads(summary)

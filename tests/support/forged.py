@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from workbench import Workbench
 
-TAKE = "SELECT cerebro.take_places(%s, %s, %s, %s)"
-ENTER = "SELECT cerebro.enter_queue(%s, %s, %s, %s, %s, %s)"
+TAKE = "SELECT cerebro_internal.take_places(%s, %s, %s, %s)"
+ENTER = "SELECT cerebro_internal.enter_queue(%s, %s, %s, %s, %s, %s)"
 
 
 class Forged(NamedTuple):

@@ -9,6 +9,7 @@ where a Greenplum is given.
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
 
 import psycopg2
@@ -20,6 +21,9 @@ from workbench import Workbench
 from cerebro_db.server import deployment
 
 HERE = Path(__file__).parent
+REFERENCE = HERE.parents[1] / "docs" / "sql-reference.md"
+IN_OLD_DUMPS = {"sealed_begin", "sealed_add"}
+"""Internal functions that functions of grants call by this name, in dumps of all versions."""
 FORMS = ("CREATE EXTENSION cerebro_db CASCADE", "CREATE EXTENSION cerebro_db SCHEMA madlib CASCADE")
 
 
@@ -103,6 +107,22 @@ def test_nothing_is_public(connection: Connection) -> None:
             assert cursor.fetchall() == []
         finally:
             cursor.execute("DROP ROLE stranger")
+
+
+def test_schema_cerebro_has_the_functions_that_the_reference_documents(
+    connection: Connection,
+) -> None:
+    """As `\\df cerebro.*` lists them, and no other one."""
+    headings = re.findall(r"^### (cerebro\.[a-z_0-9., ]+)$", REFERENCE.read_text(), re.MULTILINE)
+    documented = {name.partition(".")[2] for line in headings for name in line.split(", ")}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT DISTINCT proname::text FROM pg_proc "
+            "WHERE pronamespace = 'cerebro'::regnamespace"
+        )
+        functions = {name for (name,) in cursor.fetchall()}
+    assert functions - IN_OLD_DUMPS == documented
+    assert functions > IN_OLD_DUMPS
 
 
 def test_the_script_refuses_to_be_run_by_hand(connection: Connection) -> None:

@@ -52,7 +52,7 @@ STYLES = (
     "extra_float_digits",
     "bytea_output",
 )
-"""Settings that decide the text of a value; the function cerebro.text_under takes them."""
+"""Settings that decide the text of a value; the function cerebro_internal.text_under takes them."""
 CALLER = (
     *FORMATS,
     "extra_float_digits",

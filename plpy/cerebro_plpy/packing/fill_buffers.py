@@ -132,7 +132,9 @@ def build_insert(
             f"pg_catalog.string_agg({column.bytes_sql(f'g.{alias}')}, ''::bytea)"
             for alias, column in aliased
         ),
-        parts=", ".join(f"cerebro.packed_array({number + 1})" for number in range(len(columns))),
+        parts=", ".join(
+            f"cerebro_internal.packed_array({number + 1})" for number in range(len(columns))
+        ),
         part_shapes=", ".join(
             f"ARRAY(SELECT pg_catalog.json_array_elements_text(a.shapes -> {number})::integer)"
             for number in range(len(columns))

@@ -102,7 +102,7 @@ class Column:
             return f"pg_catalog.int4send({value})"
         if self.kind == IMAGE:
             return f"pg_catalog.array_send({self.array_sql(value)})"
-        return f"cerebro.array_bytes({self.array_sql(value)})"
+        return f"cerebro_internal.array_bytes({self.array_sql(value)})"
 
 
 def read_input_column(catalog: Catalog, source: Relation, name: str) -> Column:

@@ -391,5 +391,5 @@ class TrainerConnection:
 
 def _unfetched_error() -> CerebroError:
     return errors.ObjectNotReady(
-        "an earlier answer was not fetched", hint="Call cerebro.trainer_start anew."
+        "an earlier answer was not fetched", hint="Call cerebro_internal.trainer_start anew."
     )

@@ -32,5 +32,5 @@ def check_owner(gd: Globals) -> None:
         raise InsufficientPrivilege(
             "the trainer of this session was started by another role, and serves that role alone",
             hint="Functions that are declared SECURITY DEFINER cannot use it. After SET ROLE, call"
-            " cerebro.trainer_start again.",
+            " cerebro_internal.trainer_start again.",
         )

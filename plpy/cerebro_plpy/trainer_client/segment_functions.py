@@ -143,7 +143,7 @@ def get_trainer(gd: Globals, *, sealed: bool = False) -> TrainerConnection:
     if link is None:
         raise ObjectNotReady(
             "no trainer runs in this session",
-            hint="Start one with cerebro.trainer_start in the same session.",
+            hint="Start one with cerebro_internal.trainer_start in the same session.",
         )
     if not sealed:
         ownership.check_owner(gd)

@@ -1,11 +1,11 @@
 """Conversion between PostgreSQL's arrays and numpy, a whole buffer at a time.
 
 An array arrives as PostgreSQL stores it in memory, without its length word
-(`cerebro.array_bytes`), in the byte order of the machine. Its parts are the number of dimensions
-(int32), the offset of the values (int32; 0 without a NULL bitmap), the element type (uint32), the
-sizes, the lower bounds, perhaps the bitmap and padding, and the values. Rows of equal shape have
-equal length. A column of such rows is one structured array, which is decoded by a view instead of a
-loop.
+(`cerebro_internal.array_bytes`), in the byte order of the machine. Its parts are the number of
+dimensions (int32), the offset of the values (int32; 0 without a NULL bitmap), the element type
+(uint32), the sizes, the lower bounds, perhaps the bitmap and padding, and the values. Rows of equal
+shape have equal length. A column of such rows is one structured array, which is decoded by a view
+instead of a loop.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def test_settings_of_strings_are_parameters(bench: Workbench, runs: dict[str, in
 )  # fmt: skip
 def test_settings(superuser_bench: Workbench, text: str, settings: dict[str, Any]) -> None:
     assert (
-        dict(superuser_bench.rows("SELECT name, value FROM cerebro.settings_of(%s)", text))
+        dict(superuser_bench.rows("SELECT name, value FROM cerebro_internal.settings_of(%s)", text))
         == settings
     )
 

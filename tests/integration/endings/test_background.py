@@ -102,7 +102,7 @@ def test_it_shows_what_it_does_and_gives_way_to_others(bench: Workbench, endless
     )
     pid = bench.value("SELECT pid FROM cerebro.run WHERE run_id = %s", endless)
     assert bench.value("SELECT query FROM pg_stat_activity WHERE pid = %s", pid).startswith(
-        "CALL cerebro.work("
+        "CALL cerebro_internal.work("
     )
     assert (
         bench.value("SELECT status FROM cerebro.progress WHERE run_id = %s", endless) == "running"
@@ -302,7 +302,7 @@ def test_a_name_is_taken_while_a_run_is_to_make_it(bench: Workbench, endless: in
 
 
 def test_the_procedure_works_for_who_asked_only(bench: Workbench) -> None:
-    refused(bench, "CALL cerebro.work('{}')", code="55000", words="cerebro.submit")
+    refused(bench, "CALL cerebro_internal.work('{}')", code="55000", words="cerebro.submit")
 
 
 @pytest.mark.long

@@ -153,7 +153,9 @@ def test_a_backend_that_is_killed_takes_its_trainer_along_and_nothing_else(
     """The server ends all sessions, as it does when a backend crashes; and goes on."""
     session = container.open()
     pid = session.value("SELECT pg_backend_pid()")
-    assert session.value('SELECT cerebro.trainer_start(\'{"framework": "none"}\') IS NOT NULL')
+    assert session.value(
+        'SELECT cerebro_internal.trainer_start(\'{"framework": "none"}\') IS NOT NULL'
+    )
     assert len(container.named(f"cerebro_trainer: none for backend {pid}")) == 1
     container.kill("postgres: cerebro_db: cerebro")
     eventually(lambda: not container.named(f"cerebro_trainer: none for backend {pid}"))

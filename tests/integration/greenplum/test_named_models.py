@@ -158,7 +158,10 @@ def test_what_another_session_predicted_cannot_be_read_without_its_word(session:
         for name in predictions(other):
             told = f"{other.pid()} {name} {'0' * 32}"
             refused(
-                session, "SELECT * FROM cerebro.predicted(%s, '', '', '', '')", told, code="55000"
+                session,
+                "SELECT * FROM cerebro_internal.predicted(%s, '', '', '', '')",
+                told,
+                code="55000",
             )
 
 

@@ -23,7 +23,8 @@ GROUP BY 1
 """
 EVERYTHING = """
 SELECT p.oid::regprocedure::text, obj_description(p.oid, 'pg_proc'), n.nspname FROM pg_proc p
-JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname IN ('madlib', 'cerebro')
+JOIN pg_namespace n ON n.oid = p.pronamespace
+WHERE n.nspname IN ('madlib', 'cerebro', 'cerebro_internal')
 """
 
 

@@ -237,24 +237,31 @@ KEPT = {"source": "kept", "key": "", "seed": 0}
 def test_by_hand_nothing_comes_out_of_the_trainer(guest: Workbench) -> None:
     session = guest.another()
     session.rows("SET search_path = guest, public, madlib")
-    refused(session, "SELECT cerebro.sealed_version()", words="for nobody else")
+    refused(session, "SELECT cerebro_internal.sealed_version()", words="for nobody else")
     session.rows(ALL, MODEL, "mine")
-    refused(session, "SELECT cerebro.sealed_version()", words="for nobody else")
+    refused(session, "SELECT cerebro_internal.sealed_version()", words="for nobody else")
     request = {"arrays": [{"kind": "float32"}], "want": {"kind": "prob"}, "classes": [2]}
-    session.rows("SELECT cerebro.predict_begin(%s)", json.dumps({"block": 1, "request": request}))
+    session.rows(
+        "SELECT cerebro_internal.predict_begin(%s)", json.dumps({"block": 1, "request": request})
+    )
     row = (
-        "SELECT cerebro.predict_add('1', ARRAY[cerebro.array_bytes('{1,2,3}'::real[])]), "
-        "cerebro.predict_rest()"
+        "SELECT cerebro_internal.predict_add('1', "
+        "ARRAY[cerebro_internal.array_bytes('{1,2,3}'::real[])]), "
+        "cerebro_internal.predict_rest()"
     )
     refused(session, row, words="made of raw values here")
     session.rows(ALL, MODEL, "mine")
-    refused(session, "SELECT count(*) FROM cerebro.state_chunks(8120, 'result')", code="55000")
+    refused(
+        session, "SELECT count(*) FROM cerebro_internal.state_chunks(8120, 'result')", code="55000"
+    )
     session.rows(ALL, MODEL, "mine")
-    session.rows("SELECT cerebro.job_finish()")
-    refused(session, "SELECT count(*) FROM cerebro.state_chunks(8120, 'result')", code="55000")
+    session.rows("SELECT cerebro_internal.job_finish()")
+    refused(
+        session, "SELECT count(*) FROM cerebro_internal.state_chunks(8120, 'result')", code="55000"
+    )
     program: dict[str, object] = {"architecture": {}, "compile": {}, "targets": []}
     begun = json.dumps({"job": "predict", "program": program, "state": KEPT, "result_key": ""})
-    refused(session, "SELECT cerebro.job_begin(%s)", begun, code=None)
+    refused(session, "SELECT cerebro_internal.job_begin(%s)", begun, code=None)
     session.close()
 
 
@@ -269,7 +276,7 @@ def test_code_in_the_rows_gets_nothing(session: Workbench) -> None:
         BEGIN
             INSERT INTO guest.seen SELECT statement FROM pg_cursors;
             BEGIN
-                PERFORM cerebro.sealed_version();
+                PERFORM cerebro_internal.sealed_version();
                 INSERT INTO guest.seen VALUES ('filled');
             EXCEPTION WHEN insufficient_privilege THEN NULL;
             END;

@@ -250,7 +250,7 @@ def test_who_was_granted_the_model_has_those_of_groups_and_not_their_names(
         assert '"country"' in outline and not any(f'"{name}"' in outline for name in OWN)
         for table in ("group_log", "grant_log", "grant_state", "model_group", "model_version"):
             assert reseller.rows(f"SELECT * FROM cerebro.{table}") == []
-        refused(reseller, "SELECT cerebro.sealed_version()", code="42501")
+        refused(reseller, "SELECT cerebro_internal.sealed_version()", code="42501")
         bench.rows("SELECT cerebro.revoke_predict('sales_amount', 'reseller')")
         assert not bench.rows("SELECT FROM cerebro.grant_state")
         refused(reseller, row.format("mine"), code="42704")

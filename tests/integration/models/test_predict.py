@@ -304,7 +304,7 @@ def test_a_trainer_that_was_ended_meanwhile_is_started_again(session: Workbench)
     expected = sorted(session.rows(ALL, MODEL))
     session.rows("BEGIN; DECLARE c CURSOR FOR SELECT * FROM cerebro.predict(%s, 'homes')", MODEL)
     rows = session.rows("FETCH 10 FROM c")
-    session.rows("SELECT cerebro.trainer_stop()")
+    session.rows("SELECT cerebro_internal.trainer_stop()")
     assert sorted(rows + session.rows("FETCH ALL FROM c")) == expected
 
 

@@ -205,7 +205,7 @@ def test_calls_do_not_wait_for_a_framework(session: Workbench) -> None:
     assert session.value("SELECT count(*) FROM cerebro.predict(%s, 'typed')", MODEL) == ROWS
     assert predicted(session, record) == expected
     assert session.value("SELECT cerebro.trainer_report() ->> 'pid'") == trainer
-    session.rows("SELECT cerebro.trainer_stop()")
+    session.rows("SELECT cerebro_internal.trainer_stop()")
     assert predicted(session, record) == expected
 
 

@@ -138,7 +138,7 @@ def test_it_is_read_block_by_block(session: Workbench) -> None:
     session.rows("BEGIN; DECLARE c CURSOR FOR SELECT (p.row).id, p.prediction"
                  " FROM cerebro.predict_rows('sold', NULL::homes) p")  # fmt: skip
     first = session.rows("FETCH 3 FROM c")
-    session.rows("SELECT cerebro.trainer_stop()")
+    session.rows("SELECT cerebro_internal.trainer_stop()")
     assert len({*first, *session.rows("FETCH ALL FROM c")}) == ROWS
 
 

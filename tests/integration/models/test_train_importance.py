@@ -109,7 +109,7 @@ def test_rows_that_are_held_back_may_be_the_last_of_any_column(
 
 
 def test_nobody_but_the_owner_reads_them(models: Workbench, shared_superuser: Workbench) -> None:
-    query = "SELECT * FROM cerebro.version_importance('taken', 1, 60)"
+    query = "SELECT * FROM cerebro_internal.version_importance('taken', 1, 60)"
     assert models.row(query)
     with another_role(models, shared_superuser, "onlooker") as other:
         models.rows(
@@ -126,7 +126,7 @@ def test_nobody_but_the_owner_reads_them(models: Workbench, shared_superuser: Wo
 
 
 def test_there_are_none_where_there_is_no_time(models: Workbench) -> None:
-    values, errors = models.row("SELECT * FROM cerebro.version_importance('taken', 1, 0)")
+    values, errors = models.row("SELECT * FROM cerebro_internal.version_importance('taken', 1, 0)")
     assert len(values) == len(errors) == len(found(models, "taken")) and {*values, *errors} == {
         None
     }
@@ -135,7 +135,7 @@ def test_there_are_none_where_there_is_no_time(models: Workbench) -> None:
 def test_a_version_stays_without_those_that_cannot_be_computed(
     models: Workbench, shared_superuser: Workbench
 ) -> None:
-    name = "cerebro.version_importance(text, integer, double precision)"
+    name = "cerebro_internal.version_importance(text, integer, double precision)"
     body: Any = shared_superuser.value("SELECT pg_get_functiondef(%s::regprocedure)", name)
     broken = body.replace("from cerebro_plpy.api", "raise ValueError('lost') #")
     assert broken != body

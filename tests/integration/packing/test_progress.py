@@ -147,4 +147,4 @@ def test_who_waits_is_told(caller: Workbench) -> None:
 
 def test_what_counts_rows_is_of_no_use_by_itself(caller: Workbench) -> None:
     with pytest.raises(psycopg2.errors.ObjectNotInPrerequisiteState):
-        caller.rows("SELECT cerebro.rows_seen(1)")
+        caller.rows("SELECT cerebro_internal.rows_seen(1)")

@@ -183,7 +183,7 @@ def test_values_have_the_texts_that_recipes_know(
         f"{canonical_text.as_json(name, each.family)}" for each, name in names.items()
     )
     written = Expression(
-        f'jsonb_build_array({objects}, cerebro.canonical_json(ARRAY[t."the date"]))::text'
+        f'jsonb_build_array({objects}, cerebro_internal.canonical_json(ARRAY[t."the date"]))::text'
     )
     objects = ", ".join(names.values())
     expected = Expression(f'jsonb_build_array({objects}, ARRAY[t."the date"])::text')

@@ -622,28 +622,36 @@ def test_a_superuser_s_rights_do_not_come_back_within_a_run(
 
 BY_HAND = {
     "a program of one's own": (
-        "SELECT cerebro.trainer_start(%s)",
+        "SELECT cerebro_internal.trainer_start(%s)",
         '{"python": "/bin/sh"}',
         "22023",
     ),
     "a folder of code": (
-        "SELECT cerebro.trainer_start(%s)",
+        "SELECT cerebro_internal.trainer_start(%s)",
         '{"compilation_cache": "/tmp"}',
         "22023",
     ),
     "arguments": (
-        "SELECT cerebro.trainer_start(%s)",
+        "SELECT cerebro_internal.trainer_start(%s)",
         '{"threads": "1 --compilation-cache /tmp"}',
         "22023",
     ),
-    "a framework": ("SELECT cerebro.trainer_start(%s)", '{"framework": "os"}', "22023"),
-    "countless threads": ("SELECT cerebro.trainer_start(%s)", '{"threads": 1000000000}', "22023"),
-    "an unhashable": ("SELECT cerebro.trainer_start(%s)", '{"framework": ["none"]}', "22023"),
-    "no object": ("SELECT cerebro.trainer_start(%s)", "[]", "22023"),
-    "deep JSON": ("SELECT cerebro.trainer_start(%s)", DEEP, "22P02"),
-    "a job without a trainer": ("SELECT cerebro.job_begin(%s)", "{}", "55000"),
+    "a framework": ("SELECT cerebro_internal.trainer_start(%s)", '{"framework": "os"}', "22023"),
+    "countless threads": (
+        "SELECT cerebro_internal.trainer_start(%s)",
+        '{"threads": 1000000000}',
+        "22023",
+    ),
+    "an unhashable": (
+        "SELECT cerebro_internal.trainer_start(%s)",
+        '{"framework": ["none"]}',
+        "22023",
+    ),
+    "no object": ("SELECT cerebro_internal.trainer_start(%s)", "[]", "22023"),
+    "deep JSON": ("SELECT cerebro_internal.trainer_start(%s)", DEEP, "22P02"),
+    "a job without a trainer": ("SELECT cerebro_internal.job_begin(%s)", "{}", "55000"),
     "rows without a prediction": (
-        "SELECT cerebro.predict_add('1', ARRAY[%s]::bytea[])",
+        "SELECT cerebro_internal.predict_add('1', ARRAY[%s]::bytea[])",
         "x",
         "55000",
     ),
@@ -667,7 +675,7 @@ def test_a_user_gets_no_other_device_than_the_administrator_s(
     try:
         error = refused(
             tables,
-            "SELECT cerebro.trainer_start(%s)",
+            "SELECT cerebro_internal.trainer_start(%s)",
             '{"framework": "none", "gpu": 1}',
             code="22023",
         )
@@ -695,7 +703,7 @@ def test_a_request_is_what_its_function_says(
     """And an answer that never came would be waited for."""
     session = tables.another()
     session.rows("SET statement_timeout = '60s'")
-    session.rows("SELECT cerebro.trainer_start(%s)", '{"framework": "none"}')
+    session.rows("SELECT cerebro_internal.trainer_start(%s)", '{"framework": "none"}')
     refused(session, f"SELECT cerebro.{function}(%s)", json.dumps(asked), code="0A000")
     session.close()
 
@@ -714,11 +722,13 @@ SHAPES = {
 def test_lies_about_packed_rows(tables: Workbench, shapes: str) -> None:
     session = tables.another()
     session.rows("SET statement_timeout = '60s'")
-    session.rows("SELECT cerebro.trainer_start(%s)", '{"framework": "none"}')
-    session.rows("SELECT cerebro.dataset_open('d', 1000)")
+    session.rows("SELECT cerebro_internal.trainer_start(%s)", '{"framework": "none"}')
+    session.rows("SELECT cerebro_internal.dataset_open('d', 1000)")
     with pytest.raises(psycopg2.Error):
         session.rows(
-            "SELECT cerebro.dataset_add('d', 0, 0, %s, 'abcd'), cerebro.dataset_close('d')", shapes
+            "SELECT cerebro_internal.dataset_add('d', 0, 0, %s, 'abcd'), "
+            "cerebro_internal.dataset_close('d')",
+            shapes,
         )
     assert session.value("SELECT 1") == 1
     session.close()

@@ -160,16 +160,16 @@ def test_a_table_of_his_own_is_not_used(
         assert words in str(refused(malvin, f"SELECT {call}"))
     digest = hashlib.sha256(code.encode()).hexdigest()
     session = malvin.another()
-    session.rows("SELECT cerebro.trainer_start(%s)", START)
+    session.rows("SELECT cerebro_internal.trainer_start(%s)", START)
     told = job(objects={"table": "bait", "digests": {"own": digest}})
-    assert words in str(refused(session, "SELECT cerebro.job_begin(%s)", told))
+    assert words in str(refused(session, "SELECT cerebro_internal.job_begin(%s)", told))
     # Operators of his own in front of PostgreSQL's change nothing.
     session.rows("""SET search_path = malvin, pg_catalog;
         CREATE FUNCTION yes(oid, oid) RETURNS boolean LANGUAGE sql AS 'SELECT true';
         CREATE FUNCTION yes("char", "char") RETURNS boolean LANGUAGE sql AS 'SELECT true';
         CREATE OPERATOR = (LEFTARG = oid, RIGHTARG = oid, FUNCTION = yes);
         CREATE OPERATOR = (LEFTARG = "char", RIGHTARG = "char", FUNCTION = yes)""")
-    assert words in str(refused(session, "SELECT cerebro.job_begin(%s)", told))
+    assert words in str(refused(session, "SELECT cerebro_internal.job_begin(%s)", told))
     session.close()
     superuser.rows("SET search_path = malvin, public, madlib")
     assert words in str(refused(superuser, f"SELECT {calls[1]}"))
@@ -204,7 +204,7 @@ def test_no_request_brings_a_source(
     file = witness(tmp_path)
     code = CODE.format(witness=file)
     session = malvin.another()
-    session.rows("SELECT cerebro.trainer_start(%s)", START)
+    session.rows("SELECT cerebro_internal.trainer_start(%s)", START)
     smuggled = {"sources": {"own": code}}
     for request in (
         job(program=smuggled),
@@ -218,11 +218,13 @@ def test_no_request_brings_a_source(
             with pytest.raises(psycopg2.Error):
                 session.rows(f"SELECT cerebro.{call}", *values)
     session.rows(
-        "SELECT cerebro.predict_begin(%s)",
+        "SELECT cerebro_internal.predict_begin(%s)",
         json.dumps({"block": 1, "request": json.loads(job(program=smuggled))}),
     )
     with pytest.raises(psycopg2.Error):
-        session.rows("SELECT cerebro.predict_add('1', ''::bytea), cerebro.predict_rest()")
+        session.rows(
+            "SELECT cerebro_internal.predict_add('1', ''::bytea), cerebro_internal.predict_rest()"
+        )
     session.close()
     assert not Path(file).exists()
 
@@ -247,18 +249,19 @@ def test_no_request_brings_a_source(
 def test_functions_are_asked_for_in_known_words(malvin: Workbench, objects: Any, code: str) -> None:
     session = malvin.another()
     session.rows(
-        "SELECT cerebro.trainer_start(%s)", json.dumps({"framework": "none", "trainers": 1})
+        "SELECT cerebro_internal.trainer_start(%s)",
+        json.dumps({"framework": "none", "trainers": 1}),
     )
-    refused(session, "SELECT cerebro.job_begin(%s)", job(objects=objects), code=code)
+    refused(session, "SELECT cerebro_internal.job_begin(%s)", job(objects=objects), code=code)
     session.close()
 
 
 def test_the_right_words_are_the_superuser_s_function(malvin: Workbench) -> None:
     digest = hashlib.sha256(SOURCE.format(name="own").encode()).hexdigest()
     session = malvin.another()
-    session.rows("SELECT cerebro.trainer_start(%s)", START)
+    session.rows("SELECT cerebro_internal.trainer_start(%s)", START)
     session.rows(
-        "SELECT cerebro.job_begin(%s)",
+        "SELECT cerebro_internal.job_begin(%s)",
         job(objects={"table": "functions", "digests": {"own": digest}}),
     )
     session.close()

@@ -353,7 +353,7 @@ def test_functions_that_only_cerebro_calls(
 ) -> None:
     """In any order, in a session with a trainer that packs."""
     made = data.draw(internal_calls([function for function in functions if function.internal]))
-    segment.rows("SELECT cerebro.trainer_start(%s)", json.dumps(SPEC))
+    segment.rows("SELECT cerebro_internal.trainer_start(%s)", json.dumps(SPEC))
     for function, arguments in made:
         check_call(segment, documented, function, arguments)
 
@@ -384,7 +384,7 @@ def test_json_that_nobody_means(
     segment: Workbench, functions: list[Function], documented: set[str]
 ) -> None:
     """Whatever takes it, and however deep it is."""
-    segment.rows("SELECT cerebro.trainer_start(%s)", json.dumps(SPEC))
+    segment.rows("SELECT cerebro_internal.trainer_start(%s)", json.dumps(SPEC))
     for function in functions:
         for place, kind in enumerate(function.types):
             for text in NONSENSE if function.internal and kind == "json" else ():
@@ -404,7 +404,7 @@ def test_work_that_nobody_has_asked_for(bench: Workbench, documented: set[str], 
     session = bench.another()
     session.rows("SET application_name = 'cerebro_db background'")
     with pytest.raises(psycopg2.Error) as caught:
-        session.rows("CALL cerebro.work(%s)", text)
+        session.rows("CALL cerebro_internal.work(%s)", text)
     assert caught.value.pgcode in documented, caught.value
     session.close()
 
@@ -647,7 +647,7 @@ def test_the_largest_integers_end_soon(
 
     The smallest and 0 are among those that `test_functions_that_users_call` draws.
     """
-    counting.rows("SELECT cerebro.trainer_start(%s)", json.dumps(SPEC))
+    counting.rows("SELECT cerebro_internal.trainer_start(%s)", json.dumps(SPEC))
     for function, place, name, largest in integers(
         [each for each in functions if each.internal == internal]
     ):

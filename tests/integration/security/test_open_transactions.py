@@ -77,7 +77,7 @@ def logged(session: Workbench) -> int:
         " VALUES ('{}', pg_backend_pid(), 1, '{0}', 'mine', true) RETURNING run_id"
     )
     session.rows("SELECT pg_advisory_lock((1667590770::bigint << 32) # %s)", run)
-    session.rows("SELECT cerebro.enter_queue(%s, 'mine', 1, 1, 1, false)", run)
+    session.rows("SELECT cerebro_internal.enter_queue(%s, 'mine', 1, 1, 1, false)", run)
     return int(run)
 
 

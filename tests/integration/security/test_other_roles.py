@@ -321,7 +321,7 @@ def test_what_a_role_says_that_it_used_is_bounded(
     run = Forger(eve).run
     eve.rows("UPDATE cerebro.run_log SET ticket = 'own' WHERE run_id = %s", run)
     assert not eve.rows("SELECT ticket FROM cerebro.run_log WHERE ticket = %s", ticket)
-    count = "SELECT cerebro.count_time(%s, 'own', %s)"
+    count = "SELECT cerebro_internal.count_time(%s, 'own', %s)"
     for seconds in ("NaN", "Infinity", "-1"):
         refused(eve, count, run, seconds, code="22023")
     refused(eve, count, None, 1.0, code="22004")

@@ -98,7 +98,7 @@ def test_who_was_granted_nothing_reads_and_calls_nothing(
             refused(eve, f"SELECT FROM cerebro.{name}")
         refused(eve, "CREATE TABLE cerebro_state.r1_c1_a ()")
         refused(eve, "SELECT madlib.madlib_fit_multiple_model('packed', 'o', 'one', 1)")
-        refused(eve, "SELECT cerebro.trainer_start('{}')")
+        refused(eve, "SELECT cerebro_internal.trainer_start('{}')")
 
 
 def test_only_administrators_grant_usage_and_write_settings(ann: Workbench) -> None:
@@ -155,7 +155,7 @@ def test_a_user_touches_nothing_of_another(bench: Workbench, ann: Workbench, run
     refused(ann, "UPDATE cerebro.act_log SET actor = 'cerebro'")
     refused(ann, "INSERT INTO cerebro.act_log (run_id, action) VALUES (%s, 'pause_run')", run)
     ann.rows("UPDATE cerebro.run_log SET dropped = true WHERE run_id = %s", run)
-    ann.rows("SELECT cerebro.remove_dropped(%s)", run)
+    ann.rows("SELECT cerebro_internal.remove_dropped(%s)", run)
     refused(ann, "INSERT INTO cerebro.metric VALUES (%s, 1, 99, 'training', 'loss', 0)", run)
     refused(
         ann,
@@ -365,7 +365,7 @@ def test_a_call_in_the_caller_s_own_session_leaves_no_state_behind(
     session.rows("CREATE TEMP TABLE passing AS SELECT id, x FROM points")
     session.rows("SELECT madlib_predict('model', 'passing', 'id', 'x', 'of_passing', mst_key => 1)")
     error = refused(
-        session, "SELECT count(*) FROM cerebro.state_chunks(8120, 'result')", code="55000"
+        session, "SELECT count(*) FROM cerebro_internal.state_chunks(8120, 'result')", code="55000"
     )
     assert "is not held, but no state" in str(error)
     session.rows("DROP TABLE of_passing")

@@ -109,7 +109,7 @@ def test_configurations_are_added_within_quotas_alone(
     eve.enter()
     with quota(shared_superuser, trainers=2, configs=5):
         assert eve.take(1) == 1
-        add = "SELECT cerebro.add_to_queue(%s, %s, %s, %s)"
+        add = "SELECT cerebro_internal.add_to_queue(%s, %s, %s, %s)"
         assert not eve.session.value(add, eve.run_id, eve.ticket, 5, 1)
         assert not eve.session.value(add, eve.run_id, eve.ticket, 2**31 - 1, 1)
         assert eve.session.value(add, eve.run_id, eve.ticket, 4, 1)
@@ -257,18 +257,18 @@ def test_who_logged_in_is_not_who_calls(
         for ticket in ("", "ticket", None):
             gate.rows(TAKE, alice.run_id, ticket, 0, 2)
             gate.rows(ENTER, alice.run_id, ticket, 8, 8, 5, True)
-            gate.rows("SELECT cerebro.add_to_queue(%s, %s, 5, 1)", alice.run_id, ticket)
-            gate.rows("SELECT cerebro.leave_queue(%s, %s)", alice.run_id, ticket)
-        gate.rows("SELECT cerebro.remove_dropped(%s)", alice.run_id)
+            gate.rows("SELECT cerebro_internal.add_to_queue(%s, %s, 5, 1)", alice.run_id, ticket)
+            gate.rows("SELECT cerebro_internal.leave_queue(%s, %s)", alice.run_id, ticket)
+        gate.rows("SELECT cerebro_internal.remove_dropped(%s)", alice.run_id)
         assert shared_superuser.row(standing, alice.run_id) == before
-        assert gate.value("SELECT cerebro.may_act(%s)", alice.run_id) is False
+        assert gate.value("SELECT cerebro_internal.may_act(%s)", alice.run_id) is False
         refused(
             gate,
             "INSERT INTO cerebro.act_log (run_id, action) VALUES (%s, 'pause_run')",
             alice.run_id,
         )
         gate.rows("SET ROLE queue_alice")
-        assert gate.value("SELECT cerebro.may_act(%s)", alice.run_id) is True
+        assert gate.value("SELECT cerebro_internal.may_act(%s)", alice.run_id) is True
         assert gate.value(TAKE, alice.run_id, alice.ticket, 1, 2) == 1
 
 
@@ -323,7 +323,7 @@ def test_an_open_transaction_of_another_role_holds_up_nobody(
         assert alice.take(2) == 1, "the other place is for the role that waits"
         dropped = (
             "UPDATE cerebro.run_log SET dropped = true WHERE run_id = %s; SELECT "
-            "cerebro.remove_dropped(%s)"
+            "cerebro_internal.remove_dropped(%s)"
         )
         eve.session.rows(dropped, eve.run_id, eve.run_id)
         alice.session.rows(dropped, alice.run_id, alice.run_id)

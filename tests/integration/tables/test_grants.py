@@ -69,7 +69,7 @@ def test_in_the_caller_s_own_session(ann: Workbench) -> None:
     ann.rows("CREATE TEMP TABLE passing AS TABLE mine")
     ann.rows(PREDICT, "passing", "of_passing")
     assert ann.value("SELECT count(*) FROM of_passing") == 288
-    refused(ann, "SELECT cerebro.state_chunks(8120, 'result')", code="55000")
+    refused(ann, "SELECT cerebro_internal.state_chunks(8120, 'result')", code="55000")
 
 
 def test_the_weights_are_not_read(ann: Workbench) -> None:
@@ -116,29 +116,31 @@ def test_by_hand_the_weights_do_not_come_out(ann: Workbench) -> None:
     """All that a session can ask of the trainer that holds them."""
     session = ann.another()
     session.rows("SET search_path = tenant, public, madlib")
-    session.rows("SELECT cerebro.trainer_start(%s)", START)
+    session.rows("SELECT cerebro_internal.trainer_start(%s)", START)
     fill = "SELECT model_predict(%s, 1)"
     assert session.value(fill, job()) > 0
     error = refused(
-        session, "SELECT count(*) FROM cerebro.state_chunks(8120, 'result')", code="55000"
+        session, "SELECT count(*) FROM cerebro_internal.state_chunks(8120, 'result')", code="55000"
     )
     assert "sealed" in str(error)
     session.rows(fill, job())
-    session.rows("SELECT cerebro.job_finish()")
-    refused(session, "SELECT count(*) FROM cerebro.state_chunks(8120, 'result')", code="55000")
-    refused(session, "SELECT cerebro.job_begin(%s)", job(state=KEPT), code="55000")
+    session.rows("SELECT cerebro_internal.job_finish()")
+    refused(
+        session, "SELECT count(*) FROM cerebro_internal.state_chunks(8120, 'result')", code="55000"
+    )
+    refused(session, "SELECT cerebro_internal.job_begin(%s)", job(state=KEPT), code="55000")
     session.rows(fill, job())
-    refused(session, "SELECT cerebro.job_begin(%s)", job(state=KEPT), code="55000")
+    refused(session, "SELECT cerebro_internal.job_begin(%s)", job(state=KEPT), code="55000")
     # Nor is another job given them: of another kind, of another architecture, one that is not
     # sealed.
     refused(session, fill, job("train"), code="22023")
     refused(session, fill, job("time"), code="22023")
     session.rows(
-        "SELECT cerebro.job_begin(%s)",
+        "SELECT cerebro_internal.job_begin(%s)",
         job(state={"source": "weights_of_chunks", "key": "", "seed": 0}),
     )
     session.rows("SELECT cerebro.sealed_add(1, 'abc')")
-    refused(session, "SELECT cerebro.job_finish()")
+    refused(session, "SELECT cerebro_internal.job_finish()")
     session.close()
 
 
@@ -149,14 +151,14 @@ def test_the_architecture_is_the_owner_s(ann: Workbench, model: Workbench) -> No
     tell = sequential([1], dense(67, "o", "linear", use_bias=False))
     session = ann.another()
     session.rows("SET search_path = tenant, public, madlib")
-    session.rows("SELECT cerebro.trainer_start(%s)", START)
+    session.rows("SELECT cerebro_internal.trainer_start(%s)", START)
     program = {"architecture": json.loads(tell), "compile": COMPILE, "targets": [{"kind": "float"}]}
     session.rows(
         "SELECT model_predict(%s, 1)",
         job(program=program, sealed=False, do="state_get", chunk_bytes=8120),
     )
     session.rows(
-        "SELECT cerebro.predict_begin(%s)",
+        "SELECT cerebro_internal.predict_begin(%s)",
         json.dumps(
             {
                 "block": 1,
@@ -169,8 +171,9 @@ def test_the_architecture_is_the_owner_s(ann: Workbench, model: Workbench) -> No
         ),
     )
     query = (
-        "SELECT cerebro.predict_add('1', ARRAY[cerebro.array_bytes(%s::real[])]), "
-        "cerebro.predict_rest()"
+        "SELECT cerebro_internal.predict_add('1', "
+        "ARRAY[cerebro_internal.array_bytes(%s::real[])]), "
+        "cerebro_internal.predict_rest()"
     )
     assert (
         session.row(query, [1.0, 2.0, 3.0, 4.0])[1] is not None
@@ -185,7 +188,8 @@ def test_code_in_the_guest_s_rows_gets_nothing(ann: Workbench) -> None:
     ann.rows("""
         CREATE FUNCTION spying(id integer) RETURNS text LANGUAGE plpgsql AS $$
         BEGIN
-            RETURN (SELECT sum(octet_length(c)) FROM cerebro.state_chunks(8120, 'result') c);
+            RETURN (SELECT sum(octet_length(c))
+                    FROM cerebro_internal.state_chunks(8120, 'result') c);
         EXCEPTION WHEN OTHERS THEN
             RETURN SQLSTATE || ' ' || SQLERRM;
         END $$;
@@ -247,13 +251,13 @@ DECLARE
     key text;
 BEGIN
     FOR key IN SELECT json_array_elements_text(spec -> 'datasets') LOOP
-        PERFORM cerebro.job_begin((spec::jsonb || jsonb_build_object(
+        PERFORM cerebro_internal.job_begin((spec::jsonb || jsonb_build_object(
             'job', 'train', 'datasets', jsonb_build_array(key), 'state',
                 '{"source": "new", "seed": 1}'::jsonb,
             'fit', '{"batch_size": 8, "epochs": 1, "shuffle": false}'::jsonb,
             'order', '{"seed": 1, "mst_key": 1, "epoch": 1, "segment_id": 0}'::jsonb))::json);
-        PERFORM cerebro.job_finish();
-        INSERT INTO public.stolen SELECT c FROM cerebro.state_chunks(8120, 'result') c;
+        PERFORM cerebro_internal.job_finish();
+        INSERT INTO public.stolen SELECT c FROM cerebro_internal.state_chunks(8120, 'result') c;
     END LOOP;
     RETURN 0;
 EXCEPTION WHEN OTHERS THEN
@@ -311,7 +315,7 @@ def leaking(model: Workbench) -> Workbench:
 def bare(ann: Workbench) -> Iterator[Workbench]:
     """A session of the tenant with a trainer that has no framework: what is refused needs none."""
     session = ann.another()
-    session.rows("SELECT cerebro.trainer_start(%s)", json.dumps({"framework": "none"}))
+    session.rows("SELECT cerebro_internal.trainer_start(%s)", json.dumps({"framework": "none"}))
     yield session
     session.close()
 
@@ -327,7 +331,10 @@ def test_no_code_of_the_owner_runs_beside_the_guest_s_rows(
     try:
         leaking.rows(change)
         error = refused(
-            bare, "SELECT cerebro.sealed_job('public.model'::regclass, %s, 1)", job(), words=words
+            bare,
+            "SELECT cerebro_internal.sealed_job('public.model'::regclass, %s, 1)",
+            job(),
+            words=words,
         )
         assert "revoke_predict" in str(error.diag.message_hint)
         if not back:
@@ -362,14 +369,15 @@ def test_a_trainer_serves_the_role_that_started_it_alone(
     functions = ann.rows(
         "SELECT proname::text, format('SELECT %s(%s)', oid::regproc, array_to_string(ARRAY( "
         "SELECT 'NULL::' || format_type(t, NULL) FROM unnest(proargtypes) t), ', ')) FROM pg_proc "
-        "WHERE pronamespace = 'cerebro'::regnamespace AND prosrc LIKE '%%api import segment%%'"
+        "WHERE pronamespace IN ('cerebro'::regnamespace, 'cerebro_internal'::regnamespace) "
+        "AND prosrc LIKE '%%api import segment%%'"
     )
     assert FOR_ALL | GIVING | {"state_chunks", "predict_rest", "pack_block"} < {
         name for name, _ in functions
     }
     session = ann.another()
-    session.rows("SELECT cerebro.trainer_start(%s)", START)
-    session.rows('SELECT cerebro.predict_begin(\'{"request": {}, "block": 10}\')')
+    session.rows("SELECT cerebro_internal.trainer_start(%s)", START)
+    session.rows('SELECT cerebro_internal.predict_begin(\'{"request": {}, "block": 10}\')')
     for name, call in functions:
         if name not in FOR_ALL | GIVING:
             given = (

@@ -158,7 +158,8 @@ def test_only_a_superuser_s(bench: Workbench, superuser: Workbench, logs: Path) 
     superuser.rows("RESET ROLE")
     session = bench.another()
     session.rows(
-        "SELECT cerebro.trainer_start(%s)", json.dumps({"framework": "none", "trainers": 1})
+        "SELECT cerebro_internal.trainer_start(%s)",
+        json.dumps({"framework": "none", "trainers": 1}),
     )
     compiled = {
         "optimizer": {"class_name": "SGD", "config": {}},
@@ -188,7 +189,7 @@ def test_only_a_superuser_s(bench: Workbench, superuser: Workbench, logs: Path) 
     told: list[object] = [board, {}, [], "x", False]
     for callbacks in told:
         spec = json.dumps({**request, "callbacks": callbacks})
-        assert words in str(refused(session, "SELECT cerebro.job_begin(%s)", spec))
-        assert words in str(refused(session, "SELECT cerebro.metric_results(%s)", spec))
+        assert words in str(refused(session, "SELECT cerebro_internal.job_begin(%s)", spec))
+        assert words in str(refused(session, "SELECT cerebro_internal.metric_results(%s)", spec))
     session.close()
     assert list(logs.parent.iterdir()) == [] and not bench.exists("o")

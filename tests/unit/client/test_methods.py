@@ -20,11 +20,13 @@ from cerebro_db.sql_session import SqlSession
 
 SCRIPTS = "\n".join(sql_files().values())
 FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION (?:cerebro\.)?(\w+)\((.*?)\) RETURNS", re.DOTALL)
-INTERNAL = re.compile(r"COMMENT ON FUNCTION cerebro\.(\w+)\([^)]*\)\s+IS 'Internal: ")
+INTERNAL = re.compile(
+    r"COMMENT ON FUNCTION (?:cerebro|cerebro_internal)\.(\w+)\([^)]*\)\s+IS 'Internal: "
+)
 ARGUMENT = re.compile(r"(?:^|,)\s*(\w+) ")
-# Views call may_see; MADlib's scripts call version, and a session has versions() instead. The rows
+# MADlib's scripts call version, and a session has versions() instead. The rows
 # of predict_rows have a type that only SQL names.
-NOT_CALLED = {"may_see", "version", "predict_rows"}
+NOT_CALLED = {"version", "predict_rows"}
 
 
 class Result(dict[str, Any]):

@@ -440,7 +440,7 @@ def test_functions_in_sql_run_as_their_caller_under_a_path_of_their_own() -> Non
     for body in (text.partition("$$")[2] for text in bare):
         called = re.findall(r"([\w.]+)\(", body) + re.findall(r"::([\w.]+)", body)
         assert len(called) > 9 and all(
-            name.startswith(("pg_catalog.", "cerebro.")) for name in called
+            name.startswith(("pg_catalog.", "cerebro.", "cerebro_internal.")) for name in called
         )
         assert not re.search(r"[-+*/<>=~|&^%!#]", re.sub(r"::", "", body)), (
             "an operator would be looked up, too"

@@ -12,7 +12,7 @@ MADE = re.compile(
     r"CREATE (?:UNLOGGED )?TABLE (?:IF NOT EXISTS )?(\{\w+\}|[\w.\"]+)|CREATE FUNCTION (\{\w+\})"
 )
 KEPT = re.compile(
-    r"SELECT cerebro\.keep_private\(\{literal\}::pg_catalog\.reg(?:class|procedure)\)"
+    r"SELECT cerebro_internal\.keep_private\(\{literal\}::pg_catalog\.reg(?:class|procedure)\)"
 )
 IN_SCHEMAS_OF_CALLERS = {
     "automl.models", "automl.schedule", "automl.summary", "example.flowers_table",

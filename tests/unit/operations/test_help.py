@@ -26,7 +26,7 @@ DECLARED = re.compile(
 INTERNAL = re.compile(r"COMMENT ON FUNCTION ([\w.]+)\([^)]*\)\s+IS 'Internal: ")
 ARGUMENT = re.compile(r"(?:^|,)\s*(\w+)")
 # A view calls it.
-NOT_CALLED = {"cerebro.may_see"}
+NOT_CALLED = {"cerebro_internal.may_see"}
 
 
 def list_public_functions() -> dict[str, set[tuple[str, ...]]]:

@@ -53,7 +53,9 @@ def test_rows_come_after_the_owner_s_function(segments: int) -> None:
     said: list[str] = []
     for segment in range(segments):
         dataset = Dataset(cast(PackedTable, TABLE), segment)
-        state = StateSource("sealed", "1/1", 0, "SELECT cerebro.sealed_job(1, %s, %s)", (1,))
+        state = StateSource(
+            "sealed", "1/1", 0, "SELECT cerebro_internal.sealed_job(1, %s, %s)", (1,)
+        )
         steps = visits.measure(worker, (dataset,), state, Job("evaluate", {}, "1/1"))
         said += [statement.sql for statement in answered(steps)]
     sealed = [number for number, text in enumerate(said) if "sealed_job" in text]

@@ -23,7 +23,7 @@ class Control:
         self.charges: list[float] = []
 
     def run(self, statement: str, values: tuple[int, str, float]) -> None:
-        assert "cerebro.count_time" in statement and values[:2] == (LOG.run_id, LOG.ticket)
+        assert "cerebro_internal.count_time" in statement and values[:2] == (LOG.run_id, LOG.ticket)
         self.charges.append(values[2])
 
 

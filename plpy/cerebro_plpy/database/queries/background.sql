@@ -4,7 +4,7 @@ SELECT pg_catalog.set_config('client_min_messages', 'notice', false), pg_catalog
        pg_catalog.set_config('lock_timeout', %s, false)
 
 -- name: begin
-CALL cerebro.work(%s::json)
+CALL cerebro_internal.work(%s::json)
 
 -- name: standing
 SELECT r.status, r.pid, EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = r.run_id) AS begun FROM cerebro.run r WHERE r.run_id = %s::bigint

@@ -235,10 +235,10 @@ SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
 SELECT {label} AS label, pg_catalog.count(*) AS rows, pg_catalog.sum({hash})::text AS hashes FROM {table} t GROUP BY 1
 
 -- name: pack_training
-SELECT cerebro.pack_mixed(%s, %s, 'label', %s, %s, %s, %s::bigint, %s::text[], %s::json, %s::json)
+SELECT cerebro_internal.pack_mixed(%s, %s, 'label', %s, %s, %s, %s::bigint, %s::text[], %s::json, %s::json)
 
 -- name: pack_validation
-SELECT cerebro.pack_beside(%s, %s, 'label', %s, %s, %s::json, %s::json)
+SELECT cerebro_internal.pack_beside(%s, %s, 'label', %s, %s, %s::json, %s::json)
 
 -- name: before_compared
 SAVEPOINT cerebro_compared
@@ -247,11 +247,11 @@ SAVEPOINT cerebro_compared
 ROLLBACK TO SAVEPOINT cerebro_compared
 
 -- name: pack_compared
-SELECT cerebro.pack_mixed(%s, %s, 'label', %s, %s, NULL, %s::bigint, %s::text[], %s::json, NULL)
+SELECT cerebro_internal.pack_mixed(%s, %s, 'label', %s, %s, NULL, %s::bigint, %s::text[], %s::json, NULL)
 
 -- name: copy_packed
 CREATE TABLE {output} (LIKE {source} INCLUDING ALL); INSERT INTO {output} SELECT * FROM {source};
-SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
+SELECT cerebro_internal.keep_private({literal}::pg_catalog.regclass)
 
 -- name: add_packed
 -- The buffers of a table follow those of another one, on its segments in turn.

@@ -12,7 +12,7 @@ BEGIN ATOMIC
     SELECT count(cerebro.sealed_add(s.part, s.chunk))
     FROM (SELECT t.part, t.chunk FROM {state} t WHERE t.mst_key = $2 ORDER BY t.part OFFSET 0) s;
 END;
-SELECT cerebro.keep_private({literal}::pg_catalog.regprocedure);
+SELECT cerebro_internal.keep_private({literal}::pg_catalog.regprocedure);
 COMMENT ON FUNCTION {function} (json, integer) IS 'Made by cerebro.grant_predict: lets who may execute it predict with the model, and not read it'
 
 -- name: found
@@ -24,7 +24,7 @@ WHERE c.oid = %s::oid AND p.proname = %s::text AND p.prokind = 'f' AND p.pronarg
   AND p.proargtypes[0] = 'json'::pg_catalog.regtype AND p.proargtypes[1] = 'integer'::pg_catalog.regtype
 
 -- name: begin
-SELECT cerebro.sealed_job({model}::pg_catalog.oid, %s::json, %s::integer)
+SELECT cerebro_internal.sealed_job({model}::pg_catalog.oid, %s::json, %s::integer)
 
 -- name: call
 SELECT {function} (%s::json, %s::integer)

@@ -33,7 +33,7 @@ JOIN pg_catalog.pg_type t ON pg_catalog.format_type(t.oid, -1) = n.name
 WHERE t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace AND t.typtype IN ('b', 'r')
 
 -- name: fill
-SELECT cerebro.sealed_version()
+SELECT cerebro_internal.sealed_version()
 
 -- name: network
 SELECT v.owner::text AS owner, v.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type,
@@ -73,7 +73,7 @@ FROM cerebro.grant_log g WHERE g.owner = current_user AND g.model = %s::text AND
 
 -- name: add_gate
 CREATE TABLE {gate} ();
-SELECT cerebro.keep_private({literal}::pg_catalog.regclass);
+SELECT cerebro_internal.keep_private({literal}::pg_catalog.regclass);
 COMMENT ON TABLE {gate} IS {comment}
 
 -- name: add
@@ -84,7 +84,7 @@ ON CONFLICT (owner, model) DO UPDATE SET gate = excluded.gate, version = NULL
 -- A role as it is written in a statement, and whether it may call cerebro.predict at all.
 SELECT pg_catalog.quote_ident(r.rolname) AS role,
        pg_catalog.has_schema_privilege(r.oid, 'cerebro', 'USAGE')
-       AND pg_catalog.has_function_privilege(r.oid, 'cerebro.sealed_version()', 'EXECUTE') AS may_use,
+       AND pg_catalog.has_function_privilege(r.oid, 'cerebro_internal.sealed_version()', 'EXECUTE') AS may_use,
        r.rolname = current_user AS own
 FROM pg_catalog.pg_roles r WHERE r.oid = %s::pg_catalog.regrole
 
@@ -118,4 +118,4 @@ SELECT %s::text, %s::integer, %s::integer, t.part, t.chunk FROM ({rows}) t ON CO
 UPDATE cerebro.grant_log g SET gate = NULL WHERE g.owner = current_user AND g.model = %s::text
 
 -- name: remove
-SELECT cerebro.remove_grants(current_user, %s::text)
+SELECT cerebro_internal.remove_grants(current_user, %s::text)

@@ -43,7 +43,7 @@ SELECT t.part, t.chunk FROM pg_temp.cerebro_chunks t WHERE t.__dist_key__ = {key
 DROP TABLE IF EXISTS {state};
 CREATE TABLE {state} (__dist_key__ integer NOT NULL, part integer NOT NULL) WITH (autovacuum_enabled = false) DISTRIBUTED BY (__dist_key__);
 ALTER TABLE {state} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN;
-SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
+SELECT cerebro_internal.keep_private({literal}::pg_catalog.regclass)
 
 -- name: state_rows
 -- See visit.state_rows.
@@ -74,7 +74,7 @@ SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro
 -- rows locks them all.
 INSERT INTO {state} (__dist_key__, part, chunk)
 SELECT c.key, row_number() OVER (PARTITION BY c.key), c.chunk
-FROM (SELECT k.key, cerebro.state_chunks(8120, %s::text) AS chunk FROM cerebro.segment_key k WHERE k.key = {key}) c
+FROM (SELECT k.key, cerebro_internal.state_chunks(8120, %s::text) AS chunk FROM cerebro.segment_key k WHERE k.key = {key}) c
 WHERE c.key = {key};
 UPDATE cerebro.visit v
 SET status = 'completed', ended_at = coalesce(pg_catalog.to_timestamp(%s::double precision), pg_catalog.clock_timestamp()),
@@ -93,7 +93,7 @@ WHERE v.segment_id = s.key AND v.segment_id = {key}
 -- See visit.state_store and visit_end.
 INSERT INTO {state} (__dist_key__, part, chunk)
 SELECT c.key, row_number() OVER (PARTITION BY c.key), c.chunk
-FROM (SELECT k.key, cerebro.state_chunks(8120, %s::text) AS chunk FROM cerebro.segment_key k WHERE k.key = {key}) c
+FROM (SELECT k.key, cerebro_internal.state_chunks(8120, %s::text) AS chunk FROM cerebro.segment_key k WHERE k.key = {key}) c
 WHERE c.key = {key}
 
 -- name: every_segment
@@ -150,12 +150,12 @@ SELECT 1 FROM {table} t WHERE {place} LIMIT 1
 -- Rows of a randomly distributed table stay where they are computed: in the process with the trainer.
 INSERT INTO pg_temp.cerebro_blocks
 SELECT (p.block).ids, (p.block).found
-FROM (SELECT cerebro.predict_add({id}, {data}) AS block FROM {table} t WHERE {place}) p
+FROM (SELECT cerebro_internal.predict_add({id}, {data}) AS block FROM {table} t WHERE {place}) p
 WHERE (p.block).ids IS NOT NULL
 
 -- name: rest_blocks
 INSERT INTO pg_temp.cerebro_blocks
-SELECT (p.block).ids, (p.block).found FROM (SELECT cerebro.predict_rest() AS block {at}) p WHERE (p.block).ids IS NOT NULL
+SELECT (p.block).ids, (p.block).found FROM (SELECT cerebro_internal.predict_rest() AS block {at}) p WHERE (p.block).ids IS NOT NULL
 
 -- name: declare
 DECLARE cerebro_predict NO SCROLL CURSOR FOR SELECT b.ids::text, b.found::text FROM pg_temp.cerebro_blocks b
@@ -170,6 +170,6 @@ FROM pg_catalog.gp_segment_configuration c WHERE c.content >= 0 AND c.role = 'p'
 
 -- name: gpus
 SELECT s.content, s.gpus::text AS gpus
-FROM (SELECT g.gp_segment_id AS content, cerebro.gpu_report(%s::text) AS gpus FROM gp_dist_random('pg_catalog.gp_id') g
+FROM (SELECT g.gp_segment_id AS content, cerebro_internal.gpu_report(%s::text) AS gpus FROM gp_dist_random('pg_catalog.gp_id') g
       WHERE g.gp_segment_id = ANY (%s::integer[])) s
 ORDER BY s.content

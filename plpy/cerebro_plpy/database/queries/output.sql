@@ -64,7 +64,7 @@ ORDER BY l.n
 -- The state of each configuration that has one: the newest, or the retained best. A failed configuration has none, nor one whose state
 -- was dropped. Replicas of averaging are left out.
 SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, c.backend, c.best_epoch, c.released, v.state_table, v.segment_id, v.base_table,
-       cerebro.is_state(c.run_id, v.state_table) AND cerebro.is_state(c.run_id, v.base_table) IS NOT FALSE AS kept
+       cerebro_internal.is_state(c.run_id, v.state_table) AND cerebro_internal.is_state(c.run_id, v.base_table) IS NOT FALSE AS kept
 FROM cerebro.config_log c
 LEFT JOIN (
     SELECT DISTINCT ON (v.mst_key) v.mst_key, v.segment_id, v.base_table,

@@ -7,7 +7,7 @@ SELECT c.relkind = 'r' AND a.amname = 'heap' FROM pg_catalog.pg_class c JOIN pg_
 -- row, so it is not read for each of many rows.
 CASE WHEN (n.number < 1024::bigint OR n.number & 63::bigint = 0::bigint)
           AND pg_catalog.current_setting('cerebro_db.look_at')::float8 <= pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
-     THEN cerebro.rows_seen(n.number) ELSE true END
+     THEN cerebro_internal.rows_seen(n.number) ELSE true END
 
 -- name: watched
 -- The rows of a source, counted while they are read.
@@ -46,9 +46,9 @@ SELECT pg_catalog.avg(pg_catalog.octet_length(t.{column}))::bigint AS bytes FROM
 -- name: image
 -- What the packer says of the first image.
 SELECT b.about
-FROM (SELECT cerebro.pack_block(%s::json, ARRAY[pg_catalog.int8send(1), r.image]) AS about
+FROM (SELECT cerebro_internal.pack_block(%s::json, ARRAY[pg_catalog.int8send(1), r.image]) AS about
       FROM (SELECT {image} AS image FROM {source} t LIMIT 1) r
-      UNION ALL SELECT cerebro.pack_block(NULL, NULL)) b
+      UNION ALL SELECT cerebro_internal.pack_block(NULL, NULL)) b
 WHERE b.about IS NOT NULL
 
 -- name: shapes
@@ -58,7 +58,7 @@ SELECT t.{shape}[2:] AS shape, sum(t.{shape}[1]) AS rows FROM {output} t GROUP B
 CREATE TABLE {output} (
     __dist_key__ integer NOT NULL, {columns}, {shapes}, buffer_id integer NOT NULL)
 {distributed_by_dist_key};
-SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
+SELECT cerebro_internal.keep_private({literal}::pg_catalog.regclass)
 
 -- name: external
 ALTER TABLE {output} ALTER COLUMN {column} SET STORAGE EXTERNAL
@@ -68,7 +68,7 @@ ALTER TABLE {output} ALTER COLUMN {column} SET STORAGE EXTERNAL
 -- blocks, about equal; it is done with the first call for the one that follows it, and its arrays are fetched one by one.
 INSERT INTO {output} (__dist_key__, {names}, {shape_names}, buffer_id)
 SELECT ('{keys}'::integer[])[(a.buffer_id * {segments}::bigint / {buffers})::integer + 1], {parts}, {part_shapes}, a.buffer_id
-FROM (SELECT cerebro.pack_block(
+FROM (SELECT cerebro_internal.pack_block(
           pg_catalog.json_build_object('rows', count(*), 'seed', {seed}, 'buffer_id', g.block / {blocks}, 'arrays', %s::json),
           ARRAY[pg_catalog.string_agg(pg_catalog.int8send(g.number), ''::bytea), {aggregates}]) AS about
       FROM (SELECT {buffer}::bigint * {blocks} + (pg_catalog.hashint8(n.number) & ({blocks} - 1)) AS block, n.number, {carried}
@@ -76,7 +76,7 @@ FROM (SELECT cerebro.pack_block(
             WHERE {seen}
             ORDER BY 1) g
       GROUP BY g.block
-      UNION ALL SELECT cerebro.pack_block(NULL, NULL)) b
+      UNION ALL SELECT cerebro_internal.pack_block(NULL, NULL)) b
      CROSS JOIN LATERAL pg_catalog.json_to_record(b.about) AS a (buffer_id integer, shapes json)
 WHERE b.about IS NOT NULL
 
@@ -84,7 +84,7 @@ WHERE b.about IS NOT NULL
 -- The same of rows that stay in their order: those of a block lie beside each other, so nothing is sorted, and each is read once.
 INSERT INTO {output} (__dist_key__, {names}, {shape_names}, buffer_id)
 SELECT ('{keys}'::integer[])[(a.buffer_id * {segments}::bigint / {buffers})::integer + 1], {parts}, {part_shapes}, a.buffer_id
-FROM (SELECT (SELECT cerebro.pack_block(
+FROM (SELECT (SELECT cerebro_internal.pack_block(
                   pg_catalog.json_build_object('rows', count(*), 'seed', NULL, 'buffer_id', k.block / {blocks}, 'arrays', %s::json),
                   ARRAY[pg_catalog.string_agg(pg_catalog.int8send(g.number), ''::bytea), {aggregates}])
               FROM (SELECT n.number, {carried}
@@ -97,7 +97,7 @@ FROM (SELECT (SELECT cerebro.pack_block(
                   FROM (SELECT pg_catalog.row_number() OVER () AS number, t.ctid AS first FROM {source} t OFFSET 0) r) f
             WHERE f.number = 1 OR f.block > f.before
             ORDER BY f.number) k
-      UNION ALL SELECT cerebro.pack_block(NULL, NULL)) b
+      UNION ALL SELECT cerebro_internal.pack_block(NULL, NULL)) b
      CROSS JOIN LATERAL pg_catalog.json_to_record(b.about) AS a (buffer_id integer, shapes json)
 WHERE b.about IS NOT NULL
 
@@ -127,7 +127,7 @@ CREATE TABLE {summary} (
     {class_columns}, buffer_size integer, normalizing_const real, num_classes integer[], distribution_rules {rules},
     __internal_gpu_config__ {rules})
 {distributed_replicated};
-SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
+SELECT cerebro_internal.keep_private({literal}::pg_catalog.regclass)
 
 -- name: summarize
 INSERT INTO {summary} VALUES (

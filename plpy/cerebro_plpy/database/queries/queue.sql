@@ -1,14 +1,14 @@
 -- name: enter
-SELECT cerebro.enter_queue(%s::bigint, %s::text, %s::integer, %s::integer, %s::integer, %s::boolean)
+SELECT cerebro_internal.enter_queue(%s::bigint, %s::text, %s::integer, %s::integer, %s::integer, %s::boolean)
 
 -- name: take
-SELECT cerebro.take_places(%s::bigint, %s::text, %s::integer, %s::integer)
+SELECT cerebro_internal.take_places(%s::bigint, %s::text, %s::integer, %s::integer)
 
 -- name: add
-SELECT cerebro.add_to_queue(%s::bigint, %s::text, %s::integer, %s::integer)
+SELECT cerebro_internal.add_to_queue(%s::bigint, %s::text, %s::integer, %s::integer)
 
 -- name: leave
-SELECT cerebro.leave_queue(%s::bigint, %s::text)
+SELECT cerebro_internal.leave_queue(%s::bigint, %s::text)
 
 -- name: entries
 -- All runs that have places or wait for places, in the order of their arrival.

@@ -84,7 +84,7 @@ SELECT {literal}::pg_catalog.regclass::pg_catalog.oid::bigint
 -- It is not made either, because there never is a column that could be moved to it.
 CREATE TABLE {state} (part integer NOT NULL) WITH (autovacuum_enabled = false);
 ALTER TABLE {state} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN;
-SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
+SELECT cerebro_internal.keep_private({literal}::pg_catalog.regclass)
 
 -- name: state_table
 -- One that is there already, from an earlier attempt, holds nothing of value; and it may be somebody else's, with triggers.
@@ -103,7 +103,7 @@ SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro
 -- those that the next visit empties first. By the catalog alone: Greenplum calls is_state beside no table of ours.
 SELECT n.name
 FROM pg_catalog.pg_class t CROSS JOIN LATERAL (SELECT 'cerebro_state."' || t.relname || '"' AS name) n
-WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro.is_state(%s::bigint, n.name)
+WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro_internal.is_state(%s::bigint, n.name)
   AND NOT (t.relhastriggers OR t.relhasrules OR t.relrowsecurity)
   AND (n.name = ANY (%s::text[]) OR pg_catalog.pg_relation_size(t.oid) = 0)
 
@@ -118,12 +118,12 @@ SELECT n.name, pg_catalog.pg_total_relation_size(t.oid) AS bytes,
                WHERE l.locktype = 'relation' AND l.relation = t.oid AND l.pid <> pg_catalog.pg_backend_pid()
                  AND l.database = (SELECT b.oid FROM pg_catalog.pg_database b WHERE b.datname = pg_catalog.current_database())) AS used
 FROM pg_catalog.pg_class t CROSS JOIN LATERAL (SELECT 'cerebro_state."' || t.relname || '"' AS name) n
-WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro.is_state(%s::bigint, n.name) AND n.name <> ALL (%s::text[])
+WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro_internal.is_state(%s::bigint, n.name) AND n.name <> ALL (%s::text[])
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.locktype = 'relation' AND l.relation = t.oid AND l.pid = %s::integer)
 
 -- name: states_of
 SELECT n.name FROM pg_catalog.pg_class t CROSS JOIN LATERAL (SELECT 'cerebro_state."' || t.relname || '"' AS name) n
-WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro.is_state(%s::bigint, n.name)
+WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro_internal.is_state(%s::bigint, n.name)
   AND pg_catalog.starts_with(t.relname::text, %s::text)
 
 -- name: released
@@ -258,7 +258,7 @@ UPDATE cerebro.config_log c SET best_epoch = %s::integer WHERE c.run_id = %s::bi
 
 -- name: past_best
 -- Joined as in cerebro.config.
-SELECT DISTINCT ON (mst_key) mst_key, c.best_epoch, v.segment_id, CASE WHEN cerebro.is_state(run_id, v.base_table) THEN v.base_table END AS base_table
+SELECT DISTINCT ON (mst_key) mst_key, c.best_epoch, v.segment_id, CASE WHEN cerebro_internal.is_state(run_id, v.base_table) THEN v.base_table END AS base_table
 FROM cerebro.config_log c FULL JOIN cerebro.visit v USING (run_id, mst_key)
 WHERE run_id = %s::bigint AND coalesce(v.epoch <= c.best_epoch AND v.status = 'completed', false) ORDER BY mst_key, v.visit_no DESC
 
@@ -371,7 +371,7 @@ ORDER BY f.run_id
 UPDATE cerebro.run_log r SET dropped = true WHERE r.run_id = %s::bigint AND r.owner = current_user
 
 -- name: remove_dropped
-SELECT cerebro.remove_dropped(%s::bigint)
+SELECT cerebro_internal.remove_dropped(%s::bigint)
 
 -- name: logged_configs
 SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params, c.architecture::text AS architecture, c.backend, c.status,
@@ -406,7 +406,7 @@ SELECT n.mst_key
 FROM (SELECT DISTINCT ON (mst_key) mst_key, run_id, v.state_table, v.base_table FROM cerebro.visit v FULL JOIN cerebro.config_log c USING (run_id, mst_key)
       WHERE run_id = %s::bigint AND coalesce(v.status = 'completed' AND c.status <> 'failed' AND NOT c.released, false)
       ORDER BY mst_key, v.visit_no DESC) n
-WHERE cerebro.is_state(n.run_id, n.state_table) IS NOT TRUE OR cerebro.is_state(n.run_id, n.base_table) IS FALSE
+WHERE cerebro_internal.is_state(n.run_id, n.state_table) IS NOT TRUE OR cerebro_internal.is_state(n.run_id, n.base_table) IS FALSE
 
 -- name: workers_left
 -- Worker sessions that make a visit of the run; a process number alone might be that of a later process, or that of

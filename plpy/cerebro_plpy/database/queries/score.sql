@@ -35,12 +35,12 @@ INSERT INTO {output} VALUES (%s::double precision, %s::double precision, %s::tex
 -- computed and the last one has not been sent.
 DECLARE cerebro_predict NO SCROLL CURSOR FOR
 SELECT (p.block).ids::text, (p.block).found::text
-FROM (SELECT cerebro.predict_add(r.id, r.data) AS block FROM (SELECT {id} AS id, {data} AS data FROM {table} t OFFSET 0) r
-      UNION ALL SELECT cerebro.predict_rest() UNION ALL SELECT cerebro.predict_rest() OFFSET 0) p
+FROM (SELECT cerebro_internal.predict_add(r.id, r.data) AS block FROM (SELECT {id} AS id, {data} AS data FROM {table} t OFFSET 0) r
+      UNION ALL SELECT cerebro_internal.predict_rest() UNION ALL SELECT cerebro_internal.predict_rest() OFFSET 0) p
 WHERE (p.block).ids IS NOT NULL
 
 -- name: collect
-SELECT cerebro.predict_begin(%s::json){at}
+SELECT cerebro_internal.predict_begin(%s::json){at}
 
 -- name: shape
 SELECT ARRAY(SELECT pg_catalog.array_length(r.x, d.n) FROM pg_catalog.generate_series(1, pg_catalog.array_ndims(r.x)) AS d (n) ORDER BY d.n)

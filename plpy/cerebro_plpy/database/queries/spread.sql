@@ -15,14 +15,14 @@ WHERE s.key = ANY (%s::integer[]) ORDER BY c.content, s.key
 
 -- name: gpu_segments
 -- Segments on machines with GPUs that trainers may use.
-SELECT s.gp_segment_id AS content FROM (SELECT g.gp_segment_id, cerebro.gpu_count() AS gpus FROM gp_dist_random('pg_catalog.gp_id') g) s
+SELECT s.gp_segment_id AS content FROM (SELECT g.gp_segment_id, cerebro_internal.gpu_count() AS gpus FROM gp_dist_random('pg_catalog.gp_id') g) s
 WHERE s.gpus > 0
 
 -- name: named_segments
 SELECT t.dbid::integer AS dbid FROM {table} t
 
 -- name: stop_packers
-SELECT cerebro.trainer_stop() FROM gp_dist_random('pg_catalog.gp_id')
+SELECT cerebro_internal.trainer_stop() FROM gp_dist_random('pg_catalog.gp_id')
 
 -- name: has_places
 -- Whether each row has a location that can be read: not in views, foreign tables, replicated tables and tables on the coordinator;
@@ -94,7 +94,7 @@ WHERE b.about IS NOT NULL
 -- name: packed
 -- A buffer is completed by the first call for the next one on its segment; its rows are sent in blocks. The number of a row within
 -- its segment brings the rows of a segment together, by its key alone, and sorts them by buffer and block.
-SELECT g.key, cerebro.pack_block(
+SELECT g.key, cerebro_internal.pack_block(
            pg_catalog.json_build_object('rows', count(g.place), 'seed', {seed}, 'buffer_id', g.block / {blocks}, 'arrays', %s::json),
            ARRAY[pg_catalog.string_agg(pg_catalog.int8send(g.number), ''::bytea), {aggregates}]) AS about
 FROM (SELECT s.*, row_number() OVER (PARTITION BY s.key ORDER BY s.block) AS place
@@ -104,14 +104,14 @@ FROM (SELECT s.*, row_number() OVER (PARTITION BY s.key ORDER BY s.block) AS pla
 GROUP BY g.key, g.block
 
 -- name: packed_last
-SELECT k.key, cerebro.pack_block(NULL, NULL) AS about FROM cerebro.segment_key k WHERE k.key = ANY ('{keys}'::integer[])
+SELECT k.key, cerebro_internal.pack_block(NULL, NULL) AS about FROM cerebro.segment_key k WHERE k.key = ANY ('{keys}'::integer[])
 
 -- name: first
 SELECT t.{column} AS image FROM {source} t LIMIT 1
 
 -- name: image
-SELECT cerebro.pack_block(%s::json, ARRAY[pg_catalog.int8send(1), pg_catalog.array_send(ARRAY[%s]::bytea[])]) AS about
+SELECT cerebro_internal.pack_block(%s::json, ARRAY[pg_catalog.int8send(1), pg_catalog.array_send(ARRAY[%s]::bytea[])]) AS about
 FROM cerebro.segment_key k WHERE k.key = {key}
 
 -- name: image_packed
-SELECT cerebro.pack_block(NULL, NULL) AS about FROM cerebro.segment_key k WHERE k.key = {key}
+SELECT cerebro_internal.pack_block(NULL, NULL) AS about FROM cerebro.segment_key k WHERE k.key = {key}

@@ -5,7 +5,7 @@ CREATE TABLE {states} (mst_key integer NOT NULL, part integer NOT NULL, PRIMARY 
 -- name: chunk
 -- See run.new_state_table.
 ALTER TABLE {states} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN;
-SELECT cerebro.keep_private({literal}::pg_catalog.regclass)
+SELECT cerebro_internal.keep_private({literal}::pg_catalog.regclass)
 
 -- name: tie
 -- The constraint is always true. Because it is not valid yet, pg_dump writes it separately, after the tables: a summary that is

@@ -2,7 +2,7 @@
 SELECT r.owner::text AS owner FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.ticket = %s::text
 
 -- name: count
-SELECT cerebro.count_time(%s::bigint, %s::text, %s::double precision)
+SELECT cerebro_internal.count_time(%s::bigint, %s::text, %s::double precision)
 
 -- name: call
 -- The start of the statement that works for the run, as the server reports it, in a session of a member of the run's owner.

@@ -134,7 +134,7 @@ UNION ALL SELECT g.run_id, g.mst_key FROM cerebro.group_log g WHERE g.owner = cu
 UPDATE cerebro.model_log m SET dropped = true WHERE m.owner = current_user AND m.model = %s::text
 
 -- name: remove_dropped
-SELECT cerebro.remove_dropped_model(current_user, %s::text)
+SELECT cerebro_internal.remove_dropped_model(current_user, %s::text)
 
 -- name: add_final_values
 -- Values of a metric that is computed at the end of a run, after the epoch of each configuration's state. A resumed run may have

@@ -1,21 +1,21 @@
 -- name: trainer_start
-SELECT cerebro.trainer_start(%s::json){at}
+SELECT cerebro_internal.trainer_start(%s::json){at}
 
 -- name: trainer_stop
-SELECT cerebro.trainer_stop(){at}
+SELECT cerebro_internal.trainer_stop(){at}
 
 -- name: trainer_rest
-SELECT cerebro.trainer_rest(){at}
+SELECT cerebro_internal.trainer_rest(){at}
 
 -- name: dataset_load
 -- Load the whole partition of a segment, in order, into the trainer; the result contains whether it is cached.
-SELECT cerebro.dataset_open(%s::text, %s::bigint){at};
-SELECT count(cerebro.dataset_add(%s::text, 0, d.buffer_id, d.shapes, pg_catalog.substring(d.data, d.start, {part}))) FROM ({parts}) d;
-SELECT cerebro.dataset_close(%s::text){at}
+SELECT cerebro_internal.dataset_open(%s::text, %s::bigint){at};
+SELECT count(cerebro_internal.dataset_add(%s::text, 0, d.buffer_id, d.shapes, pg_catalog.substring(d.data, d.start, {part}))) FROM ({parts}) d;
+SELECT cerebro_internal.dataset_close(%s::text){at}
 
 -- name: dataset_stream
 -- Send the same bytes into an open job, for a trainer that cannot cache them.
-SELECT count(cerebro.dataset_add(%s::text, %s::integer, d.buffer_id, d.shapes, pg_catalog.substring(d.data, d.start, {part}))) FROM ({parts}) d
+SELECT count(cerebro_internal.dataset_add(%s::text, %s::integer, d.buffer_id, d.shapes, pg_catalog.substring(d.data, d.start, {part}))) FROM ({parts}) d
 
 -- name: dataset_parts
 -- The begin of each part of a buffer, in order; only references to the data are sorted. The first part comes with the shapes of
@@ -36,7 +36,7 @@ ORDER BY p.buffer_id, p.number, p.start OFFSET 0
 -- Store the outputs of a layer for the rows of a partition, buffer by buffer, with unchanged targets and weights.
 INSERT INTO {features} (__dist_key__, buffer_id, {names})
 SELECT %s::integer, b.buffer_id,
-       cerebro.buffer_features(pg_catalog.json_build_object('layer', %s::text, 'buffer_id', b.buffer_id,
+       cerebro_internal.buffer_features(pg_catalog.json_build_object('layer', %s::text, 'buffer_id', b.buffer_id,
                                                             'shapes', pg_catalog.json_build_array({shapes})), ARRAY[{inputs}]),
        b.s1[1] || %s::integer[]{others}
 FROM (SELECT t.buffer_id, {columns} FROM {table} t WHERE {key} = %s::integer ORDER BY t.buffer_id OFFSET 0) b
@@ -46,11 +46,11 @@ INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt
 VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, %s::integer, 'running', %s::integer, %s::text)
 
 -- name: state_read
-SELECT count(cerebro.state_add(s.part, s.chunk)) FROM ({source}) s
+SELECT count(cerebro_internal.state_add(s.part, s.chunk)) FROM ({source}) s
 
 -- name: state_rows
 -- Chunks in their storage order, without a sort of the whole state: one statement wrote them into an empty table, and each but the
--- last fills its page. cerebro.state_add checks the order.
+-- last fills its page. cerebro_internal.state_add checks the order.
 SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
 
 -- name: state_with_base
@@ -71,16 +71,16 @@ INSERT INTO {copy} (part, chunk) {rows}
 SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.model_id = %s::integer
 
 -- name: job_begin
-SELECT cerebro.job_begin(%s::json){at}
+SELECT cerebro_internal.job_begin(%s::json){at}
 
 -- name: job_start
-SELECT cerebro.job_start(){at}
+SELECT cerebro_internal.job_start(){at}
 
 -- name: job_finish
-SELECT cerebro.job_finish(){at}
+SELECT cerebro_internal.job_finish(){at}
 
 -- name: job_cost
-SELECT cerebro.job_cost(){at}
+SELECT cerebro_internal.job_cost(){at}
 
 -- name: empty_state
 -- This frees the space of the older state immediately, whatever snapshots others hold.
@@ -98,7 +98,7 @@ SELECT pg_catalog.set_config('cerebro_db.lock_timeout', pg_catalog.current_setti
 SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('cerebro_db.lock_timeout'), true);
 WITH stored AS (
     INSERT INTO {state} (part, chunk)
-    SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120, %s::text, '{part}') AS chunk) c
+    SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro_internal.state_chunks(8120, %s::text, '{part}') AS chunk) c
     RETURNING pg_catalog.octet_length(chunk) AS bytes
 )
 UPDATE cerebro.visit v
@@ -112,10 +112,10 @@ WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::int
 
 -- name: state_store
 INSERT INTO {state} (part, chunk)
-SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120, %s::text, '{part}') AS chunk) c
+SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro_internal.state_chunks(8120, %s::text, '{part}') AS chunk) c
 
 -- name: base_known
-SELECT cerebro.is_state(%s::bigint, %s::text)
+SELECT cerebro_internal.is_state(%s::bigint, %s::text)
 
 -- name: visits_with_base
 -- The visits of a batch: a state that is retained as the best was created by one of them.
@@ -178,10 +178,10 @@ FROM pg_catalog.json_to_recordset(%s::json)
            read_bytes bigint, peak_memory_bytes bigint)
 
 -- name: row_outputs
-SELECT cerebro.row_outputs(%s::integer, %s::integer){at}
+SELECT cerebro_internal.row_outputs(%s::integer, %s::integer){at}
 
 -- name: job_series
-SELECT cerebro.job_series(%s::json){at}
+SELECT cerebro_internal.job_series(%s::json){at}
 
 -- name: metric_results
-SELECT cerebro.metric_results(%s::json){at}
+SELECT cerebro_internal.metric_results(%s::json){at}

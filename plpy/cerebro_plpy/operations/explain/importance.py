@@ -163,10 +163,10 @@ def _encode_target(version: Version, target: Expression) -> Expression:
     if not version.classes:
         scale = version.recipe.target_scale
         label = target if scale is None else scale.label_sql(target)
-        return Expression(f"cerebro.array_bytes(ARRAY[{label.text}])", label.values)
+        return Expression(f"cerebro_internal.array_bytes(ARRAY[{label.text}])", label.values)
     position = f"coalesce(pg_catalog.array_position(%s::text[], {target.text}), 0) - 1"
     return Expression(
-        f"cerebro.array_bytes(ARRAY[({position})::float8])",
+        f"cerebro_internal.array_bytes(ARRAY[({position})::float8])",
         (list(version.classes), *target.values),
     )
 

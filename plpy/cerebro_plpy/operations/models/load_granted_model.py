@@ -38,8 +38,8 @@ def fill(db: Database, gd: Globals) -> None:
     request = granted_versions.take_request(gd)
     if request is None:
         raise InsufficientPrivilege(
-            "cerebro.sealed_version fills a trainer for cerebro.predict and cerebro.predict_row, "
-            "and for nobody else"
+            "cerebro_internal.sealed_version fills a trainer for cerebro.predict and "
+            "cerebro.predict_row, and for nobody else"
         )
     key = request.key
     try:

@@ -88,4 +88,4 @@ def _make_text(db: Database, source: RawSource, column: str) -> Expression:
         return Expression(f"{value}::text")
     parameters = ", ".join(["%s::text"] * len(STYLES))
     styles = tuple(db.caller_settings[name] for name in STYLES)
-    return Expression(f"cerebro.text_under({value}, {parameters})", styles)
+    return Expression(f"cerebro_internal.text_under({value}, {parameters})", styles)

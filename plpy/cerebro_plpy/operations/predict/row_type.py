@@ -1,8 +1,8 @@
 """The row type of `cerebro.predict_rows`: the columns of a row, and the text that it travels as.
 
 PL/Python cannot return rows of a type that only the call knows. A row is therefore sent as text,
-and `cerebro.rows_of_texts` makes a row of it again. The text is the same under all settings, so
-that each value is read back as it was.
+and `cerebro_internal.rows_of_texts` makes a row of it again. The text is the same under all
+settings, so that each value is read back as it was.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def make_row_text(source: RawSource, names: Sequence[str]) -> Expression:
         return Expression(f"ROW({row})::text")
     parameters = ", ".join(["%s::text"] * len(STYLES))
     values = tuple(TEXTS[name] for name in STYLES)
-    return Expression(f"cerebro.text_under(ROW({row}), {parameters})", values)
+    return Expression(f"cerebro_internal.text_under(ROW({row}), {parameters})", values)
 
 
 def _has_one_text(families: Collection[str | None], datestyle: str) -> bool:

@@ -46,7 +46,7 @@ class NetworkInput(NamedTuple):
     @property
     def sent(self) -> Expression:
         """The bytes that a trainer takes."""
-        text = f"cerebro.array_bytes({self.value.text})"
+        text = f"cerebro_internal.array_bytes({self.value.text})"
         if self.kind == thumbnails.KIND:
             text = f"pg_catalog.array_send(ARRAY[{self.value.text}])"
         return Expression(text, self.value.values)

@@ -37,7 +37,7 @@ def compute_digest(reader: Reader, part: RowSubset, table: str, has_classes: boo
     arrays = ", ".join(
         f"t.{entry.name}"
         if entry.kind == thumbnails.KIND
-        else f"cerebro.array_bytes(t.{entry.name})"
+        else f"cerebro_internal.array_bytes(t.{entry.name})"
         for entry in packed_inputs(part.recipe)
     )
     hashes = [f"pg_catalog.hash_array_extended(ARRAY[{arrays}], 0)"]

@@ -22,21 +22,21 @@ def styled_text(name: str, family: str | None) -> str:
     if family == "timestamptz":
         return styled_text(f"({name} AT TIME ZONE 'UTC')", "timestamp")
     if family in STYLED:
-        return f"cerebro.canonical_text({name})"
+        return f"cerebro_internal.canonical_text({name})"
     return f"{name}::text"
 
 
 def comparable_text(name: str, family: str | None) -> str:
     """Return the text of a value that `value_comparison.compare` reads under all settings."""
     if family in STYLED and family != MONEY:
-        return f"cerebro.canonical_text({name})"
+        return f"cerebro_internal.canonical_text({name})"
     return f"{name}::text"
 
 
 def as_json(name: str, family: str | None) -> str:
     """Return the value as JSON is built from it; an unknown type may contain points in time."""
     if family in (None, "timestamptz", "interval", MONEY):
-        return f"cerebro.canonical_json({name})"
+        return f"cerebro_internal.canonical_json({name})"
     return name
 
 

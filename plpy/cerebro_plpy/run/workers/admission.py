@@ -40,7 +40,7 @@ Each check delays others for a moment, because locks show which runs are alive.
 
 
 class SlotRequest(NamedTuple):
-    """The slots that a run can use; the fields are parameters of `cerebro.enter_queue`."""
+    """The slots that a run can use; the fields are parameters of `cerebro_internal.enter_queue`."""
 
     min_slots: int  # the run cannot work with fewer
     max_slots: int  # the run cannot use more
