@@ -141,34 +141,39 @@ CREATE OR REPLACE VIEW cerebro.newest_value AS
 SELECT s.run_id, s.mst_key, (max(s.newest) FILTER (WHERE s.ranks))[2] AS value,
        (max(s.newest) FILTER (WHERE s.searches AND s.dataset = 'validation'))[2] AS validation,
        (max(s.newest) FILTER (WHERE s.searches AND s.dataset = 'training'))[2] AS training,
-       (max(s.newest) FILTER (WHERE NOT s.searches))[2] AS final
+       (max(s.newest) FILTER (WHERE s.is_final))[2] AS final,
+       (max(s.newest) FILTER (WHERE s.is_loss))[2] AS loss
 FROM (
-    SELECT run_id, mst_key, m.dataset, m.name = r.rank_metric AS searches, m.name = r.rank_metric AND m.dataset = r.rank_dataset AS ranks,
+    SELECT run_id, mst_key, m.dataset, m.name = r.final_metric AS is_final, m.name = 'loss' AND m.dataset = r.rank_dataset AS is_loss,
+           m.name = r.rank_metric AS searches, m.name = r.rank_metric AND m.dataset = r.rank_dataset AS ranks,
            ARRAY[m.epoch, m.value] AS newest
     FROM (SELECT n.run_id, n.mst_key, n.dataset, n.name, n.epoch, n.value FROM cerebro.metric n
           WHERE n.run_id IN (SELECT v.run_id FROM cerebro.visible_run v)) m
     FULL JOIN (SELECT c.run_id, c.mst_key, c.best_epoch FROM cerebro.config_log c
                WHERE c.run_id IN (SELECT v.run_id FROM cerebro.visible_run v)) k USING (run_id, mst_key)
     JOIN cerebro.run_log r USING (run_id)
-    WHERE coalesce((m.name = r.rank_metric OR m.name = r.final_metric) AND (k.best_epoch IS NULL OR m.epoch <= k.best_epoch), false)) s
+    WHERE coalesce((m.name = r.rank_metric OR m.name = r.final_metric OR m.name = 'loss') AND (k.best_epoch IS NULL OR m.epoch <= k.best_epoch), false)) s
 GROUP BY s.run_id, s.mst_key;
-COMMENT ON VIEW cerebro.newest_value IS 'Internal: the metric that ranks configurations of the runs that the reader may see, as it is after the best epoch where that is kept, else after the newest one; of rows that are not evaluated each time, the newest up to it; and the metric that is computed at the end';
+COMMENT ON VIEW cerebro.newest_value IS 'Internal: the metric that ranks configurations of the runs that the reader may see, as it is after the best epoch where that is kept, else after the newest one; of rows that are not evaluated each time, the newest up to it; and the metric that is computed at the end; and the loss, which decides between equal values';
 
 -- A metric is better when larger, unless it is a loss or an error. What is read of one run depends on no other: a condition on
 -- run_id reaches each part. A completed run is ranked by the metric that was computed at its end, if there is one.
 CREATE OR REPLACE VIEW cerebro.leaderboard WITH (security_barrier) AS
 SELECT run_id,
        rank() OVER (PARTITION BY run_id, c.group_value
-                    ORDER BY c.status = 'failed', o.value IS NULL OR o.value = 'NaN', CASE WHEN o.descending THEN -o.value ELSE o.value END) AS rank,
+                    ORDER BY c.status = 'failed', o.value IS NULL OR o.value = 'NaN', CASE WHEN o.descending THEN -o.value ELSE o.value END,
+                             l.loss, l.state_bytes, mst_key) AS rank,
        mst_key, c.params, c.epochs, c.status, b.rank_dataset AS dataset, o.metric, o.value, l.training_time, c.reason,
        c.template, o.validation, o.training, extract(epoch FROM l.training_time)::double precision AS seconds, c.group_value
 FROM cerebro.config c
 FULL JOIN (
     SELECT e.run_id, e.mst_key, max(e.value) AS value, max(e.validation) AS validation, max(e.training) AS training,
-           max(e.final) AS final, max(e.training_time) AS training_time
-    FROM (SELECT n.run_id, n.mst_key, n.value, n.validation, n.training, n.final, NULL::interval AS training_time FROM cerebro.newest_value n
+           max(e.final) AS final, max(e.loss) AS loss, max(e.training_time) AS training_time, max(e.state_bytes) AS state_bytes
+    FROM (SELECT n.run_id, n.mst_key, n.value, n.validation, n.training, n.final, n.loss, NULL::interval AS training_time, NULL::bigint AS state_bytes
+          FROM cerebro.newest_value n
           UNION ALL
-          SELECT v.run_id, v.mst_key, NULL, NULL, NULL, NULL, sum(least(v.ended_at - v.started_at, interval '1000 days')) FROM cerebro.visit v
+          SELECT v.run_id, v.mst_key, NULL, NULL, NULL, NULL, NULL, sum(least(v.ended_at - v.started_at, interval '1000 days')), max(v.state_bytes)
+          FROM cerebro.visit v
           WHERE v.status = 'completed' AND v.run_id IN (SELECT s.run_id FROM cerebro.visible_run s) GROUP BY v.run_id, v.mst_key) e
     GROUP BY e.run_id, e.mst_key) l USING (run_id, mst_key)
 JOIN cerebro.run_log b USING (run_id)
@@ -178,7 +183,7 @@ CROSS JOIN LATERAL (
     UNION ALL
     SELECT b.final_metric, b.final_descending, l.final, l.final, NULL WHERE b.final_metric IS NOT NULL AND b.status = 'completed') o
 WHERE coalesce(c.status IS NOT NULL, false);
-COMMENT ON VIEW cerebro.leaderboard IS 'Configurations of a run, best first, by the newest value of the metric that ranks it: that of the validation set where there is one, else of the training set; a metric that is computed at the end of the run ranks it from then on; failed ones last. Of each group of rows, if there are any, they are ranked apart';
+COMMENT ON VIEW cerebro.leaderboard IS 'Configurations of a run, best first, by the newest value of the metric that ranks it: that of the validation set where there is one, else of the training set; a metric that is computed at the end of the run ranks it from then on; failed ones last. Equal values are ranked by the loss, then by the size of the state, then by mst_key. Of each group of rows, if there are any, they are ranked apart';
 
 CREATE OR REPLACE VIEW cerebro.progress WITH (security_barrier) AS
 WITH config AS (

@@ -145,13 +145,14 @@ def test_the_best_config_is_known_before_the_end(bench: Workbench, watched: Watc
     )
     best = max(
         bench.rows(
-            "SELECT value, -mst_key FROM cerebro.learning_curve WHERE run_id = %s AND epoch = %s "
-            "AND name = 'accuracy'",
+            "SELECT a.value, -l.value, -a.mst_key FROM cerebro.learning_curve a JOIN "
+            "cerebro.learning_curve l USING (run_id, epoch, mst_key, dataset) WHERE a.run_id = %s "
+            "AND a.epoch = %s AND a.name = 'accuracy' AND l.name = 'loss'",
             watched.run_id,
             EPOCHS,
         )
     )
-    assert (last["best_value"], last["best_mst_key"]) == (best[0], -best[1])
+    assert (last["best_value"], last["best_mst_key"]) == (best[0], -best[2])
     assert (last["status"], last["visits_done"], last["visits_total"], last["eta"]) == (
         "completed",
         18,

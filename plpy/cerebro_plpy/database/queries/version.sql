@@ -100,14 +100,15 @@ WHERE m.owner = current_user AND m.model = %s::text
 
 -- name: choose
 -- A version of a model of the caller: by its number, by its time, or by its metric, among versions with the same task, target
--- and metric as the newest. The first parameter has the metrics of which larger values are better. The previously deployed version
+-- and metric as the newest. Of equally good ones the smallest is the best, and of equally large ones the newest. The first parameter has the metrics of which larger values are better. The previously deployed version
 -- is recorded with the model.
 SELECT m.deployed, m.previous, pg_catalog.array_agg(v.version ORDER BY v.version) AS versions, max(v.version) AS newest,
        (pg_catalog.array_agg(v.version ORDER BY v.value IS NULL OR v.value = 'NaN',
-                                                CASE WHEN v.metric = ANY (%s::text[]) THEN -v.value ELSE v.value END, v.version DESC)
+                                                CASE WHEN v.metric = ANY (%s::text[]) THEN -v.value ELSE v.value END,
+                                                v.state_bytes, v.version DESC)
         FILTER (WHERE v.aim = v.newest_aim))[1] AS best
 FROM cerebro.model_log m
-JOIN (SELECT l.owner, l.model, l.version, l.metric, l.value, a.aim,
+JOIN (SELECT l.owner, l.model, l.version, l.metric, l.value, l.state_bytes, a.aim,
              pg_catalog.first_value(a.aim) OVER (PARTITION BY l.owner, l.model ORDER BY l.version DESC) AS newest_aim
       FROM cerebro.version_log l, LATERAL (SELECT ARRAY[l.task, l.target, l.metric] AS aim) a) v USING (owner, model)
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped

@@ -13,6 +13,7 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.errors import ConfigFailure, DataCorrupted, DatatypeMismatch, ObjectNotReady
+from cerebro_plpy.operations.explain.importance import FALLBACK_METRICS
 from cerebro_plpy.operations.train.final_metric import (
     choose_group_result,
     count_group_candidates,
@@ -314,7 +315,6 @@ def _compare_with_deployed(
     """
     train_spec = results.train_spec
     run = results.run
-    score = SCORES[train_spec.metric]
     try:
         deployed = model_versions.get_deployed(results.db, MODULE, train_spec.model)
         if deployed.task != train_spec.task or deployed.target != train_spec.target:
@@ -332,17 +332,34 @@ def _compare_with_deployed(
             rows = read_holdout_rows(catalog, results.context.reader, run, COMPARED)
         if not rows or not scored_rows:
             return Comparison(False, "the packed rows of the run were removed")
-        deployed_score = score(
-            predict_holdout(results.context, rows, _make_version_network(deployed))
-        )
+        deployed_rows = predict_holdout(results.context, rows, _make_version_network(deployed))
     except UNUSABLE as error:
         results.db.notice(
             f"the version of model {train_spec.model!r} that predicted so far cannot any more: "
             f"{error.message}"
         )
         return Comparison(True)
-    is_larger_better = train_spec.metric in LARGER_IS_BETTER
-    return Comparison(is_better(score(scored_rows), deployed_score, is_larger_better))
+    metrics = (train_spec.metric, FALLBACK_METRICS[train_spec.task])
+    return Comparison(predicts_better(metrics, scored_rows, deployed_rows))
+
+
+def predicts_better(
+    metrics: Sequence[str], new: Sequence[ScoredRow], old: Sequence[ScoredRow]
+) -> bool:
+    """Return whether predictions are better than others for the same rows.
+
+    Args:
+        metrics: the first one decides; each other one, if those before it are equal.
+    """
+    for metric in metrics:
+        is_larger_better = metric in LARGER_IS_BETTER
+        new_score = SCORES[metric](new)
+        old_score = SCORES[metric](old)
+        if is_better(new_score, old_score, is_larger_better):
+            return True
+        if is_better(old_score, new_score, is_larger_better):
+            return False
+    return False
 
 
 def _is_divided_alike(train_spec: TrainSpec, entry: ModelEntry) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.errors import count_nouns
@@ -15,12 +16,24 @@ from cerebro_plpy.run.state.run_state import RunState
 TITLES = {"training": "Training", "validation": "Validation"}
 
 
+class RankedValue(NamedTuple):
+    """A value of the metric that ranks, with the loss after the same epoch."""
+
+    mst_key: int
+    value: float
+    loss: float
+
+
 def find_best(evaluations: Sequence[Evaluation], request: FitRequest) -> tuple[int, float] | None:
     """Return the configuration with the best value after any epoch; NaN never wins."""
     ranking = request.spec.ranking
     configs = {config.mst_key: config for config in request.configs}
     values = [
-        (evaluation.mst_key, ranked_value(evaluation, configs[evaluation.mst_key], ranking))
+        RankedValue(
+            evaluation.mst_key,
+            ranked_value(evaluation, configs[evaluation.mst_key], ranking),
+            evaluation.loss,
+        )
         for evaluation in evaluations
         if evaluation.mst_key in configs and evaluation.dataset == ranking.dataset
     ]
@@ -55,9 +68,10 @@ def find_best_of_all_rows(state: RunState) -> tuple[int, float] | None:
     """Return the configuration with the best value among those that train on all rows."""
     ranking = state.request.spec.ranking
     values = [
-        (
+        RankedValue(
             evaluation.mst_key,
             ranked_value(evaluation, state.configs[evaluation.mst_key].config, ranking),
+            evaluation.loss,
         )
         for evaluation in state.evaluations
         if evaluation.dataset == ranking.dataset
@@ -66,11 +80,19 @@ def find_best_of_all_rows(state: RunState) -> tuple[int, float] | None:
     return choose_best(values, ranking)
 
 
-def choose_best(values: Iterable[tuple[int, float]], ranking: Ranking) -> tuple[int, float] | None:
-    """Return the best of values by mst_key; NaN never wins."""
+def choose_best(values: Iterable[RankedValue], ranking: Ranking) -> tuple[int, float] | None:
+    """Return the best value with its mst_key; the loss decides between equal values.
+
+    NaN never wins.
+    """
     sign = -1.0 if ranking.descending else 1.0
-    numbers = [(mst_key, value) for mst_key, value in values if value == value]
-    return min(numbers, key=lambda item: (sign * item[1], item[0]), default=None)
+    numbers = [value for value in values if not math.isnan(value.value)]
+
+    def make_key(value: RankedValue) -> tuple[float, bool, float, int]:
+        return sign * value.value, math.isnan(value.loss), value.loss, value.mst_key
+
+    best = min(numbers, key=make_key, default=None)
+    return best and (best.mst_key, best.value)
 
 
 def describe_start(run_id: int, request: FitRequest) -> str:
