@@ -73,7 +73,7 @@ def quick(statements: str) -> str:
     )
 
 
-def run(url: str, statements: str) -> str:
+def run(url: str, statements: str, folder: Path = ROOT) -> str:
     command = [
         "psql",
         "--no-psqlrc",
@@ -83,7 +83,7 @@ def run(url: str, statements: str) -> str:
         "ON_ERROR_STOP=1",
         url,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, input=statements)
+    done = subprocess.run(command, capture_output=True, text=True, input=statements, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -174,3 +174,28 @@ def test_the_recipes_follow_each_other(database: Database) -> None:
     assert "2|t" in lines, "the refreshed version predicts"
     assert "completed" in lines
     assert "state|t" in lines
+
+
+@pytest.mark.long
+@pytest.mark.postgresql("on Greenplum cerebro.evaluate stands alone")
+def test_the_quick_start_goes_from_a_file_to_predictions(
+    database: Database, tmp_path: Path
+) -> None:
+    lines = [
+        f"Passenger {n},{n % 3 + 1},{n * 7 % 80},{n * 37 % 90 + n % 3}.50,{'SCQ'[n % 3]},"
+        f"{'yes' if n % 3 == 0 or n * 7 % 80 < 15 else 'no'}\n"
+        for n in range(300)
+    ]
+    text = "name,class,age,fare,embarked,survived\n" + "".join(lines)
+    (tmp_path / "passengers.csv").write_text(text)
+    blocks_of_page = INDENTED.findall((ROOT / "docs" / "quickstart.md").read_text())
+    statements = "".join(dedent(block) for block in blocks_of_page if "cerebro_db." not in block)
+    few = statements.replace(
+        "budget => '2 minutes'", "models => '{linear}', configs => 1, epochs => 8, seed => 1"
+    )
+    assert few != statements
+    printed = run(database.url, few, tmp_path).splitlines()
+    assert any(line.startswith("column|fare|number") for line in printed)
+    assert any(line.startswith("1|linear|accuracy|") for line in printed)
+    assert sum(line.split("|")[1:2] in (["yes"], ["no"]) for line in printed) == 5
+    assert any(line.startswith("class|") for line in printed), "its importance"
