@@ -38,7 +38,7 @@ def test_each_view_is_on_the_page_with_its_columns() -> None:
     columns = list_columns()
     assert len(rows) > 15, "this test finds nothing any more"
     assert {*rows} <= {*columns}
-    for relation, text in rows.items():
+    for relation in rows:
         named = {*re.findall(r"\w+", rows[SAME_COLUMNS.get(relation, relation)])}
         assert columns[relation] <= named, f"{relation}: {columns[relation] - named}"
 
