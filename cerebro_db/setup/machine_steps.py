@@ -165,10 +165,11 @@ def list_requirements(extras: Iterable[str]) -> list[str]:
     requirements = []
     for line in requires("cerebro_db") or ():
         requirement, _, marker = line.partition(";")
+        marker = marker.strip()
         match = EXTRA_MARKER.search(marker)
         if match is None or match["extra"] not in extras:
             continue
-        marker = EXTRA_MARKER.sub("", marker).strip()
+        marker = EXTRA_MARKER.sub("", marker)
         requirements.append(f"{requirement.strip()}; {marker}" if marker else requirement.strip())
     return sorted(set(requirements))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -72,21 +73,22 @@ def remove(target: Target, report: Report, *, dry_run: bool, drop_extension: boo
 
     Args:
         target: without roles, all that may use the extension in the database.
-        drop_extension: whether the extension goes, with all runs and models.
+        drop_extension: whether the extension goes, with all runs and models, and so for all roles.
     """
     with target.address.connect() as connection:
         if not database_exists(connection, target.database):
             raise InvalidParameter(
                 f"there is no database {target.database}", hint="Name another with --database."
             )
-    is_whole = not target.roles
-    roles = target.roles or removal_steps.list_grantees(target)
-    target = Target(address=target.address, database=target.database, roles=roles)
-    plans: list[Plan] = [
-        partial(removal_steps.plan_revocation, target, role) for role in target.roles
-    ]
+    is_whole = drop_extension or not target.roles
+    if is_whole:
+        target = replace(target, roles=removal_steps.list_grantees(target))
+    plans: list[Plan] = []
+    if not drop_extension:
+        revoke = removal_steps.plan_revocation
+        plans += [partial(revoke, target, role) for role in target.roles]
     plans.append(partial(plan_login_removal, target, whole_database=is_whole))
-    if drop_extension:
+    if drop_extension:  # the rights of roles go with it
         plans.append(partial(removal_steps.plan_path_removal, target))
         plans.append(partial(removal_steps.plan_drop, target))
     return run_steps(plans, report, dry_run=dry_run)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+
+from cerebro_db.errors import ObjectNotReady
 from cerebro_db.setup.database_steps import EXTENSION, SEARCH_PATH, plan_statements
 from cerebro_db.setup.step import Step
 from cerebro_db.setup.target import SCHEMA, Target, format_statement
@@ -38,6 +41,13 @@ def plan_revocation(target: Target, role: str) -> Step:
     if role not in list_grantees(target):
         return Step(name=f"role {role}", summary="may not use cerebro")
     with target.address.connect(target.database) as connection:
+        query = "SELECT pg_catalog.to_regprocedure('cerebro.revoke_usage(regrole)')"
+        if connection.exec_driver_sql(query).scalar() is None:
+            raise ObjectNotReady(
+                f"the extension in {target.database} is older than this command",
+                hint="Update it first: ./setup --database "
+                f"{shlex.quote(target.database)}, or remove it with --drop-extension.",
+            )
         quoted_role = format_statement(connection, "%I", role)  # as a regrole reads it
         statement = format_statement(connection, "SELECT cerebro.revoke_usage(%L);", quoted_role)
     return plan_statements(target, f"role {role}", "may no longer use cerebro", [statement])

@@ -43,7 +43,7 @@ def server() -> Iterator[OwnServer]:
 def stranger(server: OwnServer) -> Iterator[OwnServer]:
     """The server with a system user's login that worked before, and Debian's own files."""
     server.write(HBA)
-    for path in server.hba.parent.glob(f"*{BACKUP}"):
+    for path in server.hba.parent.glob(f"*{BACKUP}*"):
         path.unlink()
     yield server
     server.write(HBA)
@@ -235,6 +235,18 @@ def test_files_of_other_programs_are_printed_not_edited(stranger: OwnServer) -> 
     assert content(stranger) == before
 
 
+@NEEDS_ROOT
+def test_root_follows_no_link_of_the_servers_user(stranger: OwnServer, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("kept")
+    for suffix in (".new", BACKUP, f"{BACKUP}.new"):
+        stranger.hba.with_name(stranger.hba.name + suffix).symlink_to(secret)
+    set_up(stranger, "--role", "ann")
+    assert secret.read_text() == "kept"
+    assert BEGIN in stranger.hba.read_text()
+    assert stranger.hba.stat().st_uid == stranger.address.user.pw_uid
+
+
 def test_links_are_printed_not_edited(stranger: OwnServer) -> None:
     target = stranger.hba.with_name("elsewhere.conf")
     target.write_bytes(stranger.hba.read_bytes())
@@ -331,6 +343,17 @@ def test_wrong_calls_are_refused(stranger: OwnServer, arguments: list[str], mess
     before = content(stranger)
     assert message in refusal(stranger, *arguments)
     assert content(stranger) == before
+
+
+def test_an_extension_that_cannot_revoke_is_updated_first(stranger: OwnServer) -> None:
+    set_up(stranger, "--role", "ann")
+    stranger.query("ALTER FUNCTION cerebro.revoke_usage RENAME TO older", "flowers")
+    before = content(stranger)
+    try:
+        assert "older than this command" in refusal(stranger, "--remove", "--dry-run")
+        assert content(stranger) == before
+    finally:
+        stranger.query("ALTER FUNCTION cerebro.older RENAME TO revoke_usage", "flowers")
 
 
 def test_a_database_is_named(stranger: OwnServer) -> None:
