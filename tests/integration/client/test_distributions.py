@@ -52,10 +52,10 @@ def make_environment(folder: Path, archive: Path) -> Path:
     python = folder / "bin" / "python"
     paths = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
     site = Path(paths.strip())
-    words = ("--quiet", "--no-deps", "--no-build-isolation", "--no-warn-script-location")
-    run(sys.executable, "-m", "pip", "--python", python, "install", *words, archive)
-    # After the installation, which would otherwise find this package installed already.
+    # Its own folder comes first, so that a package there hides the one of this environment.
     (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    words = ("--quiet", "--no-deps", "--no-build-isolation", "--ignore-installed")
+    run(sys.executable, "-m", "pip", "--python", python, "install", *words, archive)
     return python
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from matplotlib.image import imread
 
 from cerebro_db.display.axes import MIN_LOG_RATIO, MISSING, make_axes, make_axis
+from cerebro_db.display.board_list import Board
 from cerebro_db.display.chart_style import (
     COLOURS,
     HATCHES,
@@ -30,6 +31,7 @@ from cerebro_db.display.charts import (
     draw_gantt_chart,
     draw_learning_curves,
 )
+from cerebro_db.display.curve_list import Curves
 from cerebro_db.display.model_charts import (
     Confusion,
     draw_confusion,
@@ -39,6 +41,7 @@ from cerebro_db.display.model_charts import (
 )
 from cerebro_db.display.parallel import draw_parallel
 from cerebro_db.records import Parameter, Point, Span, Standing
+from cerebro_db.result_set import Records
 
 MOMENT = datetime(2030, 1, 1, tzinfo=UTC)
 HOSTILE = ["$\\frac{$", "a\x1b[2J\n", "$x$", "<b>", "", "\u202egnp", "%s & _"]
@@ -232,3 +235,18 @@ def test_nothing_is_cut_at_a_border_and_no_border_is_wide(tmp_path: Path) -> Non
         }
         assert min(borders) > 5 and max(borders) < 60, path.name
         assert is_ink.shape[1] <= 2700, path.name
+
+
+def test_a_notebook_shows_curves_as_a_chart_or_else_as_a_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    point = Point(
+        run_id=1, mst_key=1, epoch=1, dataset="training", name="loss", time=MOMENT, value=0.5
+    )
+    board = Board(Records([standing(1, 0.5)], ["rank"]))
+    curves = Curves(Records([point], ["epoch", "value"]), lambda: board)
+    png = curves._repr_png_()
+    assert png is not None and png.startswith(b"\x89PNG") and curves._repr_html_() is None
+    monkeypatch.setattr("cerebro_db.display.curve_list.find_spec", lambda name: None)
+    html = curves._repr_html_()
+    assert html is not None and "<td>0.5</td>" in html

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cerebro_db.display import notices
 from cerebro_db.display.notices import NoticePrinter
+from cerebro_plpy.database.call_status import CallStatus
 
 NOTICE = "NOTICE:  column ticket is left out: all values differ"
 STATUS = "NOTICE:  12 s of 300 s: training, 2 of 11 configurations done"
@@ -39,6 +40,15 @@ def test_notices_and_warnings_are_printed(
     NoticePrinter().handle(message)
     output = capsys.readouterr()
     assert output.out == "" and output.err == (f"{message}\n" if printed else "")
+
+
+def test_lines_about_progress_are_recognised() -> None:
+    """As the server writes them."""
+    lines: list[str] = []
+    status = CallStatus(lines.append)
+    status.begin(300.0)
+    assert len(lines) == 1 and notices.STATUS.match(f"NOTICE:  {lines[0]}")
+    assert not notices.STATUS.match(NOTICE)
 
 
 def test_under_a_bar_only_lines_about_progress_are_left_out(
