@@ -61,34 +61,47 @@ class NamedModels:
         ("model_table", "test_table", "id_col", "independent_varname", "output_table"),
     )
     def predict(
-        self, model: str, source: str, id_col: str | None = None, *, owner: str | None = None
+        self,
+        model: str,
+        source: str | None = None,
+        id_col: str | None = None,
+        *,
+        owner: str | None = None,
+        query: str | None = None,
     ) -> Rows:
         """Return the predictions of a model for all raw rows of a table (cerebro.predict).
 
         Args:
             id_col: column that identifies a row; by default the primary key.
             owner: role that has granted the model; None for a model of the caller.
+            query: a query in place of a table.
         """
-        return self._query(
-            "predict", PREDICTION_COLUMNS, model=model, source=source, id_col=id_col, owner=owner
-        )
+        rows = {"source": source, "id_col": id_col, "query": query}
+        key = {"model": model, "owner": owner}
+        return self._query("predict", PREDICTION_COLUMNS, **key, **rows)
 
     @refuse_former_call("madlib_evaluate", ("model_table", "test_table", "output_table"))
     def evaluate(
-        self, model: str, source: str, group_by: Sequence[str] | str | None = None
+        self,
+        model: str,
+        source: str | None = None,
+        group_by: Sequence[str] | str | None = None,
+        *,
+        query: str | None = None,
     ) -> Rows:
         """Return metrics of a model on the rows of a table (cerebro.evaluate).
 
         Args:
             group_by: a column, or several; the metrics of each group of rows are returned, too.
+            query: a query in place of a table.
         """
+        groups = None
         if isinstance(group_by, str):
-            group_by = [group_by]
+            groups = [group_by]
         elif group_by is not None:
-            group_by = list(group_by)  # the driver sends a list as an array
-        return self._query(
-            "evaluate", EVALUATION_COLUMNS, model=model, source=source, group_by=group_by
-        )
+            groups = list(group_by)  # the driver sends a list as an array
+        rows = {"source": source, "query": query}
+        return self._query("evaluate", EVALUATION_COLUMNS, model=model, group_by=groups, **rows)
 
     def importance(self, model: str, source: str) -> Rows:
         """Return the permutation importance of each column on rows of a table (cerebro.importance).
@@ -99,9 +112,8 @@ class NamedModels:
 
     def attribution(self, model: str, source: str, id_col: str | None = None) -> Rows:
         """Return the contribution of each column to each prediction (cerebro.attribution)."""
-        return self._query(
-            "attribution", ATTRIBUTION_COLUMNS, model=model, source=source, id_col=id_col
-        )
+        rows = {"source": source, "id_col": id_col}
+        return self._query("attribution", ATTRIBUTION_COLUMNS, model=model, **rows)
 
     def predict_row(
         self, model: str, record: Mapping[str, Any], *, owner: str | None = None
@@ -120,7 +132,9 @@ class NamedModels:
 
     def verify(self, model: str, version: int | str | None = None) -> Rows:
         """Train a version again and compare the result bit by bit (cerebro.verify)."""
-        version_name = None if version is None else str(version)
+        version_name = None
+        if version is not None:
+            version_name = str(version)
         return self._query("verify", FINDING_COLUMNS, model=model, version=version_name)
 
     def refresh(

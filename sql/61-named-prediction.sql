@@ -17,21 +17,21 @@ END;
 $$;
 COMMENT ON FUNCTION cerebro_internal.text_under IS 'Internal: the text of a value under these settings, whatever those of the session are';
 
-CREATE OR REPLACE FUNCTION cerebro_internal.predict_blocks(model text, source text, id_col text, row_type oid, owner text) RETURNS SETOF cerebro.predicted_rows
+CREATE OR REPLACE FUNCTION cerebro_internal.predict_blocks(model text, source text, id_col text, row_type oid, query text, owner text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predict_blocks(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro_internal.predict_blocks IS 'Internal: the rows of a source block by block, with what a model predicts for them';
 
-CREATE OR REPLACE FUNCTION cerebro_internal.predict_ahead(model text, source text, id_col text, row_type oid, owner text, drawn double precision) RETURNS text
+CREATE OR REPLACE FUNCTION cerebro_internal.predict_ahead(model text, source text, id_col text, row_type oid, query text, owner text, drawn double precision) RETURNS text
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predict_ahead(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro_internal.predict_ahead IS 'Internal: predict the rows of a source before they are wanted, and return what cerebro.predicted is to be told; the last argument may be anything that is not known before';
 
-CREATE OR REPLACE FUNCTION cerebro_internal.predicted(told text, model text, source text, id_col text, row_type oid, owner text) RETURNS SETOF cerebro.predicted_rows
+CREATE OR REPLACE FUNCTION cerebro_internal.predicted(told text, model text, source text, id_col text, row_type oid, query text, owner text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predicted(plpy, GD, *args)
@@ -42,13 +42,16 @@ CREATE OR REPLACE FUNCTION cerebro.predict(
     -- Name of the model, as exact text. The deployed version predicts.
     model text,
     -- The table or view with the rows. Its columns are found by name.
-    source text,
+    source text DEFAULT NULL,
     -- The column that identifies rows, or several. NULL: those of the primary key; without one `id`
     -- is NULL, and a NOTICE names this argument.
     id_col text DEFAULT NULL,
     -- The role that owns the model, if that is another one, which has
     -- [granted](#cerebrogrant_predict-cerebrorevoke_predict) it.
-    owner text DEFAULT NULL
+    owner text DEFAULT NULL,
+    -- A query in place of `source`: one SELECT, VALUES, TABLE or WITH that only reads. See
+    -- [Queries](#queries).
+    query text DEFAULT NULL
 ) RETURNS TABLE (
     id text, prediction text, probability double precision, probabilities jsonb, lower double precision, upper double precision)
 LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000000 ROWS 10000 AS $$
@@ -59,7 +62,7 @@ FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest((b.told).ids) AS id,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probability, 'UTF8')::pg_catalog.float8[]) AS probability,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probabilities, 'UTF8')::pg_catalog.text[]) AS probabilities,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::pg_catalog.float8[]) AS number
-      FROM (SELECT cerebro_internal.predict_blocks($1, $2, $3, NULL, $4) AS told OFFSET 0) b OFFSET 0) r
+      FROM (SELECT cerebro_internal.predict_blocks($1, $2, $3, NULL, $5, $4) AS told OFFSET 0) b OFFSET 0) r
 $$;
 COMMENT ON FUNCTION cerebro.predict IS 'What an own model, or one that its owner has granted and owner names, predicts for each row of a table or view';
 
@@ -85,7 +88,8 @@ CREATE OR REPLACE FUNCTION cerebro.predict_rows(
     -- The table or view with the rows, which must have all columns of `row_type`. NULL: the table of
     -- `row_type`.
     source text DEFAULT NULL,
-    owner text DEFAULT NULL
+    owner text DEFAULT NULL,
+    query text DEFAULT NULL
 ) RETURNS TABLE (
     "row" anyelement, prediction text, number double precision, probability double precision, probabilities jsonb, lower double precision,
     upper double precision)
@@ -97,7 +101,7 @@ FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest(cerebro_internal.rows_
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probability, 'UTF8')::pg_catalog.float8[]) AS probability,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probabilities, 'UTF8')::pg_catalog.text[]) AS probabilities,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::pg_catalog.float8[]) AS number
-      FROM (SELECT cerebro_internal.predict_blocks($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $4) AS told OFFSET 0) b OFFSET 0) r
+      FROM (SELECT cerebro_internal.predict_blocks($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $5, $4) AS told OFFSET 0) b OFFSET 0) r
 $$;
 COMMENT ON FUNCTION cerebro.predict_rows IS 'The rows of a table or view, each beside what an own model, or one that its owner has granted and owner names, predicts for it';
 -- Arguments without a comment are those of cerebro.predict.

@@ -25,6 +25,7 @@ def predict_blocks(
     source: str | None,
     id_col: str | None,
     row_type: int | None,
+    query: str | None,
     owner: str | None,
 ) -> Iterator[Block]:
     """Predict the rows of a source; return the blocks of predictions.
@@ -35,7 +36,7 @@ def predict_blocks(
     from cerebro_plpy.operations.predict.predict_table import RowsArguments, predict_source
 
     name = ModelName(model, owner)
-    arguments = RowsArguments(source, id_col, row_type)
+    arguments = RowsArguments(source, id_col, row_type, query)
     return call_for_blocks(plpy, gd, lambda db: predict_source(db, gd, name, arguments))
 
 
@@ -46,6 +47,7 @@ def predict_ahead(
     source: str | None,
     id_col: str | None,
     row_type: int | None,
+    query: str | None,
     owner: str | None,
     drawn: float | None,
 ) -> str:
@@ -54,7 +56,7 @@ def predict_ahead(
     from cerebro_plpy.operations.predict.predict_table import RowsArguments
 
     name = ModelName(model, owner)
-    arguments = RowsArguments(source, id_col, row_type)
+    arguments = RowsArguments(source, id_col, row_type, query)
     return call(plpy, gd, lambda db: precomputed_predictions.predict_ahead(db, gd, name, arguments))
 
 
@@ -67,6 +69,7 @@ def predicted(
     source: str | None,
     id_col: str | None,
     row_type: int | None,
+    query: str | None,
     owner: str | None,
 ) -> Iterator[Block]:
     """Return the blocks of precomputed predictions.

@@ -20,12 +20,16 @@ def evaluation_blocks(
     model: str | None,
     source: str | None,
     group_by: Sequence[str | None] | None,
+    query: str | None,
     caller: str | None,
 ) -> Iterator[Block]:
     """Predict the rows of a source that have a target; return the blocks of predictions."""
-    from cerebro_plpy.operations.explain.evaluate_model import evaluation_blocks_of
+    from cerebro_plpy.operations.explain.evaluate_model import (
+        EvaluationArguments,
+        evaluation_blocks_of,
+    )
 
-    arguments = (model, source, group_by)
+    arguments = EvaluationArguments(model, source, group_by, query)
     return call_for_blocks(plpy, gd, lambda db: evaluation_blocks_of(db, gd, arguments, caller))
 
 
@@ -35,11 +39,12 @@ def evaluate(
     model: str | None,
     source: str | None,
     group_by: Sequence[str | None] | None,
+    query: str | None,
 ) -> Iterator[Row]:
     """Evaluate a model on a source; return a row per metric."""
-    from cerebro_plpy.operations.explain.evaluate_model import evaluate_source
+    from cerebro_plpy.operations.explain.evaluate_model import EvaluationArguments, evaluate_source
 
-    arguments = (model, source, group_by)
+    arguments = EvaluationArguments(model, source, group_by, query)
     blocks = call_for_blocks(plpy, gd, lambda db: evaluate_source(db, gd, arguments))
     return chain.from_iterable(blocks)
 

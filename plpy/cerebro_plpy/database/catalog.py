@@ -57,11 +57,16 @@ ARGUMENTS = {"source": "source", "split": "split", "test": "test_table"}
 
 
 class Catalog:
-    """The caller's names; every error message begins with `module`, as MADlib's do."""
+    """The caller's names; every error message begins with `module`, as MADlib's do.
 
-    def __init__(self, db: Database, module: str) -> None:
+    Args:
+        takes_query: the function has an argument `query`, in place of a source.
+    """
+
+    def __init__(self, db: Database, module: str, *, takes_query: bool = False) -> None:
         self.db = db
         self.module = module
+        self.takes_query = takes_query
 
     def resolve_input(
         self,
@@ -79,9 +84,10 @@ class Catalog:
             argument: the argument of the call, for hints; by default that of the role.
         """
         if name is None or not name.strip():
-            raise NullNotAllowed(
-                f"{self.module} error: NULL/empty input table name!", hint=f"Name the {role} table."
-            )
+            hint = f"Name the {role} table."
+            if self.takes_query:
+                hint = f"Name the {role} table, or write a query in the argument query."
+            raise NullNotAllowed(f"{self.module} error: NULL/empty input table name!", hint=hint)
         argument = argument or ARGUMENTS.get(role)
         row = self.find(name, owner, argument)
         if row is None:
@@ -246,7 +252,8 @@ class Catalog:
             detail = error.message
             hint = None
             if role == "input":
-                hint = suggest_source(self.db, name, argument)
+                takes_query = self.takes_query and argument == ARGUMENTS["source"]
+                hint = suggest_source(self.db, name, argument, takes_query=takes_query)
                 if read_as_query(name) is not None:
                     detail = "It is a query; expected the name of a table or view."
             raise InvalidName(

@@ -73,6 +73,7 @@ class Reading:
     path: str  # search_path
     row_security: str
     standard_conforming_strings: str = "on"  # affects literals in functions behind a view
+    temporary_first: bool = False  # temporary tables come before those of the path, as in a SELECT
 
     @property
     def settings(self) -> dict[str, str]:
@@ -81,7 +82,10 @@ class Reading:
         The statement resolves names as the caller's SELECT does. Operators and functions of
         pg_catalog come first, as they do by default.
         """
-        path = ", ".join(part for part in ("pg_catalog", self.path.strip(), "pg_temp") if part)
+        parts = ["pg_catalog", self.path.strip(), "pg_temp"]
+        if self.temporary_first and "pg_temp" not in self.path:
+            parts = ["pg_catalog", "pg_temp", self.path.strip()]
+        path = ", ".join(part for part in parts if part)
         identity = {"row_security": self.row_security, "search_path": path}
         return {
             **PINNED,

@@ -175,7 +175,10 @@ def is_evaluated(session: Reader, source: Table) -> bool:
 def read_kind(session: Reader, source: Table) -> str:
     """Return the kind of a source, as version records and messages contain it."""
     kinds = {"v": "view", "m": "materialized view", "f": "foreign table", "p": "partitioned table"}
-    return kinds.get(read_value(session, sql("reading.kind"), (source.oid, source.oid)), "table")
+    rows = session.run(sql("reading.kind"), (source.oid, source.oid))
+    if not rows:
+        return "query"
+    return kinds.get(rows[0][0], "table")
 
 
 def check_readable(session: Reader, source: Table, columns: Sequence[str]) -> None:

@@ -33,10 +33,15 @@ def suggest_table(db: Database, parts: Names, argument: str | None) -> str:
     return "Check the spelling and the search_path, or write schema.table."
 
 
-def suggest_source(db: Database, text: str, argument: str | None) -> str | None:
+def suggest_source(
+    db: Database, text: str, argument: str | None, *, takes_query: bool = False
+) -> str | None:
     """Return a hint for a text that cannot be read as a name; None without a better idea.
 
     A table may have exactly this name, which then needs double quotes; or the text is a query.
+
+    Args:
+        takes_query: the function has an argument `query`, in place of this one.
     """
     name = text.strip()
     loose = read_loosely(name)
@@ -50,6 +55,8 @@ def suggest_source(db: Database, text: str, argument: str | None) -> str | None:
     query = read_as_query(text)
     if query is None:
         return None
+    if takes_query:
+        return f"Leave {argument} out, and write query => {quote_text(query)}."
     return suggest_query_view(argument or "the table", _choose_view(db), query)
 
 

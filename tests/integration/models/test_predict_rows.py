@@ -1,4 +1,6 @@
-"""cerebro.predict_rows: the rows of a source, as they are, beside their predictions."""
+"""cerebro.predict_rows: the rows of a source, as they are, beside their predictions; and queries in
+the place of a source.
+"""
 
 from __future__ import annotations
 
@@ -229,3 +231,125 @@ def test_no_function_or_type_on_the_path_is_taken(session: Workbench) -> None:
         SET LOCAL search_path = trap, public, pg_catalog""")
     query = "SELECT count(*) FROM cerebro.predict_rows('sold', NULL::homes, 'few')"
     assert session.value(query) == FEW
+
+
+QUERIES = {
+    "a table": "TABLE few;",
+    "parentheses": "(SELECT * FROM few)",
+    "by name": "WITH f AS (SELECT * FROM few) SELECT * FROM f ; ",
+    "a comment": "SELECT * FROM few -- all of them",
+    "a union": "SELECT * FROM few WHERE id < 9 UNION ALL SELECT * FROM few WHERE id >= 9",
+    "placeholders": "SELECT f.*, '%s' AS a, id %s AS b, $$%s$$ AS c FROM few f, (SELECT 3 AS s) q",
+    "braces": "SELECT f.*, '{few}' AS a, U&'d\\0061t' AS b FROM few f",
+    "more columns": "SELECT now() AS at, ROW(1, 2) AS pair, NULL AS none, f.* FROM few f",
+}
+
+
+@pytest.mark.parametrize("form", QUERIES)
+def test_a_query_stands_for_the_table_that_it_reads(session: Workbench, form: str) -> None:
+    query = QUERIES[form]
+    predicted = "SELECT * FROM cerebro.predict('sold', {}, id_col => 'id') p ORDER BY id"
+    told = session.rows(predicted.format("'few'"))
+    assert session.rows(predicted.format("query => %s"), query) == told and len(told) == FEW
+    rows = """SELECT (p."row").*, p.prediction, p.probability
+              FROM cerebro.predict_rows('sold', NULL::few{}) p ORDER BY 1"""
+    assert session.rows(rows.format(", query => %s"), query) == session.rows(rows.format(""))
+    for groups in ("", ", group_by => ARRAY['place']"):
+        measured = f"SELECT * FROM cerebro.evaluate('sold', {{}}{groups})"
+        expected = session.rows(measured.format("'few'"))
+        assert session.rows(measured.format("query => %s"), query) == expected
+
+
+REFUSED_QUERIES = {
+    "two": ("SELECT 1; SELECT 2", "22023"),
+    "none": ("-- nothing", "22023"),
+    "a change": ("DELETE FROM street", "22023"),
+    "a change that returns rows": ("DELETE FROM street RETURNING *", "22023"),
+    "a change by name": ("WITH s AS (DELETE FROM street RETURNING *) TABLE s", "22023"),
+    "a new table": ("SELECT * INTO other FROM street", "22023"),
+    "a lock": ("SELECT * FROM street FOR UPDATE", "22023"),
+    "a plan": ("EXPLAIN SELECT * FROM street", "22023"),
+    "no statement": ("SELEC 1", "42601"),
+    "an end of its own": ("SELECT 1) t, (SELECT 2", "42601"),
+    "a parameter": ("SELECT $1", "42P02"),
+    "no column": ("SELECT nothing FROM street", "42703"),
+    "no table": ("SELECT * FROM nothing", "42P01"),
+    "equal names": ("SELECT id, place, slope, 1 AS id FROM street", "42701"),
+    "a column less": ("SELECT id, place FROM street", "42703"),
+    "another type": ("SELECT id, place, ARRAY[slope] AS slope, sold FROM street", "42804"),
+    "blanks": (" ", "22004"),
+    "a wrong value": ("SELECT id, place, slope / 0 AS slope, sold FROM street", "22012"),
+}
+
+
+@pytest.mark.parametrize("wrong", REFUSED_QUERIES)
+def test_what_is_not_one_query_is_refused(session: Workbench, wrong: str) -> None:
+    query, code = REFUSED_QUERIES[wrong]
+    session.rows("CREATE TABLE IF NOT EXISTS street AS TABLE few")
+    for function in ("predict", "evaluate"):
+        refused(session, f"SELECT * FROM cerebro.{function}('sold', query => %s)", query, code=code)
+        both = f"SELECT * FROM cerebro.{function}('sold', 'few', query => %s)"
+        refused(session, both, query, code="22023", words="source")
+        neither = f"SELECT * FROM cerebro.{function}('sold')"
+        refused(session, neither, code="22004", words="query")
+    assert session.value("SELECT count(*) FROM street") == FEW
+
+
+def test_a_query_is_evaluated_once_and_makes_nothing(session: Workbench) -> None:
+    session.rows("CREATE SEQUENCE IF NOT EXISTS evaluated")
+    query = "SELECT nextval('evaluated') AS n, * FROM few"
+    objects = "SELECT count(*) FROM pg_class"
+    before = session.value(objects)
+    session.rows("BEGIN")
+    for call in (
+        "cerebro.predict('sold', query => %s, id_col => 'id')",
+        "cerebro.predict_rows('sold', NULL::few, query => %s)",
+        "cerebro.evaluate('sold', query => %s)",
+    ):
+        first = session.value("SELECT nextval('evaluated')")
+        session.rows(f"SELECT * FROM {call}", query)
+        assert session.value("SELECT nextval('evaluated')") == first + FEW + 1
+        assert session.value(objects) == before
+    session.rows("COMMIT; BEGIN READ ONLY")
+    count = "SELECT count(*) FROM cerebro.predict('sold', query => 'TABLE few', id_col => 'id')"
+    assert session.value(count) == FEW
+
+
+def test_names_in_a_query_mean_what_they_mean_to_the_caller(session: Workbench) -> None:
+    """Its tables and functions are found by the path; no type or operator of the path is taken by
+    what reads them.
+    """
+    session.rows("""
+        BEGIN; CREATE SCHEMA trap;
+        CREATE FUNCTION trap.doubled(id integer) RETURNS integer LANGUAGE sql AS 'SELECT 2 * $1';
+        CREATE FUNCTION trap.same(varchar, varchar) RETURNS boolean LANGUAGE plpgsql AS
+            $$ BEGIN RAISE 'trapped'; END $$;
+        CREATE OPERATOR trap.= (LEFTARG = varchar, RIGHTARG = varchar, FUNCTION = trap.same);
+        CREATE TYPE trap.text AS ENUM ('x'); CREATE TYPE trap.float8 AS (x pg_catalog.text);
+        CREATE TEMP TABLE few AS SELECT * FROM public.few WHERE id < 4;
+        CREATE TYPE pg_temp.text AS ENUM ('x'); CREATE TYPE pg_temp.int8 AS (x pg_catalog.text)""")
+    query = "SELECT doubled(id) AS id, place::varchar, slope, sold::varchar FROM few"
+    ids = "SELECT id FROM cerebro.predict('sold', query => %s, id_col => 'id') ORDER BY id"
+    value = "SELECT rows FROM cerebro.evaluate('sold', query => %s) WHERE metric = 'accuracy'"
+    for path, count in (("trap, public", 3), ("trap, public, pg_temp", FEW)):
+        session.rows(f"SET LOCAL search_path = {path}")
+        told = session.rows(ids, query)
+        assert len(told) == count and {"2", "4", "6"} <= {row[0] for row in told}
+        assert session.value(value, query) == count
+
+
+def test_a_query_reads_as_the_caller(session: Workbench, shared_superuser: Workbench) -> None:
+    session.rows("""
+        CREATE TABLE fenced AS TABLE few; ALTER TABLE fenced ENABLE ROW LEVEL SECURITY;
+        CREATE POLICY first_rows ON fenced USING (id <= 7)""")
+    with another_role(session, shared_superuser, "query_reader") as other:
+        session.rows("GRANT SELECT ON fenced TO query_reader")
+        session.rows("SELECT cerebro.grant_predict('sold', 'query_reader')")
+        owner = session.value("SELECT current_user::text")
+        call = (
+            "SELECT count(*) FROM cerebro.predict('sold', query => %s, id_col => 'id', owner => %s)"
+        )
+        assert other.value(call, "TABLE fenced", owner) == 7
+        refused(other, call, "TABLE few", owner, code="42501")
+        session.rows("SELECT cerebro.revoke_predict('sold', 'query_reader')")
+    session.rows("DROP TABLE fenced")

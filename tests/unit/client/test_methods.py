@@ -114,9 +114,9 @@ def call_everything(session: cerebro_db.Session) -> None:
     with suppress(IndexError):  # its answer names no run
         session.train("a", "b", progress=False, **options(arguments.TrainOptions))
     session.plan("a", "b", **options(arguments.TrainOptions))
-    session.predict("a", "b", "c", owner="d")
+    session.predict("a", "b", "c", owner="d", query="e")
     session.predict_row("a", {}, owner="b")
-    session.evaluate("a", "b", ["c"])
+    session.evaluate("a", "b", ["c"], query="d")
     session.importance("a", "b")
     session.attribution("a", "b", "c")
     session.drift("a", "b")

@@ -28,6 +28,32 @@ JOIN pg_catalog.pg_namespace n ON n.oid = b.typnamespace
 WHERE a.attrelid = %s::oid AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 
+-- name: result_columns
+-- The same of columns of a query, which have no table: their names, types and modifiers are known.
+SELECT c.name, pg_catalog.format_type(c.type::oid, c.modifier::integer) AS type, b.typname::text AS base,
+       b.typtype::text AS kind, b.typcategory::text AS category,
+       EXISTS (SELECT FROM pg_catalog.pg_cast k LEFT JOIN pg_catalog.pg_proc p ON p.oid = k.castfunc
+                                                LEFT JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+               WHERE k.castsource = b.oid AND k.casttarget = 'pg_catalog.float4[]'::pg_catalog.regtype
+                 AND (k.castmethod <> 'f' OR l.lanname IN ('c', 'internal'))) AS castable,
+       false AS key,
+       CASE WHEN b.typcategory = 'S' THEN 'text'
+            WHEN b.typnamespace = 'pg_catalog'::pg_catalog.regnamespace THEN pg_catalog.format_type(b.oid, -1)
+            ELSE pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(b.typname) END AS compared,
+       true AS readable, false AS alone,
+       EXISTS (SELECT FROM pg_catalog.pg_type t JOIN pg_catalog.pg_collation k ON k.oid = t.typcollation
+               WHERE t.oid = c.type::oid AND NOT k.collisdeterministic) AS folded
+FROM ROWS FROM (pg_catalog.unnest(%s::text[]), pg_catalog.unnest(%s::bigint[]), pg_catalog.unnest(%s::bigint[]))
+     WITH ORDINALITY AS c (name, type, modifier, place) CROSS JOIN LATERAL (
+    WITH RECURSIVE d AS (
+        SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typnamespace, t.typbasetype FROM pg_catalog.pg_type t WHERE t.oid = c.type::oid
+        UNION ALL
+        SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typnamespace, t.typbasetype FROM pg_catalog.pg_type t JOIN d ON t.oid = d.typbasetype
+    )
+    SELECT d.oid, d.typname, d.typtype, d.typcategory, d.typnamespace FROM d WHERE d.typtype <> 'd') b
+JOIN pg_catalog.pg_namespace n ON n.oid = b.typnamespace
+ORDER BY c.place
+
 -- name: rows
 SELECT pg_catalog.count(*) AS rows FROM {source} t WHERE {side}
 

@@ -57,17 +57,6 @@ SELECT t.typtype::text AS kind, pg_catalog.format_type(t.oid, NULL) AS type,
 FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid
 WHERE t.oid = %s::oid
 
--- name: has_one_text
--- True if the text of a column's values is the same under all settings.
-WITH RECURSIVE d AS (
-    SELECT t.typname, t.typtype, t.typcategory, t.typbasetype FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-    WHERE a.attrelid = %s::oid AND a.attname = %s::text::name
-    UNION ALL
-    SELECT t.typname, t.typtype, t.typcategory, t.typbasetype FROM pg_catalog.pg_type t JOIN d ON t.oid = d.typbasetype
-)
-SELECT d.typtype = 'e' OR d.typcategory = 'S' OR d.typname::text = ANY (ARRAY['int2', 'int4', 'int8', 'numeric', 'bool', 'uuid', 'oid']) AS plain
-FROM d WHERE d.typtype <> 'd'
-
 -- name: transaction
 -- The beginning of the caller's transaction.
 SELECT pg_catalog.now()::text AS began

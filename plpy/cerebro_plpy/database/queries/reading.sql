@@ -37,6 +37,10 @@ DROP TABLE IF EXISTS {table}
 -- The fence keeps the conditions of a statement out of the source.
 (SELECT {columns} FROM {source} AS t OFFSET 0)
 
+-- name: described
+-- The columns of a query, of which no row is read.
+SELECT t.* FROM {source} AS t LIMIT 0
+
 -- name: kept
 (SELECT {columns} FROM {table} AS t)
 

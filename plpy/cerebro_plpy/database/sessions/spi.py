@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from cerebro_plpy.database import reading
 from cerebro_plpy.database.call_limit import CallLimit
@@ -22,6 +23,7 @@ from cerebro_plpy.database.queries import split_placeholders, sql
 from cerebro_plpy.database.reading import Reading, SettingValues
 from cerebro_plpy.database.sessions import client_connection
 from cerebro_plpy.database.sessions.cpu_priority import CpuYield, lower_priority
+from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import parameter_type
 from cerebro_plpy.errors import (
     LOCK_NOT_AVAILABLE,
@@ -44,6 +46,8 @@ SAFE_PATH = "pg_catalog, pg_temp"
 LOCK_WAIT_SECONDS = 60
 PLANS: dict[tuple[str, tuple[str, ...]], Any] = {}
 DATA_EXCEPTION = "22"  # the class of SQLSTATEs about values
+NO_QUERY = ("42601", "0A000")
+"""SQLSTATEs of a text that is not a single query, or of one that does not only read."""
 T = TypeVar("T")
 
 
@@ -55,6 +59,14 @@ def number_placeholders(statement: str) -> str:
     """
     first, *parts = split_placeholders(statement)
     return first + "".join(f"${number}{part}" for number, part in enumerate(parts, 1))
+
+
+class ResultColumn(NamedTuple):
+    """A column of the rows of a statement."""
+
+    name: str
+    type: int  # oid
+    modifier: int
 
 
 class Database:
@@ -74,19 +86,49 @@ class Database:
         self._client_replaced = False
         self._priority_pending = False
         self._cpu_yield = CpuYield()
+        self._queries: dict[str, str] = {}  # queries of the caller, by their names in statements
 
     def rows(self, statement: str, *values: object) -> list[Row]:
         """Return the rows of a statement whose `%s` placeholders take the values."""
         if values:
             result = self._plpy.execute(self._plan(statement, values), list(values))
         else:
-            result = self._plpy.execute(statement)
+            result = self._plpy.execute(self._insert_queries(statement))
         self._cpu_yield.yield_cpu()
         return list(result)
 
     def _plan(self, statement: str, values: Sequence[object]) -> Any:
         types = [parameter_type(value) for value in values]
-        return self._plpy.prepare(number_placeholders(statement), types)
+        return self._plpy.prepare(self._insert_queries(number_placeholders(statement)), types)
+
+    def name_query(self, query: str) -> str:
+        """Return a quoted name that statements may have in place of a query of the caller.
+
+        Nothing in the query is then read as a placeholder of a statement.
+        """
+        name = quote_identifier(f"query {secrets.token_hex(8)}")
+        self._queries[name] = f"(\n{query}\n)"
+        return name
+
+    def _insert_queries(self, statement: str) -> str:
+        for name, query in self._queries.items():
+            statement = statement.replace(name, query)
+        return statement
+
+    def check_statement(self, statement: str) -> None:
+        """Raise PostgreSQL's error if a text of the caller is not a statement, or several."""
+        self._plpy.prepare(statement)
+
+    def describe_query(self, statement: str) -> tuple[tuple[ResultColumn, ...], str | None]:
+        """Return the columns of a query that reads no row, or the error if it is not a query."""
+        try:
+            result = self._plpy.execute(self._insert_queries(statement))
+        except self._plpy.SPIError as error:
+            if decode_sqlstate(error.spidata[0]) not in NO_QUERY:
+                raise
+            return (), str(error).removeprefix("plpy.Error: ")
+        described = zip(result.colnames(), result.coltypes(), result.coltypmods())
+        return tuple(ResultColumn(*column) for column in described), None
 
     def guarded_rows(self, statement: str, *values: object) -> list[Row]:
         """Return rows like `rows`, but raise errors of trainers and locks as our own.

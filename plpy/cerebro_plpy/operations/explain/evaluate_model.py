@@ -49,8 +49,15 @@ GROUPING_SETS = {
     "of_class": "(c.key, c.value::float8), ",
 }
 """Sets of all rows, which statements need beside those of groups."""
-Arguments = tuple["str | None", "str | None", "Sequence[str | None] | None"]
-"""The model, the source and the columns to group by."""
+
+
+class EvaluationArguments(NamedTuple):
+    """The arguments of a call, None for NULL."""
+
+    model: str | None
+    source: str | None
+    group_by: Sequence[str | None] | None
+    query: str | None  # in place of a source
 
 
 class LabelledRows(NamedTuple):
@@ -63,18 +70,18 @@ class LabelledRows(NamedTuple):
     group_columns: Names
 
 
-def evaluate_source(db: Database, gd: Globals, arguments: Arguments) -> RowBlocks:
+def evaluate_source(db: Database, gd: Globals, arguments: EvaluationArguments) -> RowBlocks:
     """Return the metrics, one a row, in blocks.
 
     Errors of the arguments are raised here, and not by the SQL function that the statement reads.
     """
-    model, _, group_by = arguments
     labelled = _resolve_rows(db, gd, arguments, resolve_source_with_notice)
     # The statement itself cannot read the caller's own path and settings.
     caller = json.dumps({"path": db.caller_path, "settings": dict(db.caller_settings)})
-    groups = group_by and list(labelled.group_columns)
+    groups = arguments.group_by and list(labelled.group_columns)
+    source = None if arguments.query is not None else labelled.table.quoted
     statement, values = _make_statement(labelled)
-    values += (model, labelled.table.quoted, groups, caller)
+    values += (arguments.model, source, groups, arguments.query, caller)
     with db.configured(**SETTINGS):
         blocks = db.stream_blocks(statement, METRIC_ROWS, *values)
     return iter(partial(next, blocks, []), [])
@@ -91,7 +98,7 @@ def _make_statement(labelled: LabelledRows) -> tuple[str, tuple[object, ...]]:
 
 
 def evaluation_blocks_of(
-    db: Database, gd: Globals, arguments: Arguments, caller: str | None
+    db: Database, gd: Globals, arguments: EvaluationArguments, caller: str | None
 ) -> Iterator[Block]:
     """Predict the rows that have a target; the ids are arrays of the target and the group.
 
@@ -112,20 +119,19 @@ def evaluation_blocks_of(
 def _resolve_rows(
     db: Database,
     gd: Globals,
-    arguments: Arguments,
-    resolve: Callable[[Catalog, Version, str | None], RawSource],
+    arguments: EvaluationArguments,
+    resolve: Callable[[Catalog, Version, str | None, str | None], RawSource],
 ) -> LabelledRows:
     """Resolve the arguments of a call; `resolve` resolves the source."""
-    model, source, group_by = arguments
-    version = find_deployed_version(db, MODULE, model)
-    catalog = Catalog(db, MODULE)
-    raw_source = resolve(catalog, version, source)
+    version = find_deployed_version(db, MODULE, arguments.model)
+    catalog = Catalog(db, MODULE, takes_query=True)
+    raw_source = resolve(catalog, version, arguments.source, arguments.query)
     columns = raw_source.columns
     target_column = find_target(MODULE, columns, version.target)
     labels = restore_labels(version.task, version.recipe, version.classes)
     labels.check_column(MODULE, target_column)
     target = labels.usable_expression(target_column)
-    groups = _find_group_columns(columns, group_by or (), raw_source.table)
+    groups = _find_group_columns(columns, arguments.group_by or (), raw_source.table)
     grouped_model = load_grouped_model(catalog, gd, version, raw_source)
     families = {column.name: column.family for column in columns}
     query = SourceQuery(

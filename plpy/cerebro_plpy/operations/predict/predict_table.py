@@ -69,6 +69,7 @@ class RowsArguments(NamedTuple):
     source: str | None
     id_col: str | None = None
     row_type: int | None = None  # oid of a type whose text the rows get in place of ids
+    query: str | None = None  # in place of a source
 
 
 class SourceQuery(NamedTuple):
@@ -113,16 +114,18 @@ def predict_source(
             blocks are taken before the statement ends.
     """
     db.platform.check_process(MODULE)
-    catalog = Catalog(db, MODULE)
+    catalog = Catalog(db, MODULE, takes_query=True)
     version = granted_versions.find(db, MODULE, model)
     if arguments.row_type is None:
-        raw_source = resolve_source_with_notice(catalog, version, arguments.source)
+        raw_source = resolve_source_with_notice(catalog, version, arguments.source, arguments.query)
         id_columns = choose_id_columns(catalog, raw_source, arguments.id_col)
         row_id = make_id_text(db, raw_source, id_columns)
     else:
         row_type = read_row_type(catalog, arguments.row_type)
-        source = row_type.choose_source(MODULE, arguments.source)
-        raw_source = resolve_source_with_notice(catalog, version, source)
+        source = arguments.source
+        if arguments.query is None:
+            source = row_type.choose_source(MODULE, source)
+        raw_source = resolve_source_with_notice(catalog, version, source, arguments.query)
         id_columns = row_type.find_columns(catalog, raw_source)
         row_id = make_row_text(raw_source, id_columns)
     grouped_model = load_grouped_model(catalog, gd, version, raw_source)

@@ -15,8 +15,11 @@ from cerebro_plpy.database.sql.spelling import spell_names
 from cerebro_plpy.operations.predict.prediction_source import RawSource
 from cerebro_plpy.preprocessing.rows.weight_column import read_column_names
 from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.families import BOOLEAN, CITEXT, TEXT
 
 NO_ID = Expression("NULL::text")
+ONE_TEXT_FAMILIES = ("integer", "numeric", TEXT, CITEXT, BOOLEAN)
+"""Families of types whose values have the same text under all settings."""
 _CALLED_ID = re.compile(r"(?:^|[^a-z])(?:id|uid|uuid|key|no|nr|num|number)$|I[dD]$", re.ASCII)
 
 
@@ -75,8 +78,15 @@ def make_id_text(db: Database, source: RawSource, columns: Sequence[str]) -> Exp
     return Expression(f"pg_catalog.jsonb_build_array({listed})::text", tuple(values))
 
 
+def _has_one_text(source: RawSource, name: str) -> bool:
+    """Return whether the text of a column's values is the same under all settings."""
+    return any(
+        column.name == name and column.family in ONE_TEXT_FAMILIES for column in source.columns
+    )
+
+
 def _make_member(db: Database, source: RawSource, column: str) -> Expression:
-    if db.value(sql("predict.has_one_text"), source.table.oid, column):
+    if _has_one_text(source, column):
         return Expression(f"t.{quote_identifier(column)}")
     return _make_text(db, source, column)
 
@@ -84,7 +94,7 @@ def _make_member(db: Database, source: RawSource, column: str) -> Expression:
 def _make_text(db: Database, source: RawSource, column: str) -> Expression:
     """Return the text of a column as the caller's session formats it."""
     value = f"t.{quote_identifier(column)}"
-    if db.value(sql("predict.has_one_text"), source.table.oid, column):
+    if _has_one_text(source, column):
         return Expression(f"{value}::text")
     parameters = ", ".join(["%s::text"] * len(STYLES))
     styles = tuple(db.caller_settings[name] for name in STYLES)

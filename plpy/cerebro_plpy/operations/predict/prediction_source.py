@@ -10,16 +10,21 @@ from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.reading import Reading, describe_difference
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.source_query import SPELLING, check_source_arguments, name_query
 from cerebro_plpy.database.source_rows import check_readable, fenced_item, is_evaluated, read_kind
 from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.values.columns import RawColumn, read_columns
+from cerebro_plpy.preprocessing.values.columns import (
+    RawColumn,
+    read_columns,
+    read_result_columns,
+)
 from cerebro_plpy.records import replace
 from cerebro_plpy.tables.models import model_versions
 from cerebro_plpy.tables.models.granted_versions import UsableVersion
 from cerebro_plpy.tables.models.model_versions import Version
 
-FORMAT_DEPENDENT_KINDS = ("view", "foreign table")
+FORMAT_DEPENDENT_KINDS = ("view", "foreign table", "query")
 """Kinds of sources whose rows depend on formats."""
 
 
@@ -61,8 +66,17 @@ class RawSource(NamedTuple):
         return fenced_item(self.table, names)
 
 
-def resolve_source(catalog: Catalog, version: UsableVersion, source: str | None) -> RawSource:
-    """Return the source that a call names, with the caller's rights and the version's formats."""
+def resolve_source(
+    catalog: Catalog, version: UsableVersion, source: str | None, query: str | None = None
+) -> RawSource:
+    """Return the source that a call names, with the caller's rights and the version's formats.
+
+    Args:
+        query: a query in place of a source.
+    """
+    check_source_arguments(catalog.module, source, query)
+    if query is not None:
+        return _resolve_query(catalog, version, query)
     db = catalog.db
     table = catalog.resolve_input(source, "source")
     session = LocalSession(db)
@@ -73,11 +87,25 @@ def resolve_source(catalog: Catalog, version: UsableVersion, source: str | None)
     return RawSource(table, columns, recipe, reading, session, is_evaluated(session, table))
 
 
+def _resolve_query(catalog: Catalog, version: UsableVersion, query: str) -> RawSource:
+    """Return a query as a source; its columns are those that it has at this moment."""
+    db = catalog.db
+    session = LocalSession(db)
+    reading = replace(db.reading, formats=version.formats, temporary_first=True)
+    named = name_query(db, catalog.module, query, reading.settings)
+    columns = read_result_columns(session, named.columns)
+    recipe = match_recipe(
+        catalog.module, version.recipe, columns, SPELLING, from_item=f"({named.text})"
+    )
+    table = Relation(spelling=SPELLING, schema="", name="", oid=0, quoted=named.name)
+    return RawSource(table, columns, recipe, reading, session, evaluated=True)
+
+
 def resolve_source_with_notice(
-    catalog: Catalog, version: UsableVersion, source: str | None
+    catalog: Catalog, version: UsableVersion, source: str | None, query: str | None = None
 ) -> RawSource:
     """Resolve a source like `resolve_source`; a NOTICE lists formats that the session lacks."""
-    raw_source = resolve_source(catalog, version, source)
+    raw_source = resolve_source(catalog, version, source, query)
     report_formats(catalog.db, raw_source.table, version)
     return raw_source
 

@@ -130,5 +130,7 @@ def _has_one_text(families: Collection[str | None], datestyle: str) -> bool:
 
 def _suggest_row_type(source: RawSource) -> str:
     """Return a hint with the row type of the source itself."""
+    if not source.table.schema:
+        return "Cast the column in the query, or take a row type with its columns."
     name = f"{spell_name(source.table.schema)}.{spell_name(source.table.name)}"
     return f"Take the row type of the source, NULL::{name}, and leave out source."

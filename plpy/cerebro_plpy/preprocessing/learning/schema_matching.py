@@ -17,9 +17,16 @@ from cerebro_plpy.records import replace
 
 
 def match_recipe(
-    module: str, recipe: Recipe, columns: Sequence[RawColumn], spelling: str
+    module: str,
+    recipe: Recipe,
+    columns: Sequence[RawColumn],
+    spelling: str,
+    from_item: str | None = None,
 ) -> Recipe:
     """Return the recipe over a table with these columns; `spelling` names it in errors.
+
+    Args:
+        from_item: the table in FROM of a hint; by default its spelling.
 
     Raises:
         UndefinedColumn: columns are missing.
@@ -37,7 +44,7 @@ def match_recipe(
             f"{module} error: {spelling} has no column {names}, which the model needs.",
             detail=f"The model expects {', '.join(map(describe_column, recipe.inputs))}.",
             hint="Predict from a view that has all of these. If nothing is known of them: SELECT "
-            f"t.*, {nulls} FROM {spelling} t;",
+            f"t.*, {nulls} FROM {from_item or spelling} t;",
         )
     features = (
         _over_table(module, feature, columns_by_name, spelling) for feature in recipe.features

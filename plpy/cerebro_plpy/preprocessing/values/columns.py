@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import ResultColumn
 from cerebro_plpy.preprocessing.values.canonical_text import MONEY
 from cerebro_plpy.preprocessing.values.families import (
     BIT,
@@ -50,7 +51,17 @@ class RawColumn(NamedTuple):
 
 def read_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
     """Return all columns of the table or view that has this oid, in their order."""
-    rows = reader.run(sql("features.columns"), (oid,))
+    return _make_columns(reader.run(sql("features.columns"), (oid,)))
+
+
+def read_result_columns(reader: Reader, columns: Sequence[ResultColumn]) -> tuple[RawColumn, ...]:
+    """Return the columns of the rows of a query, in their order."""
+    names, types, modifiers = zip(*columns) if columns else ((), (), ())
+    rows = reader.run(sql("features.result_columns"), (list(names), list(types), list(modifiers)))
+    return _make_columns(rows)
+
+
+def _make_columns(rows: Sequence[tuple[Any, ...]]) -> tuple[RawColumn, ...]:
     has_readable_key = all(readable for *_, key, _, readable, _, _ in rows if key)
     columns: list[RawColumn] = []
     for name, type_, base, kind, category, castable, key, *properties in rows:
