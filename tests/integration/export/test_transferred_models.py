@@ -26,6 +26,7 @@ from cerebro_plpy.operations.models.model_file import FORMAT, LENGTH, MAGIC
 
 ENSEMBLE = "boats ensemble"
 NUMBERS = "boats numbers"
+FAR = "boats far"
 GROUPED = "boats grouped"
 TABLE = """
     CREATE DOMAIN knots AS integer;
@@ -33,7 +34,9 @@ TABLE = """
     SELECT n AS id, n * 7919 % 101 AS length, (ARRAY['sail', 'motor', NULL])[n % 3 + 1] AS kind,
            (ARRAY['ab', 'c'])[n % 2 + 1]::char(4) AS port, date '2020-01-01' + n % 400 AS built,
            timestamptz '2020-01-01 00:00+00' + n % 5 * interval '7 hours' AS seen,
-           (n * 31 % 19)::knots AS speed, n * 7919 % 101 > 50 AS large
+           (n * 31 % 19)::knots AS speed,
+           to_char(1.7e9 + n * 7919 % 101 * 2.5, 'FM$9,999,999,999.00') AS price,
+           n * 7919 % 101 > 50 AS large
     FROM generate_series(1, 300) n;
     ALTER TABLE boats ADD PRIMARY KEY (id)"""
 CALLS = {
@@ -41,6 +44,8 @@ CALLS = {
     "seed => 2",
     NUMBERS: "'speed', '{}', models => '{{linear}}', configs => 1, epochs => 2, ensemble => 1, "
     "seed => 1",
+    FAR: "'price', '{}', models => '{{linear}}', configs => 1, epochs => 2, ensemble => 1, "
+    "seed => 1, columns => 'length, kind'",
     GROUPED: "'large', '{}', models => '{{linear}}', configs => 1, epochs => 1, ensemble => 1, "
     "seed => 1, group_by => 'port', min_group_rows => 50",
 }
@@ -48,9 +53,9 @@ CALLS = {
 
 @pytest.fixture(scope="module")
 def models(bench: Workbench) -> tuple[str, ...]:
-    """Models of three forms; that with groups is not made on Greenplum."""
+    """Models of each form; that with groups is not made on Greenplum."""
     bench.rows(TABLE)
-    names = (ENSEMBLE, NUMBERS) if bench.greenplum else (ENSEMBLE, NUMBERS, GROUPED)
+    names = (ENSEMBLE, NUMBERS, FAR) if bench.greenplum else tuple(CALLS)
     for name in names:
         bench.rows(f"SELECT FROM cerebro.train('boats', {CALLS[name].format(name)})")
     return names
@@ -90,6 +95,8 @@ def test_predictions_in_another_database_are_equal_to_the_bit(
             printed = called("import", str(file), "--url", database.url)
             assert printed.stdout.split() == ["1"], printed.stderr
             assert answers(other, model) == answers(bench, model)
+        recipe = "SELECT recipe FROM cerebro.version_log WHERE model = %s"
+        assert other.value(recipe, FAR) == bench.value(recipe, FAR)
         with cerebro_db.connect(bench.url) as session:
             (path,) = session.export_model(NUMBERS, folder / "again.model", version=1)
             with pytest.raises(errors.DuplicateObject):
@@ -121,6 +128,19 @@ def test_every_kind_of_feature_is_in_the_file(bench: Workbench) -> None:
         assert bench.rows(query, "copied", source) == bench.rows(query, "shops", source)
     kinds = "SELECT DISTINCT kind FROM cerebro.feature WHERE model = 'copied'"
     assert len(bench.rows(kinds)) > 5
+
+
+def test_a_target_far_from_0_is_read_from_its_texts(
+    bench: Workbench, models: tuple[str, ...]
+) -> None:
+    """The model that is transferred has both: the scale of labels, and the format of texts."""
+    recipe = bench.value("SELECT recipe FROM cerebro.version_log WHERE model = %s", FAR)
+    assert recipe["target_format"] == "text as $1,234.50"
+    assert recipe["target_scale"]["low"] == 1.7e9
+    low, high = bench.row(
+        "SELECT min(prediction), max(prediction) FROM cerebro.predict(%s, 'boats')", FAR
+    )
+    assert 1.7e9 <= float(low) < float(high) <= 1.7e9 + 250
 
 
 def train_on(other: Workbench) -> None:

@@ -37,6 +37,14 @@ SELECT pg_catalog.pg_advisory_unlock_all()
 -- The holder of this lock is about to create a table of that name.
 SELECT pg_catalog.{lock}(1667590772, pg_catalog.hashtext(%s))
 
+-- name: train_model
+-- The holder of this lock trains a version of a model of its role on a table.
+SELECT pg_catalog.{lock}(pg_catalog.hashtext(current_user::text || '.'::text || %s::text), pg_catalog.hashtext(%s::text))
+
+-- name: name_model
+-- The holder of this lock is about to find out whether another session trains a model of this name.
+SELECT pg_catalog.{lock}(1667590774, pg_catalog.hashtext(current_user::text || '.'::text || %s::text))
+
 -- name: silence
 -- Send no messages: the client has left.
 SELECT pg_catalog.set_config('client_min_messages', 'error', false)

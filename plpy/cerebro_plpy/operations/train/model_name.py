@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.lock_holders import reserve_model
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.literals import quote_text
@@ -18,6 +19,25 @@ SEED_LIMIT = 1 << 31
 def choose(arguments: TrainArguments, source: Relation, target: str) -> str:
     """Return the name in a call, or the default."""
     return arguments.model or f"{source.name}_{target}"
+
+
+def reserve(
+    catalog: Catalog, control: Reader, arguments: TrainArguments, source: Relation, target: str
+) -> None:
+    """Reserve the name of a model, as of the source, until the transaction ends.
+
+    Raises:
+        DuplicateObject: the name is the default, and another session trains it on another table.
+    """
+    model = choose(arguments, source, target)
+    is_free = reserve_model(catalog.db, control, model, source.quoted)
+    if is_free or arguments.model:
+        return
+    raise DuplicateObject(
+        f"{catalog.module} error: model is left out, and the default is {model!r}, which another "
+        f"session trains on another table now; the source is {source.quoted}.",
+        hint=_suggest_names(model, source),
+    )
 
 
 def check_default(catalog: Catalog, reader: Reader, model: str, source: Relation) -> None:
@@ -35,8 +55,16 @@ def check_default(catalog: Catalog, reader: Reader, model: str, source: Relation
     raise DuplicateObject(
         f"{catalog.module} error: model is left out, and the default is {model!r}, whose versions "
         f"are of {', '.join(sources)}; the source is {source.quoted}.",
-        hint=f"For a model of its own write model => {quote_text(f'{source.schema}_{model}')}. For "
-        f"another version of that one write model => {quote_text(model)}.",
+        hint=_suggest_names(model, source),
+    )
+
+
+def _suggest_names(model: str, source: Relation) -> str:
+    """Return a hint with names for a model whose default name is that of another table."""
+    own_name = quote_text(f"{source.schema}_{model}")
+    return (
+        f"For a model of its own write model => {own_name}. For another version of that one write "
+        f"model => {quote_text(model)}."
     )
 
 

@@ -26,6 +26,7 @@ from cerebro_plpy.operations.fit.fit_arguments import fill_arguments
 from cerebro_plpy.operations.fit.input_tables import ModelInputs
 from cerebro_plpy.operations.fit.prior_runs import collect_prior_trials, read_prior_runs
 from cerebro_plpy.operations.fit.spec_request import make_request, make_rule
+from cerebro_plpy.operations.train import model_name
 from cerebro_plpy.operations.train.group_configs import (
     PlannedConfig,
     make_group_layouts,
@@ -134,6 +135,7 @@ def train(
         refuse_private_source(db, MODULE, relation)
     custom = read_settings_for_reader(db, sources)
     with open_context(db, gd, [source], arguments.workers, custom) as context:
+        model_name.reserve(catalog, context.control, arguments, source, parsed.target)
         request = make_train_request(catalog, context.control, arguments, source, parsed)
         call = TrainCall(catalog, context, request, version, start)
         limit = read_wait_limit(db, parsed.budget - call.elapsed_seconds)

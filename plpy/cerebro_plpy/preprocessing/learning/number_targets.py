@@ -56,6 +56,11 @@ class TextTarget(NamedTuple):
     choice: TaskChoice | None = None  # the task, if they are
     numbers: NumberTexts | None = None  # their format, if most texts look like numbers
 
+    @property
+    def has_two_formats(self) -> bool:
+        """True if its texts are other numbers in another format."""
+        return self.numbers is not None and self.numbers.alternative is not None
+
 
 def recognize_target(reader: Reader, opened: OpenedTable, options: TableOptions) -> TextTarget:
     """Return the target of a table, as numbers if its texts are read so."""

@@ -47,7 +47,11 @@ from cerebro_plpy.preprocessing.learning.target_leakage import Leak, find_leaks
 from cerebro_plpy.preprocessing.learning.text_columns import find_order_remark
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.unknown_values import describe_unknown_values
-from cerebro_plpy.preprocessing.remarks.column_remarks import ColumnRemark, remark_collations
+from cerebro_plpy.preprocessing.remarks.column_remarks import (
+    ColumnRemark,
+    merge_remarks,
+    remark_collations,
+)
 from cerebro_plpy.preprocessing.remarks.spellings import remark_classes
 from cerebro_plpy.preprocessing.rows.class_counts import (
     ALL_ROWS,
@@ -197,7 +201,7 @@ def read_table(
         newest=counts.newest,
         identity=opened.identity,
         unused=counts.present - target.rows - (0 if holdout else validation_rows),
-        remarks=(*_remark_target(target, classes), *remarks),
+        remarks=merge_remarks((*_remark_target(target, classes, text_target), *remarks)),
         class_counts=classes if has_classes else None,
         border=divided.border,
         unknown_values=describe_unknown_values(reader, validation) if holdout else (),
@@ -248,8 +252,12 @@ def _count_other_texts(
     )
 
 
-def _remark_target(target: Target, counts: ClassCounts) -> Iterator[ColumnRemark]:
-    """Yield the remarks about a target."""
+def _remark_target(
+    target: Target, counts: ClassCounts, text_target: TextTarget
+) -> Iterator[ColumnRemark]:
+    """Yield the remarks about a target; none if its note shows the views of two formats."""
+    if text_target.has_two_formats and target.choice and target.choice.note:
+        return
     if target.warning:
         yield ColumnRemark(target.column.name, target.warning)
     if target.task == CLASSIFICATION:

@@ -58,8 +58,9 @@ def read_formats(
             if recognition.family is not None:
                 families[column.name] = recognition.family
             if recognition.remark is not None:
-                remark = ColumnRemark(column.name, recognition.remark, recognition.is_notice)
-                remarks.append(remark)
+                remarks.append(
+                    ColumnRemark(column.name, recognition.remark, recognition.is_notice, True)
+                )
     read = [column._replace(family=families.get(column.name, column.family)) for column in columns]
     changed = [column for column in read if column.name in families]
     if not changed:
@@ -76,7 +77,7 @@ def find_order_remark(
         return ()
     texts = statistics.gather_statistics(reader, source, [column]).texts[column.name]
     text = describe_text_order(column.name, texts)
-    return () if text is None else (ColumnRemark(column.name, text),)
+    return () if text is None else (ColumnRemark(column.name, text, is_cast=True),)
 
 
 def _replace_texts(gathered: Statistics, values: Statistics) -> Statistics:

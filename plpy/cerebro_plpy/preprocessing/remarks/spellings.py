@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import quote_text
-from cerebro_plpy.preprocessing.remarks.column_remarks import ColumnRemark, view_column
+from cerebro_plpy.preprocessing.remarks.column_remarks import BLANKS, EMPTY, LETTERS, ColumnRemark
 from cerebro_plpy.preprocessing.rows.class_counts import ClassCounts
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 
@@ -36,17 +35,15 @@ def remark_classes(column: RawColumn, counts: ClassCounts) -> Iterator[ColumnRem
     rows = {count.value: count.rows for count in counts.counts if count.value is not None}
     spelled = group_spellings(list(rows))
     if spelled:
-        yield ColumnRemark(column.name, _describe(column.name, spelled, rows, "classes"))
+        yield _remark_spellings(column.name, spelled, rows, "classes")
     blank = [value for value in rows if not value.strip()]
     if blank:
-        name = quote_identifier(column.name)
-        cast = view_column(column.name, f"nullif(btrim({name}), '')")
         texts = " and ".join(map(quote_text, blank))
         total = sum(rows[value] for value in blank)
         yield ColumnRemark(
             column.name,
-            f"the blank text {texts} is a class, of {total} rows. If it stands for no value, write "
-            f"{cast} in a view, and train on that",
+            f"the blank text {texts} is a class, of {total} rows",
+            cleaning=(BLANKS, EMPTY),
         )
 
 
@@ -54,12 +51,12 @@ def remark_categories(column: RawColumn, values: Sequence[str]) -> Iterator[Colu
     """Yield the remark about the values of a category, if some have several spellings."""
     spelled = group_spellings(values)
     if column.compared == "text" and spelled:
-        yield ColumnRemark(column.name, _describe(column.name, spelled, {}, "values"))
+        yield _remark_spellings(column.name, spelled, {}, "values")
 
 
-def _describe(
+def _remark_spellings(
     column: str, spelled: Sequence[Sequence[str]], rows: Mapping[str, int], noun: str
-) -> str:
+) -> ColumnRemark:
     """Return the remark about values with several spellings; `rows` has their rows if known."""
     values = sorted(
         (value for spellings in spelled for value in spellings),
@@ -71,8 +68,7 @@ def _describe(
     ]
     if len(values) > MOST_NAMED:
         descriptions.append(f"and {len(values) - MOST_NAMED} more")
-    cast = view_column(column, f"lower(btrim({quote_identifier(column)}))")
-    return (
-        f"{len(values)} of its {noun} differ by capitals or blanks alone: "
-        f"{', '.join(descriptions)}. To make them one, write {cast} in a view, and train on that"
+    text = (
+        f"{len(values)} of its {noun} differ by capitals or blanks alone: {', '.join(descriptions)}"
     )
+    return ColumnRemark(column, text, cleaning=(BLANKS, LETTERS))
