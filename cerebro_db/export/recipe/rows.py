@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from . import scales, text_hashing, value_texts, values
+from . import scales, text_formats, text_hashing, value_texts, values
 from .scales import ARRAYS, PARTS, Array, Json, RawInput
 from .values import is_missing
 
@@ -216,7 +216,9 @@ def _read_numbers(feature: Json, cells: Sequence[Any]) -> Array | None:
     kind = feature["kind"]
     family: Any = feature.get("family")
     if kind == "number":
-        return values.read_numbers(cells, family)[:, np.newaxis]
+        numbers = values.read_numbers(cells, family)[:, np.newaxis]
+        _warn_of_unread(feature, numbers, cells)
+        return numbers
     rows: list[Any]
     if kind == "vector":
         size = len(feature["scales"])
@@ -224,6 +226,7 @@ def _read_numbers(feature: Json, cells: Sequence[Any]) -> Array | None:
     elif kind == "moment":
         parts = [part for part in PARTS if part in feature["parts"]]
         rows = [values.read_timestamp(value, family, parts) for value in cells]
+        _warn_of_unread(feature, np.array(rows, np.float64), cells)
     elif kind in ARRAYS and feature["missing"]:
         rows = [[values.read_absence(value, family)] for value in cells]
     else:
@@ -268,7 +271,18 @@ def _encode(feature: Json, cells: Sequence[Any]) -> list[int]:
     return codes
 
 
-def _warn_of_unknown(column: str, codes: Sequence[int], cells: Sequence[Any]) -> None:
+def _warn_of_unread(feature: Json, numbers: Array, cells: Sequence[Any]) -> None:
+    """Warn of texts that are not in the format of a column."""
+    if not text_formats.is_text_family(str(feature.get("family"))):
+        return
+    known = [
+        bool(np.isfinite(row).any()) or text_formats.is_blank(cell)
+        for row, cell in zip(numbers, cells, strict=True)
+    ]
+    _warn_of_unknown(feature["column"], known, cells)
+
+
+def _warn_of_unknown(column: str, codes: Sequence[float], cells: Sequence[Any]) -> None:
     """Warn once of the values of a column that the model does not know, as the database does."""
     unknown = [
         cell for code, cell in zip(codes, cells, strict=True) if not code and not is_missing(cell)

@@ -85,6 +85,11 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.removeprefix("^").removesuffix("$"))
 
 
+def is_blank(value: object) -> bool:
+    """Return whether a value is a text of blanks alone."""
+    return isinstance(value, str) and _compile(BLANKS).fullmatch(value) is not None
+
+
 def read_number(text: str, family: str) -> float:
     """Return the number in a text; NaN if it does not match."""
     if _compile(number_pattern(family)).fullmatch(text) is None:

@@ -20,6 +20,7 @@ from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
 from cerebro_plpy.preprocessing.learning.fit_recipe import FittedRecipe, fit_columns
 from cerebro_plpy.preprocessing.rows.source import Source
+from cerebro_plpy.preprocessing.values.column_values import unread_text
 from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.text_formats import (
@@ -155,6 +156,11 @@ def values_of(session: Session, texts: Sequence[str], expression: str) -> list[o
     return [value for (value,) in rows]
 
 
+def unread(session: Session, texts: Sequence[str], family: str) -> list[object]:
+    """The texts that are counted as unknown values of a column in a format."""
+    return values_of(session, texts, unread_text("x", family, "v").text)
+
+
 TEXT = '(v.x COLLATE pg_catalog."C")'
 
 
@@ -168,6 +174,10 @@ def test_no_text_is_an_error_and_its_number_is_that_of_the_exported_recipe(
         found = values_of(session, texts, f"coalesce({expression}, 'NaN')")
         expected = [exported.read_number(text, family) for text in texts]
         assert np.array(found, np.float64).tobytes() == np.array(expected).tobytes(), family
+        assert unread(session, texts, family) == [
+            text if math.isnan(number) and not exported.is_blank(text) else None
+            for text, number in zip(texts, expected, strict=True)
+        ]
 
 
 @pytest.mark.parametrize("style", ["ISO, YMD", "SQL, DMY", "German", "Postgres, MDY"])
@@ -184,6 +194,10 @@ def test_a_date_is_that_of_the_exported_recipe_under_any_style(
             assert values_of(session, texts, expression) == [
                 point and (point - EPOCH).total_seconds() for point in expected
             ], family
+            assert unread(session, texts, family) == [
+                None if point or exported.is_blank(text) else text
+                for text, point in zip(texts, expected, strict=True)
+            ]
     finally:
         bench.rows("RESET datestyle; RESET timezone")
 

@@ -149,7 +149,9 @@ class Feature:
         raise NotImplementedError
 
     def unknown_value(self, row: str) -> Expression | None:
-        """Return the text of a value that the column had never when it was learned, else NULL.
+        """Return the text of a value that counts as missing though it is none, else NULL.
+
+        Such a value is a category that is not learned, or a text that is not in a format.
 
         The result is None if every value is an input.
         """

@@ -14,7 +14,7 @@ from cerebro_plpy.preprocessing.values.checks import (
     check_flag,
     wrong,
 )
-from cerebro_plpy.preprocessing.values.column_values import date_part
+from cerebro_plpy.preprocessing.values.column_values import date_part, unread_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import (
@@ -87,6 +87,11 @@ class Moment(Feature):
 
     def any_value(self, row: str) -> Expression:
         return date_part(self.column, self.family, SECONDS, row)
+
+    def unknown_value(self, row: str) -> Expression | None:
+        if self.family in TEXT_POINTS:
+            return unread_text(self.column, self.family, row)
+        return None
 
     def outline(self) -> Moment:
         return replace(self, parts=dict.fromkeys(self.parts, UNKNOWN))

@@ -13,7 +13,11 @@ from cerebro_plpy.preprocessing.values.checks import (
     check_column,
     check_flag,
 )
-from cerebro_plpy.preprocessing.values.column_values import column_name, number
+from cerebro_plpy.preprocessing.values.column_values import (
+    column_name,
+    number,
+    unread_text,
+)
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression
 from cerebro_plpy.preprocessing.values.families import (
@@ -75,6 +79,11 @@ class Number(Feature):
 
     def any_value(self, row: str) -> Expression:
         return number(self.column, self.family, row)
+
+    def unknown_value(self, row: str) -> Expression | None:
+        if self.family in TEXT_NUMBERS or self.family.startswith(RECORD):
+            return unread_text(self.column, self.family, row)
+        return None
 
     def outline(self) -> Number:
         return replace(self, scale=UNKNOWN)

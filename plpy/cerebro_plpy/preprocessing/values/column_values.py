@@ -116,12 +116,22 @@ def known_value(column: RawColumn, row: str = "t") -> str:
 
 
 def unread_text(column: str, family: str, row: str = "t") -> Expression:
-    """Return a text that is neither blank nor a number in a format; NULL for any other text."""
-    text = _plain_text(column_name(column, row))
-    is_number = f"{text_formats.text_number(text, family)} IS NOT NULL"
-    return Expression(
-        f"CASE WHEN NOT ({is_number} OR {text_shapes.is_empty(text)}) THEN {text} END"
-    )
+    """Return a text that is neither blank nor in a format; NULL for any other text.
+
+    Args:
+        family: a format, or one of values of JSON that are in it.
+    """
+    name = column_name(column, row)
+    text = _plain_text(name)
+    if family.startswith(text_formats.RECORD):
+        text = text_formats.record_text(name)
+        value = text_formats.record_number(name, family)
+    elif family in TEXT_POINTS:
+        value = text_formats.text_moment(text, family)
+    else:
+        value = text_formats.text_number(text, family)
+    is_read = f"{value} IS NOT NULL OR {text_shapes.is_empty(text)}"
+    return Expression(f"CASE WHEN NOT ({is_read}) THEN {text} END")
 
 
 def without_nan(value: str, type_: str) -> str:

@@ -165,9 +165,14 @@ def describe_format(family: str) -> str:
     return f"read as a point in time from text: {MOMENT_FORMATS[family].example}"
 
 
+def record_text(value: str) -> str:
+    """Return a value of JSON as a text; NULL for the null of JSON."""
+    return f"({value} #>> '{{}}'::text[] COLLATE pg_catalog.\"C\")"
+
+
 def record_number(value: str, family: str) -> str:
     """Return the number in a value of JSON as double precision: a number, or a text of a format."""
-    text = f"({value} #>> '{{}}'::text[] COLLATE pg_catalog.\"C\")"
+    text = record_text(value)
     is_number = f"pg_catalog.jsonb_typeof({value}) = 'number'::text"
     plain = NumberFormat(".", "")
     number = text_number(text, family.removeprefix(RECORD))
