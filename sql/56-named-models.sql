@@ -73,8 +73,8 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     -- Most processor time that the run may use, all processes together.
     max_cpu interval DEFAULT NULL
 ) RETURNS TABLE (
-    run_id bigint, rank bigint, mst_key integer, template text, params jsonb, epochs integer, status text, metric text,
-    validation double precision, training double precision, seconds double precision, group_value text)
+    run_id bigint, rank bigint, mst_key integer, template text, metric text, validation double precision, epochs integer,
+    status text, training double precision, seconds double precision, group_value text, params jsonb)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
 return named_models.train(plpy, GD, *args)

@@ -112,14 +112,14 @@ def test_a_raw_table_becomes_a_model_and_says_what_it_did(
         rank,
         mst_key,
         template,
-        params,
-        epochs,
-        status,
         metric,
         validation,
+        epochs,
+        status,
         training,
         seconds,
         group,
+        params,
     ) = found[0]
     assert (rank, epochs, status, metric) == (1, 3, "completed", "accuracy") and len(found) == 3
     assert group is None and 0 < validation <= 1 and seconds > 0
@@ -134,7 +134,11 @@ def test_a_raw_table_becomes_a_model_and_says_what_it_did(
     else:
         assert training is None
     assert {row[3] for row in found} == {"realmlp", "realmlp_simple", "linear"}
-    assert params["lr"] == {"realmlp": 0.04, "realmlp_simple": 0.04, "linear": 0.01}[template]
+    assert params == {}, "the first configurations are the usual ones"
+    all_params = bench.value(
+        "SELECT params FROM cerebro.config WHERE run_id = %s AND mst_key = %s", run_id, mst_key
+    )
+    assert all_params["lr"] == {"realmlp": 0.04, "realmlp_simple": 0.04, "linear": 0.01}[template]
     columns = (
         "version, task, target, source, metric, value, training_rows + validation_rows, versions"
     )
@@ -171,7 +175,7 @@ def test_a_raw_table_becomes_a_model_and_says_what_it_did(
         "SELECT mst_key, template, validation FROM cerebro.leaderboard WHERE run_id = %s ORDER BY "
         "rank, mst_key"
     )
-    assert bench.rows(board, run_id) == [(row[2], row[3], row[8]) for row in found]
+    assert bench.rows(board, run_id) == [(row[2], row[3], row[5]) for row in found]
     assert first_call.said.startswith("NOTICE:  0 s of 300 s: looking at the table\n")
     log = "SELECT phase, deadline - started_at FROM cerebro.run_log WHERE run_id = %s"
     phase, budget = bench.row(log, run_id)

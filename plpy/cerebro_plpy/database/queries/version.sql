@@ -166,7 +166,7 @@ ORDER BY l.group_value, l.rank, l.mst_key
 
 -- name: leaderboard
 -- The configurations that were started; the others have no results.
-SELECT l.run_id, l.rank, l.mst_key, l.template, l.params::text AS params, l.epochs, l.status, l.metric, l.validation, l.training, l.seconds, l.group_value
+SELECT l.run_id, l.rank, l.mst_key, l.template, l.metric, l.validation, l.epochs, l.status, l.training, l.seconds, l.group_value, l.params::text AS params
 FROM cerebro.leaderboard l WHERE l.run_id = %s::bigint AND (l.seconds IS NOT NULL OR l.status = 'failed')
 ORDER BY l.group_value IS NOT NULL, l.group_value COLLATE "C", l.rank, l.mst_key
 

@@ -17,7 +17,6 @@ from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.custom_settings import read_settings_for_reader
 from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
-from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.database.table_visibility import refuse_private_source
@@ -32,6 +31,7 @@ from cerebro_plpy.operations.train.group_configs import (
     make_group_layouts,
     plan_configs,
 )
+from cerebro_plpy.operations.train.leaderboard import read_leaderboard
 from cerebro_plpy.operations.train.pack_training_data import (
     PackingRequest,
     TrainingData,
@@ -159,7 +159,8 @@ def train(
             run_to_end(db, context, fit_request, None, RunListeners(logged), run_id)
     with log_completion_errors(db, gd, run_id):
         register_version(db, gd, run_id, start + context.queued_seconds + parsed.budget)
-    return db.peek(sql("version.leaderboard"), run_id)
+    templates = choose_templates(request, data.table)
+    return read_leaderboard(db, run_id, templates, data.table)
 
 
 def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
