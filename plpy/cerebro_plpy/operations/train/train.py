@@ -31,7 +31,6 @@ from cerebro_plpy.operations.train.group_configs import (
     make_group_layouts,
     plan_configs,
 )
-from cerebro_plpy.operations.train.leaderboard import read_leaderboard
 from cerebro_plpy.operations.train.pack_training_data import (
     PackingRequest,
     TrainingData,
@@ -39,6 +38,7 @@ from cerebro_plpy.operations.train.pack_training_data import (
     pack_training_data,
 )
 from cerebro_plpy.operations.train.register_version import register_version
+from cerebro_plpy.operations.train.run_results import read_leaderboard
 from cerebro_plpy.operations.train.template_sampling import plan_sampling
 from cerebro_plpy.operations.train.train_report import (
     describe_decisions,
