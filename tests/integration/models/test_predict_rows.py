@@ -64,7 +64,7 @@ JOINED = """
                                       AND p.lower IS NOT DISTINCT FROM q.lower
                                       AND p.upper IS NOT DISTINCT FROM q.upper)
     FROM cerebro.predict_rows(%s, NULL::homes) p
-    JOIN homes h ON h.id = (p."row").id JOIN cerebro.predict(%s, 'homes') q ON q.id = h.id::text"""
+    JOIN homes h ON h.id = (p.row).id JOIN cerebro.predict(%s, 'homes') q ON q.id = h.id::text"""
 SETTINGS = {
     "datestyle": st.sampled_from(("ISO, DMY", "SQL, DMY", "German", "Postgres, MDY")),
     "timezone": st.sampled_from(("UTC", "Europe/Berlin", "Asia/Kolkata", "Africa/Monrovia")),
@@ -126,7 +126,7 @@ def test_any_row_comes_back_to_the_bit_whatever_the_formats(
         query = f"""
             SELECT count(*), count(*) FILTER (WHERE p."row" OPERATOR(pg_catalog.*=) o)
             FROM cerebro.predict_rows('sold', NULL::{source}) p
-            JOIN {source} o ON o.id IS NOT DISTINCT FROM (p."row").id"""
+            JOIN {source} o ON o.id IS NOT DISTINCT FROM (p.row).id"""
         assert bench.row(query) == (FEW + 4, FEW + 4), source
     bench.rows("RESET ALL")
 
@@ -251,7 +251,7 @@ def test_a_query_stands_for_the_table_that_it_reads(session: Workbench, form: st
     predicted = "SELECT * FROM cerebro.predict('sold', {}, id_col => 'id') p ORDER BY id"
     told = session.rows(predicted.format("'few'"))
     assert session.rows(predicted.format("query => %s"), query) == told and len(told) == FEW
-    rows = """SELECT (p."row").*, p.prediction, p.probability
+    rows = """SELECT (p.row).*, p.prediction, p.probability
               FROM cerebro.predict_rows('sold', NULL::few{}) p ORDER BY 1"""
     assert session.rows(rows.format(", query => %s"), query) == session.rows(rows.format(""))
     for groups in ("", ", group_by => ARRAY['place']"):
