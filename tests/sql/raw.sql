@@ -7,6 +7,5 @@
 SELECT cerebro.load_example('flowers');
 SELECT rank, template, metric, round(validation::numeric, 2) AS validation
 FROM cerebro.train('flowers', 'species', models => '{realmlp,linear}', configs => 2, epochs => 40, seed => 1);
-SELECT f.id, f.species, p.prediction, round(p.probability::numeric, 2) AS probability
-FROM flowers f JOIN cerebro.predict('flowers_species', 'flowers') p ON p.id = f.id::text
-WHERE f.id IN (1, 51, 101) ORDER BY f.id;
+SELECT (p.row).id, (p.row).species, p.prediction, round(p.probability::numeric, 2) AS probability
+FROM cerebro.predict_rows('flowers_species', NULL::flowers) p WHERE (p.row).id IN (1, 51, 101);
