@@ -71,7 +71,7 @@ def compare_metrics(server: BenchServer, echo: Echo) -> str:
                 echo(f"  {model} is trained")
             cursor.execute(
                 SIDE_BY_SIDE,
-                (f"{name}_one", f"{name}_held", [column], f"{name}_own", f"{name}_held", [column]),
+                (f"{name}_one", f"{name}_held", column, f"{name}_own", f"{name}_held", column),
             )
             metrics_by_group = {
                 str(group[column]): (metric, *values)

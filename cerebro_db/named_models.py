@@ -97,9 +97,9 @@ class NamedModels:
         """
         groups = None
         if isinstance(group_by, str):
-            groups = [group_by]
-        elif group_by is not None:
-            groups = list(group_by)  # the driver sends a list as an array
+            group_by = [group_by]
+        if group_by is not None:
+            groups = _list_columns(group_by)
         rows = {"source": source, "query": query}
         return self._query("evaluate", EVALUATION_COLUMNS, model=model, group_by=groups, **rows)
 
@@ -215,3 +215,16 @@ class NamedModels:
 
     def _query(self, function: str, columns: Sequence[str], /, **arguments: object) -> Rows:
         return name_columns(self._sql.query_cerebro(function, **arguments), columns)
+
+
+def _list_columns(names: Sequence[str]) -> str:
+    """Return a list of columns as SQL writes it.
+
+    >>> print(_list_columns(["Age", 'Od"d']))
+    "Age", "Od""d"
+    """
+    columns = []
+    for name in names:
+        doubled = name.replace('"', '""')
+        columns.append(f'"{doubled}"')
+    return ", ".join(columns)

@@ -1,7 +1,7 @@
 -- What a model by name is worth over the rows of a table, by which columns, and why it predicts what it does for a row. What
 -- is said in sql/61-named-prediction.sql of functions that become a part of the query holds for the last one here.
 
-CREATE OR REPLACE FUNCTION cerebro_internal.evaluation_blocks(model text, source text, group_by text[], query text, caller json) RETURNS SETOF cerebro.predicted_rows
+CREATE OR REPLACE FUNCTION cerebro_internal.evaluation_blocks(model text, source text, group_by text, query text, caller json) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import understanding
 return understanding.evaluation_blocks(plpy, GD, *args)
@@ -13,8 +13,9 @@ CREATE OR REPLACE FUNCTION cerebro.evaluate(
     model text,
     -- The table or view with the rows and their targets.
     source text DEFAULT NULL,
-    -- Columns of the source. Each combination of their values is evaluated, too.
-    group_by text[] DEFAULT NULL,
+    -- A column of the source, as exact text, or several as `'a, b'`. Each combination of their values
+    -- is evaluated, too.
+    group_by text DEFAULT NULL,
     -- A query in place of `source`: one SELECT, VALUES, TABLE or WITH that only reads. See
     -- [Queries](#queries).
     query text DEFAULT NULL

@@ -23,8 +23,8 @@ SELECT count(*) AS configurations
 FROM cerebro.train('dwellings', 'price', 'price_for_all', columns => 'size, floor', models => '{realmlp_simple}',
                    configs => 1, epochs => 12, seed => 1);
 SELECT own.group_values ->> 'country' AS country, own.value < 0.5 * of_all.value AS "error less than half"
-FROM cerebro.evaluate('price_by_country', 'dwellings', '{country}') AS own
-     JOIN cerebro.evaluate('price_for_all', 'dwellings', '{country}') AS of_all USING (group_values, metric)
+FROM cerebro.evaluate('price_by_country', 'dwellings', 'country') AS own
+     JOIN cerebro.evaluate('price_for_all', 'dwellings', 'country') AS of_all USING (group_values, metric)
 WHERE metric = 'mae' AND own.group_values ->> 'country' <> 'lu' ORDER BY 1;
 
 -- 4. Each row is predicted by the model of its own country, also within one query over all.

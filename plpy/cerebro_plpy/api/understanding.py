@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ def evaluation_blocks(
     gd: Globals,
     model: str | None,
     source: str | None,
-    group_by: Sequence[str | None] | None,
+    group_by: str | None,
     query: str | None,
     caller: str | None,
 ) -> Iterator[Block]:
@@ -38,7 +38,7 @@ def evaluate(
     gd: Globals,
     model: str | None,
     source: str | None,
-    group_by: Sequence[str | None] | None,
+    group_by: str | None,
     query: str | None,
 ) -> Iterator[Row]:
     """Evaluate a model on a source; return a row per metric."""

@@ -17,6 +17,7 @@ from versions import BatchResult, trained
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import Measure
+from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow
 
 NUMBERS = ("rmse", "mae", "mape", "r2")
@@ -75,7 +76,7 @@ def evaluated(session: Workbench, model: str, source: str, *groups: str) -> dict
     query = f"SELECT {columns} FROM cerebro.evaluate(%s, %s, %s)"
     found: dict[str | None, Found] = {}
     for group, metric, class_, predicted, value, rows in session.rows(
-        query, model, source, list(groups) or None
+        query, model, source, ", ".join(map(quote_identifier, groups)) or None
     ):
         key = None if group is None else json.dumps(group)
         line = found.setdefault(key, {})
@@ -217,9 +218,8 @@ def test_each_group_has_the_metrics_of_its_rows(session: Workbench, lines: list[
         if line[0] is not None and key[0] not in AREAS
     )
     assert all(line == pytest.approx(before) for line, before in others)
-    metrics = session.rows(
-        "SELECT group_values, metric FROM cerebro.evaluate('kinds', 'visits', '{PLACE}') LIMIT 9"
-    )
+    query = "SELECT group_values, metric FROM cerebro.evaluate('kinds', 'visits', %s) LIMIT 9"
+    metrics = session.rows(query, "PLACE, place")
     assert [group for group, _ in metrics] == [None] * 9 and metrics[0][1] == "accuracy"
 
 
@@ -277,8 +277,9 @@ def test_of_no_rows_there_are_no_metrics(session: Workbench) -> None:
 WRONG = {
     "no such model": ("'kind', 'visits'", "42704", "kinds"),
     "no target": ("'kinds', 'costs'", "42703", "kind"),
-    "no such group": ("'kinds', 'visits', '{plac}'", "42703", "place"),
-    "a missing group": ("'kinds', 'visits', '{NULL}'", "42703", "group_by"),
+    "no such group": ("'kinds', 'visits', 'plac'", "42703", "place"),
+    "an array": ("'kinds', 'visits', '{place}'", "42703", "group_by => 'place'"),
+    "an empty text": ("'kinds', 'visits', ''", "42703", "group_by"),
     "another type": ("'costs', 'crooked'", "42804", "cost"),
     "no source": ("'kinds', NULL", "22004", "source"),
 }

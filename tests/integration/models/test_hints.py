@@ -185,8 +185,8 @@ def test_the_source_of_a_model_is_written(trained: Workbench, function: str, sou
 @pytest.mark.parametrize(
     "call",
     [
-        call_of_model("cerebro.evaluate", group_by="ARRAY['pclass']"),
-        call_of_model("cerebro.evaluate", group_by="ARRAY['Fare.paid']"),
+        call_of_model("cerebro.evaluate", group_by="'pclass'"),
+        call_of_model("cerebro.evaluate", group_by="'Fare.paid'"),
         Call("cerebro.refresh", {"model": f"'{MODEL}'", "since": "'Age'", "epochs": "1"}),
         call_of_model("cerebro.predict", id_col="'Age, id'"),
         call_of_model("cerebro.attribution", id_col="'Fare.Paid'"),

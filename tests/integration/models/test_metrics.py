@@ -152,7 +152,7 @@ def test_models_of_groups_are_compared_by_the_same_metric(session: Workbench) ->
         )
         assert len(board) == 3 and board[0] == (mst_key, "f1", value)
         evaluated = session.value(
-            """SELECT value FROM cerebro.evaluate('depots', 'kept', '{depot}')
+            """SELECT value FROM cerebro.evaluate('depots', 'kept', 'depot')
                WHERE metric = 'f1' AND class IS NULL AND group_values ->> 'depot' = %s""",
             group,
         )

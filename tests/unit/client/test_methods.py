@@ -233,4 +233,4 @@ def test_one_column_may_divide_an_evaluation() -> None:
         session.evaluate("a", "b", group_by="region")
         session.evaluate("a", "b", ["region"])
     first, second = sql.query_cerebro.call_args_list
-    assert first == second and first.kwargs["group_by"] == ["region"]
+    assert first == second and first.kwargs["group_by"] == '"region"'

@@ -26,7 +26,6 @@ FOLLOWED = {
     "rest of the run.": DEFAULTS,
     "As an administrator: SELECT cerebro.set({}, NULL);": "integration/security/test_settings.py",
     "Leave {} out, and write query => {}.": "integration/models/test_hints.py",
-    "Write {} => ARRAY[{}].": "integration/models/test_hints.py",
     "SELECT cerebro.grant_predict({}, {});": "integration/models/test_hints.py",
     "{} {} granted you one. Name the owner of a model that is not your own: {}(…, owner => {}).": (
         "integration/models/test_hints.py"

@@ -10,7 +10,7 @@ told AS MATERIALIZED (
     FROM (SELECT pg_catalog.unnest((b.told).ids)::text[] AS id,
                  pg_catalog.unnest(pg_catalog.convert_from((b.told).prediction, 'UTF8')::text[]) AS prediction,
                  pg_catalog.unnest(pg_catalog.convert_from((b.told).probabilities, 'UTF8')::text[])::jsonb AS probabilities
-          FROM (SELECT cerebro_internal.evaluation_blocks(%s::text, %s::text, %s::text[], %s::text, %s::json) AS told OFFSET 0) b OFFSET 0) r),
+          FROM (SELECT cerebro_internal.evaluation_blocks(%s::text, %s::text, %s::text, %s::text, %s::json) AS told OFFSET 0) b OFFSET 0) r),
 pairs AS MATERIALIZED (
     SELECT coalesce(t."group", '') AS "group", t.label, t.prediction, count(*)::float8 AS n
     FROM told t GROUP BY GROUPING SETS ({of_pair}(t."group", t.label, t.prediction))),
@@ -87,7 +87,7 @@ WITH told AS (
     SELECT r.id[2] AS "group", r.id[1]::float8 AS target, coalesce(r.number, 'NaN') AS number, r.margin
     FROM (SELECT pg_catalog.unnest((b.told).ids)::text[] AS id, (b.told).margin AS margin,
                  pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::float8[]) AS number
-          FROM (SELECT cerebro_internal.evaluation_blocks(%s::text, %s::text, %s::text[], %s::text, %s::json) AS told OFFSET 0) b OFFSET 0) r),
+          FROM (SELECT cerebro_internal.evaluation_blocks(%s::text, %s::text, %s::text, %s::text, %s::json) AS told OFFSET 0) b OFFSET 0) r),
 sums AS (
     SELECT t."group", count(*) AS n, avg((t.number - t.target) ^ 2) AS square, avg(abs(t.number - t.target)) AS distance,
            pg_catalog.var_pop(t.target) AS variance,

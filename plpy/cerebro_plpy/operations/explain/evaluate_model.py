@@ -16,6 +16,7 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.database.sql.identifiers import Names, quote_identifier
+from cerebro_plpy.database.sql.spelling import spell_names
 from cerebro_plpy.operations.predict.predict_table import (
     SETTINGS,
     Block,
@@ -33,7 +34,7 @@ from cerebro_plpy.operations.predict.prediction_source import (
     resolve_source_with_notice,
 )
 from cerebro_plpy.preprocessing.learning.labels import find_target, restore_labels
-from cerebro_plpy.preprocessing.rows.weight_column import read_column_name
+from cerebro_plpy.preprocessing.rows.weight_column import read_column_names
 from cerebro_plpy.preprocessing.values.canonical_text import as_json
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
@@ -56,7 +57,7 @@ class EvaluationArguments(NamedTuple):
 
     model: str | None
     source: str | None
-    group_by: Sequence[str | None] | None
+    group_by: str | None
     query: str | None  # in place of a source
 
 
@@ -78,7 +79,7 @@ def evaluate_source(db: Database, gd: Globals, arguments: EvaluationArguments) -
     labelled = _resolve_rows(db, gd, arguments, resolve_source_with_notice)
     # The statement itself cannot read the caller's own path and settings.
     caller = json.dumps({"path": db.caller_path, "settings": dict(db.caller_settings)})
-    groups = arguments.group_by and list(labelled.group_columns)
+    groups = spell_names(labelled.group_columns) or None
     source = None if arguments.query is not None else labelled.table.quoted
     statement, values = _make_statement(labelled)
     values += (arguments.model, source, groups, arguments.query, caller)
@@ -131,7 +132,7 @@ def _resolve_rows(
     labels = restore_labels(version.task, version.recipe, version.classes)
     labels.check_column(MODULE, target_column)
     target = labels.usable_expression(target_column)
-    groups = _find_group_columns(columns, arguments.group_by or (), raw_source.table)
+    groups = _find_group_columns(columns, arguments.group_by, raw_source.table)
     grouped_model = load_grouped_model(catalog, gd, version, raw_source)
     families = {column.name: column.family for column in columns}
     query = SourceQuery(
@@ -162,18 +163,14 @@ def _make_pair(target: Expression, families: Mapping[str, str | None]) -> Expres
 
 
 def _find_group_columns(
-    columns: Sequence[RawColumn], group_by: Sequence[str | None], table: Relation
+    columns: Sequence[RawColumn], group_by: str | None, table: Relation
 ) -> Names:
-    """Return the names of the group columns, which may be written as in SQL, without repetition."""
-    existing = [column.name for column in columns]
-    names: dict[str, None] = {}
-    for name in group_by:
-        if name not in existing:
-            name = read_column_name(
-                MODULE, existing, name or "", "group_by", table.spelling, in_array=True
-            )
-        names[name] = None
-    return tuple(names)
+    """Return the names of the group columns: one as exact text, or a list as in SQL."""
+    if group_by is None:
+        return ()
+    if any(column.name == group_by for column in columns):
+        return (group_by,)
+    return read_column_names(MODULE, columns, group_by, "group_by", table)
 
 
 def _skip_unlabelled(db: Database, blocks: RowBlocks, version: Version) -> RowBlocks:

@@ -7,9 +7,7 @@ from collections.abc import Collection, Sequence
 from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import Names, split_columns
-from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import (
-    match_name,
     match_names,
     suggest_columns,
     suggest_similar,
@@ -60,14 +58,11 @@ def read_column_name(
     text: str,
     argument: str,
     spelling: str,
-    *,
-    in_array: bool = False,
 ) -> str:
     """Return the column that a text names as in SQL, folded to lower case if it is not quoted.
 
     Args:
         spelling: the name of the table, for the message.
-        in_array: the argument is an array of names.
     """
     try:
         (name,) = split_columns(text)
@@ -75,9 +70,6 @@ def read_column_name(
         name = ""
     if name not in names:
         hint = suggest_columns(argument, text, names)
-        match = match_name(text, names)
-        if in_array and match is not None:
-            hint = f"Write {argument} => ARRAY[{quote_text(match)}]."
         raise UndefinedColumn(
             f"{module} error: {spelling} has no column {text!r}, which {argument} names.", hint=hint
         )
