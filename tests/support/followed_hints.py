@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import psycopg2
+from hint_texts import matches
 from workbench import Row, Workbench
 
 STATEMENT = re.compile(
@@ -16,7 +17,7 @@ STATEMENT = re.compile(
     r"(?:'(?:[^']|'')*'|[^;'])*;"
 )
 ARGUMENT = re.compile(r"\b(\w+) => ('(?:[^']|'')*'|ARRAY\[[^]]*\]|true|false|[0-9.]*[0-9])")
-LEFT_OUT = re.compile(r"\bLeave (\w+) out\b")
+LEFT_OUT = re.compile(r"\b[Ll]eave (\w+) out\b")
 VIEW = re.compile(r"CREATE VIEW (\S+) AS")
 MOST_STEPS = 3
 """Hints that may follow each other until a call succeeds."""
@@ -73,6 +74,21 @@ def error_of(bench: Workbench, call: Call) -> psycopg2.Error | None:
     except psycopg2.Error as error:
         return error
     return None
+
+
+def read_hint(error: psycopg2.Error | None, template: str) -> str:
+    """Return the hint of an error, which has the text of a template."""
+    assert error is not None, f"no error has the hint {template!r}"
+    hint = error.diag.message_hint or ""
+    assert matches(template, hint), f"{error}: expected the hint {template!r}"
+    return hint
+
+
+def read_statements(error: psycopg2.Error | None, template: str) -> list[str]:
+    """Return the statements in the hint of an error, which has the text of a template."""
+    statements = STATEMENT.findall(read_hint(error, template))
+    assert statements, f"{template!r} has no statement"
+    return statements
 
 
 def follow(bench: Workbench, call: Call, undo: str = "SELECT") -> list[list[Row]]:

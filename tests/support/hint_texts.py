@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +14,8 @@ FOLLOWABLE = re.compile(
 )
 """A hint that has an argument or a statement."""
 QUERY = re.compile(r"(?<! AS )SELECT (?:'[^']*'|[^;'])*;")
+OF_RUN = "run_id = {}"
+"""The condition of a query about a run."""
 OF_PLANS = {
     "Write {} => {}.": "a table with capitals",
     "{} then {} => {}.": "a query",
@@ -26,12 +28,24 @@ OF_PLANS = {
         "a column of one value"
     ),
     "Divide rows by chance: split => 'random 0.2'. {}.": "a key for sides",
-    "All rows with the same value are on one side: name a column with more values, or divide them "
-    "by chance: split => 'random 0.2'.": "one value for a group",
+    "All rows with the same value are on one side: name a column with more values, or divide the "
+    "rows by chance: split => 'random 0.2'.": "one value for a group",
     "It is the time for the whole call, such as budget => '10 minutes'.": "a short budget",
     "For example search_params => '{\"eta\": 4}'.": "parameters of a search in a list",
     "Write search => 'asha', or another one of {}.": "parameters without a search",
     "For example {} => '{}'.": "types in a list",
+    "Name another column, or divide the rows at random: split => 'random {}'.": (
+        "an order of one value"
+    ),
+    "Divide the rows by chance: split => 'random 0.2'.": "a class that came late",
+    "Compare models by another metric, such as metric => '{}'.": "a metric of another target",
+    'Write a range of values, such as space => \'{"lr": [0.001, 0.1, "log"]}\'.': (
+        "a population without ranges"
+    ),
+    "Write metric => '{}'. Or leave the target out: search_params => {}.": (
+        "a target of a final metric"
+    ),
+    "Write {} => {}, search_params => {}.": "a limit among the parameters of a search",
 }
 """Templates of hints, each with a case of tests/integration/models/test_hints.py that has it."""
 _HELPER = re.compile(r"_?suggest|_?write$|_?write_types$|hint$")
@@ -41,13 +55,24 @@ _HELPER = re.compile(r"_?suggest|_?write$|_?write_types$|hint$")
 def read_hints() -> dict[str, set[str]]:
     """Return the templates of all hints, each with the modules that have it."""
     modules: dict[str, set[str]] = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        for template in _templates(ast.parse(path.read_text())):
-            modules.setdefault(template, set()).add(str(path.relative_to(ROOT)))
+    trees = {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
+    constants = {name for tree in trees.values() for name in _list_constants(tree)}
+    for path, tree in trees.items():
+        for template in _templates(tree, constants):
+            modules.setdefault(template.strip(), set()).add(str(path.relative_to(ROOT)))
     return modules
 
 
-def _templates(tree: ast.Module) -> Iterator[str]:
+def _list_constants(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of constants that are hints as they stand."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.keyword) or node.arg != "hint":
+            continue
+        if isinstance(node.value, ast.Name) and node.value.id.isupper():
+            yield node.value.id
+
+
+def _templates(tree: ast.Module, constants: Container[str]) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg == "hint":
             yield from _strings(node.value)
@@ -55,12 +80,14 @@ def _templates(tree: ast.Module) -> Iterator[str]:
             for statement in node.body:
                 if not _is_docstring(statement):
                     yield from _strings(statement)
-        elif isinstance(node, ast.Assign) and any(map(_is_hint, node.targets)):
+        elif isinstance(node, ast.Assign) and any(
+            _is_hint(target, constants) for target in node.targets
+        ):
             yield from _strings(node.value)
 
 
-def _is_hint(target: ast.expr) -> bool:
-    return isinstance(target, ast.Name) and "hint" in target.id.lower()
+def _is_hint(target: ast.expr, constants: Container[str]) -> bool:
+    return isinstance(target, ast.Name) and ("hint" in target.id.lower() or target.id in constants)
 
 
 def _is_docstring(statement: ast.stmt) -> bool:
@@ -79,7 +106,7 @@ def _strings(node: ast.AST) -> Iterator[str]:
 
 
 def list_queries() -> set[str]:
-    """Return the queries in hints in which a call decides nothing."""
+    """Return the queries in hints in which a call decides nothing, or the number of a run."""
     return _list_statements() - list_changes_of_settings()
 
 
@@ -91,7 +118,9 @@ def list_changes_of_settings() -> set[str]:
 @cache
 def _list_statements() -> set[str]:
     queries = {query for template in read_hints() for query in QUERY.findall(template)}
-    return {query for query in queries if not re.search(r"\{\}|…|\.\.\.", query)}
+    return {
+        query for query in queries if not re.search(r"\{\}|…|\.\.\.", query.replace(OF_RUN, ""))
+    }
 
 
 def is_query(template: str) -> bool:

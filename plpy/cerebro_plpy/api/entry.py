@@ -147,6 +147,6 @@ def _check_version(db: Database) -> None:
     if extension != package:
         raise ObjectNotReady(
             f"extension cerebro_db is version {extension}, its Python package is version {package}",
-            hint="Run ALTER EXTENSION cerebro_db UPDATE, or install the package of that version; "
-            "then reconnect.",
+            hint=f"Install version {extension} of the Python package, and reconnect; or update the "
+            "extension as an administrator: ALTER EXTENSION cerebro_db UPDATE; then reconnect.",
         )

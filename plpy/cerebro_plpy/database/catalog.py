@@ -224,7 +224,7 @@ class Catalog:
             raise InsufficientPrivilege(
                 f"{self.module} error: row_security is off, and policies of table '{name}' decide "
                 "which rows you see.",
-                hint="SET row_security = on; to read the rows that they show you.",
+                hint="SET row_security = on; then the call reads the rows that they show you.",
             )
 
     def _look_up(self, name: str) -> Row | None:

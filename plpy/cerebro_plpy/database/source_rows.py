@@ -195,8 +195,8 @@ def check_readable(session: Reader, source: Table, columns: Sequence[str]) -> No
             pronoun = "it"
         raise InsufficientPrivilege(
             f"permission denied for {noun} {names} of {source.spelling}",
-            hint=f"Leave {pronoun} out (columns => '* except {names}'), or ask the owner: "
-            f"GRANT SELECT ({names}) ON {source.spelling} TO {quote_identifier(role)};",
+            hint=f"Train without {pronoun}, or ask the owner: "
+            f"GRANT SELECT ({names}) ON {source.quoted} TO {quote_identifier(role)};",
         )
 
 
@@ -272,8 +272,8 @@ def _watched_disk(session: WorkerSession) -> Iterator[None]:
             raise DiskFull(
                 f"the copy of the source takes more than {MAX_DISK_SHARE:.0%} of the "
                 f"{free / 1e9:.1f} GB that were free on the server's disk",
-                hint="Name fewer columns (columns => 'a, b'), or make a table of the source where "
-                "there is room.",
+                hint="Name fewer columns in the call, or copy the source into a table in a "
+                "tablespace with more room.",
             )
 
     session.check = check_disk

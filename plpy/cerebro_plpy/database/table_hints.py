@@ -57,7 +57,7 @@ def suggest_source(
         return None
     if takes_query:
         return f"Leave {argument} out, and write query => {quote_text(query)}."
-    return suggest_query_view(argument or "the table", _choose_view(db), query)
+    return suggest_query_view(argument or "the table", choose_view(db), query)
 
 
 def describe_other_kind(kind: str) -> str:
@@ -80,7 +80,7 @@ def _write(argument: str | None, spelled: str) -> str:
     return f"Write {argument} => {quote_text(spelled)}."
 
 
-def _choose_view(db: Database) -> str:
+def choose_view(db: Database) -> str:
     """Return a name for a view that no relation has that the caller sees."""
     name = VIEW
     number = 1

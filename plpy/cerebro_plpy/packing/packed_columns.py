@@ -51,6 +51,7 @@ NUMERIC_SQL = {"B": "{0}::integer", "D": SECONDS_AS_DAYS, "T": SECONDS_AS_DAYS}
 
 The categories are Boolean, dates and times, and timespans.
 """
+NUMBER_TYPES = ("smallint", "integer", "bigint", "real", "double precision", "numeric")
 ONE_HOT_SQL = (
     "ARRAY(SELECT (d.v IS NOT DISTINCT FROM {0}::text)::integer"
     " FROM (SELECT DISTINCT {0}::text AS v FROM {1} t) d ORDER BY d.v)"
@@ -196,6 +197,13 @@ def _is_numeric_array(entry: Row) -> bool:
     return bool(entry["category"] == "A" and entry["element_category"] == NUMBERS)
 
 
+def _suggest_fewer_classes(column: Column) -> str:
+    """Return a hint for a target of too many classes."""
+    if column.type in NUMBER_TYPES:
+        return "To predict a number write dependent_type => 'float'."
+    return "Name another dependent column."
+
+
 def add_classes(
     column: Column, classes: ClassValues, width: int, value_texts: ClassValues
 ) -> Column:
@@ -208,8 +216,7 @@ def add_classes(
     if width > MAX_CLASSES:
         raise InvalidParameter(
             f"column '{column.name}' would be encoded as more than {MAX_CLASSES} classes.",
-            hint="Leave num_classes out, name another dependent column, or pass dependent_type => "
-            "'float' for numbers.",
+            hint=_suggest_fewer_classes(column),
         )
     padding = (None,) * (width - len(classes))
     return replace(column, classes=(*classes, *padding), value_texts=value_texts)

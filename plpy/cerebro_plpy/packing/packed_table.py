@@ -214,7 +214,7 @@ def _check_columns(
                 f"Input table '{table}' was preprocessed with an older version of the "
                 "input preprocessor. Please re-run the current version of input preprocessor on "
                 "the dataset.",
-                hint="SELECT training_preprocessor_dl(...) packs it again from its source table.",
+                hint="Pack it again from its source table with training_preprocessor_dl().",
             )
         if name not in columns:
             raise UndefinedColumn(

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.platform_protocol import Distribution, Packers
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sql.view_hints import suggest_query_view
+from cerebro_plpy.database.table_hints import choose_view
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.packing.grouped_buffers import BufferLayout
 from cerebro_plpy.packing.packed_columns import Column
@@ -43,6 +45,12 @@ class PackingPlan:
         return len(self.distribution.keys)
 
 
+def _suggest_rows(catalog: Catalog, source: Relation, column: Column) -> str:
+    """Return a hint with a view of the rows in which a column is not NULL."""
+    query = f"SELECT * FROM {source.spelling} t WHERE t.{column.quoted} IS NOT NULL"
+    return suggest_query_view("source_table", choose_view(catalog.db), query)
+
+
 def count_rows(
     catalog: Catalog,
     source: Relation,
@@ -74,7 +82,7 @@ def count_rows(
             raise NullNotAllowed(
                 f"{catalog.module} error: column '{column.name}' of table '{source.spelling}' is "
                 f"NULL in {nulls} of {rows} rows.",
-                hint="Leave these rows out: pack a view or table that has WHERE … IS NOT NULL.",
+                hint=_suggest_rows(catalog, source, column),
             )
     for number, column in enumerate(weight):
         usable = row[f"w{number}"]

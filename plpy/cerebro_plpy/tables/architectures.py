@@ -24,6 +24,13 @@ COLUMNS = (
 )
 
 
+LOADING = (
+    "SELECT load_keras_model('networks', (SELECT model_arch FROM {table}{key}), "
+    "(SELECT model_weights FROM {table}{key}));"
+)
+"""The arguments are subselects, because not every server calls functions for rows of a table."""
+
+
 @dataclass(frozen=True)
 class StoredModel:
     """A row of an architecture table."""
@@ -120,3 +127,25 @@ def read_architectures(
     """Return architectures by model id."""
     rows = reader.run(sql("read.architectures", table=table.quoted), (model_ids,))
     return {row[0]: StoredModel(*row) for row in rows}
+
+
+def suggest_weights(catalog: Catalog, model: Relation, mst_key: int | None = None) -> str:
+    """Return a hint for a model table without states: a network can begin with its weights.
+
+    Args:
+        mst_key: key of the model; None for the first model of the table.
+    """
+    columns = catalog.read_columns(model)
+    if not {"model_arch", "model_weights"} <= columns.keys():
+        return "Name the output of madlib_fit_multiple_model(), or leave warm_start out."
+    key = ""
+    if "mst_key" in columns:
+        if mst_key is None:
+            keys = catalog.db.rows(sql("score.keys", table=model.quoted))
+            mst_key = keys[0]["mst_key"] if keys else 1
+        key = f" WHERE mst_key = {mst_key}"
+    statement = LOADING.format(table=model.quoted, key=key)
+    return (
+        f"Load a network with these weights: {statement} Then train its model_id without "
+        "warm_start, into another table."
+    )

@@ -171,8 +171,8 @@ def _suggest_regression(source: PackedTable, number: int) -> str:
     if source.class_values[number] is None or not types or types[0] not in FRACTIONS:
         return ""
     return (
-        f" Column {source.dependent[number]} is of type {types[0]}: for regression pack with "
-        "dependent_type => 'float'."
+        f" For regression, pack column {source.dependent[number]}, which is of type {types[0]}, "
+        "with dependent_type => 'float'."
     )
 
 

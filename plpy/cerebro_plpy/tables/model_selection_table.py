@@ -36,6 +36,10 @@ from cerebro_plpy.tables.architectures import find_table
 
 COLUMNS = ("mst_key", "model_id", "compile_params", "fit_params")
 ModelIds = Optional[Sequence[Optional[int]]]
+LIST_EXAMPLES = {
+    "compile_params_list": "$$optimizer='SGD(learning_rate=0.01)', loss='mse'$$",
+    "fit_params_list": "$$batch_size=32$$",
+}
 SINGLE_KEY = 1
 """The mst_key of a configuration that is not in a model selection table."""
 
@@ -74,7 +78,8 @@ def load(
         check_flat(catalog.module, name, values)
         if not values:
             raise NullNotAllowed(
-                f"{name} cannot be NULL", hint="Pass an array of texts: ARRAY[$$…$$, $$…$$]."
+                f"{name} cannot be NULL",
+                hint=f"For example {name} => ARRAY[{LIST_EXAMPLES[name]}].",
             )
     functions = object_table.find_functions(catalog, objects)
     ids = [model_id for model_id in model_ids or () if model_id is not None]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psycopg2
 import pytest
+from followed_hints import read_statements
 from processes import eventually, trainers
 from roles import refused
 from workbench import Workbench, compile_text, setting, several
@@ -378,12 +379,25 @@ def test_a_timeout_is_a_cancel(bench: Workbench, watcher: Workbench, endless: st
         bench.rows("RESET statement_timeout")
     eventually(lambda: not watcher.workers())
     rows = bench.rows("SELECT run_id, status FROM cerebro.run WHERE run_id > %s", before)
-    hint = str(cancelled.value.diag.message_hint)
-    assert "SET statement_timeout = 0;" in hint
-    if rows:
-        ((run_id, status),) = rows
-        assert status == "cancelled"
-        assert f"SELECT cerebro.resume({run_id});" in hint
+    assert "SET statement_timeout = 0;" in str(cancelled.value.diag.message_hint)
+    if not rows:
+        return
+    ((run_id, status),) = rows
+    assert status == "cancelled"
+    template = (
+        "statement_timeout is {}. SET statement_timeout = 0; SELECT cerebro.resume({}); trains the "
+        "rest of the run."
+    )
+    (unlimited, resumed) = read_statements(cancelled.value, template)
+    assert resumed == f"SELECT cerebro.resume({run_id});"
+    bench.rows(unlimited)
+    running = "SELECT status = 'running' FROM cerebro.run WHERE run_id = %s"
+    with bench.calling(lambda: bench.rows(resumed)) as trained:
+        eventually(lambda: watcher.value(running, run_id))
+        assert watcher.value("SELECT cerebro.cancel(%s)", run_id)
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            trained.result()
+    bench.rows("RESET statement_timeout")
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psycopg2
 import pytest
+from followed_hints import read_statements
 from processes import eventually
 from servers import Database
 from workbench import Workbench, several
@@ -126,14 +127,15 @@ def test_a_primary_that_is_lost_costs_the_visits_under_way(
     (later,) = eventually(_reached(shared_database))
     run = later.newest_run()
     assert caught.value.pgcode == "08006"
-    assert caught.value.diag.message_hint == f"SELECT cerebro.write_outputs({run}, 'disturbed');"
+    (statement,) = read_statements(caught.value, "SELECT cerebro.write_outputs({}, '{}');")
+    assert statement == f"SELECT cerebro.write_outputs({run}, 'disturbed');"
     assert later.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
     lost_visits = later.rows(
         "SELECT attempt, error FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run
     )
     assert {attempt for attempt, _ in lost_visits} == {1}, lost_visits
     assert len(lost_visits) <= segments, f"a worker's session is lost once: {lost_visits}"
-    later.rows("SELECT cerebro.write_outputs(%s, 'disturbed')", run)
+    later.rows(statement)
     assert later.weights("disturbed") == later.weights("undisturbed")
     later.close()
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import psycopg2
 import pytest
+from followed_hints import Call, error_of, read_statements
 from servers import Database
 from workbench import Workbench
 
@@ -71,6 +72,13 @@ def test_functions_of_one_argument_explain_themselves_without_it(session: Workbe
     for name, needed in session.rows(FUNCTIONS):
         if needed == 1:
             assert "\nExample:\n" in session.value(f"SELECT {name}()")
+
+
+def test_arguments_that_are_missing_are_explained(session: Workbench) -> None:
+    call = Call("cerebro.submit", {"call": "'cerebro.train'", "arguments": "'{}'"})
+    template = "SELECT cerebro.help({}, 'usage');"
+    (statement,) = read_statements(error_of(session, call), template)
+    assert "Example:" in session.value(statement)
 
 
 def test_functions_of_the_other_schema(session: Workbench) -> None:

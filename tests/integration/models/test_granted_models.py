@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from followed_hints import read_hint
 from roles import another_role, own_schema, refused
 from versions import BatchResult, deploy, trained
 from workbench import Workbench
@@ -447,7 +448,10 @@ def test_a_bare_name_is_not_that_of_a_model_that_was_granted(
 ) -> None:
     for statement in BARE:
         error = refused(session, statement, code="42704", words="you have no model named 'rooms'")
-        assert str(error.diag.message_hint).startswith("cerebro has granted you one.")
+        template = (
+            "{} {} granted you one. Name the owner of a model that is not your own: owner => {}."
+        )
+        assert read_hint(error, template).startswith("cerebro has granted you one.")
         assert "owner => 'cerebro'" in str(error.diag.message_hint)
 
 

@@ -5,9 +5,11 @@ Each case is a call that fails. What its hint says is found in the hint's own te
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from followed_hints import Call, error_of, follow, read_ways
-from hint_texts import OF_PLANS, list_queries, matches
+from followed_hints import Call, error_of, follow, read_hint, read_statements
+from hint_texts import OF_PLANS, OF_RUN, list_queries, matches
 from roles import another_role
 from workbench import Workbench
 
@@ -22,9 +24,11 @@ PRODUCTS = """
            ('<a>' || n % 3 || '</a>')::xml AS doc, point(n % 5, n % 7) AS place,
            ARRAY[sin(n), cos(n)] AS "both", date '2020-01-01' + n % 400 AS day,
            CASE WHEN n % 4 = 0 THEN 'V' ELSE 'T' END AS letters, n % 4 > 0 AS is_train,
-           n % 5 * interval '1 day' AS delay
+           n % 5 * interval '1 day' AS delay,
+           CASE WHEN n > 320 THEN 'late' ELSE (n % 2)::text END AS stage
     FROM generate_series(1, 400) n;
     ALTER TABLE products ADD PRIMARY KEY (id);
+    CREATE VIEW unmeasured AS SELECT sold, nullif(lot, 3) AS lot FROM products;
     CREATE TABLE parts AS SELECT n AS id, n % 17 AS depth FROM generate_series(1, 400) n;
     CREATE SCHEMA depot;
     CREATE TABLE depot."Stock" AS SELECT n AS id, n % 2 AS y, n % 5 AS x FROM
@@ -112,6 +116,20 @@ REFUSED_PLANS: dict[str, tuple[str, Call]] = {
     "a template for images": ("22023", plan(models="'{cnn}'", columns="'lot'")),
     "one value for a group": ("22023", plan(split="'group one'", columns="'lot'")),
     "a column of one value": ("22023", plan(columns="'one, nothing'")),
+    "an order of one value": ("22023", plan(split="'last 0.2 by one'")),
+    "a class that came late": ("22023", plan(target="stage", split="'last 0.2 by id'")),
+    "a metric of another target": (
+        "22023", plan(target="lot", task="'regression'", metric="'mape'")
+    ),
+    "a population without ranges": (
+        "22023", plan(search="'pbt'", configs="4", space="'{\"lr\": 0.01, \"weight_decay\": 0}'")
+    ),
+    "a target of a final metric": (
+        "22023", plan(search="'asha'", search_params="'{\"target\": 0.9}'", metric="'f1'")
+    ),
+    "a limit among the parameters of a search": (
+        "22023", plan(search="'asha'", search_params="'{\"max_cpu\": 30, \"eta\": 3}'")
+    ),
 }  # fmt: skip
 """Calls with the SQLSTATE of their errors; all plans, which cost the least."""
 
@@ -145,7 +163,53 @@ def test_queries_in_hints_run(shop: Workbench) -> None:
     queries = list_queries()
     assert len(queries) > 6, "this test finds nothing any more"
     for query in queries:
-        shop.rows(query)
+        shop.rows(query.replace(OF_RUN, "run_id = 1"))
+
+
+def test_an_empty_source_has_rows_to_count(shop: Workbench) -> None:
+    shop.rows("CREATE TABLE blank AS SELECT lot, width, sold FROM products LIMIT 0")
+    call = plan("blank")
+    template = "SELECT count(*) FROM {}; counts the rows that you see. Add rows."
+    (statement,) = read_statements(error_of(shop, call), template)
+    assert shop.value(statement) == 0
+    shop.rows("INSERT INTO blank SELECT lot, width, sold FROM products")
+    assert shop.value(statement) == 400 and shop.rows(str(call))
+
+
+def test_a_plan_that_reads_slowly_gets_more_time(shop: Workbench) -> None:
+    """The least budget ends while the view is read, which takes longer."""
+    shop.rows(
+        "CREATE VIEW slow AS SELECT lot, width, sold FROM products, LATERAL"
+        " pg_sleep(CASE id WHEN 1 THEN 1.1 ELSE 0 END)"
+    )
+    call = plan("slow", budget="'1 s'")
+    template = "Read fewer columns or rows, or give it more time: budget => '{} s'."
+    read_hint(error_of(shop, call), template)
+    assert all(follow(shop, call))
+
+
+def test_an_administrator_sets_a_price(shop: Workbench, shared_superuser: Workbench) -> None:
+    call = plan(max_cost="0.5")
+    template = (
+        "An administrator can set one: SELECT cerebro.set('price_per_core_hour', 0.05); or write "
+        "max_cpu."
+    )
+    (statement,) = read_statements(error_of(shop, call), template)
+    shared_superuser.rows(statement)
+    try:
+        assert shop.rows(str(call))
+    finally:
+        shared_superuser.rows("SELECT cerebro.set('price_per_core_hour', NULL)")
+
+
+def test_the_owner_of_a_column_grants_it(shop: Workbench, shared_superuser: Workbench) -> None:
+    with another_role(shop, shared_superuser, "reader of lots") as reader:
+        shop.rows('GRANT SELECT (lot, width) ON products TO "reader of lots"')
+        call = plan("public.products", columns="'lot, width'")
+        template = "Train without {}, or ask the owner: GRANT SELECT ({}) ON {} TO {};"
+        (statement,) = read_statements(error_of(reader, call), template)
+        shop.rows(statement)
+        assert reader.rows(str(call))
 
 
 FUNCTIONS = (
@@ -164,6 +228,12 @@ def trained(shop: Workbench) -> Workbench:
     return shop
 
 
+def test_runs_to_start_from_are_an_argument(trained: Workbench) -> None:
+    params = json.dumps({"start_from": [MODEL], "eta": 3})
+    call = plan(search="'asha'", search_params=f"'{params}'", columns="'lot, width'")
+    assert all(follow(trained, call))
+
+
 def call_of_model(function: str, **arguments: str) -> Call:
     return Call(function, {"model": f"'{MODEL}'", "source": "'products'", **arguments})
 
@@ -180,6 +250,12 @@ def test_the_source_of_a_model_is_written(trained: Workbench, function: str, sou
     finally:
         if source == "'Products'":
             trained.rows("ALTER TABLE articles RENAME TO products")
+
+
+def test_a_query_is_an_argument_of_its_own(trained: Workbench) -> None:
+    call = call_of_model("cerebro.evaluate", source="'SELECT * FROM products WHERE lot < 6'")
+    read_hint(error_of(trained, call), "Leave {} out, and write query => {}.")
+    assert all(follow(trained, call))
 
 
 @pytest.mark.parametrize(
@@ -201,13 +277,16 @@ def test_an_owner_is_told_what_to_grant(trained: Workbench, shared_superuser: Wo
     with another_role(trained, shared_superuser, "browser") as browser:
         trained.rows("GRANT SELECT ON products TO browser")
         call = call_of_model("cerebro.predict", source="'public.products'")
-        granted = ("SELECT cerebro.grant_predict('shopped', 'browser');",)
         for owner in ({}, {"owner": "'nobody'"}):
             error = error_of(browser, call._replace(arguments={**call.arguments, **owner}))
             assert error is not None and error.pgcode == "42704"
-            (way,) = read_ways(str(error.diag.message_hint))
-            assert way.statements == granted
+            granted = read_statements(error, "SELECT cerebro.grant_predict({}, {});")
+            assert granted == ["SELECT cerebro.grant_predict('shopped', 'browser');"]
         trained.rows("".join(granted))
+        template = (
+            "{} {} granted you one. Name the owner of a model that is not your own: owner => {}."
+        )
+        read_hint(error_of(browser, call), template)
         assert all(follow(browser, call))
 
 
@@ -224,6 +303,7 @@ WRONG_PACKING = {
     "inputs": {"independent_varname": "'age, lot'"},
     "inputs with dots": {"independent_varname": "'Fare.Paid, lot'"},
     "a weight": {"sample_weight_varname": "'AGE'"},
+    "rows without inputs": {"source_table": "'unmeasured'"},
 }
 
 

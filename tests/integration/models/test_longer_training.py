@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from followed_hints import read_statements
 from processes import eventually
 from roles import refused
 from workbench import Workbench
@@ -62,13 +63,29 @@ def test_a_completed_run_says_how_to_train_longer(
 ) -> None:
     """Each statement of the hint works, with the epochs that were wanted, if any."""
     error = refused(session, f"SELECT cerebro.{call}", run_id, code="55000")
-    hint = error.diag.message_hint or ""
-    statements = re.findall(r"SELECT [^;]*;", hint)
-    assert statements and ("epochs => 7" in hint) == ("set_epochs" in call)
+    statements = read_statements(error, "SELECT * FROM cerebro.refresh({}, epochs => {});")
+    assert ("epochs => 7" in statements[-1]) == ("set_epochs" in call)
     before = len(session.rows(VERSIONS, MODEL))
     for statement in statements:
         session.rows(re.sub("epochs => [0-9]+", "epochs => 1", statement))
     assert len(session.rows(VERSIONS, MODEL)) == before + 1
+    session.rows("SELECT cerebro.deploy(%s, 'newest')", MODEL)
+    error = refused(session, f"SELECT cerebro.{call}", run_id, code="55000")
+    session.rows(read_statements(error, "SELECT cerebro.deploy({}, '{}'); {}")[0])
+    assert [row[5] for row in session.rows(VERSIONS, MODEL) if row[1]] == [run_id]
+
+
+def test_others_are_tried_in_a_run_of_their_own(session: Workbench, run_id: int) -> None:
+    """A run that trains a version longer takes no others; the call of the hint can be planned."""
+    if session.rows(VERSIONS, MODEL)[-1][5] == run_id:
+        session.rows(f"{REFRESH}, epochs => 1)", MODEL)
+    longer = session.rows(VERSIONS, MODEL)[-1][5]
+    error = refused(session, "SELECT cerebro.add_configs(%s, '{}', 2)", longer, code="0A000")
+    (statement,) = read_statements(
+        error, "SELECT * FROM cerebro.train({}, start_from => ARRAY[{}]);"
+    )
+    assert statement.startswith("SELECT * FROM cerebro.train(")
+    assert session.rows(statement.replace("cerebro.train(", "cerebro.plan("))
 
 
 def test_wrong_epochs_and_budgets_are_refused(session: Workbench, run_id: int) -> None:
@@ -109,9 +126,10 @@ def test_a_source_that_was_renamed_is_named(session: Workbench, run_id: int) -> 
     """With the view of the hint, the version is trained further."""
     session.rows("ALTER TABLE loans RENAME TO debts")
     error = refused(session, f"{REFRESH}, epochs => 1)", MODEL, code="42P01", words="loans")
-    statement = re.search(r"CREATE VIEW .*;", error.diag.message_hint or "")
-    assert statement is not None
-    session.rows(statement[0].replace("new_name", "debts"))
+    template = "If {} has its rows now: CREATE VIEW {} AS SELECT * FROM {};"
+    (statement,) = read_statements(error, template)
+    assert statement == 'CREATE VIEW "public"."loans" AS SELECT * FROM "public"."debts";'
+    session.rows(statement)
     assert session.rows(f"{REFRESH}, epochs => 1)", MODEL)
     session.rows("DROP VIEW loans; ALTER TABLE debts RENAME TO loans")
 

@@ -10,6 +10,7 @@ from threading import Barrier
 
 import psycopg2
 import pytest
+from followed_hints import read_hint
 from roles import another_role, refused
 from workbench import Workbench
 
@@ -46,7 +47,8 @@ def test_a_default_name_is_of_one_table(bench: Workbench, parcels: str, call: st
     error = refused(bench, statement, '"o\'clock".parcels', code="42710", words=parcels)
     assert '"o\'clock"."parcels"' in str(error)
     assert (bench.newest_run(), versions(bench, parcels)) == before
-    arguments = re.findall(r"(model => '(?:[^']|'')*')", error.diag.message_hint or "")
+    template = "For a new model write model => {}. For another version of {} write model => {}."
+    arguments = re.findall(r"(model => '(?:[^']|'')*')", read_hint(error, template))
     assert len(arguments) == 2
     for argument in arguments:
         bench.rows(

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import psycopg2
 import pytest
+from followed_hints import read_statements
 from roles import another_role, own_schema, refused
 from workbench import Workbench
 
@@ -424,7 +425,11 @@ def test_row_security_is_the_caller_s(bench: Workbench) -> None:
             refused(bench, TRAIN, source, "y", source, "x", words=policed)
             refused(bench, "SELECT * FROM cerebro.plan(%s, 'y')", source, words=policed)
             refused(bench, PREDICTED, "unpoliced", source, words=policed)
-        refused(bench, "SELECT * FROM cerebro.plan('policed', 'y')", words="SET row_security = on;")
+        plan = "SELECT * FROM cerebro.plan('policed', 'y')"
+        template = "SET row_security = on; then the call reads the rows that they show you."
+        (statement,) = read_statements(refused(bench, plan), template)
         assert bench.value("SHOW row_security") == "off"
+        bench.rows(statement)
+        assert bench.rows(plan)
     train(bench, "over_policed", "y", "over_policed", "x")
     assert sum(bench.row(ROWS, "over_policed")) == 200

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from followed_hints import read_statements
 from roles import another_role, refused
 from workbench import Workbench
 
@@ -105,7 +106,18 @@ def test_rows_that_are_held_back_may_be_the_last_of_any_column(
     assert (planned["training"], planned["validation"]) == (training, validation)
     value, error = found(models, "spare")["shop"]
     assert value is not None and error is not None and value > 10 * error > 0
+    if column == "id":
+        follow_hint_about_removed_rows(models)
     models.rows("SELECT cerebro.drop_model('spare')")
+
+
+def follow_hint_about_removed_rows(models: Workbench) -> None:
+    """A run that is dropped takes its packed rows along."""
+    models.rows("SELECT cerebro.drop_run(%s)", models.newest_run())
+    query = "SELECT * FROM cerebro_internal.version_importance('spare', 1, 60)"
+    template = "SELECT * FROM cerebro.importance({}, {}); takes the rows of its source."
+    (statement,) = read_statements(refused(models, query, code="55000"), template)
+    assert models.rows(statement)
 
 
 def test_nobody_but_the_owner_reads_them(models: Workbench, shared_superuser: Workbench) -> None:

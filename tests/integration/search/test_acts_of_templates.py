@@ -12,6 +12,7 @@ from itertools import chain
 
 import pytest
 from acts import cut, done, done_at_once
+from followed_hints import Call, error_of, read_hint, read_ways
 from processes import eventually
 from roles import refused
 from workbench import Row, Workbench
@@ -96,9 +97,12 @@ def test_configurations_of_templates_join_and_the_best_is_the_model(
             '{"learning_rate": 0.05, "width": 32}',
             {"models": ["linear"], "lr": [0.1, 0.2], "weight_decay": 0},
         )
+        error = refused(person, "SELECT cerebro.clone_config(%s, 1, %s)", run, wider, code="42804")
+        template = "Write warm => false: the clone then begins with weights of its own."
+        (cold,) = read_ways(read_hint(error, template))
         near = '{"lr": [0.03, 0.04], "width": [16]}'
         acts: dict[str, tuple[object, ...]] = {
-            "clone_config(%s, 1, %s, false)": (run, wider),
+            f"clone_config(%s, 1, %s, warm => {cold.arguments['warm']})": (run, wider),
             "add_configs(%s, %s, 2)": (run, json.dumps(added)),
             "drill_down(%s, 1, %s)": (run, near),
             "set_epochs(%s, %s, 2)": (run, EPOCHS + 2),
@@ -110,6 +114,13 @@ def test_configurations_of_templates_join_and_the_best_is_the_model(
         "AND a.action = 'clone_config' AND v.started_at > a.done_at ORDER BY v.started_at LIMIT 1"
     )
     assert bench.value(next_key, run) == 3, "the clone comes next, in the midst of another one"
+    by_table = Call("cerebro.add_configs", {"run_id": str(run), "selection_table": "'visitors'"})
+    template = (
+        "Leave selection_table out, and write space => '{\"lr\": [0.01, 0.02]}', configs => 2."
+    )
+    (way,) = read_ways(read_hint(error_of(bench, by_table), template))
+    over = error_of(bench, way.change(by_table))
+    assert over is not None and over.pgcode == "55000", "the arguments are those of a live run"
     assert (
         bench.value("SELECT epochs FROM cerebro.config WHERE run_id = %s AND mst_key = 2", run)
         > EPOCHS

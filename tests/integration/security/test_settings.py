@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from followed_hints import read_statements
 from hint_texts import list_changes_of_settings
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,10 +98,12 @@ def test_a_row_of_a_gone_setting_can_be_removed(administrator: Workbench) -> Non
     administrator.rows("ALTER TABLE cerebro.setting ENABLE TRIGGER check_setting")
     administrator.rows("SAVEPOINT before")
     call = "SELECT cerebro.trainer_report()"
-    hint = refused(administrator, call, code="22023").diag.message_hint
-    assert hint == "As an administrator: SELECT cerebro.set('function_path', NULL);"
+    error = refused(administrator, call, code="22023")
+    template = "As an administrator: SELECT cerebro.set({}, NULL);"
+    (statement,) = read_statements(error, template)
+    assert statement == "SELECT cerebro.set('function_path', NULL);"
     administrator.rows("ROLLBACK TO before")
-    administrator.rows(hint.partition(": ")[2])
+    administrator.rows(statement)
     assert administrator.rows(ROW, "function_path") == []
 
 

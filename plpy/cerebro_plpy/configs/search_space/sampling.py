@@ -26,7 +26,7 @@ PARAMETERS = (SPACE, CONFIGS, SAMPLER, START_FROM)
 GRIDS = ("compile_params", "fit_params")
 MODELS = "models"
 EXAMPLE = """{"compile_params": {"loss": ["mse"], "optimizer_params_list": [{"optimizer": ["Adam"],
- "lr": [0.0001, 0.1, "log"]}]}, "fit_params": {"batch_size": [32, 64]}, "models": [1, 2]}"""
+ "lr": [0.0001, 0.1, "log"]}]}, "fit_params": {"batch_size": [32, 64]}}"""
 
 
 @dataclass(frozen=True)

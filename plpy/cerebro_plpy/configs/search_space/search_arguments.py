@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -45,8 +46,9 @@ MAX_CPU = "max_cpu"
 MAX_COST = "max_cost"
 """Cost of the run."""
 LIMIT_VALUES = {MAX_CPU: "a number of seconds", MAX_COST: "a number"}
-LIMIT_ARGUMENTS = {MAX_CPU: "max_cpu => '10 minutes'", MAX_COST: "max_cost => 0.5"}
-"""The limits as values of search_params, and as arguments of cerebro.train, in messages."""
+"""The limits as values of search_params, in messages."""
+OWN_ARGUMENTS = (MAX_CPU, MAX_COST, sampling.START_FROM)
+"""Arguments of cerebro.train that other calls have in search_params."""
 
 QUANTILE = "quantile"
 """A parameter of population based training: the part of the population that stops after a step."""
@@ -107,10 +109,12 @@ def read_search_rule(
             f"{module} error: search_params is {text!r:.80}; expected a JSON object.",
             hint="For example search_params => '{\"eta\": 4}'.",
         )
+    if templates:
+        _refuse_own_arguments(module, values)
     target = _pop_target(module, values)
     options: dict[str, Any] = {
         **_pop_bounds(module, values),
-        **_pop_cost_limits(module, values, templates),
+        **_pop_cost_limits(module, values),
     }
     if name == PBT:
         options[QUANTILE] = _check_quantile(module, values.pop(QUANTILE, 0.25))
@@ -138,19 +142,41 @@ def _pop_bounds(module: str, values: dict[str, Any]) -> dict[str, int | None]:
     return bounds
 
 
-def _pop_cost_limits(
-    module: str, values: dict[str, Any], templates: bool
-) -> dict[str, float | None]:
+def _refuse_own_arguments(module: str, values: Mapping[str, Any]) -> None:
+    """Refuse parameters that are arguments of their own in calls with templates."""
+    for key in OWN_ARGUMENTS:
+        if values.get(key) is None:
+            continue
+        rest = {name: value for name, value in values.items() if name != key}
+        raise InvalidParameter(
+            f"{module} error: search_params has {key!r}, which is an argument of its own here.",
+            hint=f"Write {key} => {_write_argument(key, values[key])}, search_params => "
+            f"{_quote(json.dumps(rest))}.",
+        )
+
+
+def _write_argument(key: str, value: object) -> str:
+    """Return a parameter of search_params as it is typed as an argument."""
+    if key == sampling.START_FROM:
+        runs = value if isinstance(value, list) else [value]
+        return f"ARRAY[{', '.join(_quote(str(run)) for run in runs)}]"
+    if key == MAX_CPU:
+        return _quote(f"{value} seconds")
+    return str(value)
+
+
+def _quote(text: str) -> str:
+    """Return a text as an SQL literal."""
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
+
+def _pop_cost_limits(module: str, values: dict[str, Any]) -> dict[str, float | None]:
     """Return the cost limits, and remove them from the parameters."""
     limits = {key: values.pop(key, None) for key in (MAX_CPU, MAX_COST)}
     for key, value in limits.items():
         if value is None:
             continue
-        if templates:
-            raise InvalidParameter(
-                f"{module} error: search_params has {key!r}, which is an argument of its own here.",
-                hint=LIMIT_ARGUMENTS[key],
-            )
         if type(value) not in (int, float) or not 0 < value < math.inf:
             raise _invalid(module, key, value, f"{LIMIT_VALUES[key]} above 0")
     return limits
@@ -193,8 +219,7 @@ def _refuse_population(module: str) -> None:
     raise InvalidParameter(
         f"{module} error: search is {PBT!r}, but search_params has no space in which parameters "
         "could change.",
-        hint=f'search_params => \'{{"space": {{...}}, "configs": 8}}\', for example with space '
-        f"{sampling.EXAMPLE}.",
+        hint=f'Write search_params => \'{{"configs": 8, "space": {sampling.EXAMPLE}}}\'.',
     )
 
 
@@ -219,12 +244,6 @@ def _pop_sampling(module: str, name: str, values: dict[str, Any]) -> Sampling | 
 
 def _pop_template_sampling(module: str, name: str, values: dict[str, Any]) -> Sampling | None:
     """Return the sampling of templates during the run, and remove it from the parameters."""
-    if sampling.START_FROM in values:
-        raise InvalidParameter(
-            f"{module} error: search_params has {sampling.START_FROM!r}, which is an argument of "
-            "its own here.",
-            hint="start_from => '{run:12}'",
-        )
     default = CLONES_ONLY if name == PBT else None
     if name not in LEARNERS and sampling.SAMPLER not in values:
         return default

@@ -204,8 +204,7 @@ class SearchRule:
             raise InvalidParameter(
                 f"search {self.name!r} with {method} tries {method.configs} configurations over at "
                 f"most {method.epochs} epochs; there are {len(keys)} and {context.epochs}",
-                hint="SELECT hyperband_schedule('a_table', R, eta, skip_last) makes a table of "
-                "its rounds.",
+                hint=f"Train {method.configs} configurations over {method.epochs} epochs.",
             )
         return method
 

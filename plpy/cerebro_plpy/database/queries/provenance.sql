@@ -20,3 +20,18 @@ SELECT r.software::text FROM cerebro.run_log r WHERE r.run_id = %s::bigint
 -- The number of chunks that differ between two states; {one} and {other} return their rows.
 SELECT count(*) FILTER (WHERE a.chunk IS DISTINCT FROM b.chunk) AS differing, count(*) AS chunks
 FROM ({one}) a (part, chunk) FULL JOIN ({other}) b (part, chunk) ON a.part = b.part
+
+-- name: tables_with_columns
+-- A readable table or view that has all of these columns; one in the schema of the old name, given quoted, first.
+SELECT n.nspname::text AS schema, c.relname::text AS name
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind::text IN ('r', 'v', 'm', 'p', 'f') AND c.relpersistence::text <> 't' AND n.nspname::text <> 'information_schema'
+      AND pg_catalog.left(n.nspname::text, 3) <> 'pg_' AND n.nspname::text NOT IN ('cerebro', 'cerebro_internal', 'cerebro_state', 'madlib')
+      AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
+      AND NOT EXISTS (
+          SELECT FROM pg_catalog.unnest(%s::text[]) AS required (name)
+          WHERE NOT EXISTS (
+              SELECT FROM pg_catalog.pg_attribute a
+              WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attname::text = required.name))
+ORDER BY pg_catalog.starts_with(%s::text, pg_catalog.concat('"', pg_catalog.replace(n.nspname::text, '"', '""'), '".')) DESC, n.nspname::text, c.relname::text
+LIMIT 1

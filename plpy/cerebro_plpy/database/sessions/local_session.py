@@ -7,6 +7,7 @@ transaction.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -82,7 +83,7 @@ class BudgetedSession(LocalSession):
             raise OutOfTime(
                 f"{self._module} error: budget is {self._seconds:g} s, and after {elapsed:.1f} s "
                 "the source is not read.",
-                hint="Name fewer columns, such as columns => 'a, b'; or give it more time: budget "
-                f"=> '{2 * elapsed:.0f} s'.",
+                hint="Read fewer columns or rows, or give it more time: "
+                f"budget => '{math.ceil(2 * elapsed)} s'.",
             )
         super().start(statement, values)

@@ -152,7 +152,7 @@ def _check_strategy(arguments: FitArguments, schedule: str) -> None:
     if strategy not in STRATEGIES:
         raise InvalidParameter(
             f"{module} error: strategy is {strategy!r}; expected one of {', '.join(STRATEGIES)}.",
-            hint="A trainer that has all cores is had by workers => 1.",
+            hint="Leave strategy out. For one trainer with all cores write workers => 1.",
         )
     if not arguments.single and schedule not in STRATEGIES[strategy]:
         raise InvalidParameter(

@@ -23,15 +23,8 @@ from cerebro_plpy.packing.packed_summary import read_summary_row
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.request.run_request import FitRequest, WarmState
 from cerebro_plpy.tables import model_states
+from cerebro_plpy.tables.architectures import suggest_weights
 from cerebro_plpy.tables.outputs.weights import find_epochs, find_framework
-
-# MADlib's own output has weights, but no optimizer states. The statement works on Greenplum, too,
-# where the function cannot be called for the rows of a table.
-FROM_WEIGHTS = (
-    "To go on from the weights of a model of MADlib's: SELECT load_keras_model('your_models', "
-    "(SELECT model_arch FROM {0} WHERE mst_key = ...), (SELECT model_weights FROM {0} WHERE "
-    "mst_key = ...)); then train that model_id without warm_start, into another table."
-)
 
 
 class ExistingOutput(NamedTuple):
@@ -61,7 +54,7 @@ def find_existing_output(
     if states is None:
         raise UndefinedTable(
             f"{catalog.module} error: table '{model.spelling}' has no states to go on from.",
-            hint=FROM_WEIGHTS.format(model.quoted),
+            hint=suggest_weights(catalog, model),
         )
     existing = ExistingOutput(model, companions["_summary"], states, companions.get("_info"))
     _check_rewritable(catalog, existing.list_tables())
@@ -99,8 +92,7 @@ def _check_kind(catalog: Catalog, existing: ExistingOutput) -> None:
         raise WrongObjectType(
             f"{catalog.module} error: '{output}' is the output of madlib_automl(), which "
             "warm_start cannot go on with.",
-            hint="Load the best model's weights beside its architecture by load_keras_model(), "
-            "and train from these.",
+            hint=suggest_weights(catalog, existing.model),
         )
     if {"mst_key", "part", "chunk"} - catalog.read_columns(existing.states).keys():
         raise WrongObjectType(

@@ -28,6 +28,7 @@ from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter
 from cerebro_plpy.limits import TRIED_CONFIGS, Poll, poll_between
@@ -79,7 +80,7 @@ def find_template_run(db: Database, module: str, run_id: int | None) -> Template
         raise FeatureNotSupported(
             f"{module} error: run {run_id} refreshes a version of model {train.model!r}: no "
             "configuration can join it.",
-            hint="Begin a run by cerebro.train(…, start_from => …).",
+            hint=f"To try others: {_suggest_train_call(train)}",
         )
     rows = db.peek(sql("act.configs"), run_id)
     suitable = select_suitable(TEMPLATES, Recipe.from_json(train.recipe).table)
@@ -87,6 +88,15 @@ def find_template_run(db: Database, module: str, run_id: int | None) -> Template
     templates = {**{template.name: template for template in suitable}, **loaded}
     configs = [_read_config(templates, row) for row in rows]
     return TemplateRun(train, templates, configs, db.check_interrupts)
+
+
+def _suggest_train_call(train: TrainSpec) -> str:
+    """Return a call that tries configurations for a model, its best ones first."""
+    names = map(quote_text, (train.relation, train.target, train.model))
+    return (
+        f"SELECT * FROM cerebro.train({', '.join(names)}, start_from => "
+        f"ARRAY[{quote_text(train.model)}]);"
+    )
 
 
 def _read_config(templates: Mapping[str, Template], row: Row) -> TemplateConfig:
@@ -122,7 +132,7 @@ def change_config(
         raise DatatypeMismatch(
             f"{module} error: the weights of mst_key {row['mst_key']} do not fit a network with"
             f" {', '.join(f'{name} => {value!r}' for name, value in fields.items())}.",
-            hint="With warm => false it begins with weights of its own.",
+            hint="Write warm => false: the clone then begins with weights of its own.",
         )
     return _make_row(changed_config)
 

@@ -37,7 +37,7 @@ def run_task(db: Database, gd: Globals, text: str | None, version: str) -> None:
     if db.value(sql("session.setting"), "application_name") != session_label(BACKGROUND):
         raise ObjectNotReady(
             "cerebro_internal.work was called in a session that no other one has opened for it",
-            hint="SELECT cerebro.submit(...) begins a run in the background.",
+            hint="cerebro.submit() begins a run in the background.",
         )
     task = argument_checks.parse_object("task", text)
     db.adopt_caller(

@@ -21,6 +21,7 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import (
     LIST_RUNS,
@@ -161,7 +162,8 @@ def add_configs(
             raise InvalidParameter(
                 f"{command.action} error: selection_table is {table!r}, but configurations of run "
                 f"{command.run_id} are of templates.",
-                hint="Name their fields, as in space => '{\"lr\": [0.01, 0.02]}', configs => 4.",
+                hint="Leave selection_table out, and write "
+                "space => '{\"lr\": [0.01, 0.02]}', configs => 2.",
             )
         fields = parse_object(command.action, "space", space)
         rows = added_from_templates.draw_configs(command.action, run, fields, n)
@@ -169,8 +171,7 @@ def add_configs(
         raise InvalidParameter(
             f"{command.action} error: {'neither' if space is None else 'both'} space "
             f"{'nor' if space is None else 'and'} selection_table; expected one of them.",
-            hint="cerebro.add_configs(run_id, selection_table => 'a_table'), or a space as JSON, "
-            "and configs.",
+            hint=_suggest_configs(db, command, space),
         )
     elif space is not None:
         existing = _read_configs(db, command)
@@ -181,11 +182,24 @@ def add_configs(
         )
     elif n is not None:
         raise InvalidParameter(
-            f"{command.action} error: configs is {n}, but all of a selection_table are added."
+            f"{command.action} error: configs is {n}, but all of a selection_table are added.",
+            hint="Leave configs out.",
         )
     else:
         rows = _read_selection_table(db, command.action, table)
     return send_to_run(db, command, {"configs": rows})
+
+
+def _suggest_configs(db: Database, command: Command, space: str | None) -> str:
+    """Return a hint for a call that names no configurations to add, or names them twice."""
+    if space is not None:
+        return "Leave selection_table out to draw from the space; or leave space out."
+    rows = db.peek(sql("act.configs"), command.run_id)
+    if not rows:
+        return LIST_RUNS
+    fields = {"compile_params": {"lr": [0.001, 0.1, "log"]}}
+    example = added_from_space.make_space_around(command.action, rows[0], fields)
+    return f"For example space => {quote_text(json.dumps(example))}, configs => 2."
 
 
 def _read_selection_table(db: Database, module: str, table: str | None) -> list[JsonObject]:
@@ -266,5 +280,5 @@ def _check_live(db: Database, command: Command, run: Row, epochs: int) -> None:
         raise FeatureNotSupported(
             f"{command.action} error: run {command.run_id} averages: within an iteration its "
             "models have no states.",
-            hint=f"It can be cancelled: SELECT cerebro.cancel({command.run_id});",
+            hint=f"Cancel it: SELECT cerebro.cancel({command.run_id});",
         )

@@ -56,8 +56,9 @@ def suggest_longer_training(db: Database, run_id: int | None, epochs: int) -> st
     row = rows[0]
     if row["model"] is None:
         return (
-            "To train longer, call again with the same model_output_table and warm_start => TRUE. "
-            f"SELECT cerebro.write_outputs({run_id}, 'other_table'); writes its outputs again."
+            "To train longer, call again with the same model_output_table and warm_start => true. "
+            f"SELECT cerebro.write_outputs({run_id}, 'model_of_run_{run_id}'); writes the outputs "
+            "of this run again."
         )
     if row["version"] is None or row["grouped"]:
         return "To train longer, call cerebro.train again with more epochs and a larger budget."

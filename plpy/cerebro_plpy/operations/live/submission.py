@@ -15,6 +15,7 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.database.table_visibility import refuse_private_source, refuse_private_tables
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
@@ -69,7 +70,7 @@ def submit(db: Database, gd: Globals, call: str | None, text: str | None) -> int
     if call is None or text is None:
         raise NullNotAllowed(
             f"{MODULE} error: {'call' if call is None else 'arguments'} is NULL.",
-            hint="cerebro.submit('madlib_automl', '{\"source_table\": \"iris_packed\", …}')",
+            hint="SELECT cerebro.help('cerebro.submit', 'usage');",
         )
     name = call if call != TRAIN else f"{SCHEMA}{TRAIN}"
     if name not in CALLS:
@@ -149,7 +150,7 @@ def _read_values(db: Database, call: str, named_values: JsonObject) -> Row:
         raise InvalidParameter(
             f"{MODULE} error: arguments lacks {', '.join(missing)}, without which {call} cannot be "
             "called.",
-            hint=f"SELECT cerebro.help({call!r}, 'usage');",
+            hint=f"SELECT cerebro.help({quote_text(call)}, 'usage');",
         )
     query = sql("background.typed", chosen=", ".join(expressions), columns=", ".join(columns))
     return db.rows(query, json.dumps(named_values))[0]

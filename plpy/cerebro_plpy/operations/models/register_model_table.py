@@ -36,6 +36,7 @@ from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSIO
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.tables import model_states, model_summary
+from cerebro_plpy.tables.architectures import suggest_weights
 from cerebro_plpy.tables.models import column_types, model_grants
 from cerebro_plpy.tables.models.column_types import ColumnTypes
 from cerebro_plpy.tables.models.model_registry import REGISTERED
@@ -167,7 +168,7 @@ def _find_model(catalog: Catalog, table_name: str | None, mst_key: int | None) -
             "only weights.",
             detail="Apache MADlib keeps none, and a table that was copied or restored by itself "
             "has none either.",
-            hint="Train on from it by warm_start => TRUE, and register what comes of that.",
+            hint=f"{suggest_weights(catalog, table, mst_key)} Register that table.",
         )
     metrics = summary
     if not trained.single:

@@ -161,7 +161,7 @@ def list_outputs(arguments: ByomArguments, architecture: Architecture) -> tuple[
             f"{MODULE} error: dependent_count is {arguments.dependent_count}, but model_id "
             f"{arguments.model_id} has {format_count(architecture.output_units, 'output')}: "
             f"{', '.join(architecture.output_names)}.",
-            hint=f"Pass dependent_count => {count}.",
+            hint=f"Write dependent_count => {count}.",
         )
     values_by_output: Sequence[ClassValues | None] = [None] * count
     if arguments.class_values is not None:

@@ -13,6 +13,7 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.custom_settings import CustomSettings, read_settings_for_reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sql.identifiers import quote_qualified
 from cerebro_plpy.database.table_visibility import refuse_private_source
 from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, ObjectNotReady, UndefinedTable
 from cerebro_plpy.platform.state_tables import version_table
@@ -187,8 +188,20 @@ def _find_table(catalog: Catalog, lineage: Lineage, name: str) -> Relation:
             f"{catalog.module} error: version {version.version} of model {version.model!r} was "
             f"trained on {name}, which does not exist any more. Predictions do not need it, but "
             f"{catalog.module} reads its rows.",
-            hint=f"If it has another name now: CREATE VIEW {name} AS SELECT * FROM new_name;",
+            hint=_suggest_view(catalog, lineage, name),
         ) from error
+
+
+def _suggest_view(catalog: Catalog, lineage: Lineage, name: str) -> str:
+    """Return a hint with a table that may be the missing one under another name."""
+    columns = [
+        lineage.train_spec.target,
+        *(feature.column for feature in lineage.version.recipe.inputs),
+    ]
+    for row in catalog.db.rows(sql("provenance.tables_with_columns"), columns, name):
+        table = quote_qualified((row["schema"], row["name"]))
+        return f"If {table} has its rows now: CREATE VIEW {name} AS SELECT * FROM {table};"
+    return "Create a table or a view of that name that has its rows."
 
 
 def find_source_tables(catalog: Catalog, lineage: Lineage) -> tuple[Relation, Relation | None]:

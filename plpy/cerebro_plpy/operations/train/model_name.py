@@ -63,7 +63,7 @@ def _suggest_names(model: str, source: Relation) -> str:
     """Return a hint with names for a model whose default name is that of another table."""
     own_name = quote_text(f"{source.schema}_{model}")
     return (
-        f"For a model of its own write model => {own_name}. For another version of that one write "
+        f"For a new model write model => {own_name}. For another version of {model!r} write "
         f"model => {quote_text(model)}."
     )
 

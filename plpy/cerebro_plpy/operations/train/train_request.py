@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from cerebro_plpy.configs.params.early_stopping import MonitoredSeries
 from cerebro_plpy.configs.params.keras_names import larger_is_better
 from cerebro_plpy.configs.run_spec import Ranking
+from cerebro_plpy.configs.search_space.search_arguments import TARGET
 from cerebro_plpy.configs.search_space.search_rules import PATIENCE, PBT
 from cerebro_plpy.configs.templates import registry
 from cerebro_plpy.configs.templates.budget import (
@@ -39,6 +41,7 @@ from cerebro_plpy.database.platform_protocol import Platform, Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.limits import Poll, poll_between
 from cerebro_plpy.operations.train import model_name
@@ -343,7 +346,8 @@ def check_stopping_metric(request: TrainRequest, table: RawTable) -> None:
         raise InvalidParameter(
             f"{request.module} error: search_params has a target, but metric is {metric!r}, which "
             f"is computed at the end only: the search goes by {searched}.",
-            hint=f"Leave the target out, or compare models by that: metric => '{searched}'.",
+            hint=f"Write metric => '{searched}'. Or leave the target out: "
+            f"search_params => {_write_params_without_target(request)}.",
         )
     stopping = request.parsed.rule.make_early_stopping(ranking)
     if stopping is None:
@@ -353,6 +357,13 @@ def check_stopping_metric(request: TrainRequest, table: RawTable) -> None:
         MonitoredSeries(dataset, name) for dataset in ("training", "validation") for name in names
     ]
     stopping.check(f"{request.module} error: search {PATIENCE!r}", computed)
+
+
+def _write_params_without_target(request: TrainRequest) -> str:
+    """Return the parameters of the search as they are typed, without the target."""
+    params = json.loads(request.arguments.search_params or "{}")
+    params.pop(TARGET, None)
+    return quote_text(json.dumps(params))
 
 
 def check_mutable_fields(request: TrainRequest, table: RawTable) -> None:
@@ -373,7 +384,7 @@ def check_mutable_fields(request: TrainRequest, table: RawTable) -> None:
                 f"{request.module} error: search is {PBT!r}, but no field of template "
                 f"{template.name!r} is left that could change while its weights and its optimizer "
                 "stay as they are.",
-                hint='Give one of them a range, such as space => \'{"lr": [0.001, 0.1, "log"]}\'.',
+                hint='Write a range of values, such as space => \'{"lr": [0.001, 0.1, "log"]}\'.',
             )
 
 

@@ -183,10 +183,9 @@ class Greenplum(SegmentDistribution, Platform):
                 f"{prefix}on {self.name} a function that reads "
                 "tables cannot be called for the rows of one, nor where a statement has begun to "
                 "read others.",
-                hint="Rows of a table are predicted by cerebro.predict(). Others are found "
-                "before: FROM unnest(ARRAY(SELECT to_jsonb(t) FROM … t)) AS record. So is what a "
-                "function returns: FROM jsonb_to_recordset((SELECT jsonb_agg(r) FROM "
-                "cerebro.evaluate(…) r)) AS r (metric text, value float8).",
+                hint="Predict the rows of a table with cerebro.predict(). For another call read "
+                "the rows first, as one array of a subselect. Read what a function returns with "
+                "jsonb_to_recordset() from one jsonb_agg() of it.",
             )
 
     def refuse_private_tables(self, names: Sequence[str], reason: str) -> None:

@@ -28,8 +28,8 @@ MAX_EXPRESSIONS = 6
 """Columns of a view that a hint writes at most."""
 SPLIT_HINTS = {
     "group": "All rows with the same value are on one side: name a column with more values, or "
-    "divide them by chance: split => 'random 0.2'.",
-    "last": "Divide them by chance: split => 'random 0.2'.",
+    "divide the rows by chance: split => 'random 0.2'.",
+    "last": "Divide the rows by chance: split => 'random 0.2'.",
     "table": "Rows with a target are needed on both sides, and a class that is held back must also "
     "be trained on.",
 }
@@ -100,7 +100,7 @@ def check_any(module: str, target: RawColumn, rows: TargetCounts, table: Table) 
         hint = "Fill it in some rows, or name another target. Rows without one can be predicted."
     else:
         reason = "has no rows"
-        hint = f"SELECT count(*) FROM {table.quoted}; counts the rows that you see: add some."
+        hint = f"SELECT count(*) FROM {table.quoted}; counts the rows that you see. Add rows."
     raise InvalidParameter(
         f"{module} error: target {target.name!r} {reason} to learn from.", hint=hint
     )

@@ -133,7 +133,7 @@ def _unknown_model(db: Database, module: str, name: ModelName) -> UndefinedObjec
             verb = "has"
         hint = (
             f"{', '.join(owners)} {verb} granted you one. Name the owner of a model that is not "
-            f"your own: {module}(…, owner => {owners[0]!r})."
+            f"your own: owner => {quote_text(owners[0])}."
         )
     else:
         own_rows = db.peek(sql("predict.names"))

@@ -109,7 +109,8 @@ def read_configs(db: Database, run_id: int) -> list[Row]:
                 f"the state of mst_key {config['mst_key']} of run {run_id} is gone",
                 detail="Its table was dropped, or the transaction that trained in its own session "
                 "was rolled back.",
-                hint="Train again; schedule => 'replay' repeats a run whose visits are logged.",
+                hint="Train again. For the same visits write schedule => 'replay', "
+                f"replay_run => {run_id}.",
             )
     return configs
 
