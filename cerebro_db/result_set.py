@@ -32,7 +32,7 @@ Rows: TypeAlias = "Records[dict[str, Any]]"
 """Rows of a table or of a function, by column."""
 MAX_ROWS = 60
 """Largest number of records that a table shows."""
-MAX_TEXT_WIDTH = 24
+MAX_TEXT_WIDTH = 30
 """Width from which on a text is folded if the table is too wide for the terminal."""
 SPACE = 2
 """Letters between two columns."""
@@ -64,7 +64,7 @@ class Records(list[R]):
         """Return the table as text, in the width of the terminal."""
         headings, rows = self._escape_cells()
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         numbers = choose_columns(headings, rows, self._optional, width)
         for number in numbers:
             is_number = all(_is_number(row[number]) for row in rows)

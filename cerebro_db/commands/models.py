@@ -85,7 +85,7 @@ def train(
 ) -> None:
     """Train a model that predicts a column of a table from its others; Ctrl-C cancels the run.
 
-    For example: cerebro-db train passengers survived --budget '2 minutes' --models mlp --seed 1
+    For example: cerebro-db train flowers species --budget '2 minutes' --models realmlp --seed 1
     """
     arguments = {
         name: _parse_option(name, value)

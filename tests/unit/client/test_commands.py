@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,9 @@ from cerebro_db.cli import app
 from cerebro_db.commands.argument_help import read_argument_help
 from cerebro_db.commands.completion import _filter_names
 from cerebro_db.commands.exits import Exit
+from cerebro_db.commands.models import train
 from cerebro_db.server import provision
+from cerebro_plpy.configs.templates.registry import TEMPLATES
 
 PAGE = Path(__file__).parents[3] / "docs" / "command-line.md"
 HEAVY = {"sqlalchemy", "psycopg2", "matplotlib", "numpy", "keras", "pandas", "optuna"}
@@ -180,3 +183,15 @@ def test_a_time_without_a_unit_is_refused(budget: str) -> None:
     )
     assert result.exit_code == Exit.USAGE
     assert "no unit" in result.output and f"{budget.strip()} minutes" in result.output
+
+
+def test_the_example_of_train_is_a_call_that_works() -> None:
+    """Its options exist, and its templates are some."""
+    _, _, example = str(train.__doc__).partition("For example: cerebro-db ")
+    words = shlex.split(example)
+    command = typer.main.get_command(app).commands[words[0]]  # type: ignore[attr-defined]
+    context = command.make_context(words[0], words[1:])
+    assert {"source", "target"} <= set(context.params)
+    assert context.params["models"] and set(context.params["models"]) <= {
+        template.name for template in TEMPLATES
+    }

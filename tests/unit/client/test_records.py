@@ -105,3 +105,22 @@ def test_a_hostile_text_is_displayed_as_text(hostile: str) -> None:
     assert "<b>" not in records._repr_html_()
     if hostile.isprintable():
         assert hostile in repr(records)
+
+
+@given(st.lists(st.integers(1, 24), min_size=1, max_size=6), st.integers(20, 120))
+def test_columns_that_fit_are_shown_without_a_break(sizes: list[int], width: int) -> None:
+    """All columns may be left out but the first, the last one before the others."""
+    names = [f"c{number}" for number in range(len(sizes))]
+    row = {name: "x" * max(size, 2) for name, size in zip(names, sizes, strict=True)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(width))
+        lines = repr(Records([row], names, optional=names[:0:-1])).splitlines()
+    count = len(lines[0].split())
+    assert lines[0].split() == names[:count] and max(map(len, lines)) <= width
+
+    def measure(number: int) -> int:
+        return sum(len(row[name]) for name in names[:number]) + 2 * (number - 1)
+
+    if measure(1) <= width:
+        assert lines[2].split() == [row[name] for name in names[:count]]
+    assert count == len(names) or measure(count + 1) > width
