@@ -254,7 +254,7 @@ def test_a_query_stands_for_the_table_that_it_reads(session: Workbench, form: st
     rows = """SELECT (p.row).*, p.prediction, p.probability
               FROM cerebro.predict_rows('sold', NULL::few{}) p ORDER BY 1"""
     assert session.rows(rows.format(", query => %s"), query) == session.rows(rows.format(""))
-    for groups in ("", ", group_by => ARRAY['place']"):
+    for groups in ("", ", group_by => 'place'"):
         measured = f"SELECT * FROM cerebro.evaluate('sold', {{}}{groups})"
         expected = session.rows(measured.format("'few'"))
         assert session.rows(measured.format("query => %s"), query) == expected
