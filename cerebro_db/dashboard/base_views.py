@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from datetime import datetime
@@ -82,6 +83,8 @@ class Site:
             "timestamp": format_timestamp,
             "json": format_field,
             "percent": format_percent,
+            "clock": format_clock,
+            "relation": format_relation,
         }
 
     def render(self, template: str, status: int = 200, **variables: Any) -> Response:
@@ -111,12 +114,27 @@ class Site:
 
 
 def format_timestamp(time: datetime | None) -> str:
-    """Return a time to the second, in the zone of this machine.
+    """Return a time to the minute, in the zone of this machine, with the name of the zone.
 
     >>> format_timestamp(None)
     ''
     """
-    return "" if time is None else f"{time.astimezone():%Y-%m-%d %H:%M:%S}"
+    return "" if time is None else f"{time.astimezone():%Y-%m-%d %H:%M %Z}"
+
+
+def format_clock(time: datetime) -> str:
+    """Return the time of a day to the second, in the zone of this machine."""
+    return f"{time.astimezone():%H:%M:%S}"
+
+
+def format_relation(name: str | None) -> str:
+    """Return the name of a relation with as few quotes as SQL needs, and without schema public.
+
+    >>> format_relation('"public"."penguins"'), format_relation('"Data"."a b"')
+    ('penguins', '"Data"."a b"')
+    """
+    short = re.sub(r'"([a-z_][a-z0-9_]*)"', r"\1", name or "")
+    return short.removeprefix("public.")
 
 
 def format_field(value: object) -> str:

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from cerebro_db.dashboard.base_views import Site, Variables
 from cerebro_db.dashboard.forms import Form, read_form, read_json, read_text
 from cerebro_db.dashboard.queries import Row
+from cerebro_db.dashboard.sources import read_tables
 from cerebro_db.errors import InvalidParameter
 
 MAX_CHOICES = 100
@@ -34,7 +35,8 @@ class Input:
 
     name: str
     kind: str
-    choices: Sequence[str]
+    choices: Sequence[str]  # the known values
+    has_all_choices: bool  # the known values are not more than MAX_CHOICES
 
 
 class ModelPages:
@@ -70,7 +72,7 @@ class ModelPages:
     def _describe_model(self, owner: str, name: str) -> Variables:
         reader = self._reader
         model = reader.read_model(owner, name)
-        tables = reader.read_tables()
+        tables = read_tables(reader)
         columns = self._describe_columns(model)
         features = columns["features"] or reader.read_granted_features(owner, name)
         version = model["version"]
@@ -100,6 +102,7 @@ class ModelPages:
         name = model["model"]
         version = model["version"]
         features = self._reader.read_features(owner, name, version) if version else []
+        features = sort_features(features)
         importances = [row["importance"] for row in features if row["importance"] is not None]
         deployed_at = model["deployed_at"]
         is_new = deployed_at is not None and datetime.now(UTC) - deployed_at < IMPORTANCE_TIMEOUT
@@ -181,22 +184,36 @@ def _make_hidden_fields(owner: str, model: str) -> Markup:
     return field.format("owner", owner) + field.format("model", model)
 
 
+def sort_features(features: Sequence[Row]) -> list[Row]:
+    """Return features, the most important one first, and last those that are left out."""
+
+    def make_key(feature: Row) -> tuple[bool, bool, float]:
+        importance = feature.get("importance")
+        return (feature["kind"] == "left out", importance is None, -(importance or 0.0))
+
+    return sorted(features, key=make_key)
+
+
 def _list_inputs(features: Sequence[Row]) -> list[Input]:
     """Return a field for each column that a version uses, with its categories.
 
     Those of another role's model are not revealed.
     """
-    return [
-        Input(
-            row["column_name"], row["kind"], _list_choices(row.get("constants", {}).get("values"))
-        )
-        for row in features
-        if row["kind"] != "left out"
-    ]
+    return [_make_input(row) for row in features if row["kind"] != "left out"]
 
 
-def _list_choices(values: object) -> list[str]:
-    return [str(value) for value in values[:MAX_CHOICES]] if isinstance(values, list) else []
+def _make_input(feature: Row) -> Input:
+    constants = feature.get("constants") or {}
+    values = constants.get("values")
+    if not isinstance(values, list):
+        values = []
+    texts = [str(value) for value in values]
+    return Input(
+        name=feature["column_name"],
+        kind=feature["kind"],
+        choices=texts[:MAX_CHOICES],
+        has_all_choices=0 < len(texts) <= MAX_CHOICES,
+    )
 
 
 def _read_value(form: Form, column: str) -> object:

@@ -12,7 +12,6 @@ from cerebro_db.driver import Rows as Tuples
 from cerebro_db.driver import parse_url, translate_errors
 from cerebro_db.errors import ConnectionFailure, ServerGone, UndefinedObject
 from cerebro_db.records import (
-    CLASS,
     EXTENSION,
     LEADERBOARD,
     NAMESPACE,
@@ -55,23 +54,22 @@ GROUP = declare_table("model_group", "model owner version group_value template v
 FEATURE = declare_table(
     "feature", "model owner version place column kind reason constants importance importance_error"
 )
+VISIT_ERROR = declare_table("visit", "run_id segment_id mst_key kind status started_at error")
+EVALUATION_ERROR = declare_table("evaluation", "run_id segment_id mst_key status started_at error")
 GRANT = declare_table("model_grant", "model owner version outline")
-ATTRIBUTE = declare_table(
-    "pg_attribute", "attrelid attname atttypid atttypmod attnum attisdropped", "pg_catalog"
-)
-DEPENDENCY = declare_table("pg_depend", "objid deptype", "pg_catalog")
-SYSTEM_SCHEMAS = ("information_schema", "cerebro", "cerebro_state", "cerebro_optuna")
-
-
-def _quote(name: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
-    """Return SQL that quotes a name, also if it needs no quotes, as in the log."""
-    return sa.literal('"').concat(sa.func.replace(name, '"', '""')).concat('"')
 
 
 def _read_source(spec: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     """Return SQL for the raw table that a run was trained on, or else for its packed table."""
     raw_table = spec.op("->")("train").op("->>")("relation")
     return sa.func.coalesce(raw_table, spec.op("->>")("source_table")).label("source")
+
+
+def _read_metric(run: Any) -> sa.ColumnElement[Any]:
+    """Return SQL for the metric that ranks the configurations of a run at this time."""
+    final_metric = run.spec.op("->")("train").op("->")("final_metric").op("->>")(0)
+    final_metric = sa.case((run.status == "completed", final_metric))
+    return sa.func.coalesce(final_metric, run.spec.op("->>")("rank_metric")).label("metric")
 
 
 def make_engine(url: str) -> sa.Engine:
@@ -160,6 +158,12 @@ class Reader(RunReader):
         )
         return self.read_rows(query)[0]
 
+    def read_help(self, function: str) -> str:
+        """Return the section of the SQL reference about a function, as text."""
+        query = sa.select(sa.func.cerebro.help(function, "usage"))
+        rows = self.read_tuples(query)
+        return str(rows[0][0])
+
     def read_runs(self, run_ids: Sequence[int]) -> list[Row]:
         """Return the progress of runs, with their start, error and source."""
         if not run_ids:
@@ -167,7 +171,13 @@ class Reader(RunReader):
         run = RUN
         progress = PROGRESS
         query = (
-            sa.select(progress, run.c.started_at, run.c.error, _read_source(run.c.spec))
+            sa.select(
+                progress,
+                run.c.started_at,
+                run.c.error,
+                _read_source(run.c.spec),
+                _read_metric(run.c),
+            )
             .join_from(progress, run, run.c.run_id == progress.c.run_id)
             .where(progress.c.run_id.in_(run_ids))
         )
@@ -178,6 +188,28 @@ class Reader(RunReader):
         run = RUN.c
         query = sa.select(run.run_id, run.status).order_by(run.run_id.desc()).limit(MAX_RUNS)
         return [(row["run_id"], row["status"]) for row in self.read_rows(query)]
+
+    def find_runs(self, search: str) -> list[int]:
+        """Return the ids of the newest runs whose description contains all words of a search.
+
+        The description has the id, the name, the source, the owner, the status and the metric.
+        """
+        run = RUN.c
+        texts = (
+            sa.cast(run.run_id, sa.Text),
+            run.name,
+            _read_source(run.spec),
+            sa.cast(run.owner, sa.Text),
+            run.status,
+            _read_metric(run),
+        )
+        description = sa.func.lower(sa.func.concat_ws(" ", *texts))
+        query = sa.select(run.run_id)
+        query = query.order_by(run.run_id.desc())
+        query = query.limit(MAX_RUNS)
+        for word in search.lower().split():
+            query = query.where(description.contains(word, autoescape=True))
+        return [row["run_id"] for row in self.read_rows(query)]
 
     def read_run(self, run_id: int) -> Row:
         """Return the status, start, error, source and model version of a run.
@@ -274,54 +306,6 @@ class Reader(RunReader):
         """Return the visible features of a granted model; none if it is not granted."""
         rows = self.read_rows(_select_model(GRANT, owner, model))
         return [feature for row in rows[:1] for feature in row["outline"]["recipe"]["features"]]
-
-    def read_tables(self) -> list[Row]:
-        """Return the tables and views that the role may read, without the system's own.
-
-        Those of extensions are left out as well.
-        """
-        relation = CLASS.c
-        schema = NAMESPACE.c
-        is_member = sa.exists().where(
-            DEPENDENCY.c.objid == relation.oid, DEPENDENCY.c.deptype == "e"
-        )
-        query = (
-            sa.select(
-                sa.func.format("%I.%I", schema.nspname, relation.relname).label("name"),
-                _quote(schema.nspname).concat(".").concat(_quote(relation.relname)).label("quoted"),
-                sa.func.nullif(relation.reltuples, -1).label("rows"),
-            )
-            .join_from(CLASS, NAMESPACE, schema.oid == relation.relnamespace)
-            .where(
-                relation.relkind.in_(("r", "p", "v", "m", "f")),
-                sa.not_(relation.relispartition),
-                schema.nspname.not_in(SYSTEM_SCHEMAS),
-                sa.not_(schema.nspname.startswith("pg_", autoescape=True)),
-                sa.func.has_table_privilege(relation.oid, "SELECT"),
-                sa.not_(is_member),
-            )
-            .order_by(schema.nspname, relation.relname)
-        )
-        return self.read_rows(query)
-
-    def read_columns(self, source: str) -> list[Row]:
-        """Return the columns of a table in their order, with the names of their types."""
-        if not source:
-            return []
-        column = ATTRIBUTE.c
-        query = (
-            sa.select(
-                column.attname.label("name"),
-                sa.func.format_type(column.atttypid, column.atttypmod).label("type"),
-            )
-            .where(
-                column.attrelid == sa.func.to_regclass(source),
-                column.attnum > 0,
-                sa.not_(column.attisdropped),
-            )
-            .order_by(column.attnum)
-        )
-        return self.read_rows(query)
 
 
 def _select_model(view: sa.TableClause, owner: str, model: str) -> sa.Select[Any]:

@@ -13,17 +13,23 @@ from starlette.routing import Route
 
 from cerebro_db.dashboard.base_views import Site, Variables
 from cerebro_db.dashboard.forms import Form, read_form, read_integer, read_json
+from cerebro_db.dashboard.leaderboard import (
+    describe_board,
+    describe_comparison,
+    read_compared,
+    read_order,
+)
 from cerebro_db.dashboard.model_pages import make_address
-from cerebro_db.dashboard.queries import ACT, DECISION, Reader, Row
-from cerebro_db.display.axes import make_axes
-from cerebro_db.display.boards import describe_configs
+from cerebro_db.dashboard.queries import Reader, Row
+from cerebro_db.dashboard.run_log_lines import describe_log
+from cerebro_db.display.axes import MISSING, Axis, make_axes
+from cerebro_db.display.csv_files import format_csv
 from cerebro_db.display.watch import LIVE_STATUSES
 from cerebro_db.errors import InvalidParameter, UndefinedObject
 from cerebro_db.session import Session
 
-MAX_LOG_LINES = 100
-MAX_BOARD_LINES = 100
-"""Number of configurations that are shown, unless the user asks for all."""
+CURVE_COLUMNS = ("mst_key", "template", "epoch", "dataset", "metric", "value")
+"""Columns of the file of learning curves."""
 
 COMMANDS: Mapping[str, Callable[[Session, int, Form], object]] = {
     "stop_config": lambda session, run, form: session.stop_config(
@@ -105,6 +111,8 @@ class RunPages:
             Route("/runs/{run:key}/events", self.stream_events),
             Route("/runs/{run:key}/progress", self.show_progress),
             Route("/runs/{run:key}/board", self.show_board),
+            Route("/runs/{run:key}/comparison", self.show_comparison),
+            Route("/runs/{run:key}/curves.csv", self.send_curves),
             Route("/runs/{run:key}/log", self.show_log),
             Route("/runs/{run:key}/axes", self.send_axes),
             Route("/runs/{run:key}/configs/{key:key}", self.show_config),
@@ -117,13 +125,22 @@ class RunPages:
         role = await run_in_threadpool(self._reader.read_role)
         if not (role["extension"] and role["usage"]):
             return self._site.render("unready.html", role=role)
-        runs = await run_in_threadpool(self._read_newest_runs, self._reader)
-        return self._site.render("runs.html", role=role, runs=runs)
+        search = request.query_params.get("search", "").strip()
+        runs = await run_in_threadpool(self._read_runs, self._reader, search)
+        return self._site.render("runs.html", role=role, runs=runs, search=search)
 
     async def show_run_list(self, request: Request) -> Response:
-        """Show the list on the page of all runs."""
-        runs = await run_in_threadpool(self._read_newest_runs, self._refresh_reader)
-        return self._site.render("run_list.html", runs=runs)
+        """Show the list on the page of all runs; `?search=` selects runs."""
+        search = request.query_params.get("search", "").strip()
+        runs = await run_in_threadpool(self._read_runs, self._refresh_reader, search)
+        return self._site.render("run_list.html", runs=runs, search=search)
+
+    def _read_runs(self, reader: Reader, search: str) -> Sequence[Row]:
+        """Return the newest runs, or the newest that a search matches."""
+        if not search:
+            return self._read_newest_runs(reader)
+        rows = {row["run_id"]: row for row in reader.read_runs(reader.find_runs(search))}
+        return [rows[run_id] for run_id in sorted(rows, reverse=True)]
 
     def _read_newest_runs(self, reader: Reader) -> Sequence[Row]:
         """Return the newest runs; those that have ended are read once."""
@@ -150,7 +167,7 @@ class RunPages:
             return {
                 "role": self._reader.read_role(),
                 **describe_progress(self._reader, run),
-                **describe_board(self._reader, run, MAX_BOARD_LINES),
+                **describe_board(self._reader, run, read_order(request.query_params)),
                 **describe_log(self._reader, run),
             }
 
@@ -161,11 +178,35 @@ class RunPages:
         return await self._render_part("progress.html", describe_progress, **request.path_params)
 
     async def show_board(self, request: Request) -> Response:
-        """Show the leaderboard; with `?all` in its full length."""
-        lines = None if "all" in request.query_params else MAX_BOARD_LINES
+        """Show the leaderboard in the order and with the filter of the address."""
+        order = read_order(request.query_params)
         return await self._render_part(
-            "board.html", describe_board, **request.path_params, lines=lines
+            "board.html", describe_board, **request.path_params, order=order
         )
+
+    async def show_comparison(self, request: Request) -> Response:
+        """Show the parameters and metrics of some configurations side by side."""
+        keys = read_compared(request.query_params)
+        return await self._render_part(
+            "comparison.html", describe_comparison, **request.path_params, keys=keys
+        )
+
+    async def send_curves(self, request: Request) -> Response:
+        """Send the learning curves of a run as a CSV file."""
+        run = request.path_params["run"]
+
+        def read_rows() -> list[Row]:
+            self._reader.read_run(run)
+            standings = self._reader.read_standings(run)
+            templates = {standing.mst_key: standing.template for standing in standings}
+            return [
+                {**vars(point), "metric": point.name, "template": templates.get(point.mst_key)}
+                for point in self._reader.learning_curve(run)
+            ]
+
+        text = format_csv(CURVE_COLUMNS, await run_in_threadpool(read_rows))
+        disposition = f'attachment; filename="run-{run}-curves.csv"'
+        return Response(text, media_type="text/csv", headers={"Content-Disposition": disposition})
 
     async def show_log(self, request: Request) -> Response:
         """Show the newest commands and decisions."""
@@ -178,7 +219,7 @@ class RunPages:
 
         def read_axes() -> list[list[object]]:
             reader.read_run(run)
-            axes = make_axes(reader.read_standings(run), reader.parameters(run))
+            axes = drop_partial_axes(make_axes(reader.read_standings(run), reader.parameters(run)))
             return [[axis.name, axis.ticks, list(axis.positions.items())] for axis in axes]
 
         return JSONResponse(await run_in_threadpool(read_axes))
@@ -242,25 +283,10 @@ def describe_progress(reader: Reader, run: int) -> Variables:
     }
 
 
-def describe_board(reader: Reader, run: int, lines: int | None) -> Variables:
-    """Return the template variables for the leaderboard of a run.
+def drop_partial_axes(axes: Sequence[Axis]) -> list[Axis]:
+    """Return the axes of parameters that all configurations have, and last that of the metric.
 
-    Args:
-        lines: number of the best configurations to show; None for all.
+    Other parameters belong to some templates only; a line would skip their axes.
     """
-    reader.read_run(run)  # raises UndefinedObject if the run does not exist
-    standings = reader.read_standings(run)
-    texts = describe_configs(standings)
-    rows = [
-        {**vars(standing), "differences": texts[standing.mst_key]} for standing in standings[:lines]
-    ]
-    return {"board": rows, "count": len(standings), "run_id": run, "shows_all": lines is None}
-
-
-def describe_log(reader: Reader, run: int) -> Variables:
-    """Return the template variables for the commands and decisions of a run."""
-    reader.read_run(run)  # raises UndefinedObject if the run does not exist
-    return {
-        "acts": reader.read_newest(ACT.c.act_id, run, MAX_LOG_LINES),
-        "decisions": reader.read_newest(DECISION.c.decision_no, run, MAX_LOG_LINES),
-    }
+    *parameters, metric = axes
+    return [*(axis for axis in parameters if MISSING not in axis.positions.values()), metric]

@@ -8,7 +8,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import sqlalchemy as sa
 
-from cerebro_db.dashboard.queries import ACT, CONFIG, DECISION, VERSION, Reader
+from cerebro_db.dashboard.queries import (
+    ACT,
+    CONFIG,
+    DECISION,
+    EVALUATION_ERROR,
+    VERSION,
+    VISIT_ERROR,
+    Reader,
+)
 from cerebro_db.display.boards import is_finite
 from cerebro_db.records import LEARNING_CURVE, RUN, TIMELINE
 
@@ -16,6 +24,10 @@ MAX_BARS = 50_000
 """Largest number of visits and evaluations that are shown, the newest ones."""
 MARGIN_MILLISECONDS = 5000
 """Greatest delay with which an earlier span is committed, if all known spans have ended."""
+CUT_REASONS = ("the budget was over", "max_runtime was over", "the run was interrupted")
+"""Errors of visits and evaluations that the end of their run has cut off."""
+CUT = "cut"
+"""Status of such a span, which has not failed."""
 
 SeriesKey: TypeAlias = tuple[int, str, str]
 """A configuration, a data set and a metric."""
@@ -31,6 +43,8 @@ DECIDED: Message = ("decided", None)
 """There are other commands or decisions; the page reads them with its other parts."""
 Bar: TypeAlias = tuple[int, int, str, str, int, int | None]
 """A span: segment, configuration, kind, status, start and end in milliseconds since 1970."""
+BarKey: TypeAlias = tuple[int, int, str, int]
+"""The segment, the configuration, the kind and the start of a span."""
 
 
 class RunState(NamedTuple):
@@ -59,7 +73,8 @@ class RunFeed:
 
     run_id: int
     curves: dict[SeriesKey, Series] = field(default_factory=dict)
-    bars: dict[tuple[int, int, str, int], Bar] = field(default_factory=dict)
+    bars: dict[BarKey, Bar] = field(default_factory=dict)
+    cut_bars: set[BarKey] = field(default_factory=set)  # those that the end of the run has cut off
     statuses: dict[int, str] = field(default_factory=dict)  # of configurations, by mst_key
     observation: Observation | None = None
 
@@ -178,15 +193,48 @@ class RunFeed:
             query = query.where(span.started_at >= since)
         query = query.order_by(span.started_at.desc()).limit(MAX_BARS)
         new_bars: list[Bar] = []
-        for bar in reversed(reader.read_tuples(query)):
-            segment_id, mst_key, kind, _, start, _ = bar
-            bar_key = (segment_id, mst_key, kind, start)
+        bars: list[Bar] = list(reversed(reader.read_tuples(query)))
+        self._find_cut_bars(reader, bars)
+        for span_bar in bars:
+            bar_key = make_bar_key(span_bar)
+            bar = span_bar
+            if bar_key in self.cut_bars:
+                bar = (*span_bar[:3], CUT, *span_bar[4:])
             if self.bars.get(bar_key) != bar:
                 self.bars[bar_key] = bar
                 new_bars.append(bar)
         for bar_key in list(self.bars)[: max(len(self.bars) - MAX_BARS, 0)]:
             del self.bars[bar_key]
+            self.cut_bars.discard(bar_key)
         return [("lanes", new_bars)] if new_bars else []
+
+    def _find_cut_bars(self, reader: Reader, bars: Iterable[Bar]) -> None:
+        """Find among spans that have failed those that the end of the run has cut off."""
+        failed = {make_bar_key(bar) for bar in bars if bar[3] == "failed"}
+        if not failed:
+            return
+        known = {key for key, bar in self.bars.items() if bar[3] in ("failed", CUT)}
+        if failed <= known:
+            return
+        for table in (VISIT_ERROR, EVALUATION_ERROR):
+            rows = reader.read_tuples(self._select_cut(table))
+            self.cut_bars |= failed & {
+                (segment, key, kind, start) for segment, key, kind, start in rows
+            }
+
+    def _select_cut(self, table: sa.TableClause) -> sa.Select[Any]:
+        """Return a query for the keys of spans in a table that the end of the run has cut off."""
+        run = RUN.c
+        span = table.c
+        kind: sa.ColumnElement[str] = sa.literal("evaluate")
+        if table is VISIT_ERROR:
+            kind = span.kind
+        start = sa.cast(1000 * sa.extract("epoch", span.started_at), sa.BigInteger)
+        is_cancelled = sa.and_(run.status == "cancelled", span.error == run.error)
+        query = sa.select(span.segment_id, span.mst_key, kind, start)
+        query = query.join_from(table, RUN, run.run_id == span.run_id)
+        query = query.where(span.run_id == self.run_id, span.status == "failed")
+        return query.where(sa.or_(span.error.in_(CUT_REASONS), is_cancelled))
 
     def _find_first_change(self) -> int:
         """Return the start of the first span that may be new or may have changed."""
@@ -197,6 +245,12 @@ class RunFeed:
     def read_snapshot(self) -> list[Message]:
         """Return everything that is known, for a page that was just opened."""
         return [("curves", format_curves(self.curves)), ("lanes", list(self.bars.values()))]
+
+
+def make_bar_key(bar: Bar) -> BarKey:
+    """Return the key of a span: a span keeps it while its status and its end change."""
+    segment_id, mst_key, kind, _, start, _ = bar
+    return (segment_id, mst_key, kind, start)
 
 
 def format_curves(curves: dict[SeriesKey, Series]) -> list[list[object]]:

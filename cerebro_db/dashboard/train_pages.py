@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from cerebro_db.dashboard.argument_help import parse_argument_help
 from cerebro_db.dashboard.base_views import Site, Variables
-from cerebro_db.dashboard.forms import Form, read_form, read_integer, read_text
-
-BUDGETS = ((1, "a minute"), (5, "5 minutes"), (15, "15 minutes"), (60, "an hour"), (480, "8 hours"))
-SEARCHES = (
-    ("auto", "usual values, earlier versions, then drawn at random"),
-    ("asha", "many are begun, the better ones go on"),
-    ("tpe", "learns from what was tried where to look next"),
-    ("hyperband", "several mixtures of many short and few long ones"),
-    ("pbt", "the best are cloned with other values while they train"),
-    ("random", "drawn at random"),
+from cerebro_db.dashboard.forms import read_form, read_text
+from cerebro_db.dashboard.sources import read_columns, read_tables
+from cerebro_db.dashboard.train_arguments import (
+    BUDGETS,
+    KINDS,
+    LEFT_OUT,
+    SEARCHES,
+    TASKS,
+    TEMPLATES,
+    read_options,
+    write_call,
 )
-INTEGER_OPTIONS = ("configs", "epochs", "seed")
-TEXT_OPTIONS = ("model", "columns")
+
+FUNCTION = "cerebro.train"
+
+
+class PlanSection(NamedTuple):
+    """A section of a plan that the page folds."""
+
+    name: str
+    title: str
+
+
+PLAN_SECTIONS = (
+    PlanSection("column", "Columns"),
+    PlanSection("template", "Templates"),
+    PlanSection("configuration", "Configurations"),
+    PlanSection("execution", "Execution"),
+)
+"""The long sections; all others are the summary of a plan."""
 
 
 class TrainPages:
@@ -31,6 +50,7 @@ class TrainPages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self._help: Mapping[str, str] | None = None
 
     def list_routes(self) -> list[Route]:
         """Return the routes of these pages."""
@@ -45,61 +65,104 @@ class TrainPages:
         """Show the form; `?source=` selects a table."""
         source = request.query_params.get("source", "")
         reader = self._site.reader
+        role = await run_in_threadpool(reader.read_role)
+        if not (role["extension"] and role["usage"]):
+            return self._site.render("unready.html", role=role)
 
         def read_variables() -> Variables:
             return {
-                "role": reader.read_role(),
-                "tables": reader.read_tables(),
-                "columns": reader.read_columns(source),
+                "role": role,
+                "tables": read_tables(reader),
+                **self._describe_columns(source),
             }
 
         variables = await run_in_threadpool(read_variables)
         return self._site.render(
-            "train.html", **variables, source=source, budgets=BUDGETS, searches=SEARCHES
+            "train.html",
+            **variables,
+            source=source,
+            budgets=BUDGETS,
+            searches=SEARCHES,
+            tasks=TASKS,
+            templates=TEMPLATES,
         )
 
     async def show_columns(self, request: Request) -> Response:
         """Show the columns of the selected table."""
         source = request.query_params.get("source", "")
-        columns = await run_in_threadpool(self._site.reader.read_columns, source)
-        return self._site.render("columns.html", columns=columns)
+        variables = await run_in_threadpool(self._describe_columns, source)
+        return self._site.render("columns.html", **variables)
+
+    def _describe_columns(self, source: str) -> Variables:
+        """Return the template variables for the fields that name columns."""
+        return {
+            "columns": read_columns(self._site.reader, source),
+            "kinds": KINDS,
+            "left_out": LEFT_OUT,
+            "explain": self._make_explain(),
+        }
+
+    def _make_explain(self) -> Callable[[str], Markup]:
+        """Return a function that returns the help of an argument as HTML."""
+        if self._help is None:
+            self._help = parse_argument_help(self._site.reader.read_help(FUNCTION))
+        texts = self._help
+
+        def explain(name: str) -> Markup:
+            return format_help(texts.get(name, ""))
+
+        return explain
 
     async def show_plan(self, request: Request) -> Response:
         """Show the plan of a training."""
         form = await read_form(request)
+        source = read_text(form, "source")
+        target = read_text(form, "target")
+        options = read_options(form)
         plan, notices = await run_in_threadpool(
-            self._site.slow_session.call,
-            lambda session: session.plan(
-                read_text(form, "source"), read_text(form, "target"), **_read_options(form)
-            ),
+            self._site.slow_session.call, lambda session: session.plan(source, target, **options)
         )
-        return self._site.render("plan.html", plan=plan, notices=notices)
+        call = write_call(source, target, options)
+        return self._site.render("plan.html", **divide_plan(plan), notices=notices, call=call)
 
     async def train(self, request: Request) -> Response:
         """Start a run in the background, and redirect to its page."""
         form = await read_form(request)
+        source = read_text(form, "source")
+        target = read_text(form, "target")
+        options = read_options(form)
         board, _ = await run_in_threadpool(
             self._site.slow_session.call,
             lambda session: session.train(
-                read_text(form, "source"),
-                read_text(form, "target"),
-                progress=False,
-                background=True,
-                **_read_options(form),
+                source, target, progress=False, background=True, **options
             ),
         )
         return Response(headers={"HX-Redirect": f"/runs/{board[0].run_id}"})
 
 
-def _read_options(form: Form) -> dict[str, Any]:
-    """Return the arguments of cerebro.train; an empty field means the default.
+def format_help(text: str) -> Markup:
+    """Return the help of an argument as HTML, with the values between backticks as code.
 
-    >>> _read_options({"budget": "5", "search": "asha", "configs": "", "model": "m"})
-    {'budget': datetime.timedelta(seconds=300), 'search': 'asha', 'model': 'm'}
+    >>> print(format_help("`'cnn'` or <b>"))
+    <small><code>cnn</code> or &lt;b&gt;</small>
     """
-    return {
-        "budget": timedelta(minutes=read_integer(form, "budget")),
-        "search": read_text(form, "search"),
-        **{name: read_text(form, name) for name in TEXT_OPTIONS if form.get(name)},
-        **{name: read_integer(form, name) for name in INTEGER_OPTIONS if form.get(name)},
-    }
+    html = Markup("")
+    parts = text.split("`")
+    for index, part in enumerate(parts):
+        if index % 2:
+            html += Markup("<code>{}</code>").format(part.strip("'"))
+        else:
+            html += part
+    return Markup("<small>{}</small>").format(html)
+
+
+def divide_plan(plan: Sequence[Mapping[str, Any]]) -> Variables:
+    """Return the summary of a plan and its long sections."""
+    folded = {section.name for section in PLAN_SECTIONS}
+    summary = [row for row in plan if row["section"] not in folded]
+    details: list[tuple[PlanSection, list[Mapping[str, Any]]]] = []
+    for section in PLAN_SECTIONS:
+        rows = [row for row in plan if row["section"] == section.name]
+        if rows:
+            details.append((section, rows))
+    return {"summary": summary, "details": details}

@@ -28,6 +28,15 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, ob
         writer.writerows([make_cell(row[column]) for column in columns] for row in rows)
 
 
+def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
+    """Return the text of a CSV file, as `write_csv` writes it."""
+    output = io.StringIO()
+    writer = csv.writer(output)
+    writer.writerow([make_cell(column) for column in columns])
+    writer.writerows([make_cell(row[column]) for column in columns] for row in rows)
+    return output.getvalue()
+
+
 def rewrite_csv(text: str) -> str:
     """Return the text of another program's CSV file without formulas."""
     output = io.StringIO()

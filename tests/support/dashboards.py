@@ -146,6 +146,15 @@ class Browser:
             value,
         )
 
+    def type(self, selector: str, value: str) -> None:
+        """Types into a field that answers while one types."""
+        self.look(f"document.querySelector({selector!r}) !== null")
+        self.driver.execute_script(
+            f"const field = document.querySelector({selector!r}); field.value = arguments[0];"
+            "field.dispatchEvent(new Event('input', {bubbles: true}))",
+            value,
+        )
+
 
 @contextmanager
 def browser() -> Iterator[Browser]:

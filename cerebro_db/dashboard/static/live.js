@@ -19,7 +19,7 @@ function listen(address) {
   const source = new EventSource(address)
   source.addEventListener('server', (event) => {
     const failure = JSON.parse(event.data)
-    say(failure && `The database does not answer; this page goes on by itself when it does. ${failure}`)
+    say(failure && `The database does not answer. This page continues as soon as it does. ${failure}`)
   })
   for (const name of ['stale', 'decided', 'curves', 'lanes']) {
     source.addEventListener(name, (event) => {
@@ -32,14 +32,15 @@ function listen(address) {
   })
   source.addEventListener('error', () => {
     say(source.readyState === EventSource.CLOSED
-      ? 'This page has ended: start cerebro-db dashboard again, and open the address that it prints.'
-      : 'The page\'s own server does not answer; this page goes on by itself when it does.')
+      ? 'The dashboard has ended. Start cerebro-db dashboard again, and open the address that it prints.'
+      : 'The dashboard does not answer. If it has ended, start cerebro-db dashboard again, and open the address that it prints.')
   })
   addEventListener('pagehide', () => source.close())
 }
 
 const address = document.body.dataset.events
-if (address) listen(address)
+// After all programs of the page, which would miss the first events.
+if (address) document.addEventListener('DOMContentLoaded', () => listen(address))
 
 // What was asked for is said, and goes when it has been read.
 let said = null

@@ -25,8 +25,10 @@ from workbench import Workbench, compile_text
 from cerebro_db.dashboard import optuna
 from cerebro_db.dashboard.application import make_application
 from cerebro_db.dashboard.base_views import Site
-from cerebro_db.dashboard.queries import make_engine
+from cerebro_db.dashboard.queries import Reader, make_engine
+from cerebro_db.dashboard.run_updates import RunFeed
 from cerebro_db.dashboard.web_server import Pages
+from cerebro_plpy.run.request.run_request import BUDGET_OVER
 
 pytestmark = pytest.mark.postgresql("who is answered does not depend on the platform")
 FIT_WORKERS = 1
@@ -189,6 +191,52 @@ def test_a_form_has_an_end(page: Dashboard) -> None:
     assert "larger than" in page.ask("/train/plan", {"source": "x" * 2_000_000}).text
 
 
+@pytest.mark.parametrize(
+    "path", ["/runs/{run}/comparison?keys=1", "/runs/{run}/comparison?keys=1,x"]
+)
+def test_a_comparison_needs_numbers(page: Dashboard, run: int, path: str) -> None:
+    answer = page.ask(path.format(run=run))
+    assert answer.status == 400 and "2 to 8 numbers" in answer.text
+    assert page.ask(f"/runs/{run}/comparison?keys=1,2").status == 404
+
+
+def test_own_tables_are_not_offered(page: Dashboard, bench: Workbench, run: int) -> None:
+    """Nobody learns from packed rows, models and lists of parameters."""
+    tables = {table for (table,) in bench.rows("SELECT tablename::text FROM pg_tables")}
+    assert {"packed", "packed_summary", "outputs", "outputs_info", "configs"} < tables
+    options = re.findall(r'<option value="public\.(\w+)"', page.ask("/train").text)
+    assert "points" in options
+    assert not {name for name in options if re.match("packed|outputs|configs", name)}
+
+
+def test_a_cancel_is_not_an_error(
+    page: Dashboard, bench: Workbench, shared_superuser: Workbench, run: int
+) -> None:
+    """Visits that the end of a run cut off are told from those that failed."""
+    superuser = shared_superuser
+    before = superuser.rows("SELECT status, error FROM cerebro.run_log WHERE run_id = %s", run)[0]
+    update = "UPDATE cerebro.visit SET status = %s, error = %s WHERE run_id = %s AND epoch = 1"
+    end = "UPDATE cerebro.run_log SET status = %s, error = %s WHERE run_id = %s"
+    for status, error, expected in (
+        ("cancelled", "cancelled by a user", {"cut"}),
+        ("cancelled", "another error", {"failed"}),
+        ("completed", BUDGET_OVER, {"cut"}),
+        ("failed", "cancelled by a user", {"failed"}),
+    ):
+        superuser.rows(end, status, "cancelled by a user", run)
+        superuser.rows(update, "failed", error, run)
+        feed = RunFeed(run)
+        reader = Reader(make_engine(bench.url))
+        ((_, bars),) = feed.poll_lanes(reader)
+        assert {bar[3] for bar in bars} - {"completed"} == expected
+        assert feed.poll_lanes(reader) == []
+        text = page.ask(f"/runs/{run}/progress").text
+        assert ("refusal" in text) == (status != "cancelled")
+        assert ("cancelled by a user" in text) == (status != "cancelled")
+    superuser.rows(end, *before, run)
+    superuser.rows(update, "completed", None, run)
+
+
 def test_another_role_sees_its_own(
     page: Dashboard, bench: Workbench, shared_superuser: Workbench, run: int
 ) -> None:
@@ -204,6 +252,8 @@ def test_another_role_sees_its_own(
             "/board",
             "/log",
             "/axes",
+            "/curves.csv",
+            "/comparison?keys=1,2",
             "/configs/1",
             "/configs/1/state",
         ):

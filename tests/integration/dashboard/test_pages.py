@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote_plus
 
 import pytest
 from dashboards import Browser, Dashboard, browser, dashboard
@@ -192,6 +193,121 @@ def test_acts(page: Browser, site: Dashboard, bench: Workbench, going_on: int) -
     page.look("document.querySelector('#progress [value=continue_run]') !== null")
 
 
+def test_curves_can_be_read_and_kept(page: Browser, site: Dashboard, going_on: int) -> None:
+    """A legend, values under the pointer, titles of axes, smoothing, and files."""
+    page.driver.get(f"{site.root}/runs/{going_on}")
+    page.driver.execute_script(
+        "window.saved = []; URL.createObjectURL = (blob) => { saved.push(blob); return '#' }"
+    )
+    entries = "[...document.querySelectorAll('#legend button')]"
+    texts = f"{entries}.map(entry => entry.innerText)"
+    page.look(f"{entries}.length === 3 && {texts}.every(text => /^#[0-9][^]*[0-9]$/.test(text))")
+    swatch = "[...document.querySelectorAll('#board .swatch')].map(i => i.style.background)"
+    assert page.look(f"new Set({swatch}).size === 3 && !{swatch}.includes('')")
+    point(page)
+    tip = page.text("#tip:not([hidden])")
+    assert re.search(r"#\d: [\d.]+\nepoch \d+ · linear", tip)
+    page.driver.execute_script("document.querySelector('[data-save=svg]').click()")
+    page.driver.execute_script("document.querySelector('[data-save=png]').click()")
+    page.look(
+        "saved.length === 2 && saved.map(blob => blob.type).join() === 'image/svg+xml,image/png'"
+    )
+    page.driver.execute_script("saved[0].text().then(text => { window.svg = text })")
+    svg = str(page.look("window.svg"))
+    assert svg.count("<polyline") > 6 and ">epoch</text>" in svg and ">validation" in svg
+    page.driver.execute_script(
+        "const field = document.querySelector('#smoothing'); field.value = 60;"
+        "field.dispatchEvent(new Event('input', {bubbles: true}));"
+        "document.querySelector('[data-save=svg]').click();"
+        "requestAnimationFrame(() => requestAnimationFrame("
+        "() => document.querySelector('[data-save=svg]').click()));"
+    )
+    page.look("saved.length === 4")
+    page.driver.execute_script("saved[3].text().then(text => { window.smooth = text })")
+    assert page.look("window.smooth") != svg
+    assert "smoothing=60" in str(page.look("location.search"))
+    lines = site.ask(f"/runs/{going_on}/curves.csv").text.splitlines()
+    assert lines[0] == "mst_key,template,epoch,dataset,metric,value"
+    assert lines[1].startswith("1,linear,1,training,")
+
+
+def point(page: Browser) -> None:
+    """Move the pointer over the last value of the first curve of the legend."""
+    page.driver.execute_script(
+        "const over = document.querySelector('#curves .u-over');"
+        "const box = over.getBoundingClientRect();"
+        "for (let y = 2; y < box.height && document.querySelector('#tip').hidden; y += 8)"
+        "  over.dispatchEvent(new MouseEvent('mousemove', {bubbles: true,"
+        "    clientX: box.right - 2, clientY: box.top + y}))"
+    )
+
+
+def test_a_link_brings_back_what_was_looked_at(
+    page: Browser, site: Dashboard, going_on: int
+) -> None:
+    """The configuration, the comparison, the order and the filter are in the address."""
+    page.driver.get(f"{site.root}/runs/{going_on}")
+    page.click("#board tr[data-key='3'] .choose")
+    for key in (1, 3):
+        page.click(f"#board tr[data-key='{key}'] .compare")
+    assert "lr" in page.text("#comparison .differs th")
+    page.click("#board th [hx-get*='sort=configuration']")
+    rows = (
+        "[...document.querySelectorAll('#board tr[data-key]')].map(row => row.dataset.key).join()"
+    )
+    page.look(f"{rows} === '1,2,3'")
+    page.click("#board th [hx-get*='descending=1']")
+    page.look(f"{rows} === '3,2,1'")
+    page.type("[name=filter]", "#3")
+    page.look(f"{rows} === '3'")
+    link = str(page.look("location.href.includes('filter') && location.href"))
+    page.driver.get(f"{site.root}/models")
+    page.driver.get(link)
+    assert page.look(rows) == "3"
+    assert "#3" in page.text("#chosen h2")
+    assert page.look("document.querySelectorAll('#comparison thead .swatch').length") == 2
+    assert page.look("document.querySelector(\"#board tr[data-key='3'] .compare\").checked")
+    page.click("[data-forget]")
+    page.look("document.querySelector('#comparison').hidden && !location.href.includes('compare')")
+
+
+def test_runs_are_searched(page: Browser, site: Dashboard, going_on: int) -> None:
+    page.driver.get(site.root)
+    rows = "document.querySelectorAll('#runs tbody tr').length"
+    assert int(str(page.look(rows))) >= 2
+    page.type("[name=search]", f"LONG accuracy {going_on}")
+    page.look(f"{rows} === 1")
+    assert re.search(r"\d:\d\d:\d\d", page.text("#runs tbody"))
+    page.type("[name=search]", "no%such_run")
+    assert "No run contains" in page.text("#runs p")
+
+
+def test_the_form_has_what_a_plan_needs(page: Browser, site: Dashboard, bench: Workbench) -> None:
+    """Kinds, task, metric and templates are chosen, and the plan shows the same call in SQL."""
+    page.driver.get(f"{site.root}/train")
+    table = page.look(
+        "[...document.querySelectorAll('[name=source] option')].find(o => "
+        "o.text.includes('onerror'))?.value"
+    )
+    page.fill("[name=source]", str(table))
+    page.look("document.querySelector('[name=\"kind.rest\"]') !== null")
+    for name, value in (
+        ("target", "wave"), ("kind.rest", "category"), ("kind.up", "left out"),
+        ("task", "regression"), ("metric", "mae"), ("split", "random 0.3"), ("configs", "2"),
+    ):  # fmt: skip
+        page.fill(f"[name='{name}']", value)
+    page.click("[name='template.linear']")
+    assert "by the column" in page.text("[name=task]")
+    assert "classification" in page.text("[name=task] ~ small")
+    page.click("[hx-post='/train/plan']")
+    plan = page.text("#plan:has(table)")
+    assert "regression" in plan and "mae" in plan and "random 0.3" in plan
+    call = str(page.look("document.querySelector('#plan pre').textContent"))
+    rows = bench.rows(call.replace("cerebro.train", "cerebro.plan").replace("%", "%%"))
+    columns = {row[1]: str(row[2]) for row in rows if row[0] == "column"}
+    assert columns["rest"].startswith("category") and "up" not in columns
+
+
 def test_keys_and_themes(page: Browser, site: Dashboard, going_on: int) -> None:
     page.driver.get(f"{site.root}/runs/{going_on}")
     keys = page.look("[...document.querySelectorAll('#board tr[data-key]')].map(row => row.id)")
@@ -213,11 +329,11 @@ def test_keys_and_themes(page: Browser, site: Dashboard, going_on: int) -> None:
 
 
 def test_a_telephone(page: Browser, site: Dashboard, bench: Workbench, going_on: int) -> None:
-    """Nothing is wider than the page."""
+    """Nothing is wider than the page, and the metric of the best one is seen without scrolling."""
     owner = bench.value("SELECT current_user::text")
     page.driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
-        {"width": 360, "height": 700, "deviceScaleFactor": 2, "mobile": True},
+        {"width": 390, "height": 700, "deviceScaleFactor": 2, "mobile": True},
     )
     try:
         for path in (
@@ -225,11 +341,15 @@ def test_a_telephone(page: Browser, site: Dashboard, bench: Workbench, going_on:
             "/train",
             "/models",
             f"/runs/{going_on}",
-            f"/model?owner={owner}&model=long",
+            f"/runs/{going_on}?compare=1,2,3&config=1",
+            f"/model?owner={owner}&model={quote_plus(HOSTILE)}",
         ):
             page.driver.get(site.root + path)
             page.look("document.readyState === 'complete'")
-            assert page.look("document.documentElement.scrollWidth") == 360, path
+            assert page.look("document.documentElement.scrollWidth") == 390, path
+        page.driver.get(f"{site.root}/runs/{going_on}")
+        value = "document.querySelector('#board .value')?.getBoundingClientRect().right"
+        assert float(str(page.look(value))) < 390
     finally:
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
@@ -260,11 +380,11 @@ def test_a_database_that_is_lost_and_comes_back(
         page.look("document.querySelector('#lost').hidden")
         with lost(superuser_of, database.name):
             page.driver.get(f"{site.root}/models")
-            assert "looks again" in page.text("main")
+            assert "tries again" in page.text("main")
         page.look("document.querySelector('h1').textContent === 'Models'")
         page.driver.get(site.root)
         assert "There are no runs yet" in page.text("#runs")
-    assert "server does not answer" in page.text("#lost:not([hidden])")
+    assert "dashboard does not answer" in page.text("#lost:not([hidden])")
 
 
 @pytest.fixture
@@ -284,7 +404,7 @@ def test_a_long_leaderboard(page: Browser, site: Dashboard, bench: Workbench) ->
     page.driver.get(f"{site.root}/runs/{run}")
     rows = "document.querySelectorAll('#board tr[data-key]').length"
     assert page.look(rows) == 100
-    page.click("[hx-get$='board?all']")
+    page.click("[hx-get$='board?all=1']")
     page.look(f"{rows} === 120")
     bench.rows("SELECT cerebro.cancel(%s)", run)
     page.look("document.querySelector('#progress .status.cancelled') !== null")
