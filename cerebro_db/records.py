@@ -31,6 +31,7 @@ class Run:
     software: dict[str, str]  # versions by name
     phase: str | None = None  # what a live run does, such as training
     deadline: datetime | None = None  # end of the budget
+    hint: str | None = None  # what can be done about the error
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,6 +100,8 @@ ALTER TABLE cerebro.run_log ADD COLUMN final_metric text GENERATED ALWAYS AS (sp
 ALTER TABLE cerebro.run_log ADD COLUMN final_descending boolean GENERATED ALWAYS AS (spec -> 'train' -> 'final_metric' ->> 1 = 'true') STORED;
 ALTER TABLE cerebro.run_log ADD COLUMN phase text;
 ALTER TABLE cerebro.run_log ADD COLUMN deadline timestamptz;
+ALTER TABLE cerebro.run_log ADD COLUMN hint text;
+COMMENT ON COLUMN cerebro.run_log.hint IS 'what the caller can do about the error; NULL without one, and in runs of older versions';
 COMMENT ON COLUMN cerebro.run_log.phase IS 'what the run does while its orchestrator is alive, such as training; NULL in runs of older versions';
 COMMENT ON COLUMN cerebro.run_log.deadline IS 'when its budget ends; NULL without one';
 COMMENT ON COLUMN cerebro.run_log.final_metric IS 'the metric by which configurations are ranked once the run is completed, where it is computed at the end only; generated as rank_metric';
@@ -143,7 +145,7 @@ BEGIN
         WHERE c.oid = 'cerebro.run_log'::regclass AND a.privilege_type = 'UPDATE' AND a.grantee <> c.relowner
     LOOP
         EXECUTE pg_catalog.format('REVOKE UPDATE, DELETE ON %s FROM %s', ours, role);
-        EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, ticket, dropped, software, epochs, plan, phase, deadline,'
+        EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, hint, pid, ticket, dropped, software, epochs, plan, phase, deadline,'
                                   ' trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.run_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from, point, released, warm_started_visits, cut) ON cerebro.config_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table,'

@@ -52,7 +52,8 @@ CREATE TABLE cerebro.run_log (
     final_metric text GENERATED ALWAYS AS (spec -> 'train' -> 'final_metric' ->> 0) STORED,
     final_descending boolean GENERATED ALWAYS AS (spec -> 'train' -> 'final_metric' ->> 1 = 'true') STORED,
     phase      text,
-    deadline   timestamptz
+    deadline   timestamptz,
+    hint       text
 );
 COMMENT ON TABLE cerebro.run_log IS 'One row per run as its orchestrator wrote it; read the view cerebro.run, which knows whether the orchestrator is still alive';
 COMMENT ON COLUMN cerebro.run_log.spec IS 'the arguments of the call';
@@ -67,6 +68,7 @@ COMMENT ON COLUMN cerebro.run_log.plan IS 'how it was expected to go when its tr
 COMMENT ON COLUMN cerebro.run_log.ticket IS 'a secret of the owner, by which functions of the queue are told that a run is the caller''s';
 COMMENT ON COLUMN cerebro.run_log.final_metric IS 'the metric by which configurations are ranked once the run is completed, where it is computed at the end only; generated as rank_metric';
 COMMENT ON COLUMN cerebro.run_log.final_descending IS 'whether more of it is better';
+COMMENT ON COLUMN cerebro.run_log.hint IS 'what the caller can do about the error; NULL without one, and in runs of older versions';
 COMMENT ON COLUMN cerebro.run_log.phase IS 'what the run does while its orchestrator is alive, such as training; NULL in runs of older versions';
 COMMENT ON COLUMN cerebro.run_log.deadline IS 'when its budget ends; NULL without one';
 COMMENT ON COLUMN cerebro.run_log.pid IS 'the backend that runs the orchestrator; it holds an advisory lock while the run is alive';

@@ -33,10 +33,10 @@ CREATE OR REPLACE VIEW cerebro.run WITH (security_barrier) AS
 SELECT r.run_id, r.name, r.owner,
        CASE WHEN r.status NOT IN ('running', 'queued', 'paused') THEN r.status WHEN o.pid IS NOT NULL THEN r.status ELSE 'interrupted' END AS status,
        r.spec, r.started_at, r.ended_at, r.error, r.epochs, r.segments, r.pid, r.software,
-       CASE WHEN o.pid IS NOT NULL AND r.status IN ('running', 'completed') THEN r.phase END AS phase, r.deadline
+       CASE WHEN o.pid IS NOT NULL AND r.status IN ('running', 'completed') THEN r.phase END AS phase, r.deadline, r.hint
 FROM cerebro.run_log r LEFT JOIN cerebro.orchestrator o ON o.run_id = r.run_id AND o.pid = r.pid
 WHERE cerebro_internal.may_see(r.owner);
-COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted. phase is what a live run does, such as training; a completed run may still explain its model. deadline is when its budget ends';
+COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted. phase is what a live run does, such as training; a completed run may still explain its model. deadline is when its budget ends; hint says what can be done about error';
 
 -- By roles, and not by runs, of which there are many more: what others have logged costs the reader nothing.
 CREATE OR REPLACE VIEW cerebro.visible_run WITH (security_barrier) AS

@@ -224,6 +224,7 @@ class Reader(RunReader):
                 run.status,
                 run.started_at,
                 run.error,
+                run.hint,
                 _read_source(run.spec),
                 version.owner,
                 version.model,

@@ -61,8 +61,7 @@ function inOrder() {
 }
 
 // An exponential mean whose first values are not drawn towards zero, as in TensorBoard.
-function flatten(values) {
-  const weight = view.smoothing / 100
+export function flatten(values, weight) {
   if (!weight) return values
   let sum = 0
   let share = 0
@@ -75,7 +74,7 @@ function flatten(values) {
 }
 
 function flattenAll() {
-  smooth = new Map([...shown()].map(([key, curve]) => [key, flatten(curve.values)]))
+  smooth = new Map([...shown()].map(([key, curve]) => [key, flatten(curve.values, view.smoothing / 100)]))
 }
 
 function extent() {

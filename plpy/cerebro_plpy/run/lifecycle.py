@@ -353,7 +353,8 @@ def stop_run(meter: CostMeter, error: BaseException) -> None:
 def _log_error(log: RunLog, error: BaseException, cost: Cost) -> None:
     """Log the end of a run by an error."""
     status = "cancelled" if _is_cancellation(error) else "failed"
-    log.stop(status, str(error) or "the statement was cancelled", cost)
+    hint = getattr(error, "hint", None)
+    log.stop(status, str(error) or "the statement was cancelled", hint, cost)
 
 
 def _is_cancellation(error: BaseException) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import re
 from collections.abc import Iterator
 from itertools import product
@@ -200,6 +202,17 @@ def test_a_comparison_needs_numbers(page: Dashboard, run: int, path: str) -> Non
     assert page.ask(f"/runs/{run}/comparison?keys=1,2").status == 404
 
 
+def test_curves_are_a_file(page: Dashboard, bench: Workbench, run: int) -> None:
+    answer = page.ask(f"/runs/{run}/curves.csv")
+    assert f"run-{run}-curves.csv" in str(answer.headers["content-disposition"])
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    points = {
+        (int(row["epoch"]), row["dataset"], row["metric"], float(row["value"])) for row in rows
+    }
+    query = "SELECT epoch, dataset, name, value FROM cerebro.learning_curve WHERE run_id = %s"
+    assert points == set(bench.rows(query, run)) and len(points) == len(rows) > 0
+
+
 def test_own_tables_are_not_offered(page: Dashboard, bench: Workbench, run: int) -> None:
     """Nobody learns from packed rows, models and lists of parameters."""
     tables = {table for (table,) in bench.rows("SELECT tablename::text FROM pg_tables")}
@@ -216,14 +229,14 @@ def test_a_cancel_is_not_an_error(
     superuser = shared_superuser
     before = superuser.rows("SELECT status, error FROM cerebro.run_log WHERE run_id = %s", run)[0]
     update = "UPDATE cerebro.visit SET status = %s, error = %s WHERE run_id = %s AND epoch = 1"
-    end = "UPDATE cerebro.run_log SET status = %s, error = %s WHERE run_id = %s"
+    end = "UPDATE cerebro.run_log SET status = %s, error = %s, hint = %s WHERE run_id = %s"
     for status, error, expected in (
         ("cancelled", "cancelled by a user", {"cut"}),
         ("cancelled", "another error", {"failed"}),
         ("completed", BUDGET_OVER, {"cut"}),
         ("failed", "cancelled by a user", {"failed"}),
     ):
-        superuser.rows(end, status, "cancelled by a user", run)
+        superuser.rows(end, status, "cancelled by a user", "wait a while", run)
         superuser.rows(update, "failed", error, run)
         feed = RunFeed(run)
         reader = Reader(make_engine(bench.url))
@@ -233,7 +246,8 @@ def test_a_cancel_is_not_an_error(
         text = page.ask(f"/runs/{run}/progress").text
         assert ("refusal" in text) == (status != "cancelled")
         assert ("cancelled by a user" in text) == (status != "cancelled")
-    superuser.rows(end, *before, run)
+        assert ("wait a while" in text) == (status != "cancelled")
+    superuser.rows(end, *before, None, run)
     superuser.rows(update, "completed", None, run)
 
 

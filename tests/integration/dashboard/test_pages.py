@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 from urllib.parse import quote_plus
 
 import pytest
@@ -201,9 +202,12 @@ def test_curves_can_be_read_and_kept(page: Browser, site: Dashboard, going_on: i
     )
     entries = "[...document.querySelectorAll('#legend button')]"
     texts = f"{entries}.map(entry => entry.innerText)"
-    page.look(f"{entries}.length === 3 && {texts}.every(text => /^#[0-9][^]*[0-9]$/.test(text))")
-    swatch = "[...document.querySelectorAll('#board .swatch')].map(i => i.style.background)"
-    assert page.look(f"new Set({swatch}).size === 3 && !{swatch}.includes('')")
+    page.look(f"{entries}.length > 0 && {texts}.every(text => /^#[0-9][^]*[0-9]$/.test(text))")
+    colours = page.look(f"{entries}.map(entry => entry.querySelector('i').style.background)")
+    swatches = "[...document.querySelectorAll('#board .swatch')].map(i => i.style.background)"
+    shown = page.look(f"{swatches}.filter(colour => colour)")
+    assert isinstance(colours, list) and isinstance(shown, list)
+    assert len(set(colours)) == len(colours) and sorted(colours) == sorted(shown)
     point(page)
     tip = page.text("#tip:not([hidden])")
     assert re.search(r"#\d: [\d.]+\nepoch \d+ · linear", tip)
@@ -217,18 +221,16 @@ def test_curves_can_be_read_and_kept(page: Browser, site: Dashboard, going_on: i
     assert svg.count("<polyline") > 6 and ">epoch</text>" in svg and ">validation" in svg
     page.driver.execute_script(
         "const field = document.querySelector('#smoothing'); field.value = 60;"
-        "field.dispatchEvent(new Event('input', {bubbles: true}));"
-        "document.querySelector('[data-save=svg]').click();"
-        "requestAnimationFrame(() => requestAnimationFrame("
-        "() => document.querySelector('[data-save=svg]').click()));"
+        "field.dispatchEvent(new Event('input', {bubbles: true}))"
     )
-    page.look("saved.length === 4")
-    page.driver.execute_script("saved[3].text().then(text => { window.smooth = text })")
-    assert page.look("window.smooth") != svg
+    page.driver.execute_script(
+        "import('/static/curves.js').then(({flatten}) => {"
+        "  window.means = [flatten([1, 0, null, 1], 0.5), flatten([3, 3, 3], 0.9)] })"
+    )
+    means, constant = cast("list[list[float | None]]", page.look("window.means"))
+    assert means == [1, pytest.approx(1 / 3), None, pytest.approx(5 / 7)]
+    assert constant == pytest.approx([3, 3, 3])
     assert "smoothing=60" in str(page.look("location.search"))
-    lines = site.ask(f"/runs/{going_on}/curves.csv").text.splitlines()
-    assert lines[0] == "mst_key,template,epoch,dataset,metric,value"
-    assert lines[1].startswith("1,linear,1,training,")
 
 
 def point(page: Browser) -> None:
@@ -264,8 +266,8 @@ def test_a_link_brings_back_what_was_looked_at(
     page.driver.get(f"{site.root}/models")
     page.driver.get(link)
     assert page.look(rows) == "3"
-    assert "#3" in page.text("#chosen h2")
-    assert page.look("document.querySelectorAll('#comparison thead .swatch').length") == 2
+    page.look("document.querySelector('#chosen h2').textContent.includes('#3')")
+    page.look("document.querySelectorAll('#comparison thead .swatch').length === 2")
     assert page.look("document.querySelector(\"#board tr[data-key='3'] .compare\").checked")
     page.click("[data-forget]")
     page.look("document.querySelector('#comparison').hidden && !location.href.includes('compare')")
@@ -274,7 +276,7 @@ def test_a_link_brings_back_what_was_looked_at(
 def test_runs_are_searched(page: Browser, site: Dashboard, going_on: int) -> None:
     page.driver.get(site.root)
     rows = "document.querySelectorAll('#runs tbody tr').length"
-    assert int(str(page.look(rows))) >= 2
+    assert int(str(page.look(rows))) >= 1
     page.type("[name=search]", f"LONG accuracy {going_on}")
     page.look(f"{rows} === 1")
     assert re.search(r"\d:\d\d:\d\d", page.text("#runs tbody"))

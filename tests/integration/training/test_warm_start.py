@@ -179,12 +179,14 @@ def test_weights_of_other_shapes_are_refused_before_a_visit(bench: Workbench, ha
     before = bench.newest_run()
     with pytest.raises(
         psycopg2.errors.DatatypeMismatch, match=r"hidden/kernel \[4, 9\], received \[4, 8\]"
-    ):
+    ) as refusal:
         bench.fit("packed", half, "wider", 1, warm_start=True)
     run = bench.newest_run()
     assert run > before
     assert bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s", run) == 0
-    assert "hidden/kernel" in bench.value("SELECT error FROM cerebro.run WHERE run_id = %s", run)
+    error, hint = bench.row("SELECT error, hint FROM cerebro.run WHERE run_id = %s", run)
+    assert "hidden/kernel" in error
+    assert hint and hint == refusal.value.diag.message_hint
 
 
 @pytest.mark.checklist(22)

@@ -27,7 +27,7 @@ GRANT SELECT ON cerebro.queue_log, cerebro.used_time TO {role};
 GRANT UPDATE (deployed, previous, deployed_at, dropped) ON cerebro.model_log TO {role};
 GRANT UPDATE (importance, importance_error) ON cerebro.version_log TO {role};
 GRANT UPDATE (version, gate, outline) ON cerebro.grant_log TO {role};
-GRANT UPDATE (status, ended_at, error, pid, ticket, dropped, software, epochs, plan, phase, deadline, trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.run_log TO {role};
+GRANT UPDATE (status, ended_at, error, hint, pid, ticket, dropped, software, epochs, plan, phase, deadline, trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes) ON cerebro.run_log TO {role};
 GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from, point, released, warm_started_visits, cut) ON cerebro.config_log TO {role};
 GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table, base_table, training_seconds, stored_at,
               trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes, dropped_at) ON cerebro.visit TO {role};

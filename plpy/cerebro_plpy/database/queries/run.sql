@@ -273,7 +273,7 @@ ON CONFLICT (run_id, mst_key, epoch, dataset, name) DO NOTHING
 -- name: end
 -- A run ends once: what fails afterwards does not change how it ended. The time of the statement: Greenplum makes the
 -- change on every segment, and it must be the same there.
-UPDATE cerebro.run_log r SET status = %s::text, error = %s::text, ended_at = pg_catalog.statement_timestamp()
+UPDATE cerebro.run_log r SET status = %s::text, error = %s::text, hint = %s::text, ended_at = pg_catalog.statement_timestamp()
 WHERE r.run_id = %s::bigint AND r.status IN ('running', 'queued', 'paused')
 
 -- name: phase
@@ -420,7 +420,7 @@ WHERE v.run_id = %s::bigint AND v.status = 'running' AND pg_catalog.starts_with(
 SELECT pg_catalog.pg_terminate_backend(p.pid) FROM pg_catalog.unnest(%s::integer[]) AS p (pid)
 
 -- name: resume
-UPDATE cerebro.run_log r SET status = 'running', ended_at = NULL, error = NULL, pid = %s::integer, ticket = %s::text WHERE r.run_id = %s::bigint
+UPDATE cerebro.run_log r SET status = 'running', ended_at = NULL, error = NULL, hint = NULL, pid = %s::integer, ticket = %s::text WHERE r.run_id = %s::bigint
 RETURNING r.run_id
 
 -- name: resume_configs

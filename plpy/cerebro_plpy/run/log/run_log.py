@@ -242,7 +242,7 @@ class RunLog(StepLog):
 
     def end(self) -> None:
         """Log that the run is completed."""
-        self._run(sql("run.end"), "completed", None, self.run_id)
+        self._run(sql("run.end"), "completed", None, None, self.run_id)
 
     def write_missing_outputs(self, reason: str) -> None:
         """Log that the run is completed, but its output tables could not be created."""
@@ -266,10 +266,11 @@ class RunLog(StepLog):
         text = "; ".join((sql("run.mark_dropped"), sql("run.remove_dropped")))
         self._control.run(text, (self.run_id, self.run_id))
 
-    def stop(self, status: str, error: str, cost: Cost) -> None:
+    def stop(self, status: str, error: str, hint: str | None, cost: Cost) -> None:
         """Log the early end of the run, and free its slots.
 
         Args:
+            hint: what the caller can do about the error.
             cost: costs since the last time that belong to no visit and no evaluation.
         """
         run_id = self.run_id
@@ -278,7 +279,7 @@ class RunLog(StepLog):
             Statement(sql("run.abandon_visits"), (error, run_id)),
             Statement(sql("run.abandon_evaluations"), (error, run_id)),
             Statement(sql("run.spent"), (*cost, run_id)),
-            Statement(sql("run.end"), (status, error, run_id)),
+            Statement(sql("run.end"), (status, error, hint, run_id)),
             Statement(sql("queue.leave"), (run_id, self.ticket)),
         )
         self.write(statements)

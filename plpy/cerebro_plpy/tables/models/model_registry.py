@@ -104,7 +104,7 @@ def add(
     with transaction(session):
         if result.base is not None:
             check_base(session, model, result.base)
-        session.run(sql("run.end"), ("completed", None, result.run_id))
+        session.run(sql("run.end"), ("completed", None, None, result.run_id))
         identity = list(entry.identity) or None
         session.run(
             sql("version.add_model"), (model, entry.split, entry.split_seed, entry.bound, identity)
