@@ -82,7 +82,7 @@ class ModelPages:
             "role": reader.read_role(),
             "versions": reader.read_versions(owner, name),
             "groups": reader.read_groups(owner, name, version) if version else [],
-            "inputs": _list_inputs(features),
+            "inputs": list_inputs(features),
             "tables": tables,
             "source": next(sources, None),
             "make_hidden_fields": lambda: _make_hidden_fields(owner, name),
@@ -194,7 +194,7 @@ def sort_features(features: Sequence[Row]) -> list[Row]:
     return sorted(features, key=make_key)
 
 
-def _list_inputs(features: Sequence[Row]) -> list[Input]:
+def list_inputs(features: Sequence[Row]) -> list[Input]:
     """Return a field for each column that a version uses, with its categories.
 
     Those of another role's model are not revealed.

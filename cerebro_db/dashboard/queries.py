@@ -305,8 +305,12 @@ class Reader(RunReader):
 
     def read_granted_features(self, owner: str, model: str) -> list[Row]:
         """Return the visible features of a granted model; none if it is not granted."""
-        rows = self.read_rows(_select_model(GRANT, owner, model))
-        return [feature for row in rows[:1] for feature in row["outline"]["recipe"]["features"]]
+        features: list[Row] = []
+        for row in self.read_rows(_select_model(GRANT, owner, model))[:1]:
+            for feature in row["outline"]["recipe"]["features"]:
+                # Stored JSON has another name than the view cerebro.feature.
+                features.append({**feature, "column_name": feature["column"]})
+        return features
 
 
 def _select_model(view: sa.TableClause, owner: str, model: str) -> sa.Select[Any]:
