@@ -11,7 +11,13 @@ ATTRIBUTE = declare_table(
     "pg_attribute", "attrelid attname atttypid atttypmod attnum attisdropped", "pg_catalog"
 )
 DEPENDENCY = declare_table("pg_depend", "objid deptype", "pg_catalog")
-SYSTEM_SCHEMAS = ("information_schema", "cerebro", "cerebro_state", "cerebro_optuna")
+SYSTEM_SCHEMAS = (
+    "information_schema",
+    "cerebro",
+    "cerebro_state",
+    "cerebro_internal",
+    "cerebro_optuna",
+)
 OWN_COLUMNS = (
     "__dist_key__ buffer_id",
     "source_table output_table buffer_size normalizing_const",
