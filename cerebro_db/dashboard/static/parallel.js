@@ -38,7 +38,7 @@ function listLines() {
 
 export const paintAxes = paced(() => {
   document.getElementById('axes-panel').hidden = coordinates.length < 2 || listLines().size < 2
-  const wide = Math.max(sheet.parentElement.clientWidth - 2, (coordinates.length - 1) * STEP + 110)
+  const wide = Math.max(sheet.parentElement.clientWidth - 2, (coordinates.length - 1) * STEP + 130)
   const ratio = devicePixelRatio
   sheet.width = wide * ratio
   sheet.height = HEIGHT * ratio
@@ -47,7 +47,7 @@ export const paintAxes = paced(() => {
   const ctx = sheet.getContext('2d')
   ctx.scale(ratio, ratio)
   ctx.font = '12px system-ui'
-  const step = (wide - 110) / Math.max(coordinates.length - 1, 1)
+  const step = (wide - 130) / Math.max(coordinates.length - 1, 1)
   const x = (i) => 12 + i * step
   const y = (place) => HEIGHT - FOOT - place * (HEIGHT - FOOT - HEAD)
   const lines = listLines()
@@ -79,7 +79,7 @@ export const paintAxes = paced(() => {
     ctx.fillStyle = style('--text')
     const isLast = i === coordinates.length - 1
     ctx.textAlign = isLast ? 'right' : 'left'
-    ctx.fillText(cut(ctx, name, isLast ? 150 : step - 10), isLast ? wide - 4 : x(i) - 6, 14)
+    ctx.fillText(cut(ctx, name, isLast ? 124 : step - 10), isLast ? wide - 4 : x(i) - 6, 14)
     ctx.textAlign = 'left'
     paintTicks(ctx, ticks, x(i), y, step)
   })
