@@ -52,7 +52,8 @@ VERSION = declare_table(
 )
 GROUP = declare_table("model_group", "model owner version group_value template value training_rows")
 FEATURE = declare_table(
-    "feature", "model owner version place column kind reason constants importance importance_error"
+    "feature",
+    "model owner version place column_name kind reason constants importance importance_error",
 )
 VISIT_ERROR = declare_table("visit", "run_id segment_id mst_key kind status started_at error")
 EVALUATION_ERROR = declare_table("evaluation", "run_id segment_id mst_key status started_at error")

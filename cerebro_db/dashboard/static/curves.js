@@ -207,7 +207,7 @@ const paintLegend = paced(() => {
     const rest = document.createElement('span')
     const swatch = document.createElement('i')
     swatch.style.background = style('--faint')
-    rest.append(swatch, `${count} others`)
+    rest.append(swatch, `${count} ${count === 1 ? 'other' : 'others'}`)
     entries.push(rest)
   }
   legend.replaceChildren(...entries)

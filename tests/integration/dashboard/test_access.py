@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from dashboards import Dashboard, dashboard
 from page_requests import (
     HARDEST,
@@ -24,7 +25,7 @@ from page_requests import (
 from roles import another_role
 from workbench import Workbench, compile_text
 
-from cerebro_db.dashboard import optuna
+from cerebro_db.dashboard import optuna, queries
 from cerebro_db.dashboard.application import make_application
 from cerebro_db.dashboard.base_views import Site
 from cerebro_db.dashboard.queries import Reader, make_engine
@@ -191,6 +192,15 @@ def test_wrong_forms(
 
 def test_a_form_has_an_end(page: Dashboard) -> None:
     assert "larger than" in page.ask("/train/plan", {"source": "x" * 2_000_000}).text
+
+
+@pytest.mark.parametrize(
+    "table",
+    [value for value in vars(queries).values() if isinstance(value, sa.TableClause)],
+    ids=lambda table: table.name,
+)
+def test_relations_have_the_columns_of_pages(bench: Workbench, table: sa.TableClause) -> None:
+    Reader(make_engine(bench.url)).read_rows(sa.select(table).limit(0))
 
 
 @pytest.mark.parametrize(
