@@ -5,6 +5,7 @@ Each step requires only the parts that earlier steps have checked.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -171,10 +172,13 @@ def _explain_authentication(connection: sa.Connection, user: str, database: str)
     """
     if segments.find_product(connection):
         server = "coordinator"
+        shortcut = ""
         system_user = "gpadmin"
         socket = "/tmp"
     else:
         server = "server"
+        names = f"--database {shlex.quote(database)} --role {shlex.quote(user)}"
+        shortcut = f"`cerebro-db setup {names}`, as root on the server, does this:\n"
         system_user = "postgres"
         socket = "/var/run/postgresql"
     folders = connection.exec_driver_sql(
@@ -186,6 +190,7 @@ def _explain_authentication(connection: sa.Connection, user: str, database: str)
     return (
         f"Worker sessions connect from the {server} to itself as the calling user. "
         "To let them in:\n"
+        f"{shortcut}"
         f"add to pg_ident.conf (`{system_user}` stands for the system user that runs the server;\n"
         "the second line keeps letting system users in under their own names)\n"
         f'    cerebro  {system_user:<9}  "{user}"\n'

@@ -95,11 +95,7 @@ def plan_settings(target: Target) -> Step:
             "SELECT cerebro.set('trainer_python', %L);",
             python,
         )
-    present_value = None
-    if _has_extension(target):
-        with target.address.connect(target.database) as connection:
-            query = "SELECT s.value FROM cerebro.setting s WHERE s.name = 'trainer_python'"
-            present_value = connection.exec_driver_sql(query).scalar()
+    present_value = read_setting(target, "trainer_python")
     if present_value == python:
         return Step(name="settings", summary=summary)
     if present_value is not None:
@@ -169,6 +165,16 @@ def plan_statements(
 
 def _in(target: Target, statement: str, database: str | None = None) -> str:
     return f"{database or target.database}=# {statement}"
+
+
+def read_setting(target: Target, name: str) -> str | None:
+    """Return a setting of the database; None for its default, or without the extension."""
+    if not _has_extension(target):
+        return None
+    with target.address.connect(target.database) as connection:
+        query = "SELECT s.value FROM cerebro.setting s WHERE s.name = %s::text"
+        value: str | None = connection.exec_driver_sql(query, (name,)).scalar()
+        return value
 
 
 def _adds_privileges(connection: sa.Connection, grant: str, role: str) -> bool:

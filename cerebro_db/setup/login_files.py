@@ -220,10 +220,11 @@ def _restore_on_error(
 def _check_logins(address: ServerAddress, probes: Iterable[Probe]) -> None:
     peers = {peer.pw_name: peer for peer in list_peers()} | {address.user.pw_name: address.user}
     for probe in probes:
-        if not address.can_log_in(peers[probe.system_user], probe.database, probe.role):
+        problem = address.try_login(peers[probe.system_user], probe.database, probe.role)
+        if problem is not None:
             raise ObjectNotReady(
                 f"with the new lines the system user {probe.system_user} cannot log in as "
-                f"{probe.role} in the database {probe.database}"
+                f"{probe.role} in the database {probe.database}: {problem}"
             )
 
 

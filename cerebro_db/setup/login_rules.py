@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from cerebro_db.setup.marked_block import MAP, HbaEntry, IdentEntry
 from cerebro_db.setup.server_address import ServerAddress
+from cerebro_db.setup.target import database_exists
 
 # The first rule for a login over the socket, by the order of the view, which is that of the files.
 # Membership is followed by hand: pg_has_role() calls a superuser a member of every role.
@@ -68,7 +69,20 @@ class Login:
     database: str
     role: str
     rule: Rule | None  # None if no rule matches: such logins fail
-    works: bool  # the server's system user can log in as the role
+    problem: str | None  # why the server's system user cannot log in as the role
+    exists: bool  # both the role and the database, so that the problem is one of rules
+
+    @property
+    def works(self) -> bool:
+        """Return whether the server's system user can log in as the role."""
+        return self.problem is None
+
+    @property
+    def is_inexplicable(self) -> bool:
+        """Return whether the login fails for another reason than the rule, such as a limit."""
+        if self.works or not self.exists:
+            return False
+        return self.rule is not None and self.rule.method == "trust"
 
     @property
     def is_by_password(self) -> bool:
@@ -83,9 +97,11 @@ class Login:
             return [], []
         if self.rule is not None and self.rule.map is not None:
             return [], [IdentEntry(self.rule.map, system_user, self.role)]
-        own_name = IdentEntry(MAP, self.role, self.role)  # what `peer` without a map allows
         hba = [HbaEntry(self.database, self.role)]
-        return hba, [own_name, IdentEntry(MAP, system_user, self.role)]
+        ident = [IdentEntry(MAP, system_user, self.role)]
+        if self.rule is not None and self.rule.method != "reject":
+            ident.append(IdentEntry(MAP, self.role, self.role))  # what `peer` without a map allows
+        return hba, ident
 
 
 def find_rule(connection: sa.Connection, database: str, role: str) -> Rule | None:
@@ -107,12 +123,15 @@ def read_logins(
     address: ServerAddress, connection: sa.Connection, database: str, roles: Iterable[str]
 ) -> list[Login]:
     """Return the logins of the roles in the database, as the files decide them now."""
+    query = "SELECT FROM pg_catalog.pg_roles r WHERE r.rolname::text = %s::text"
+    has_database = database_exists(connection, database)
     return [
         Login(
             database=database,
             role=role,
             rule=find_rule(connection, database, role),
-            works=address.can_log_in(address.user, database, role),
+            problem=address.try_login(address.user, database, role),
+            exists=has_database and connection.exec_driver_sql(query, (role,)).first() is not None,
         )
         for role in roles
     ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from pathlib import Path
 
 from cerebro_db.errors import ObjectNotReady
+from cerebro_db.setup.database_steps import read_setting
 from cerebro_db.setup.login_files import (
     LoginFile,
     LoginFiles,
@@ -28,6 +30,7 @@ from cerebro_db.setup.step import Step
 from cerebro_db.setup.target import Target
 
 NAME = "logins"
+HOST = re.compile(r"\bhost(addr)?\s*=\s*'?[^/'\s]")
 RELOAD = "postgres=# SELECT pg_reload_conf();"
 PASSWORD_HINT = (
     "Worker sessions can log in by password instead: see `By password` in docs/operations.md.\n"
@@ -42,6 +45,10 @@ def plan_logins(target: Target) -> Step:
     Raises:
         ObjectNotReady: the lines would take a login from somebody, or a file cannot be changed now.
     """
+    conninfo = read_setting(target, "worker_conninfo") or ""
+    if HOST.search(conninfo):
+        summary = "worker_conninfo leads over the network, so no line is needed"
+        return Step(name=NAME, summary=summary)
     with target.address.connect() as connection:
         files = read_files(connection)
         logins = read_logins(target.address, connection, target.database, target.roles)
@@ -91,6 +98,12 @@ def _list_entries(target: Target, logins: list[Login]) -> tuple[list[HbaEntry], 
                 f"{login.role} logs in to {login.database} over the socket by pg_hba.conf, "
                 f"{login.rule}; a line for worker sessions would replace that",
                 hint=PASSWORD_HINT.format(role=login.role, database=login.database, user=user),
+            )
+        if login.is_inexplicable:
+            raise ObjectNotReady(
+                f"{user} cannot log in to {login.database} as {login.role}, although pg_hba.conf "
+                f"allows it, {login.rule}: {login.problem}",
+                hint="Remove what the message names, then repeat the command.",
             )
         hba_entries, ident_entries = login.list_entries(user)
         hba += hba_entries

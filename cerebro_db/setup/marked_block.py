@@ -15,7 +15,7 @@ from cerebro_db.errors import InvalidName, ObjectNotReady
 BEGIN = "# cerebro-db setup: begin"
 END = "# cerebro-db setup: end"
 REASON = "# Worker sessions of cerebro_db log in here; everybody else does as before."
-MAP = "cerebro"
+MAP = "cerebro_setup"  # ours alone: entries of an administrator under it would count, too
 NAME = r'"((?:[^"]|"")*)"'
 HBA_LINE = re.compile(rf"local  {NAME}  {NAME}  peer  map={MAP}")
 IDENT_LINE = re.compile(rf"{NAME}  {NAME}  {NAME}")
@@ -147,15 +147,20 @@ def _offsets(lines: Sequence[str]) -> list[int]:
     return offsets
 
 
-def _quote(name: str) -> str:
-    """Return a name in quotes, in which keywords such as `all` are names.
+def check_name(name: str) -> None:
+    """Check that a name can stand in the two files.
 
     Raises:
-        InvalidName: the name cannot stand in the file; a `/` would begin a pattern.
+        InvalidName: it cannot; a `/` would begin a pattern.
     """
     if name.startswith("/") or set(name) & set("\n\r\\\0"):
         raise InvalidName(
             f"pg_hba.conf and pg_ident.conf cannot have the name {name!r}",
             hint="Choose a name without a backslash or a line break that does not begin with /.",
         )
+
+
+def _quote(name: str) -> str:
+    """Return a name in quotes, in which keywords such as `all` are names."""
+    check_name(name)
     return '"' + name.replace('"', '""') + '"'

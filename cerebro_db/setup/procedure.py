@@ -12,6 +12,7 @@ from cerebro_db.check.steps import check_server
 from cerebro_db.errors import InvalidParameter, ObjectNotReady
 from cerebro_db.setup import database_steps, machine_steps, removal_steps
 from cerebro_db.setup.login_step import plan_login_removal, plan_logins
+from cerebro_db.setup.marked_block import check_name
 from cerebro_db.setup.server_address import (
     ServerAddress,
     find_server,
@@ -51,6 +52,8 @@ def open_server(
 
 def set_up(target: Target, report: Report, *, dry_run: bool) -> int:
     """Carry out or print the steps; return how many had something to do."""
+    for name in (target.database, *target.roles):
+        check_name(name)
     with target.address.connect() as connection:
         check_target(connection, target)
     plans: list[Plan] = [

@@ -55,13 +55,17 @@ class ServerAddress:
             with connection:
                 yield connection
 
-    def can_log_in(self, peer: pwd.struct_passwd, database: str, role: str) -> bool:
-        """Return whether the system user `peer` can log in as the role."""
+    def try_login(self, peer: pwd.struct_passwd, database: str, role: str) -> str | None:
+        """Return why the system user `peer` cannot log in as the role; None if it can."""
         try:
             with self.log_in(peer, database, role):
-                return True
-        except CerebroError:
-            return False
+                return None
+        except CerebroError as error:
+            return error.message
+
+    def can_log_in(self, peer: pwd.struct_passwd, database: str, role: str) -> bool:
+        """Return whether the system user `peer` can log in as the role."""
+        return self.try_login(peer, database, role) is None
 
     def url(self, database: str, role: str) -> str:
         """Return the URL of a database for a role."""

@@ -103,5 +103,7 @@ def test_how_to_let_workers_in(database: Database, superuser: Connection, platfo
     """The lines to add name the role and the database."""
     chosen(superuser, "worker_conninfo", "host=/nowhere")
     told = called("check", "--url", database.url).stdout
+    command = f"`cerebro-db setup --database {database.name} --role cerebro`"
+    assert (command in told) is (platform != "greenplum")
     assert f'local  "{database.name}"  "cerebro"  peer  map=cerebro' in told
     assert f'cerebro  {"gpadmin " if platform == "greenplum" else "postgres"}   "cerebro"' in told

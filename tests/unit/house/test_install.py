@@ -245,3 +245,38 @@ def test_an_installation_that_broke_off_is_begun_anew(tmp_path: Path, broken: st
         assert (done.returncode == 0) == works
         begun.append((tmp_path / "venvs").read_text().count("anew"))
     assert begun == [1, 2, 2]
+
+
+def setup(*arguments: str, **variables: object) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"]} | {n: str(v) for n, v in variables.items()}
+    return subprocess.run(
+        [ROOT / "setup", *arguments], env=environment, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(["--help"], 0), ([], 2), (["--role", "a"], 2)])
+def test_setup_says_how_it_is_called(arguments: list[str], status: int, tmp_path: Path) -> None:
+    """Before anything is installed."""
+    done = setup(*arguments, CEREBRO_HOME=tmp_path / "home")
+    assert done.returncode == status
+    assert "./setup --database flowers --role ann" in done.stdout
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_dry_run_of_setup_prints_what_it_would_install(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    done = setup("--database", "flowers", "--dry-run", CEREBRO_HOME=home)
+    assert done.returncode == 0, done.stderr
+    assert f"-m venv {home}\n" in done.stdout
+    assert f"{home}/bin/python -m pip install {ROOT}\n" in done.stdout
+    assert not home.exists()
+
+
+def test_a_removal_needs_no_new_environment(tmp_path: Path) -> None:
+    """What is there removes, whatever its version; the arguments reach it as they are."""
+    (tmp_path / "bin").mkdir()
+    script(tmp_path / "bin/cerebro-db", '#!/bin/sh\nprintf "<%s>" "$@"\n')
+    arguments = ["--database", "two words", "--remove"]
+    done = setup(*arguments, CEREBRO_HOME=tmp_path)
+    assert done.stdout == "<setup><--database><two words><--remove>"
+    assert os.listdir(tmp_path) == ["bin"]
