@@ -112,7 +112,7 @@ def test_a_lost_worker_that_cannot_be_opened_again_is_done_without(
             ((pid,),) = eventually(lambda: bench.rows(working, before))
             bench.rows("SELECT pg_terminate_backend(%s)", pid)
             run = fitted.result()
-    assert any("going on with 1 workers" in text for text in caller.messages())
+    assert any("going on with 1 worker: " in text for text in caller.messages())
     assert bench.row(
         "SELECT status, count(*) FROM cerebro.config WHERE run_id = %s GROUP BY 1", run
     ) == (

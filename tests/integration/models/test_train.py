@@ -206,10 +206,16 @@ def test_a_plan_says_what_train_then_does(bench: Workbench, first_call: FirstCal
         told = planned["column", column]
         assert told["kind"] == kind and (kind == "category" or {**told, **constants} == told)
     assert planned["effort", "configurations"] == {"configs": 3, "epochs": 3}
-    execution = planned["execution", "1"]["Plan"]
+    execution = planned["internals", "execution"]["Plan"]
     assert (execution["Configs"], execution["Epochs"]) == (3, 3)
     assert execution["At most"] >= execution["Lower Bound"] > 0
     assert sum(part.get("Configs", 0) for part in execution["Plans"]) == 3
+    assert planned["effort", "time"]["seconds"] == pytest.approx(execution["At most"], rel=1e-2)
+    logged = bench.rows(
+        "SELECT mst_key::text, params FROM cerebro.config WHERE run_id = %s", first_call.rows[0][0]
+    )
+    assert len(logged) == 3
+    assert dict(logged) == {key: planned["configuration", key] for key, _ in logged}
 
 
 @pytest.mark.long
@@ -835,9 +841,7 @@ def test_a_plan_knows_what_earlier_runs_over_the_table_have_measured(
             f"'travellers', '{target}', 'spare', configs => 4, epochs => 2, models => '{{linear, "
             f"realmlp}}' {more}"
         )
-        told = bench.rows(
-            f"SELECT data FROM cerebro.plan({made}) WHERE section = 'execution' AND name = '1'"
-        )
+        told = bench.rows(f"SELECT data FROM cerebro.plan({made}) WHERE section = 'internals'")
         parts = [part for part in told[0][0]["Plan"]["Plans"] if part["Node Type"] == "Program"]
         return {part["Known"].split(" by ")[0].split(" of ")[0] for part in parts}
 

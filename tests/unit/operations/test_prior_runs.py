@@ -76,7 +76,7 @@ def test_a_configuration_of_another_network_lies_nowhere_in_the_space() -> None:
     caller = Caller()
     assert learn(caller, [run], models) == [(5, 1)]
     assert caller.messages == [
-        "the sampler is told how 1 configurations of earlier runs stood: runs 5"
+        "the sampler is told how 1 configuration of earlier runs stood: runs 5"
     ]
 
 

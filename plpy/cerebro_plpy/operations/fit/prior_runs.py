@@ -23,7 +23,7 @@ from cerebro_plpy.configs.search_space.sampler_space import Point, PointSpace
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
-from cerebro_plpy.errors import UndefinedObject
+from cerebro_plpy.errors import UndefinedObject, count_nouns
 from cerebro_plpy.tables.architectures import StoredModel
 
 
@@ -145,9 +145,9 @@ def collect_prior_trials(
     trials = trials[:MAX_PRIOR_TRIALS]
     if trials:
         run_ids = dict.fromkeys(str(trial.run_id) for trial in trials)
+        number = count_nouns(len(trials), "configuration")
         catalog.db.info(
-            f"the sampler is told how {len(trials)} configurations of earlier runs stood: runs "
-            f"{', '.join(run_ids)}"
+            f"the sampler is told how {number} of earlier runs stood: runs {', '.join(run_ids)}"
         )
     return tuple(trials)
 

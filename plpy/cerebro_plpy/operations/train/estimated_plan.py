@@ -6,8 +6,9 @@ networks decide.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.run_spec import list_metric_epochs
 from cerebro_plpy.configs.templates.budget import (
@@ -25,11 +26,13 @@ from cerebro_plpy.configs.templates.networks.linear import LINEAR
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.operations.train.run_results import select_unusual
 from cerebro_plpy.operations.train.train_request import TrainRequest
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable
 from cerebro_plpy.preprocessing.recipe.recipe import FLOAT_BYTES
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log.program_costs import EVALUATION_SHARE
+from cerebro_plpy.run.planning import explain_output, explain_tree
 from cerebro_plpy.run.planning.template_costs import (
     TemplateBatch,
     TemplateCosts,
@@ -49,6 +52,7 @@ from cerebro_plpy.scheduling.planning.run_plan import (
     Strategy,
     Work,
 )
+from cerebro_plpy.scheduling.quota.cost_limits import Prices
 from cerebro_plpy.scheduling.schedule.scheduling_policies import FOREMOST
 from cerebro_plpy.trainer_client import settings
 from cerebro_plpy.trainer_client.process import host_resources
@@ -123,6 +127,23 @@ def estimate_plan(db: Database, planned: PlannedTraining) -> RunPlan:
         startup_seconds=costs.startup_seconds,
         extra_seconds=costs.extra_seconds,
     )
+
+
+def describe_values(proposal: Proposal, table: RawTable) -> str:
+    """Return the template of a configuration, and its values that are not the usual ones."""
+    template = proposal.template
+    usual = template.params(table.target.head, table.rows, {})
+    unusual = select_unusual(proposal.params, usual)
+    values = ", ".join(f"{name} {value}" for name, value in unusual.items())
+    return f"{template.name}: {values or 'usual values'}"
+
+
+def format_internals(plan: RunPlan, prices: Prices | None) -> Mapping[str, Any]:
+    """Return a plan as the JSON that `cerebro.plan_fit` makes of it."""
+    tree = explain_tree.build_tree(plan, explain_tree.PlanContext(prices=prices))
+    (text,) = explain_output.format_tree(tree, explain_output.JSON)
+    internals: Mapping[str, Any] = json.loads(text)[0]
+    return internals
 
 
 def _choose_strategy(db: Database, load: Workload, data: Data, configs: int) -> Strategy:

@@ -18,9 +18,16 @@ from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.sessions.local_session import BudgetedSession
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import caller_rows
+from cerebro_plpy.errors import count_nouns
 from cerebro_plpy.limits import poll_between
 from cerebro_plpy.operations.fit.cost_limits import read_prices
-from cerebro_plpy.operations.train.estimated_plan import STATE_BYTES, PlannedTraining, estimate_plan
+from cerebro_plpy.operations.train.estimated_plan import (
+    STATE_BYTES,
+    PlannedTraining,
+    describe_values,
+    estimate_plan,
+    format_internals,
+)
 from cerebro_plpy.operations.train.group_configs import plan_configs
 from cerebro_plpy.operations.train.train_request import (
     TrainRequest,
@@ -52,7 +59,6 @@ from cerebro_plpy.preprocessing.learning.data_checks import why_unused
 from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable, read_table
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.rows.last_border import describe_distance
-from cerebro_plpy.run.planning import explain_output, explain_tree
 from cerebro_plpy.scheduling.planning.run_plan import RunPlan
 from cerebro_plpy.scheduling.quota.cost_limits import Prices
 from cerebro_plpy.trainer_client import settings
@@ -86,9 +92,9 @@ def explain_train(db: Database, arguments: TrainArguments) -> list[Row]:
         *_explain_data(request, table, metric),
         *_explain_groups(table),
         *_explain_columns(table),
-        *_explain_configs(choose_templates(request, table), first_proposals),
-        *_explain_effort(planned),
-        *_explain_execution(plan, read_prices(settings.read(db))),
+        *_explain_configs(choose_templates(request, table), first_proposals, table),
+        *_explain_effort(planned, plan),
+        _explain_internals(plan, read_prices(settings.read(db))),
     )
     return [
         {**row, "data": json.dumps(row["data"])}
@@ -182,7 +188,7 @@ def _explain_border(table: RawTable) -> Iterator[Row]:
 
 
 def _explain_rows(name: str, count: int, reason: str) -> Row:
-    return _make_row("rows", name, f"{count} rows", reason, {"rows": count})
+    return _make_row("rows", name, count_nouns(count, "row"), reason, {"rows": count})
 
 
 def _explain_target(table: RawTable) -> Row:
@@ -191,7 +197,7 @@ def _explain_target(table: RawTable) -> Row:
     data: dict[str, Any] = {"type": target.column.type}
     if target.task == CLASSIFICATION:
         count = len(target.values)
-        text = f"{target.task}: {count} classes"
+        text = f"{target.task}: {count_nouns(count, 'class')}"
         data = {"classes": count, "some": list(target.values[:MAX_CLASSES_SHOWN]), **data}
     if table.recipe.target_format is not None:
         data["format"] = table.recipe.target_format
@@ -236,36 +242,35 @@ def _explain_columns(table: RawTable) -> Iterator[Row]:
         yield _make_row("column", feature.column, feature.description, reason, data)
 
 
-def _explain_configs(templates: Sequence[Template], proposals: Sequence[Proposal]) -> Iterator[Row]:
+def _explain_configs(
+    templates: Sequence[Template], proposals: Sequence[Proposal], table: RawTable
+) -> Iterator[Row]:
     for template in templates:
         params = [dict(proposal.params) for proposal in proposals if proposal.template is template]
-        count = len(params)
-        text = f"{count} configurations" if count != 1 else "1 configuration"
-        data = {"configs": count, "first": params[0] if params else {}}
+        text = count_nouns(len(params), "configuration")
+        data = {"configs": len(params), "first": params[0] if params else {}}
         yield _make_row("template", template.name, text, template.meaning, data)
     for key, proposal in enumerate(proposals, 1):
         yield _make_row(
             "configuration",
             str(key),
-            proposal.template.name,
+            describe_values(proposal, table),
             proposal.reason,
             proposal.params,
         )
 
 
-def _explain_effort(planned: PlannedTraining) -> Iterator[Row]:
+def _explain_effort(planned: PlannedTraining, plan: RunPlan) -> Iterator[Row]:
     effort = planned.effort
     load = planned.load
     groups = ""
     if load.groups:
-        groups = f", for all rows and for each of {load.groups} groups,"
-    text = f"{effort.configs}{groups} of at most {effort.epochs} epochs each"
+        groups = f", for all rows and for each of {count_nouns(load.groups, 'group')},"
+    text = f"{effort.configs}{groups} of at most {count_nouns(effort.epochs, 'epoch')} each"
     reason = "by the rows and the budget, as far as configs and epochs leave it open"
     data: dict[str, Any] = {"configs": effort.configs, "epochs": effort.epochs}
     yield _make_row("effort", "configurations", text, reason, data)
-    text = f"about {effort.seconds:.0f} s of training"
-    reason = f"{load.workers} workers over {load.segments} segments"
-    yield _make_row("effort", "time", text, reason, {"seconds": effort.seconds})
+    yield _explain_time(planned, plan)
     disk = _estimate_disk(planned)
     text = f"about {disk / 1e6:.0f} MB"
     reason = "packed rows, and states of all configurations"
@@ -278,11 +283,20 @@ def _estimate_disk(planned: PlannedTraining) -> int:
     return rows * planned.row_bytes + (HOPPING + 1) * weights * STATE_BYTES
 
 
-def _explain_execution(plan: RunPlan, prices: Prices | None) -> Iterator[Row]:
-    """Yield a row for each line of the run's plan; the first row has the plan as JSON."""
-    tree = explain_tree.build_tree(plan, explain_tree.PlanContext(prices=prices))
-    (plan_json,) = explain_output.format_tree(tree, explain_output.JSON)
-    data = json.loads(plan_json)[0]
-    for number, line in enumerate(explain_output.format_tree(tree, explain_output.TEXT), 1):
-        yield _make_row("execution", str(number), line, data=data)
-        data = None  # the other lines have none
+def _explain_time(planned: PlannedTraining, plan: RunPlan) -> Row:
+    """Return the row about the time of the run, which the budget ends."""
+    load = planned.load
+    budget = planned.request.parsed.budget
+    workers = count_nouns(load.workers, "worker")
+    reason = f"{workers} over {count_nouns(load.segments, 'segment')}; budget is {budget:g} s"
+    if plan.seconds is None or plan.seconds > budget:
+        return _make_row("effort", "time", f"{budget:g} s", reason, {"seconds": budget})
+    text = f"{'at most' if plan.is_upper_bound else 'about'} {plan.seconds:.3g} s"
+    return _make_row("effort", "time", text, reason, {"seconds": plan.seconds})
+
+
+def _explain_internals(plan: RunPlan, prices: Prices | None) -> Row:
+    """Return the row whose data is the plan of the run, as of `cerebro.plan_fit`."""
+    text = "workers, states and programs, in data"
+    reason = "as cerebro.plan_fit shows them"
+    return _make_row("internals", "execution", text, reason, format_internals(plan, prices))

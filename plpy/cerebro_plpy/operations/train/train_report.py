@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.errors import count_nouns
 from cerebro_plpy.operations.train.train_request import TrainRequest
 from cerebro_plpy.operations.train_arguments import SEARCH_NAMES
 from cerebro_plpy.preprocessing.learning.class_notices import (
@@ -97,10 +98,8 @@ def describe_decisions(request: TrainRequest, table: RawTable, fit_request: FitR
     """Return a message about the run: its rows, configurations, epochs and budget."""
     groups = ""
     if table.groups:
-        groups = (
-            f" for all rows and for {len(table.groups.rows_by_group)} groups by "
-            f"{table.groups.column}"
-        )
+        number = count_nouns(len(table.groups.rows_by_group), "group")
+        groups = f" for all rows and for {number} by {table.groups.column}"
     search = ""
     final_metric = fit_request.spec.train and fit_request.spec.train.final_metric
     if final_metric:
@@ -114,13 +113,13 @@ def describe_decisions(request: TrainRequest, table: RawTable, fit_request: FitR
         count += fit_request.search.sampling.total_remaining
     classes = ""
     if table.target.task == CLASSIFICATION:
-        classes = f" ({len(table.target.values)} classes)"
+        classes = f" ({count_nouns(len(table.target.values), 'class')})"
     return (
         f"{table.target.task} of {table.target.column.name}{classes} by "
-        f"{len(table.recipe.inputs)} columns: "
+        f"{count_nouns(len(table.recipe.inputs), 'column')}: "
         f"{table.rows} rows are trained on, and {table.validation_rows} held back "
-        f"({table.split}); {count} configurations{groups}, of at most {fit_request.spec.epochs} "
-        f"epochs each, in {request.parsed.budget:g} s{search}. See cerebro.plan() with the same "
-        "arguments, and the arguments columns, types, split, models, space, configs, epochs and "
-        "budget for more."
+        f"({table.split}); {count_nouns(count, 'configuration')}{groups}, of at most "
+        f"{count_nouns(fit_request.spec.epochs, 'epoch')} each, in "
+        f"{request.parsed.budget:g} s{search}. See cerebro.plan() with the same arguments, and the "
+        "arguments columns, types, split, models, space, configs, epochs and budget for more."
     )

@@ -17,7 +17,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Steps
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import literal
-from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConfigFailure
+from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConfigFailure, count_nouns
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Filling, Job
 from cerebro_plpy.platform.state_tables import SPLITS, STATE_SCHEMA, features_name, features_table
@@ -161,9 +161,9 @@ def _report(build: BuildContext, selection: Selection, activations: Activations)
     users = sum(other_cut.digest == cut.digest for other_cut in selection.cuts.values())
     size = format_megabytes(sum(table.rows for table in activations.tables) * cut.nbytes)
     verb = "an earlier run has computed for" if activations.exists else "is computed once for"
+    configurations = count_nouns(users, "configuration")
     build.call.db.info(
-        f"run {build.log.run_id}: what layer {cut.layer} gives {verb} {users} configurations "
-        f"({size} MB)"
+        f"run {build.log.run_id}: what layer {cut.layer} gives {verb} {configurations} ({size} MB)"
     )
 
 

@@ -99,9 +99,10 @@ def describe_start(run_id: int, request: FitRequest) -> str:
     """Return the message at the start of a run, with the query that shows its progress."""
     end = " It is removed from the log at its end." if request.is_quiet else ""
     return (
-        f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} "
-        f"segments, {request.spec.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id "
-        f"= {run_id};{end}"
+        f"run {run_id}: {count_nouns(len(request.configs), 'configuration')}, "
+        f"{count_nouns(len(request.source.segments), 'segment')}, "
+        f"{count_nouns(request.spec.epochs, 'iteration')}; SELECT * FROM cerebro.progress WHERE "
+        f"run_id = {run_id};{end}"
     )
 
 
@@ -161,7 +162,8 @@ def describe_stopped(
     """Return the message at the end of a run whose time was over before all was trained."""
     has_budget = request.deadline or request.cost_limits or request.replay.endings
     limit = "the budget" if has_budget else "max_runtime"
-    text = f"{limit} was over: {len(stopped)} of {len(request.configs)} configurations ended early"
+    total = count_nouns(len(request.configs), "configuration")
+    text = f"{limit} was over: {len(stopped)} of {total} ended early"
     return "\n".join([text, *describe_best(evaluations, request)])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
-from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.errors import CerebroError, count_nouns
 from cerebro_plpy.platform.call_context import OPEN_ERRORS
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.run.loop.step import Step
@@ -83,9 +83,8 @@ class WorkerScaling:
             raise error
         if worker.number in numbers:
             self._remove(worker.number)
-        text = (
-            f"going on with {len(numbers)} workers: no new session could be opened for a lost one"
-        )
+        workers = count_nouns(len(numbers), "worker")
+        text = f"going on with {workers}: no new session could be opened for a lost one"
         return Step(changes=[self._share_segments()], notes=[partial(self._context.notify, text)])
 
     def _share_segments(self) -> partial[None]:

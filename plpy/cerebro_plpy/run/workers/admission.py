@@ -20,7 +20,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.call_status import QUEUED
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
-from cerebro_plpy.errors import ConfigurationLimit, hidden_run
+from cerebro_plpy.errors import ConfigurationLimit, count_nouns, hidden_run
 from cerebro_plpy.platform.call_context import OPEN_ERRORS, CallContext
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request.run_request import FitRequest
@@ -148,15 +148,16 @@ def check_quotas(db: Database, request: SlotRequest) -> None:
     for role, quota in quotas.items():
         roles = _describe_roles(role)
         if request.configs > (quota["configs"] or request.configs):
+            number = count_nouns(request.configs, "configuration")
             raise ConfigurationLimit(
-                f"the run would have {request.configs} configurations, but runs of {roles} may "
+                f"the run would have {number}, but runs of {roles} may "
                 f"have {quota['configs']} at a time",
                 hint="Train fewer, one part after another; or an administrator can change configs "
                 "in cerebro.quota.",
             )
         if request.min_slots > (quota["trainers"] or request.min_slots):
             raise ConfigurationLimit(
-                f"the run needs {request.min_slots} trainers, but {roles} may have "
+                f"the run needs {count_nouns(request.min_slots, 'trainer')}, but {roles} may have "
                 f"{quota['trainers']} at work at a time",
                 hint="Each segment of this server needs one. An administrator can change trainers "
                 "in cerebro.quota.",
