@@ -188,7 +188,7 @@ def test_a_run_goes_on_without_a_worker_that_is_lost_as_long_as_there_is_another
             apply(scaling.remove_lost(server.worker(lost), error))
         assert set(state.plan.workers.values()) == server.numbers == {0, *range(lost + 1, SEGMENTS)}
     assert [note.split(":")[0] for note in server.notes][::2] == [
-        f"going on with {n} workers" for n in (3, 2, 1)
+        f"going on with {workers}" for workers in ("3 workers", "2 workers", "1 worker")
     ]
     with pytest.raises(ConnectionFailure):
         scaling.remove_lost(server.worker(0), error)
