@@ -326,6 +326,7 @@ RIGHT_INTERNAL: dict[tuple[str, str], Any] = {
     ("state_chunks", "chunk_bytes"): 1000, ("pack_block", "data"): "{}",
     ("row_outputs", "units"): 2, ("row_outputs", "chunk_bytes"): 1000,
     ("packed_array", "place"): 1, ("rows_seen", "rows"): 1, ("enter_queue", "run_id"): 1,
+    ("predicted", "row_type"): 26,
 }  # fmt: skip
 
 
@@ -469,6 +470,7 @@ NEED_NO_TRAINER = (
     "sealed_version",
     "template_fields",
     "settings_of",
+    "setting_rules",
     "predict_blocks",
     "predict_ahead",
     "evaluation_blocks",
