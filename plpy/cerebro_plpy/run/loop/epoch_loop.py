@@ -173,7 +173,7 @@ class EpochLoop:
             self.execute(run.reporter.report_trained(state))
         if not state.progress:
             raise ConfigFailure(
-                f"all {len(state.failed)} configurations failed",
+                messages.describe_all_failed(len(state.failed)),
                 detail=stopping.describe_failures(state.failed),
             )
         self._execute_all(stopping.close(run))

@@ -167,6 +167,17 @@ def describe_stopped(
     return "\n".join([text, *describe_best(evaluations, request)])
 
 
+def describe_all_failed(count: int) -> str:
+    """Return the error of a run whose configurations have all failed.
+
+    >>> describe_all_failed(1), describe_all_failed(3)
+    ('the only configuration failed', 'all 3 configurations failed')
+    """
+    if count == 1:
+        return "the only configuration failed"
+    return f"all {count} configurations failed"
+
+
 def describe_untrained(mst_keys: Sequence[int]) -> str:
     """Return the message about configurations that users have added, and that were not trained."""
     keys = ", ".join(map(str, mst_keys))
