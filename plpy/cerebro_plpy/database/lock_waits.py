@@ -167,8 +167,8 @@ def own_lock_error(detail: str) -> DeadlockDetected:
     return DeadlockDetected(
         "this transaction holds a lock that its own worker sessions wait for",
         detail=detail,
-        hint="COMMIT before the call: a lock on the table, or even a read of it, is held to the "
-        "end of a transaction, and a queued ALTER TABLE then stops the workers behind it.",
+        hint="COMMIT before the call. A transaction that has only read a table also holds a lock "
+        "to its end, and an ALTER TABLE that waits for it stops the workers.",
     )
 
 

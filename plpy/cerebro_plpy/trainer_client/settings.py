@@ -184,8 +184,8 @@ def trainer_spec(settings: Settings, options: TrainerOptions) -> TrainerSpec:
     if settings.trainer_python is None:
         raise ObjectNotReady(
             "no trainer interpreter is set",
-            hint="As an administrator: SELECT cerebro.set('trainer_python', '/path/bin/python'); "
-            f"with the path of {describe_environment(options.framework)}.",
+            hint="An administrator sets trainer_python with cerebro.set: the path of the Python of "
+            f"{describe_environment(options.framework)}.",
         )
     if settings.trainer_memory_mb is None:
         memory_bytes = host_resources.memory_bytes() * 3 // 4 // options.trainers
@@ -224,8 +224,8 @@ def check_trainer(settings: Settings) -> None:
         raise ObjectNotReady(
             f"trainer_python is {spec.python!r}, which is not an executable file for the server's "
             "user",
-            hint="As an administrator: SELECT cerebro.set('trainer_python', '/path/bin/python'); "
-            f"with the path of {describe_environment(spec.framework)}.",
+            hint="An administrator sets trainer_python with cerebro.set: the path of the Python of "
+            f"{describe_environment(spec.framework)}.",
         )
 
 

@@ -65,7 +65,7 @@ def read_profile(db: Database, version: Version) -> Profile:
         raise InsufficientPrivilege(
             f"{MODULE} error: model {version.model!r} belongs to {version.owner!r}: only its owner "
             "may know what it was trained on.",
-            hint="Ask the owner for a view or a function that tells it.",
+            hint="Ask the owner for a view or a function that shows it.",
         )
     text = rows[0]["profile"]
     if text is None:

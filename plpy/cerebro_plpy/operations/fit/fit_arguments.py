@@ -115,7 +115,7 @@ def check_arguments(arguments: FitArguments) -> RunOptions:
         raise InvalidParameter(
             f"{module} error: feature_budget is {arguments.feature_budget}; expected MB, or 0 to "
             "store nothing.",
-            hint="Leave it out: what frozen layers give may then take as much as the packed rows.",
+            hint="Leave it out: outputs of frozen layers may then take as much as the packed rows.",
         )
     if arguments.replay_run is not None and schedule != REPLAY:
         raise InvalidParameter(

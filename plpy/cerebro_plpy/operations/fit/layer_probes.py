@@ -153,7 +153,7 @@ def _describe_prefixes(
             f"{MODULE} error: nothing can be put on layers {', '.join(missing)} of model_id "
             f"{model_id}.",
             detail=f"Layers through whose one output all goes: {', '.join(cut_layers) or 'none'}.",
-            hint="Name some of these; layers whose state or whose random numbers decide what they "
-            "give are none.",
+            hint="Name some of these. Layers with a state or with random numbers are not among "
+            "them.",
         )
     return list(inspect(Job("fronts", program, state.key, layers=tuple(layers)))["fronts"])

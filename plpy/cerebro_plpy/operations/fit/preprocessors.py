@@ -162,7 +162,7 @@ def _parse_target_types(catalog: Catalog, text: str | None, count: int) -> Seque
         hint = None
         if count > 1:
             example = ", ".join(["class"] * count)
-            hint = f"Of {count} dependent columns it may name each one's type: '{example}'."
+            hint = f"Name a type for each of the {count} dependent columns: '{example}'."
         raise InvalidParameter(
             f"{catalog.module} error: dependent_type is {text!r}; expected 'class' or 'float'.",
             hint=hint,

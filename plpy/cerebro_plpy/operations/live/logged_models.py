@@ -100,8 +100,8 @@ def read_functions(catalog: Catalog, spec: RunSpec) -> Functions | None:
         raise ObjectNotReady(
             f"{catalog.module} error: custom functions {', '.join(changed_names)} of object table "
             f"{original.table} are not what they were when the run began.",
-            hint="A run goes on with the sources that it began with. Train anew, or register them "
-            "again.",
+            hint="A run continues with the functions that it began with. Register them again under "
+            "their names, or train again.",
         )
     return current
 
@@ -135,5 +135,5 @@ def check_unchanged(table: PackedTable, logged: DataSpec, segments: Sequence[int
         raise ObjectNotReady(
             f"packed table {table.relation.spelling} is not what it was when the run began: "
             f"{', '.join(differing)} differ",
-            hint="A run goes on over the table that it began with. Train anew.",
+            hint="A run continues with the table that it began with. Train again.",
         )

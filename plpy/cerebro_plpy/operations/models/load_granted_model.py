@@ -54,7 +54,7 @@ def fill(db: Database, gd: Globals) -> None:
         raise DataCorrupted(
             f"version {key.version} of model {key.model!r}, which {key.owner} has granted, cannot "
             "be used",
-            hint="Its owner is told why: cerebro.predict.",
+            hint="Its owner can call cerebro.predict, whose error gives the reason.",
         ) from error
 
 

@@ -242,6 +242,6 @@ def _find_logged_cuts(
         raise ObjectNotReady(
             f"configurations {missing} were trained on what frozen layers give, which cannot be "
             f"stored now: {obstacle or 'their networks cannot be cut there'}",
-            hint="COMMIT what the tables were made by, or train anew.",
+            hint="COMMIT the transaction that made the tables, or train again.",
         )
     return {mst_key: cuts[mst_key, layer] for mst_key, layer in layers.items()}

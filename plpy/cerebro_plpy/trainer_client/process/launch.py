@@ -69,8 +69,8 @@ def start_error(spec: TrainerSpec, error: OSError) -> ObjectNotReady:
     """Return the error for an interpreter that the system cannot execute."""
     return ObjectNotReady(
         f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
-        hint="As an administrator: SELECT cerebro.set('trainer_python', '/path/bin/python'); with "
-        f"the path of {describe_environment(spec.framework)}.",
+        hint="An administrator sets trainer_python with cerebro.set: the path of the Python of "
+        f"{describe_environment(spec.framework)}.",
     )
 
 
@@ -80,5 +80,5 @@ def early_exit_error(spec: TrainerSpec, status: int, messages: str) -> ObjectNot
         f"the trainer could not start: {spec.python} ended with exit status {status}",
         detail=messages or None,
         hint="trainer_python in cerebro.setting names the interpreter; expected that of"
-        f" {describe_environment(spec.framework)}. cerebro-db check tells more.",
+        f" {describe_environment(spec.framework)}. cerebro-db check shows more.",
     )

@@ -55,7 +55,7 @@ def wrap_network(name: str, text: str) -> Template:
     if inputs != 1 or outputs != 1:
         raise InvalidParameter(
             f"{name} has {inputs} inputs and {outputs} outputs; expected one of each.",
-            hint="It is given all columns of a row in one input.",
+            hint="Its one input receives all columns of a row.",
         )
     return Template(
         name=name,
