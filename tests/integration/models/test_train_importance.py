@@ -106,18 +106,7 @@ def test_rows_that_are_held_back_may_be_the_last_of_any_column(
     assert (planned["training"], planned["validation"]) == (training, validation)
     value, error = found(models, "spare")["shop"]
     assert value is not None and error is not None and value > 10 * error > 0
-    if column == "id":
-        follow_hint_about_removed_rows(models)
     models.rows("SELECT cerebro.drop_model('spare')")
-
-
-def follow_hint_about_removed_rows(models: Workbench) -> None:
-    """A run that is dropped takes its packed rows along."""
-    models.rows("SELECT cerebro.drop_run(%s)", models.newest_run())
-    query = "SELECT * FROM cerebro_internal.version_importance('spare', 1, 60)"
-    template = "SELECT * FROM cerebro.importance({}, {}); takes the rows of its source."
-    (statement,) = read_statements(refused(models, query, code="55000"), template)
-    assert models.rows(statement)
 
 
 def test_nobody_but_the_owner_reads_them(models: Workbench, shared_superuser: Workbench) -> None:
@@ -162,3 +151,12 @@ def test_a_version_stays_without_those_that_cannot_be_computed(
     assert any(
         "version 1 has no importances" in text and "lost" in text for text in models.messages()
     )
+
+
+def test_rows_that_were_removed_are_read_from_the_source(models: Workbench) -> None:
+    """The last test: the packed rows of all runs are removed."""
+    models.rows("SELECT cerebro.vacuum_runs('0 s')")
+    query = "SELECT * FROM cerebro_internal.version_importance('taken', 1, 60)"
+    template = "SELECT * FROM cerebro.importance({}, {}); takes the rows of its source."
+    (statement,) = read_statements(refused(models, query, code="55000"), template)
+    assert models.rows(statement)
