@@ -174,7 +174,7 @@ def test_acts(page: Browser, site: Dashboard, bench: Workbench, going_on: int) -
     page.click("#chosen [value=clone_config]")
     clone = asked(bench, going_on, "clone_config")
     assert clone[0] == key and "0.002" in str(clone[1]) and clone[2] == "done"
-    page.fill("#progress [name=n]", "2")
+    page.fill("#progress [name=configs]", "2")
     page.click("#progress [value=add_configs]")
     assert asked(bench, going_on, "add_configs")[2] == "done"
     page.look("document.querySelectorAll('#board tr[data-key]').length === 6")
