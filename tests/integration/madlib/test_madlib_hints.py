@@ -258,7 +258,7 @@ def test_a_table_without_states_is_trained_further_and_registered(
 ) -> None:
     for suffix in ("", "_info", "_summary"):
         bench.rows(f"CREATE TABLE lone{suffix} AS TABLE model{suffix}")
-    call = Call("cerebro.register", {"model": "'n'", "table_name": "'lone'", "mst_key": "1"})
+    call = Call("cerebro.register", {"model": "'n'", "model_table": "'lone'", "mst_key": "1"})
     template = (
         "Load a network with these weights: {} Then train its model_id without warm_start, into "
         "another table."
@@ -273,14 +273,16 @@ def test_a_table_without_states_is_trained_further_and_registered(
     further = change(FIT, model_output_table="'further'", model_selection_table="'loaded_mst'")
     bench.rows(str(further))
     assert bench.weights("further") == bench.weights("lone"), "these are the weights"
-    assert bench.rows(str(change(call, table_name="'further'")))
+    assert bench.rows(str(change(call, model_table="'further'")))
 
 
 def test_a_run_without_states_is_repeated(bench: Workbench, run_id: int) -> None:
     """The last test of the models: states of all runs are removed."""
-    weights = bench.weights(f"model_of_run_{run_id}")
+    bench.rows(str(change(FIT, model_output_table="'original'")))
+    weights = bench.weights("original")
+    newest = str(bench.newest_run())
     bench.rows("SELECT cerebro.vacuum_runs('0 s')")
-    call = Call("cerebro.write_outputs", {"run_id": str(run_id), "name": "'lost'"})
+    call = Call("cerebro.write_outputs", {"run_id": newest, "output": "'lost'"})
     template = "Train again. For the same visits write schedule => 'replay', replay_run => {}."
     (way,) = read_ways(read_hint(error_of(bench, call), template))
     bench.rows(str(way.change(change(FIT, model_output_table="'repeated'"))))
