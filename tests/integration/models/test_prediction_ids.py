@@ -99,7 +99,6 @@ def test_a_key_of_several_columns_is_an_id_in_the_order_of_the_key(visits: Workb
     [
         ("visits", "'nr'", 20),
         ("distinguished", "'store, nr'", 200),
-        ("nameless", "'x'", 7),
     ],
 )
 def test_a_table_without_a_key_says_once_what_to_name(
@@ -110,6 +109,11 @@ def test_a_table_without_a_key_says_once_what_to_name(
     assert not notices(visits, source, columns[1:-1])
     rows = visits.rows(f"SELECT p.id FROM cerebro.predict('visitors', '{source}', {columns}) p")
     assert all(row[0] for row in rows) and len({*rows}) >= different
+
+
+def test_a_table_without_an_id_is_offered_its_rows(visits: Workbench) -> None:
+    (message,) = notices(visits, "nameless")
+    assert not ARGUMENT.findall(message) and "cerebro.predict_rows" in message
 
 
 @pytest.mark.parametrize(

@@ -46,20 +46,20 @@ def choose_id_columns(catalog: Catalog, source: RawSource, text: str | None) -> 
         if readable.issuperset(columns):
             suggested = columns
     suggested = suggested or _guess_id(source)
+    way = "name the columns that identify a row by id_col, or call cerebro.predict_rows"
     if suggested:
         argument = quote_text(spell_names(suggested))
-        catalog.db.notice(
-            f"{catalog.module}: {source.table.spelling} has no primary key, so id is NULL: name "
-            f"the columns that identify a row, such as id_col => {argument}"
-        )
+        way = f"name the columns that identify a row, such as id_col => {argument}"
+    catalog.db.notice(
+        f"{catalog.module}: {source.table.spelling} has no primary key, so id is NULL: {way}"
+    )
     return ()
 
 
 def _guess_id(source: RawSource) -> Names:
-    """Return the column that is called an id, else the first one."""
+    """Return the first column whose name ends like that of an id."""
     names = [column.name for column in source.columns if column.readable]
-    called = [name for name in names if _CALLED_ID.search(name)]
-    return tuple((called or names)[:1])
+    return tuple(name for name in names if _CALLED_ID.search(name))[:1]
 
 
 def make_id_text(db: Database, source: RawSource, columns: Sequence[str]) -> Expression:
