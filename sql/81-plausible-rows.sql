@@ -11,6 +11,8 @@ CREATE POLICY plausible_new ON cerebro.run_log AS RESTRICTIVE FOR INSERT WITH CH
 DROP POLICY IF EXISTS plausible ON cerebro.run_log;
 CREATE POLICY plausible ON cerebro.run_log AS RESTRICTIVE FOR ALL USING (true) WITH CHECK (
     coalesce(ended_at BETWEEN timestamptz '1970-01-01 00:00+00' AND timestamptz '2200-01-01 00:00+00', true)
+    AND coalesce(deadline BETWEEN timestamptz '1970-01-01 00:00+00' AND timestamptz '2200-01-01 00:00+00', true)
+    AND coalesce(octet_length(phase) <= 100000, true)
     AND coalesce(octet_length(error) <= 10000000, true) AND coalesce(octet_length(hint) <= 10000000, true) AND epochs BETWEEN 0 AND 999999 AND octet_length(software::text) <= 1000000
     AND coalesce(trainer_seconds BETWEEN -1 AND 1e9, true) AND coalesce(backend_seconds BETWEEN -1 AND 1e9, true)
     AND coalesce(gpu_seconds BETWEEN -1 AND 1e9, true) AND coalesce(read_bytes BETWEEN 0 AND 1000000000000000, true)

@@ -17,7 +17,7 @@ from cerebro_plpy.operations.train_arguments import METRICS
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow, find_prediction
 
-BLOCKS = "cerebro_internal.evaluation_blocks(%s::text, %s::text, %s::text[], %s::text, %s::json)"
+BLOCKS = "cerebro_internal.evaluation_blocks(%s::text, %s::text, %s::text, %s::text, %s::json)"
 BLOCK = "pg_catalog.jsonb_populate_record(NULL::cerebro.predicted_rows, %s::jsonb)"
 NO_GROUPS = dict.fromkeys(GROUPING_SETS, "")
 CLASSES = ("a", "b", "c")

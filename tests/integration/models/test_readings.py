@@ -250,7 +250,7 @@ def test_columns_that_may_not_be_read_are_not(
         for call in ("plan", "train"):
             statement = f"SELECT * FROM cerebro.{call}('public.keyed', 'retired', {QUICK})"
             error = refused(reader, statement, words='"ssn", "born"')
-            assert """columns => '* except "ssn", "born"'""" in str(error)
+            assert 'GRANT SELECT ("ssn", "born") ON' in str(error)
 
 
 def test_no_temporary_tables_are_needed(bench: Workbench, shared_superuser: Workbench) -> None:

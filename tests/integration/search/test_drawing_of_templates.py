@@ -32,6 +32,8 @@ POINTS = """
 TOLD = """
     SELECT (each -> 0)::bigint, (each -> 1)::integer, each -> 2, (each -> 3)::float8
     FROM cerebro.run, jsonb_array_elements(spec -> 'earlier_trials') AS each WHERE run_id = %s"""
+PLACES = """SELECT mst_key, rank() OVER (ORDER BY value DESC NULLS LAST)
+ FROM cerebro.leaderboard WHERE run_id = %s"""
 DRAWN = (
     "SELECT template, params FROM cerebro.config WHERE run_id = %s AND source = 'search' ORDER BY "
     "mst_key"
@@ -133,9 +135,7 @@ def test_a_sampler_is_told_of_runs_of_like_tables_and_of_those_that_are_named(
     seed names none.
     """
     learning = "configs => 3, search => 'tpe', space => '{\"lr\": [0.02, 0.2, \"log\"]}'"
-    ranks: dict[int, int] = dict(
-        bench.rows("SELECT mst_key, rank FROM cerebro.leaderboard WHERE run_id = %s", earlier)
-    )
+    ranks: dict[int, int] = dict(bench.rows(PLACES, earlier))
     for options in (learning, f"{learning}, seed => 4, start_from => '{{earlier}}'"):
         _, rows = told(bench, "learning", options)
         assert f"told how {len(rows)} configurations" in "".join(bench.messages())

@@ -41,6 +41,10 @@ TOLD = """SELECT (each -> 0)::bigint, (each -> 1)::integer, each -> 2 -> 'values
  FROM cerebro.run, jsonb_array_elements(spec -> 'earlier_trials') AS each WHERE run_id = %s"""
 
 
+PLACES = """SELECT mst_key, rank() OVER (ORDER BY value DESC NULLS LAST)
+ FROM cerebro.leaderboard WHERE run_id = %s"""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def tables(bench: Workbench) -> None:
     bench.pack("packed", SEGMENTS)
@@ -100,9 +104,7 @@ def test_a_sampler_is_told_how_all_stood(bench: Workbench, earlier: int) -> None
     check_first(bench, earlier, one)
     assert "told how 12 configurations" in "".join(bench.messages())
     rows = bench.rows(TOLD, one)
-    ranks: dict[int, int] = dict(
-        bench.rows("SELECT mst_key, rank FROM cerebro.leaderboard WHERE run_id = %s", earlier)
-    )
+    ranks: dict[int, int] = dict(bench.rows(PLACES, earlier))
     assert [(run, key) for run, key, *_ in rows] == [(earlier, key) for key in range(1, GRID + 1)]
     for _, key, values, stood in rows:
         assert (

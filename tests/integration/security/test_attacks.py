@@ -704,7 +704,7 @@ def test_a_request_is_what_its_function_says(
     session = tables.another()
     session.rows("SET statement_timeout = '60s'")
     session.rows("SELECT cerebro_internal.trainer_start(%s)", '{"framework": "none"}')
-    refused(session, f"SELECT cerebro.{function}(%s)", json.dumps(asked), code="0A000")
+    refused(session, f"SELECT cerebro_internal.{function}(%s)", json.dumps(asked), code="0A000")
     session.close()
 
 

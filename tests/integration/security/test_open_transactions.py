@@ -102,7 +102,7 @@ def test_no_call_in_an_open_transaction_holds_up_others(
                 writing.add(function.name)
             eve.rows("ROLLBACK")
     internal = ("enter_queue", "take_places", "add_to_queue", "leave_queue", "remove_dropped")
-    assert writing >= {f"cerebro.{name}" for name in internal}, (
+    assert writing >= {f"cerebro_internal.{name}" for name in internal}, (
         "calls with an own run come to what they are for"
     )
     other.rows("SELECT cerebro.drop_run(%s)", foreign)

@@ -317,7 +317,7 @@ def test_an_open_transaction_of_another_role_holds_up_nobody(
             "enter_queue(-1, '', 1, 1, 1, false)",
             "remove_dropped(-1)",
         ):
-            eve.session.rows(f"SELECT cerebro.{call}")
+            eve.session.rows(f"SELECT cerebro_internal.{call}")
         alice.session.rows("SET lock_timeout = '5s'")
         alice.enter()
         assert alice.take(2) == 1, "the other place is for the role that waits"
