@@ -80,14 +80,13 @@ def test_no_extension(database: Database, superuser: Connection) -> None:
     assert check(database.url) == (1, {"server": "OK", "extension": "FAIL"})
 
 
-@pytest.mark.long_for(value=("no conninfo", "/usr/bin/false"))
+@pytest.mark.long_for(value="/usr/bin/false")
 @pytest.mark.parametrize(
     ("setting", "value", "step"),
     [
         ("trainer_python", "/nowhere/python", "trainer"),
         ("trainer_python", "/usr/bin/false", "trainer"),
         ("worker_conninfo", "host=/nowhere", "worker sessions"),
-        ("worker_conninfo", "no conninfo", "worker sessions"),
     ],
 )
 def test_a_wrong_setting(

@@ -347,8 +347,8 @@ def test_what_did_well_before_is_tried_early(bench: Workbench, spare: str) -> No
     query = f"SELECT what, why, (data ->> 'lr')::float8 FROM {plan} WHERE section = 'configuration'"
     more = options.replace("configs => 1", "configs => 3")
     usual, like, drawn = bench.rows(query.format(more))
-    assert usual[:2] == ("linear", "usual values") and drawn[1] == "drawn at random"
-    assert like == ("linear", "of model spare, version 1", 0.125)
+    assert usual[:2] == ("linear: usual values", "usual values") and drawn[1] == "drawn at random"
+    assert like == ("linear: lr 0.125", "of model spare, version 1", 0.125)
     for unlike in (
         "search => 'random'",
         "seed => 1",
@@ -359,7 +359,7 @@ def test_what_did_well_before_is_tried_early(bench: Workbench, spare: str) -> No
     for name in (f"run:{run_id}", "spare"):
         first = bench.rows(query.format(f"{more}, start_from => '{{{name}}}'"))[0]
         assert first == (
-            "linear",
+            "linear: lr 0.125",
             f"best of run {run_id}" if ":" in name else "of model spare",
             0.125,
         )
