@@ -12,7 +12,7 @@ from typing import Any
 from cerebro_plpy.configs.json_arguments import read_lists
 from cerebro_plpy.configs.params.compile_params import COMPILE_KEYS, UNQUOTED
 from cerebro_plpy.configs.params.custom_functions import ANY_FUNCTIONS
-from cerebro_plpy.configs.params.literals import parse_call, parse_keywords
+from cerebro_plpy.configs.params.literals import Arguments, parse_call, parse_keywords
 from cerebro_plpy.configs.search_space.grid import MAX_ROWS, ConfigRow, count_configs, draw_rows
 from cerebro_plpy.configs.search_space.sampling import GRIDS, MODELS, check_space, read_space
 from cerebro_plpy.database.sessions.spi import Row
@@ -88,21 +88,36 @@ def make_space_around(module: str, config: Row, space: Mapping[str, Any]) -> Jso
     }
 
 
+def parse_optimizer(module: str, optimizer: str, hint: str) -> tuple[str, Arguments]:
+    """Return the name and the arguments of the optimizer of a configuration.
+
+    Args:
+        hint: what to type in place of an optimizer that has other than plain values.
+
+    Raises:
+        InvalidParameter: the optimizer has other than plain values.
+    """
+    try:
+        return parse_call(optimizer)
+    except InvalidParameter as error:
+        raise InvalidParameter(
+            f"{module} error: the optimizer of the configuration is {optimizer}; expected plain "
+            "values in it.",
+            hint=hint,
+        ) from error
+
+
 def _list_optimizer(
     module: str, optimizer: str, compile_lists: Mapping[str, object]
 ) -> dict[str, object]:
     """Return an optimizer and its arguments, except those that the space varies."""
     if OPTIMIZER in compile_lists:
         return {OPTIMIZER: [optimizer]}  # replaced; its place decides the order of the draws
-    try:
-        name, arguments = parse_call(optimizer)
-    except InvalidParameter as error:
-        raise InvalidParameter(
-            f"{module} error: the optimizer of the configuration is {optimizer}; expected plain "
-            "values in it.",
-            hint='Name optimizers in the space: {"compile_params": {"optimizer": ["Adam"], "lr": '
-            "[0.001, 0.01]}}.",
-        ) from error
+    hint = (
+        'Name optimizers in the space: {"compile_params": {"optimizer": ["Adam"], "lr": '
+        "[0.001, 0.01]}}."
+    )
+    name, arguments = parse_optimizer(module, optimizer, hint)
     if LEARNING_RATES & compile_lists.keys():
         arguments = {key: value for key, value in arguments.items() if key not in LEARNING_RATES}
     return {OPTIMIZER: [name], **_make_lists(arguments)}

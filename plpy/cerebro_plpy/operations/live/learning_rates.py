@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cerebro_plpy.configs.params.literals import parse_call
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.operations.live.added_from_space import LEARNING_RATES
+from cerebro_plpy.operations.live.added_from_space import LEARNING_RATES, parse_optimizer
 
 
 def rename_rate(module: str, fields: Mapping[str, object], name: str) -> dict[str, object]:
@@ -35,14 +34,8 @@ def set_optimizer_rate(module: str, optimizer: str, rate: object) -> str:
     >>> set_optimizer_rate("m", "Adam", 0.01), set_optimizer_rate("m", "Adam(lr=0.1)", None)
     ('Adam(learning_rate=0.01)', 'Adam()')
     """
-    try:
-        name, arguments = parse_call(optimizer)
-    except InvalidParameter as error:
-        raise InvalidParameter(
-            f"{module} error: the optimizer of the configuration is {optimizer}; expected plain "
-            "values in it.",
-            hint='Replace it: {"optimizer": "Adam(learning_rate=0.01)"}.',
-        ) from error
+    hint = 'Replace it: {"optimizer": "Adam(learning_rate=0.01)"}.'
+    name, arguments = parse_optimizer(module, optimizer, hint)
     values = rename_rate(module, arguments, "learning_rate")
     values["learning_rate"] = rate
     texts = [f"{key}={value!r}" for key, value in values.items() if value is not None]

@@ -54,7 +54,8 @@ class Reporter:
         """
         limits = state.limits
         phase = self._phase
-        if count_made_visits(state) != self._first_visits:
+        # The count passes over all configurations: it ends with the first visits.
+        if phase == COMPILING and count_made_visits(state) != self._first_visits:
             phase = TRAINING
         if (phase, limits.over) == (self._phase, self._logged_end):
             return Step()
