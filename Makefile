@@ -10,7 +10,7 @@ PLPYTHON  ?= /usr/bin/python3
 PYTHON    ?= $(shell .ci/python)
 URL       ?= postgresql://
 
-SOURCES   := pyproject.toml setup.py assembly.py $(EXTENSION).control docs/sql-reference.md \
+SOURCES   := pyproject.toml setup.py assembly.py $(EXTENSION).control $(wildcard docs/reference/sql/*.md) \
              $(shell find cerebro_db plpy sql migrations -name __pycache__ -prune -o -print)
 # Changes when the clone is moved, its Python is another one, or the environment is made otherwise: each makes one useless.
 MADE      := .venv/made-$(shell (echo "$(CURDIR) $(if $(PYTHON),$$($(PYTHON) -V))"; cat .ci/venv) | cksum | cut -d' ' -f1)
@@ -138,7 +138,7 @@ dist: bootstrap ## write what a release consists of into dist/: a wheel, a sourc
 	.venv/bin/python assembly.py archive dist
 	.venv/bin/twine check --strict dist/*.whl dist/*.tar.gz
 
-reference: ## write signatures and tables of arguments into docs/sql-reference.md, after a change of a declaration in sql/
+reference: ## write signatures and tables of arguments into docs/reference/sql, after a change of a declaration in sql/
 	@$(PLPYTHON) assembly.py reference
 
 objects: bootstrap ## record the extension's objects in tests/upgrade/objects.txt, after a change of the interface
@@ -178,10 +178,10 @@ $(MADE):
 	@.venv/bin/python -m pip install --no-deps 'keras-hub>=0.32' regex tokenizers --quiet --disable-pip-version-check
 	@touch .venv/runtime $@
 
-.venv/dbt/made: docs/dbt/requirements.txt $(MADE)
+.venv/dbt/made: docs/examples/dbt/requirements.txt $(MADE)
 	@echo "Installing dbt into an environment of its own, for it wants older libraries than mypy does"
 	@$(PYTHON) -m venv --clear .venv/dbt
-	@.venv/dbt/bin/python -m pip --quiet --disable-pip-version-check --no-input install -r docs/dbt/requirements.txt
+	@.venv/dbt/bin/python -m pip --quiet --disable-pip-version-check --no-input install -r docs/examples/dbt/requirements.txt
 	@touch $@
 
 .venv/bench: .venv/runtime

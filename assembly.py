@@ -1,9 +1,9 @@
 """Assemble the extension's files for a server, and the tables of arguments of its reference.
 
-The files are scripts, the control file, and the page that help() reads. `make install` and setup.py
-both call this module, so that both install the same files. `make reference` calls it to write
-signatures and tables of arguments into the page, and `make dist` to write an archive for PGXN. The
-module needs the standard library only.
+The files are scripts, the control file, and the pages that help() reads, as one file.
+`make install` and setup.py both call this module, so that both install the same files.
+`make reference` calls it to write signatures and tables of arguments into the pages, and
+`make dist` to write an archive for PGXN. The module needs the standard library only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import wrap
 from typing import NamedTuple
@@ -21,7 +21,19 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 ROOT = Path(__file__).resolve().parent
 NAME = "cerebro_db"
 CONTROL = f"{NAME}.control"
-PAGE = "sql-reference.md"
+REFERENCE = ROOT / "docs" / "reference" / "sql"
+PAGES = (
+    "README.md",
+    "train.md",
+    "models.md",
+    "madlib.md",
+    "searches.md",
+    "runs.md",
+    "administration.md",
+)
+"""The pages of the reference in the order of their contents; the first one lists all others."""
+INSTALLED_PAGE = "sql-reference.md"
+"""All pages in one file, which lies beside the backend."""
 CHANGELOG = "CHANGELOG.md"
 META = "META.json"
 ARCHIVED = (
@@ -60,6 +72,8 @@ BLOCK = re.compile(
     r"(?P<begin><!-- (?P<kind>signature|arguments) -->\n)(?P<text>.*?)(?=<!-- -->)", re.DOTALL
 )
 CONTENTS = re.compile(r"(?P<begin><!-- contents -->\n)(?P<text>.*?)(?=<!-- -->)", re.DOTALL)
+LINK_TO_SECTION = re.compile(r"\]\(#(?P<key>[^)]+)\)")
+"""A link in the help of an argument: to a heading by its anchor, or to a function by its name."""
 CHAPTER_START = re.compile(r"^## (?=[A-Z])", re.MULTILINE)
 HEAD = '\\echo Use "%s" to load this file. \\quit\n'
 
@@ -277,36 +291,70 @@ def _parse_declaration(part: str, sql: str) -> Declaration:
     )
 
 
-def reference(page: str) -> str:
-    """Return the page of the reference with signatures and tables of arguments made from sql/.
+def read_reference() -> dict[str, str]:
+    """Return the pages of the reference by file name."""
+    return {name: (REFERENCE / name).read_text() for name in PAGES}
+
+
+def reference(pages: Mapping[str, str]) -> dict[str, str]:
+    """Return the pages of the reference with signatures and tables of arguments made from sql/.
 
     They stand between the comments `<!-- signature -->` or `<!-- arguments -->` and `<!-- -->` of
-    the section about one or several functions. Links to all sections stand behind
-    `<!-- contents -->` at the beginning.
+    the section about one or several functions. Links to sections stand behind
+    `<!-- contents -->`: on the first page those to all pages, on the others those of the page.
     """
     forms: dict[str, list[Declaration]] = {}
     for declaration in declarations():
         forms.setdefault(declaration.name, []).append(declaration)
-    anchors = {}
-    for match in SECTION.finditer(page):
-        slug = re.sub(r"[.,]", "", match["names"]).replace(" ", "-")
-        anchors.update(dict.fromkeys(match["names"].split(", "), slug))
-    begin, *sections = SECTION_START.split(page)
-    begin = CONTENTS.sub(lambda block: block["begin"] + _format_contents(page), begin)
-    return begin + "".join(_fill_section(section, forms, anchors) for section in sections)
+    addresses = _list_addresses(pages)
+    first_page = next(iter(pages))
+    result = {}
+    for name, page in pages.items():
+        begin, *sections = SECTION_START.split(page)
+        contents = _format_index(pages) if name == first_page else _format_contents(page)
+        begin = CONTENTS.sub(rf"\g<begin>{contents}", begin)
+        filled = [_fill_section(section, forms, addresses, name) for section in sections]
+        result[name] = begin + "".join(filled)
+    return result
+
+
+def _list_addresses(pages: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the page and the anchor of each heading, by anchor and by the function's name."""
+    addresses: dict[str, tuple[str, str]] = {}
+    for name, page in pages.items():
+        for heading in re.findall(r"^##+ (.+)$", page, re.MULTILINE):
+            for key in (_slug(heading), *heading.split(", ")):
+                addresses.setdefault(key, (name, _slug(heading)))
+    return addresses
+
+
+def _format_index(pages: Mapping[str, str]) -> str:
+    """Return a table of the pages behind the first one, with links to their sections."""
+    rows = ["| page | sections |", "|---|---|"]
+    for name, page in [*pages.items()][1:]:
+        title = page.partition("\n")[0].removeprefix("# ")
+        rows.append(f"| [{title}]({name}) | {_format_links(page, name)} |")
+    return "\n".join(rows) + "\n"
 
 
 def _format_contents(page: str) -> str:
-    """Return a table of the chapters of the page with links to their sections."""
+    """Return links to the sections of a page, in a table if the page has chapters."""
+    chapters = CHAPTER_START.split(page)[1:]
+    if not chapters:
+        return _format_links(page) + "\n"
     rows = ["| chapter | sections |", "|---|---|"]
-    for chapter in CHAPTER_START.split(page)[1:]:
+    for chapter in chapters:
         title = chapter.partition("\n")[0]
-        links = [
-            f"[{heading.partition(', madlib_keras')[0]}](#{_slug(heading)})"
-            for heading in re.findall(r"^### (.+)$", chapter, re.MULTILINE)
-        ]
-        rows.append(f"| [{title}](#{_slug(title)}) | {', '.join(links)} |")
+        rows.append(f"| [{title}](#{_slug(title)}) | {_format_links(chapter)} |")
     return "\n".join(rows) + "\n"
+
+
+def _format_links(text: str, page: str = "") -> str:
+    """Return links to the sections of a text; a function that has two names is shown with one."""
+    return ", ".join(
+        f"[{heading.partition(', madlib_keras')[0]}]({page}#{_slug(heading)})"
+        for heading in re.findall(r"^### (.+)$", text, re.MULTILINE)
+    )
 
 
 def _slug(heading: str) -> str:
@@ -315,15 +363,23 @@ def _slug(heading: str) -> str:
 
 
 def _fill_section(
-    section: str, forms: dict[str, list[Declaration]], anchors: dict[str, str]
+    section: str,
+    forms: dict[str, list[Declaration]],
+    addresses: dict[str, tuple[str, str]],
+    page: str,
 ) -> str:
     """Return the section of one or several functions with its signatures and tables."""
     heading = SECTION.match(section)
     assert heading
     functions = [forms[name] for name in heading["names"].split(", ") if name in forms]
+
+    def write_address(link: re.Match[str]) -> str:
+        other, anchor = addresses[link["key"]]
+        return f"]({'' if other == page else other}#{anchor})"
+
     texts = {
         "signature": _format_signatures(functions),
-        "arguments": _format_tables(functions, anchors),
+        "arguments": LINK_TO_SECTION.sub(write_address, _format_tables(functions)),
     }
     return BLOCK.sub(lambda block: block["begin"] + texts[block["kind"]], section)
 
@@ -350,11 +406,11 @@ def _wrap_call(call: str) -> str:
     return "    " + "\n        ".join(lines).replace("\0", " ") + "\n"
 
 
-def _format_tables(functions: list[list[Declaration]], anchors: dict[str, str]) -> str:
+def _format_tables(functions: list[list[Declaration]]) -> str:
     """Return a table of arguments for the functions; several if their arguments differ."""
     names_by_table: dict[str, list[str]] = {}
     for forms in functions:
-        table = _format_arguments(forms, anchors)
+        table = _format_arguments(forms)
         names_by_table.setdefault(table, []).append(f"`{forms[0].public_name}`")
     if len(names_by_table) == 1:
         return next(iter(names_by_table))
@@ -362,7 +418,7 @@ def _format_tables(functions: list[list[Declaration]], anchors: dict[str, str]) 
     return "\n".join(tables)
 
 
-def _format_arguments(forms: list[Declaration], anchors: dict[str, str]) -> str:
+def _format_arguments(forms: list[Declaration]) -> str:
     """Return the table of the arguments of all forms of a function, or a link to another table."""
     rows: dict[str, dict[str, list[Argument]]] = {}
     lender = None
@@ -373,7 +429,7 @@ def _format_arguments(forms: list[Declaration], anchors: dict[str, str]) -> str:
                 rows.setdefault(argument.name, {}).setdefault(argument.help, []).append(argument)
     lines = []
     if lender is not None:
-        link = f"[{lender.replace('_keras', '')}](#{anchors[lender]})"
+        link = f"[{lender.replace('_keras', '')}](#{lender})"
         lines = [f"The arguments are those of {link}{', or these:' if rows else '.'}"]
     if lines and rows:
         lines.append("")
@@ -396,9 +452,9 @@ def _format_row(arguments: list[Argument]) -> str:
 
 
 def write_reference() -> None:
-    """Write the signatures and tables of arguments into docs/sql-reference.md."""
-    path = ROOT / "docs" / PAGE
-    path.write_text(reference(path.read_text()))
+    """Write signatures, tables of arguments and contents into the pages of the reference."""
+    for name, page in reference(read_reference()).items():
+        (REFERENCE / name).write_text(page)
 
 
 def write(folder: Path) -> None:
@@ -407,7 +463,8 @@ def write(folder: Path) -> None:
     for stale in folder.glob(f"{NAME}--*.sql"):
         stale.unlink()
     files = {**scripts(), CONTROL: (ROOT / CONTROL).read_text(), "VERSION": version() + "\n"}
-    for name, content in {**files, PAGE: (ROOT / "docs" / PAGE).read_text()}.items():
+    files[INSTALLED_PAGE] = "\n".join(read_reference().values())
+    for name, content in files.items():
         (folder / name).write_text(content)
 
 

@@ -1,7 +1,7 @@
 """Conversion of Python values to arguments of SQL functions, and the options of each function.
 
 An option has the name of its SQL argument. If it is omitted, the default of the SQL function
-applies. docs/sql-reference.md describes each option.
+applies. docs/reference/sql describes each option.
 """
 
 from __future__ import annotations

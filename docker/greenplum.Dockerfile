@@ -6,7 +6,7 @@
 # All hosts of a cluster run the same image, so what they need lies at the same place on each. Then, in a database:
 #     CREATE EXTENSION cerebro_db SCHEMA madlib CASCADE;
 #     SELECT cerebro.set('trainer_python', '/opt/cerebro/bin/python');
-# docs/greenplum.md has the rest.
+# docs/how-to/greenplum.md has the rest.
 ARG BASE
 FROM ${BASE}
 
@@ -32,7 +32,7 @@ WORKDIR /usr/local/src/cerebro_db
 COPY Makefile README.md assembly.py cerebro_db.control pyproject.toml setup.py ./
 COPY .ci .ci
 COPY sql sql
-COPY docs/sql-reference.md docs/
+COPY docs/reference/sql docs/reference/sql
 COPY migrations migrations
 COPY plpy plpy
 COPY cerebro_db cerebro_db

@@ -17,7 +17,7 @@ WORKDIR /usr/local/src/cerebro_db
 COPY Makefile README.md assembly.py cerebro_db.control pyproject.toml setup.py ./
 COPY .ci .ci
 COPY sql sql
-COPY docs/sql-reference.md docs/
+COPY docs/reference/sql docs/reference/sql
 COPY migrations migrations
 COPY plpy plpy
 COPY cerebro_db cerebro_db

@@ -11,7 +11,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_fit_multiple_model(
     -- Number of epochs. In an epoch a configuration visits every segment once.
     num_iterations integer,
     -- Give each trainer a GPU; trainers share GPUs if there are fewer. An error (55000) if there is
-    -- no GPU, or if the framework finds none. The setting `gpus` lists them ([gpu.md](gpu.md)).
+    -- no GPU, or if the framework finds none. The setting `gpus` lists them ([gpu.md](../../how-to/gpus.md)).
     use_gpus boolean DEFAULT FALSE,
     -- A packed table to evaluate on. Its metrics then rank the leaderboard.
     validation_table varchar DEFAULT NULL,
@@ -29,7 +29,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_fit_multiple_model(
     -- `cerebro.run.spec`.
     seed bigint DEFAULT NULL,
     -- Order of visits: `'longest'`, `'rotation'`, or `'replay'` of an earlier run. See [the
-    -- schedule](internals/how-it-works.md#the-schedule).
+    -- schedule](../../internals/how-it-works.md#the-schedule).
     schedule text DEFAULT 'longest',
     -- Number of worker sessions, which share the cores. NULL: chosen, see [Workers](#workers).
     workers integer DEFAULT NULL,

@@ -57,7 +57,7 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     -- Number of worker sessions, which share the cores. NULL: chosen as by
     -- `madlib_fit_multiple_model`.
     workers integer DEFAULT NULL,
-    -- Give each trainer a GPU ([gpu.md](gpu.md)).
+    -- Give each trainer a GPU ([gpu.md](../../how-to/gpus.md)).
     use_gpus boolean DEFAULT FALSE,
     -- TRUE: return one row, with the id of the run, as soon as the run is logged. See
     -- [cerebro.wait](#cerebrowait).

@@ -61,7 +61,7 @@ CREATE TRIGGER check_setting BEFORE INSERT OR UPDATE ON cerebro.setting FOR EACH
 COMMENT ON TRIGGER check_setting ON cerebro.setting IS 'Rows of dumps and of statements are checked as those of cerebro.set are';
 
 CREATE OR REPLACE FUNCTION cerebro.set(
-    -- A [setting](operations.md#settings).
+    -- A [setting](../operations.md#settings).
     name text,
     -- Its value, as text or as a number. NULL: the default.
     value text

@@ -1,4 +1,4 @@
--- What each function does, for who asks in psql; docs/sql-reference.md answers.
+-- What each function does, for who asks in psql; docs/reference/sql answers.
 
 -- The first statement of MADlib's notebooks. Drivers read the number that follows its first words.
 CREATE OR REPLACE FUNCTION version() RETURNS text

@@ -13,6 +13,7 @@ import cerebro_db
 REFERENCE = Path(cerebro_db.__file__).parent / "extension" / "sql-reference.md"
 ROW = re.compile(r"^\| `(?P<name>\w+)` \| [^|]+ \| (?P<default>[^|]+) \| (?P<meaning>.+) \|$", re.M)
 LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+HEADING = re.compile(r"^#{1,3} ", re.M)
 SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`0-9])")
 
 
@@ -26,7 +27,7 @@ def read_argument_help(function: str) -> dict[str, str]:
     except OSError:
         return {}
     _, _, section = page.partition(f"\n### {function}\n")
-    section, _, _ = section.partition("\n### ")
+    section = HEADING.split(section)[0]
     return {
         row["name"]: shorten_help(row["meaning"].replace("\\|", "|"), row["default"])
         for row in ROW.finditer(section)

@@ -1,4 +1,4 @@
-"""Exit codes of commands; a test compares them with docs/command-line.md."""
+"""Exit codes of commands; a test compares them with docs/how-to/command-line.md."""
 
 from __future__ import annotations
 

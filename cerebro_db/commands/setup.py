@@ -25,8 +25,8 @@ PEER = "Let roles that log in over the socket by password do so as system users 
 DRY_RUN = "Print what would be done, and do nothing."
 REMOVE = "Undo it: the rights of --role, or of all roles of the database, and the lines for logins."
 REMAINDER = (
-    "Databases, roles, their tables, files and packages stay. docs/operations.md, `Removing it`, "
-    "has the commands."
+    "Databases, roles, their tables, files and packages stay. docs/reference/operations.md, "
+    "`Removing it`, has the commands."
 )
 DROP = "With --remove: drop the extension, with all runs and models of the database."
 

@@ -33,7 +33,8 @@ NAME = "logins"
 HOST = re.compile(r"\bhost(addr)?\s*=\s*'?[^/'\s]")
 RELOAD = "postgres=# SELECT pg_reload_conf();"
 PASSWORD_HINT = (
-    "Worker sessions can log in by password instead: see `By password` in docs/operations.md.\n"
+    "Worker sessions can log in by password instead: see `By password` in\n"
+    "docs/reference/operations.md.\n"
     "Or repeat the command with --peer: over the socket, {role} then logs in to {database} only\n"
     "from system users named {role} and {user}, without a password. Logins over TCP stay."
 )

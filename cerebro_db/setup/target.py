@@ -40,7 +40,7 @@ def check_target(connection: sa.Connection, target: Target) -> None:
     if has_segments:
         raise FeatureNotSupported(
             "this command sets up PostgreSQL, and the server is a cluster with segments",
-            hint="docs/greenplum.md has the steps for a cluster.",
+            hint="docs/how-to/greenplum.md has the steps for a cluster.",
         )
     if number < OLDEST * 10000:
         raise FeatureNotSupported(

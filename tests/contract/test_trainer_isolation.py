@@ -1,5 +1,5 @@
-"""What a trainer gets from its backend, and what it keeps from others: see docs/operations.md,
-Privileges.
+"""What a trainer gets from its backend, and what it keeps from others: see
+docs/reference/operations.md, Privileges.
 
 What it gets is looked at by a program that is started in a trainer's place; what it does itself, on
 a trainer.

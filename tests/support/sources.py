@@ -6,16 +6,28 @@ import ast
 import runpy
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 BACKEND = ROOT / "plpy" / "cerebro_plpy"
 
 
 @cache
+def read_assembly() -> dict[str, Any]:
+    """Return what assembly.py defines. The root, which has a folder plpy, is not on the path."""
+    return runpy.run_path(str(ROOT / "assembly.py"))
+
+
+@cache
+def read_reference() -> str:
+    """Return the pages of the reference of SQL, in their order."""
+    return "\n".join(read_assembly()["read_reference"]().values())
+
+
+@cache
 def sql_files() -> dict[Path, str]:
     """Return the files of sql/ in their order, each with its SQL as a server gets it."""
-    # The root is not on the path of tests: it has a folder plpy.
-    files: dict[Path, str] = runpy.run_path(str(ROOT / "assembly.py"))["expanded_files"]()
+    files: dict[Path, str] = read_assembly()["expanded_files"]()
     return files
 
 

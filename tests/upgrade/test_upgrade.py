@@ -16,12 +16,12 @@ import psycopg2
 import pytest
 from listing import listing
 from psycopg2.extensions import connection as Connection
+from sources import read_reference
 from workbench import Workbench
 
 from cerebro_db.server import deployment
 
 HERE = Path(__file__).parent
-REFERENCE = HERE.parents[1] / "docs" / "sql-reference.md"
 IN_OLD_DUMPS = {"sealed_begin", "sealed_add"}
 """Internal functions that functions of grants call by this name, in dumps of all versions."""
 FORMS = ("CREATE EXTENSION cerebro_db CASCADE", "CREATE EXTENSION cerebro_db SCHEMA madlib CASCADE")
@@ -113,7 +113,7 @@ def test_schema_cerebro_has_the_functions_that_the_reference_documents(
     connection: Connection,
 ) -> None:
     """As `\\df cerebro.*` lists them, and no other one."""
-    headings = re.findall(r"^### (cerebro\.[a-z_0-9., ]+)$", REFERENCE.read_text(), re.MULTILINE)
+    headings = re.findall(r"^### (cerebro\.[a-z_0-9., ]+)$", read_reference(), re.MULTILINE)
     documented = {name.partition(".")[2] for line in headings for name in line.split(", ")}
     with connection.cursor() as cursor:
         cursor.execute(

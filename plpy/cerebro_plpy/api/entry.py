@@ -32,7 +32,7 @@ def read_package_version() -> str:
 
 
 def read_reference() -> str:
-    """Return the page that describes the SQL functions: docs/sql-reference.md of this version."""
+    """Return the pages that describe the SQL functions: docs/reference/sql of this version."""
     return _read_installed("sql-reference.md")
 
 

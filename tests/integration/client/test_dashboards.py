@@ -16,8 +16,8 @@ from roles import another_role, session_of
 from workbench import Workbench, compile_text
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGE = (DOCS / "dashboards.md").read_text()
-BOARD = json.loads((DOCS / "grafana" / "runs.json").read_text())
+PAGE = (DOCS / "how-to" / "other-dashboards.md").read_text()
+BOARD = json.loads((DOCS / "examples" / "grafana" / "runs.json").read_text())
 PANELS = {panel["title"]: panel for panel in BOARD["panels"]}
 QUERIES = [
     query

@@ -1,4 +1,6 @@
-"""docs/dbt is a project that dbt runs: it trains, scores rows, and tests what it has scored."""
+"""docs/examples/dbt is a project that dbt runs: it trains, scores rows, and tests
+what it has scored.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def dbt(bench: Workbench, tmp_path: Path) -> Iterator[Dbt]:
         "PGPORT": str(url.port),
         "PGUSER": str(url.username),
     }
-    folders = {name: str(ROOT / "docs" / "dbt") for name in ("DBT_PROJECT_DIR", "DBT_PROFILES_DIR")}
+    folder = str(ROOT / "docs" / "examples" / "dbt")
+    folders = {"DBT_PROJECT_DIR": folder, "DBT_PROFILES_DIR": folder}
     written = {"DBT_LOG_PATH": str(tmp_path / "logs"), "DBT_TARGET_PATH": str(tmp_path / "target")}
     variables = {
         **place,

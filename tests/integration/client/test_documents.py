@@ -13,11 +13,12 @@ import pandas
 import pytest
 from psycopg2.extensions import connection as Connection
 from servers import Database
+from sources import read_assembly
 
 from cerebro_db.driver import get_engine
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "python-client.md"
+PAGE = ROOT / "docs" / "reference" / "python-client.md"
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n^```text\n(?P<printed>.*?)^```\n)?",
     re.DOTALL | re.MULTILINE,
@@ -52,13 +53,11 @@ def test_the_page_of_the_client_is_a_true_program(
     assert "session" in names
 
 
-REFERENCE = ROOT / "docs" / "sql-reference.md"
-REFUSED = re.compile(
-    r"\n### cerebro\.grant_predict, .*?(?=\n##)|\n## Models by name\n.*?(?=\n## )", re.DOTALL
-)
-"""What Greenplum refuses, as docs/greenplum.md tells."""
+SUPERUSERS = "administration.md"
+REFUSED = ("train.md", "models.md")
+"""Pages of models by name, which have examples that Greenplum refuses."""
+REGISTER = re.compile(r"\n### cerebro\.register\n.*?(?=\n## )", re.DOTALL)
 EXAMPLE = re.compile(r"\nExample:\n\n((?:    .*\n|\n)+)")
-SUPERUSERS = "## For superusers: "
 
 
 def examples(part: str) -> str:
@@ -96,11 +95,12 @@ def test_the_examples_of_the_reference_follow_each_other(
     with superuser.cursor() as cursor:
         cursor.execute("CREATE ROLE analyst")
         try:
-            page = REFERENCE.read_text()
-            users, superusers = (REFUSED.sub("", page) if platform == "greenplum" else page).split(
-                SUPERUSERS
-            )
-            told = run(database.url, quick(examples(users)))
+            pages = read_assembly()["read_reference"]()
+            superusers = pages.pop(SUPERUSERS)
+            if platform == "greenplum":
+                pages = {name: text for name, text in pages.items() if name not in REFUSED}
+                pages["madlib.md"] = REGISTER.sub("", pages["madlib.md"])
+            told = run(database.url, quick(examples("\n".join(pages.values()))))
             by_name = 150 + 3 if platform == "postgresql" else 0
             predicted = re.findall(
                 r"^[0-9]+\|(?:setosa|versicolor|virginica)\|[01]\b", told, re.MULTILINE
@@ -119,7 +119,7 @@ INDENTED = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
 def test_tools_that_want_a_column_can_call_what_returns_none(database: Database) -> None:
     """What each tool sends of its example, as dbt 1.11 and RPostgreSQL 0.7 do."""
     psql(database, "iris_data.sql")
-    (section,) = OTHER_TOOLS.findall((ROOT / "docs" / "clients.md").read_text())
+    (section,) = OTHER_TOOLS.findall((ROOT / "docs" / "how-to" / "other-programs.md").read_text())
     plain, dbt, r, pandas_code = map(dedent, INDENTED.findall(section))
     run(database.url, plain)
     configured, _, model = dbt.partition("}}\n")
@@ -138,7 +138,7 @@ def test_the_page_for_madlib_s_users_goes_on_in_python_after_its_tour(
     database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
     psql(database, "tour.sql")
-    ((code, _),) = blocks(ROOT / "docs" / "from-madlib.md", database)
+    ((code, _),) = blocks(ROOT / "docs" / "tutorials" / "from-madlib.md", database)
     exec(code, {})
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["1", "2", "3"]
@@ -148,7 +148,7 @@ def test_the_page_for_madlib_s_users_goes_on_in_python_after_its_tour(
 @pytest.mark.long
 @pytest.mark.postgresql("on Greenplum predict_row is not for the rows of tables")
 def test_the_page_of_models_by_name_is_a_true_script(database: Database) -> None:
-    page = (ROOT / "docs" / "models.md").read_text()
+    page = (ROOT / "docs" / "tutorials" / "analyst.md").read_text()
     told = run(database.url, quick("".join(map(dedent, INDENTED.findall(page)))))
     lines = told.splitlines()
     assert "rows|left out|80 rows|their target is NULL" in lines
@@ -166,7 +166,7 @@ def test_the_page_of_models_by_name_is_a_true_script(database: Database) -> None
 @pytest.mark.long
 @pytest.mark.postgresql("on Greenplum predictions in views have limits of their own")
 def test_the_recipes_follow_each_other(database: Database) -> None:
-    page = (ROOT / "docs" / "how-to.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "recipes.md").read_text()
     lines = run(database.url, "".join(map(dedent, INDENTED.findall(page)))).splitlines()
     assert "root_mean_squared_error" in "".join(lines)
     assert "balanced_accuracy|t" in lines
@@ -188,7 +188,7 @@ def test_the_quick_start_goes_from_a_file_to_predictions(
     ]
     text = "name,class,age,fare,embarked,survived\n" + "".join(lines)
     (tmp_path / "passengers.csv").write_text(text)
-    blocks_of_page = INDENTED.findall((ROOT / "docs" / "quickstart.md").read_text())
+    blocks_of_page = INDENTED.findall((ROOT / "docs" / "tutorials" / "quickstart.md").read_text())
     statements = "".join(dedent(block) for block in blocks_of_page if "cerebro_db." not in block)
     few = statements.replace(
         "budget => '2 minutes'", "models => '{linear}', configs => 1, epochs => 8, seed => 1"

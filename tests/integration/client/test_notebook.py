@@ -15,7 +15,7 @@ from servers import Database
 from sqlalchemy import make_url
 
 pytestmark = pytest.mark.long
-NOTEBOOK = Path(__file__).parents[3] / "docs" / "notebook.ipynb"
+NOTEBOOK = Path(__file__).parents[3] / "docs" / "tutorials" / "notebook.ipynb"
 
 
 class Notebooks(NamedTuple):

@@ -1,4 +1,4 @@
-"""The commands at the head of docs/export.md, in their order, in one folder."""
+"""The commands at the head of docs/how-to/exports.md, in their order, in one folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from workbench import Workbench, several
 
-PAGE = Path(__file__).parents[3] / "docs" / "export.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "exports.md"
 PASSENGERS = """
     CREATE TABLE passengers AS
     SELECT n AS id, n * 31 % 97 / 10.0 AS fare, n % 3 = 0 AS survived FROM generate_series(1, 90) n;

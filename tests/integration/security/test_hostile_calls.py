@@ -27,13 +27,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models import CLASSES
 from processes import eventually, trainers
+from sources import read_reference
 from trials import trials
 from workbench import Workbench, compile_text
 
 from cerebro_plpy import limits
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 
-REFERENCE = Path(__file__).parents[3] / "docs" / "sql-reference.md"
 LIMIT = "60s"
 """No call here takes so long: one that does hangs."""
 FIT_WORKERS = 1
@@ -232,7 +232,7 @@ def test_each_type_of_a_parameter_has_values(functions: list[Function]) -> None:
 @pytest.fixture(scope="module")
 def documented() -> set[str]:
     """The SQLSTATEs that users are told of."""
-    table = REFERENCE.read_text().split("| SQLSTATE | kind |")[1].split("\n\n")[0]
+    table = read_reference().split("| SQLSTATE | kind |")[1].split("\n\n")[0]
     found = {
         code
         for row in table.splitlines()

@@ -253,7 +253,7 @@ def test_what_nobody_measured_is_unknown(bench: Workbench) -> None:
     assert bench.rows(f"{query} WHERE run_id = %s", run) == [(None, None, None, True)] * 3
 
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[3] / "docs" / "reference"
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +268,7 @@ def rated(bench: Workbench) -> int:
     return run
 
 
-@pytest.mark.parametrize("page", ["sql-reference.md", "operations.md"])
+@pytest.mark.parametrize("page", ["sql/runs.md", "operations.md"])
 def test_the_statements_of_the_page_can_be_made(bench: Workbench, rated: int, page: str) -> None:
     section = re.split(
         r"^##+ ", (DOCS / page).read_text().split("# What runs cost\n")[1], flags=re.MULTILINE

@@ -53,12 +53,12 @@ def test_where_it_is_not_installed_it_has_no_release(monkeypatch: pytest.MonkeyP
 
 def test_one_line_says_how_it_is_installed() -> None:
     """Developers, users and whoever meets the error install the same."""
-    for page in ("Makefile", "docs/architectures.md"):
+    for page in ("Makefile", "docs/how-to/own-networks.md"):
         assert keras_hub_support.INSTALLATION in (ROOT / page).read_text(), page
 
 
 def test_the_page_has_a_row_for_each_class() -> None:
-    page = (ROOT / "docs" / "architectures.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "own-networks.md").read_text()
     rows = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
     assert rows == {
         *networks.OF_KERAS,

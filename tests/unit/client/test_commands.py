@@ -26,7 +26,7 @@ from cerebro_db.commands.models import train
 from cerebro_db.server import provision
 from cerebro_plpy.configs.templates.registry import TEMPLATES
 
-PAGE = Path(__file__).parents[3] / "docs" / "command-line.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "command-line.md"
 HEAVY = {"sqlalchemy", "psycopg2", "matplotlib", "numpy", "keras", "pandas", "optuna"}
 PROBE = """
 import sys
@@ -158,7 +158,7 @@ def test_the_url_can_be_pasted_into_a_shell(command: str) -> None:
 
 
 def test_options_that_are_arguments_of_sql_have_its_help() -> None:
-    declarations = runpy.run_path(str(PAGE.parents[1] / "assembly.py"))["declarations"]()
+    declarations = runpy.run_path(str(PAGE.parents[2] / "assembly.py"))["declarations"]()
     (declared,) = (entry for entry in declarations if entry.name == "cerebro.train")
     shown = read_argument_help("cerebro.train")
     assert (

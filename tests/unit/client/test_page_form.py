@@ -9,6 +9,7 @@ from typing import get_type_hints
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sources import read_reference
 
 from cerebro_db.arguments import TrainOptions
 from cerebro_db.dashboard.argument_help import parse_argument_help
@@ -48,8 +49,7 @@ def test_lists_are_those_of_the_server() -> None:
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
     """The help of each argument of cerebro.train, as psql shows it."""
-    page = (ROOT / "docs" / "sql-reference.md").read_text()
-    return parse_argument_help(explain(page, "cerebro.train", "usage"))
+    return parse_argument_help(explain(read_reference(), "cerebro.train", "usage"))
 
 
 @pytest.mark.parametrize("name", [*FIELDS, *INTEGER_OPTIONS, *TEXT_OPTIONS])

@@ -1,4 +1,4 @@
-"""docs/limits.md has the maxima of the code."""
+"""docs/reference/limits.md has the maxima of the code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cerebro_plpy.preprocessing.rows import class_counts, groups
 from cerebro_plpy.preprocessing.values import text_hashing
 from cerebro_plpy.tables.outputs import model_rows
 
-PAGE = (Path(__file__).parents[3] / "docs" / "limits.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "limits.md").read_text()
 
 
 @pytest.mark.parametrize(

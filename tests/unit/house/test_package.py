@@ -116,7 +116,7 @@ def test_a_wheel_has_what_make_install_has(fresh: Path, wheel: dict[str, bytes])
 
 def test_no_message_names_a_package_of_a_registry_as_ours() -> None:
     """The package is installed from its clone; what has its name elsewhere is somebody else's."""
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     sources = [
         path for folder in ("cerebro_db", "plpy", "sql") for path in (ROOT / folder).rglob("*.*")
     ]

@@ -10,7 +10,7 @@ SCRIPTS = ROOT / "tests" / "sql"
 
 
 def test_the_tour_of_madlib_s_statements_is_the_golden_file() -> None:
-    page = (ROOT / "docs" / "from-madlib.md").read_text()
+    page = (ROOT / "docs" / "tutorials" / "from-madlib.md").read_text()
     shown = re.search(
         r"<!-- tour: begin .*?-->\n```sql\n(.*?)```\n<!-- tour: end -->", page, re.DOTALL
     )
@@ -44,7 +44,7 @@ def test_tests_that_documents_name_are_there() -> None:
 def test_modules_that_documents_name_are_there() -> None:
     """From the root, from a package, or from a folder of tests or examples."""
     folders = ("", "plpy", "plpy/cerebro_plpy", "plpy/cerebro_trainer", "docs", "tests")
-    for page in [*ROOT.glob("C*ING.md"), ROOT / "SECURITY.md", *(ROOT / "docs").glob("*.md")]:
+    for page in [*ROOT.glob("C*ING.md"), ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md")]:
         for name in re.findall(r"`([a-z_]+(?:/[a-z_]+)+\.py)`", page.read_text()):
             is_test = name.rpartition("/")[2].startswith("test_")
             exists = any((ROOT / folder / name).exists() for folder in folders)

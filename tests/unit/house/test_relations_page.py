@@ -1,4 +1,4 @@
-"""docs/sql-reference.md lists each view that users read, with all of its columns."""
+"""docs/reference/sql/runs.md lists each view that users read, with all of its columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sources import sql_files
 
 ROOT = Path(__file__).parents[3]
 OBJECTS = (ROOT / "tests" / "upgrade" / "objects.txt").read_text()
-PAGE = (ROOT / "docs" / "sql-reference.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "sql" / "runs.md").read_text()
 COLUMN = re.compile(r"^cerebro\.(\w+) column \d+ (\w+) ", re.MULTILINE)
 COMMENT = re.compile(r"COMMENT ON (?:VIEW|TABLE) cerebro\.(\w+) IS\s+'(.*?)'", re.DOTALL)
 ROW = re.compile(r"^\| `(\w+)` \| (.*)$", re.MULTILINE)
@@ -29,7 +29,7 @@ def list_internal() -> set[str]:
 
 
 def list_rows() -> dict[str, str]:
-    chapter = PAGE.partition("\n## Schema cerebro: runs, live\n")[2].partition("\n### ")[0]
+    chapter = PAGE.partition("\n## Views\n")[2].partition("\n### ")[0]
     return dict(ROW.findall(chapter))
 
 

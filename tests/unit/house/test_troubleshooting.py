@@ -1,4 +1,6 @@
-"""docs/troubleshooting.md quotes messages that the product prints, and SQLSTATEs of its errors."""
+"""docs/reference/troubleshooting.md quotes messages that the product prints, and SQLSTATEs of its
+errors.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from sources import BACKEND, nodes
 
 from cerebro_plpy import errors
 
-PAGE = (Path(__file__).parents[3] / "docs" / "troubleshooting.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "troubleshooting.md").read_text()
 ROWS = [line.split(" | ") for line in PAGE.splitlines() if line.startswith("| `")]
 OF_POSTGRESQL = {
     'extension "cerebro_db" is not available',

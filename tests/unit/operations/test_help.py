@@ -1,24 +1,22 @@
-"""docs/sql-reference.md describes every function that users call, as declared; help shows it."""
+"""docs/reference/sql describes every function that users call, as declared; help shows it."""
 
 from __future__ import annotations
 
 import re
-import runpy
 from itertools import product
 from pathlib import Path
 
 import pytest
-from sources import sql_files
+from sources import read_assembly, read_reference, sql_files
 
 from cerebro_plpy.errors import InvalidParameter, UndefinedObject
 from cerebro_plpy.operations.admin import help
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "sql-reference.md").read_text()
+PAGE = read_reference()
 SECTIONS = help.parse_sections(PAGE)
 SCRIPTS = "\n".join(sql_files().values())
-# The root is not on the path of tests: it has a folder plpy.
-ASSEMBLY = runpy.run_path(str(ROOT / "assembly.py"))
+ASSEMBLY = read_assembly()
 DECLARATIONS = ASSEMBLY["declarations"]()
 DECLARED = re.compile(
     r"^CREATE OR REPLACE FUNCTION ([\w.]+)\((.*?)\) RETURNS", re.DOTALL | re.MULTILINE
@@ -56,7 +54,12 @@ def test_a_section_has_signature_sentence_and_example() -> None:
 
 def test_signatures_and_tables_of_arguments_are_made_from_the_declarations() -> None:
     """If this fails, call `make reference`."""
-    assert ASSEMBLY["reference"](PAGE) == PAGE
+    pages = ASSEMBLY["read_reference"]()
+    assert ASSEMBLY["reference"](pages) == pages
+
+
+def test_each_file_of_the_folder_is_a_page() -> None:
+    assert {path.name for path in ASSEMBLY["REFERENCE"].iterdir()} == set(ASSEMBLY["PAGES"])
 
 
 def test_every_section_has_a_signature_and_a_table_of_its_arguments() -> None:

@@ -1,7 +1,7 @@
-"""Help in psql: the section of a function in docs/sql-reference.md, as plain text.
+"""Help in psql: the section of a function in docs/reference/sql, as plain text.
 
-That page is the only description of the functions. It is installed beside this package, so that
-the help of a server matches the server's version.
+These pages are the only description of the functions. They are installed beside this package, as
+one file, so that the help of a server matches the server's version.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FULL_MESSAGES = ("usage", "help", "?")
 """Messages that request the whole section, as in MADlib."""
 WIDTH = 100
 _HEADING = re.compile(
-    r"^### ([a-z_0-9.]+(?:, [a-z_0-9.]+)*)\n(.*?)(?=^###? |\Z)", re.DOTALL | re.MULTILINE
+    r"^### ([a-z_0-9.]+(?:, [a-z_0-9.]+)*)\n(.*?)(?=^#{1,3} |\Z)", re.DOTALL | re.MULTILINE
 )
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _ROW = re.compile(r"\| `?(.+?)`? \| (.+) \|")
