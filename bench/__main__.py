@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from bench import (
     bench_server,
@@ -93,8 +92,7 @@ def main() -> None:
             publish(args.scale, "must reach", must.format_table(rows))
         for name, measure in REPORTS.items():
             if name in args.only:
-                path = document.ON_A_GPU if name == GPU else document.DOCUMENT
-                publish(args.scale, name, measure(server, args), path)
+                publish(args.scale, name, measure(server, args))
 
 
 def _measure_workload_parts(
@@ -142,11 +140,11 @@ def _measure_seeds(server: BenchServer, args: argparse.Namespace) -> list[list[s
     return must.make_seed_rows(contest)
 
 
-def publish(scale: str, name: str, content: str, path: Path = document.DOCUMENT) -> None:
+def publish(scale: str, name: str, content: str) -> None:
     """Print a part of the report; at the scale of the report, write it into the document."""
     print(f"\n{content}\n", flush=True)
     if scale == REPORT:
-        document.write_section(name, content, path)
+        document.write_section(name, content)
 
 
 def echo(line: str) -> None:

@@ -13,7 +13,6 @@ from bench import tables
 from bench.turns import WorkloadResults
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "internals" / "benchmarks.md"
-ON_A_GPU = DOCUMENT.parents[1] / "how-to" / "gpus.md"
 
 
 def replace_section(document: str, name: str, content: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -57,10 +58,8 @@ def test_one_line_says_how_it_is_installed() -> None:
         assert keras_hub_support.INSTALLATION in (ROOT / page).read_text(), page
 
 
-def test_the_page_has_a_row_for_each_class() -> None:
+def test_the_page_names_each_class() -> None:
     page = (ROOT / "docs" / "how-to" / "own-networks.md").read_text()
     rows = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
-    assert rows == {
-        *networks.OF_KERAS,
-        *(name for names in allowlist.HUB.values() for name in names),
-    }
+    assert rows == {name for names in allowlist.HUB.values() for name in names}
+    assert set(networks.OF_KERAS) <= set(re.findall(r"`(\w+)`", page))
