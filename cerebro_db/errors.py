@@ -242,8 +242,11 @@ class UnknownOption(InvalidParameter, TypeError):
     """Option that a method does not have; a TypeError, as for any wrong argument in Python."""
 
 
-# PL/Python writes the class of a Python exception before its message.
-_EXCEPTION_CLASS = re.compile(r"^(?:(?:plpy|spiexceptions)\.\w+|cerebro_plpy(?:\.\w+)+): ")
+# PL/Python writes the class of a Python exception before its message, and the server `cerebro_db`
+# before an error that does not name its function.
+_EXCEPTION_CLASS = re.compile(
+    r"^(?:(?:plpy|spiexceptions)\.\w+|cerebro_plpy(?:\.\w+)+|cerebro_db): "
+)
 
 
 # PostgreSQL itself refuses the schema, in any language, so the server has no hint.
@@ -253,7 +256,7 @@ _LOCKED_OUT = re.compile(r"\bcerebro$")
 def remove_exception_class(message: str) -> str:
     """Return the message without the exception class that PL/Python adds.
 
-    >>> remove_exception_class("plpy.Error: Output table 'flowers' already exists.")
+    >>> remove_exception_class("plpy.SPIError: Output table 'flowers' already exists.")
     "Output table 'flowers' already exists."
     """
     return _EXCEPTION_CLASS.sub("", message)

@@ -9,6 +9,8 @@ from __future__ import annotations
 LOCK_NOT_AVAILABLE = "55P03"  # lock_timeout ended a wait
 LIST_RUNS = "SELECT run_id, name, status FROM cerebro.run;"
 """The hint of errors about the id of a run."""
+MESSAGE_PREFIX = "cerebro_db: "
+"""Beginning of messages to SQL that do not begin with the function, as in `train error: `."""
 # Another session has created a table of that name. PostgreSQL looks for the table, then for its row
 # type, and then writes both into unique indexes. The error depends on when the other transaction
 # commits.

@@ -25,7 +25,7 @@ LANGUAGE plpython3u AS $$
     listing = custom_settings.list_changed_settings
     custom_settings.list_changed_settings = listing if lists else lambda: None
     try:
-        return entry.call(plpy, {}, lambda db:
+        return entry.report_errors(entry.call)(plpy, {}, lambda db:
             json.dumps(dict(custom_settings.read_custom_settings(db, oids))))
     finally:
         custom_settings.list_changed_settings = listing
@@ -33,7 +33,8 @@ $$;
 CREATE OR REPLACE FUNCTION public.escape_startup_options() RETURNS text LANGUAGE plpython3u AS $$
     from cerebro_plpy.api import entry
     from cerebro_plpy.database.custom_settings import read_custom_settings, escape_startup_options
-    options = entry.call(plpy, {}, lambda db: escape_startup_options(read_custom_settings(db)))
+    options = entry.report_errors(entry.call)(plpy, {},
+        lambda db: escape_startup_options(read_custom_settings(db)))
     return " ".join(f"-c {name}={value}" for name, value in options.items())
 $$;
 CREATE OR REPLACE FUNCTION public.check_dependencies(source regclass) RETURNS void
@@ -43,7 +44,8 @@ CREATE OR REPLACE FUNCTION public.check_dependencies(source regclass) RETURNS vo
     oid = plpy.execute(plpy.prepare("SELECT $1::oid::bigint AS oid", ["regclass"]),
         [source])[0]["oid"]
     check = definitions.check_session_dependencies
-    entry.call(plpy, {}, lambda db: check(db, catalog.Catalog(db, "train").read_relation(oid)))
+    entry.report_errors(entry.call)(plpy, {},
+        lambda db: check(db, catalog.Catalog(db, "train").read_relation(oid)))
 $$;
 GRANT EXECUTE ON FUNCTION public.custom_settings, public.escape_startup_options,
     public.check_dependencies TO PUBLIC

@@ -32,7 +32,7 @@ CREATE OR REPLACE FUNCTION public.training_rows(source text, columns text) RETUR
                 table = rows.open(relation, columns.split())
                 select = f"SELECT to_jsonb(t)::text FROM {table} t"
                 return [text for (text,) in rows.session.run(select)]
-    return entry.call(plpy, GD, read)
+    return entry.report_errors(entry.call)(plpy, GD, read)
 $$;
 CREATE OR REPLACE FUNCTION public.training_sides(source text, wishes json, formats json)
     RETURNS json
@@ -71,7 +71,7 @@ LANGUAGE plpython3u AS $$
                     "hashes": [str(side.digest.hashes) for side in sides],
                     "unused": table.unused,
                 }
-    return json.dumps(entry.call(plpy, GD, read))
+    return json.dumps(entry.report_errors(entry.call)(plpy, GD, read))
 $$;
 GRANT EXECUTE ON FUNCTION public.training_rows, public.training_sides TO PUBLIC
 """

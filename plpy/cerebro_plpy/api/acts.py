@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, check_counts
+from cerebro_plpy.api.entry import Globals, call, check_counts, report_errors
 from cerebro_plpy.operations.live import run_commands
 from cerebro_plpy.operations.live.run_commands import Command
 
 
+@report_errors
 def stop_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
     """Start no further visit of a configuration; return the id of the act."""
     return call(
@@ -18,6 +19,7 @@ def stop_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None)
     )
 
 
+@report_errors
 def continue_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
     """Continue a configuration that was stopped or is paused; return the id of the act."""
     return call(
@@ -27,6 +29,7 @@ def continue_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | N
     )
 
 
+@report_errors
 def clone_config(
     plpy: Any,
     gd: Globals,
@@ -42,6 +45,7 @@ def clone_config(
     )
 
 
+@report_errors
 @check_counts
 def add_configs(
     plpy: Any,
@@ -61,6 +65,7 @@ def add_configs(
     )
 
 
+@report_errors
 @check_counts
 def drill_down(
     plpy: Any,
@@ -80,6 +85,7 @@ def drill_down(
     )
 
 
+@report_errors
 @check_counts
 def set_epochs(
     plpy: Any, gd: Globals, run_id: int | None, epochs: int | None, mst_key: int | None
@@ -92,6 +98,7 @@ def set_epochs(
     )
 
 
+@report_errors
 def prioritize(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
     """Let a configuration take workers before all others; return the id of the act."""
     return call(
@@ -99,11 +106,13 @@ def prioritize(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) 
     )
 
 
+@report_errors
 def pause_run(plpy: Any, gd: Globals, run_id: int | None) -> int:
     """Start no further visit of a run; return the id of the act."""
     return call(plpy, gd, lambda db: run_commands.send_to_run(db, Command("pause_run", run_id)))
 
 
+@report_errors
 def continue_run(plpy: Any, gd: Globals, run_id: int | None) -> int:
     """Continue a run that was paused; return the id of the act."""
     return call(plpy, gd, lambda db: run_commands.send_to_run(db, Command("continue_run", run_id)))

@@ -8,16 +8,19 @@ from cerebro_plpy.api.entry import Globals, call, get_database, read_package_ver
 from cerebro_plpy.operations.admin import administration
 
 
+@report_errors
 def grant_usage(plpy: Any, gd: Globals, role: str, keep_trainers: bool | None) -> None:
     """Let a role use the extension."""
     call(plpy, gd, lambda db: administration.grant_usage(db, role, keep_trainers))
 
 
+@report_errors
 def revoke_usage(plpy: Any, gd: Globals, role: str) -> None:
     """Revoke the use of the extension from a role."""
     call(plpy, gd, lambda db: administration.revoke_usage(db, role))
 
 
+@report_errors
 def worker_report(plpy: Any, gd: Globals) -> str:
     """Open a worker session; return a report with its user."""
     return call(plpy, gd, administration.check_worker_session)

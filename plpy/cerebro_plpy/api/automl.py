@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, call_training, check_counts, read_package_version
+from cerebro_plpy.api.entry import (
+    Globals,
+    call,
+    call_training,
+    check_counts,
+    read_package_version,
+    report_errors,
+)
 from cerebro_plpy.database.sessions.spi import Database
 
 
+@report_errors
 def automl(plpy: Any, gd: Globals, *arguments: Any) -> None:
     """Search for the best configuration; the arguments are those of `AutomlArguments`."""
 
@@ -20,6 +28,7 @@ def automl(plpy: Any, gd: Globals, *arguments: Any) -> None:
     call_training(plpy, gd, work)
 
 
+@report_errors
 @check_counts
 def hyperband_schedule(
     plpy: Any,

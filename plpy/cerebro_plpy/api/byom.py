@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, check_counts
+from cerebro_plpy.api.entry import Globals, call, check_counts, report_errors
 from cerebro_plpy.operations.predict.predict_byom import ByomArguments
 from cerebro_plpy.operations.predict.predict_byom import predict_byom as predict_rows
 from cerebro_plpy.operations.predict.prediction_output import PredType
 
 
+@report_errors
 @check_counts
 def predict_byom(
     plpy: Any,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, check_counts
+from cerebro_plpy.api.entry import Globals, call, check_counts, report_errors
 from cerebro_plpy.configs.params.custom_functions import Functions
 from cerebro_plpy.configs.search_space import grid
 from cerebro_plpy.database.catalog import Catalog
@@ -14,6 +14,7 @@ from cerebro_plpy.tables import architectures
 from cerebro_plpy.tables import model_selection_table as selection_tables
 
 
+@report_errors
 def load_keras_model(
     plpy: Any,
     gd: Globals,
@@ -38,6 +39,7 @@ def load_keras_model(
     )
 
 
+@report_errors
 def delete_keras_model(
     plpy: Any, gd: Globals, keras_model_arch_table: str | None, model_id: int | None
 ) -> None:
@@ -51,6 +53,7 @@ def delete_keras_model(
     )
 
 
+@report_errors
 def load_model_selection_table(
     plpy: Any,
     gd: Globals,
@@ -76,6 +79,7 @@ def load_model_selection_table(
     )
 
 
+@report_errors
 @check_counts
 def generate_model_configs(
     plpy: Any,
@@ -120,6 +124,7 @@ def generate_model_configs(
     )
 
 
+@report_errors
 def explore_layers(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     """Create a table of architectures with the same head on several layers.
 

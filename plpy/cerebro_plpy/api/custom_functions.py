@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, check_counts
+from cerebro_plpy.api.entry import Globals, call, check_counts, report_errors
 from cerebro_plpy.configs.params import function_source
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.tables import object_table as object_tables
 
 
+@report_errors
 def load_custom_function(
     plpy: Any,
     gd: Globals,
@@ -28,6 +29,7 @@ def load_custom_function(
     )
 
 
+@report_errors
 @check_counts
 def load_top_k_accuracy_function(
     plpy: Any, gd: Globals, object_table: str | None, k: int | None
@@ -45,6 +47,7 @@ def load_top_k_accuracy_function(
     )
 
 
+@report_errors
 def delete_custom_function(
     plpy: Any, gd: Globals, object_table: str | None, id: int | str | None
 ) -> None:

@@ -11,8 +11,9 @@ from cerebro_plpy import limits
 from cerebro_plpy.database.call_checks import check_encoding
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.cpu_priority import StartupCores
-from cerebro_plpy.database.sessions.spi import Database, raise_to_sql
-from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.sql_errors import convert_to_sql_error, raise_to_sql
+from cerebro_plpy.errors import CerebroError, ObjectNotReady
 from cerebro_plpy.platform import detect
 from cerebro_plpy.trainer_client import settings
 from cerebro_plpy.trainer_client.process import host_resources
@@ -49,11 +50,19 @@ def get_database(plpy: Any) -> Database:
 
 
 def report_errors(function: F) -> F:
-    """Let a function raise its errors as PostgreSQL errors."""
+    """Let a function raise its errors as PostgreSQL errors.
+
+    It is the outermost decorator of a function that SQL calls. PL/Python lists the Python frames
+    that an error has left, which are then this one alone.
+    """
 
     @wraps(function)
     def run(plpy: Any, gd: Globals, *arguments: Any) -> Any:
-        return raise_to_sql(plpy, lambda: function(plpy, gd, *arguments))
+        try:
+            return function(plpy, gd, *arguments)
+        except CerebroError as error:
+            failure = convert_to_sql_error(plpy, error)
+        raise failure
 
     return cast(F, run)
 
@@ -68,16 +77,13 @@ def check_counts(function: F) -> F:
 
     @wraps(function)
     def check_and_run(plpy: Any, gd: Globals, *arguments: Any) -> Any:
-        raise_to_sql(
-            plpy, lambda: limits.check_arguments(function.__name__, dict(zip(names, arguments)))
-        )
+        limits.check_arguments(function.__name__, dict(zip(names, arguments)))
         return function(plpy, gd, *arguments)
 
     setattr(check_and_run, COUNTS_ARE_CHECKED, True)
     return cast(F, check_and_run)
 
 
-@report_errors
 def call(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
     """Do the work of a public function.
 
@@ -119,13 +125,12 @@ def call_for_blocks(plpy: Any, gd: Globals, work: Callable[[Database], Iterator[
 
 def _yield_blocks(plpy: Any, gd: Globals, blocks: Iterator[T]) -> Iterator[T]:
     while True:
-        block = call(plpy, gd, lambda db: next(blocks, None))
+        block = raise_to_sql(plpy, lambda: call(plpy, gd, lambda db: next(blocks, None)))
         if block is None:
             return
         yield block
 
 
-@report_errors
 def call_with_declared_path(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
     """Do the work of a function whose SQL declaration pins the search_path, which saves time."""
     db = get_database(plpy)

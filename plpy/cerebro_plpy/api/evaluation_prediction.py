@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.api.entry import Globals, call, report_errors
 
 if TYPE_CHECKING:
     from cerebro_plpy.operations.predict.prediction_output import PredType
 
 
+@report_errors
 def evaluate(
     plpy: Any,
     gd: Globals,
@@ -27,6 +28,7 @@ def evaluate(
     call(plpy, gd, lambda db: evaluate_model(db, gd, arguments))
 
 
+@report_errors
 def predict(
     plpy: Any,
     gd: Globals,
@@ -48,6 +50,7 @@ def predict(
     call(plpy, gd, lambda db: predict_rows(db, gd, arguments, columns, pred_type))
 
 
+@report_errors
 def grant_predict(plpy: Any, gd: Globals, model: str | None, role: str | None) -> None:
     """Let a role predict with a model by name, or with the models of a table."""
     from cerebro_plpy.operations.models import grants
@@ -55,6 +58,7 @@ def grant_predict(plpy: Any, gd: Globals, model: str | None, role: str | None) -
     call(plpy, gd, lambda db: grants.change(db, grants.GRANT, model, role))
 
 
+@report_errors
 def revoke_predict(plpy: Any, gd: Globals, model: str | None, role: str | None) -> None:
     """Revoke such a grant."""
     from cerebro_plpy.operations.models import grants

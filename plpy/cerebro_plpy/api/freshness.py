@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, check_counts, read_package_version
+from cerebro_plpy.api.entry import Globals, call, check_counts, read_package_version, report_errors
 from cerebro_plpy.database.sessions.spi import Row
 
 
+@report_errors
 def drift(plpy: Any, gd: Globals, model: str | None, source: str | None) -> list[Row]:
     """Return how far the columns of a source have drifted from the training rows of a model."""
     from cerebro_plpy.operations.explain import drift as drift_operation
@@ -15,6 +16,7 @@ def drift(plpy: Any, gd: Globals, model: str | None, source: str | None) -> list
     return call(plpy, gd, lambda db: drift_operation.drift(db, model, source))
 
 
+@report_errors
 def verify(plpy: Any, gd: Globals, model: str | None, version: str | None) -> list[Row]:
     """Train a version again; return the findings of the comparison."""
     from cerebro_plpy.operations.models import reproduce
@@ -22,6 +24,7 @@ def verify(plpy: Any, gd: Globals, model: str | None, version: str | None) -> li
     return call(plpy, gd, lambda db: reproduce.verify(db, gd, model, version))
 
 
+@report_errors
 @check_counts
 def refresh(
     plpy: Any,

@@ -10,6 +10,7 @@ from cerebro_plpy.operations.admin import gpu_configuration
 from cerebro_plpy.trainer_client.argument_checks import require
 
 
+@report_errors
 def write(plpy: Any, gd: Globals, output_table: str | None, source: str | None) -> None:
     """Create a table of the GPUs of all hosts."""
     call(plpy, gd, lambda db: gpu_configuration.write(db, output_table, source))

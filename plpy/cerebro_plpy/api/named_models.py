@@ -10,10 +10,12 @@ from cerebro_plpy.api.entry import (
     call_training,
     check_counts,
     read_package_version,
+    report_errors,
 )
 from cerebro_plpy.database.sessions.spi import Database, Row
 
 
+@report_errors
 def train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     """Train a model by name; the arguments are those of `TrainArguments`."""
 
@@ -32,6 +34,7 @@ def train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     return call_training(plpy, gd, work)
 
 
+@report_errors
 def plan_train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     """Return a plan of `train` with the same arguments."""
     from cerebro_plpy.operations.train import explain_train
@@ -41,6 +44,7 @@ def plan_train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     return call(plpy, gd, lambda db: explain_train.explain_train(db, train_arguments))
 
 
+@report_errors
 def deploy(plpy: Any, gd: Globals, model: str | None, version: str | None) -> int:
     """Deploy a version of a model; return its number."""
     from cerebro_plpy.operations.models import deployment
@@ -48,6 +52,7 @@ def deploy(plpy: Any, gd: Globals, model: str | None, version: str | None) -> in
     return call(plpy, gd, lambda db: deployment.deploy(db, model, version))
 
 
+@report_errors
 def register(
     plpy: Any, gd: Globals, model: str | None, model_table: str | None, mst_key: int | None
 ) -> int:
@@ -57,6 +62,7 @@ def register(
     return call(plpy, gd, lambda db: register_model_table.register(db, model, model_table, mst_key))
 
 
+@report_errors
 @check_counts
 def export_model(plpy: Any, gd: Globals, model: str | None, version: int | None) -> bytes:
     """Return a version of a model as the bytes of a file."""
@@ -65,6 +71,7 @@ def export_model(plpy: Any, gd: Globals, model: str | None, version: int | None)
     return call(plpy, gd, lambda db: export_operation.export_model(db, model, version))
 
 
+@report_errors
 def import_model(plpy: Any, gd: Globals, exported: bytes | None, model: str | None) -> int:
     """Add the version in a file to a model; return the number of the version."""
     from cerebro_plpy.operations.models import import_model as import_operation
@@ -72,6 +79,7 @@ def import_model(plpy: Any, gd: Globals, exported: bytes | None, model: str | No
     return call(plpy, gd, lambda db: import_operation.import_model(db, gd, exported, model))
 
 
+@report_errors
 def drop_model(plpy: Any, gd: Globals, model: str | None) -> None:
     """Remove a model with all its versions."""
     from cerebro_plpy.operations.models import deployment
@@ -79,6 +87,7 @@ def drop_model(plpy: Any, gd: Globals, model: str | None) -> None:
     call(plpy, gd, lambda db: deployment.drop(db, model))
 
 
+@report_errors
 def template_fields(plpy: Any, gd: Globals) -> list[Row]:
     """Return the fields of all templates."""
     from cerebro_plpy.operations.models import template_list

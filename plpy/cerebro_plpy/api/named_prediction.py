@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cerebro_plpy.operations.predict.predict_table import Block
 
 
+@report_errors
 def predict_blocks(
     plpy: Any,
     gd: Globals,
@@ -40,6 +41,7 @@ def predict_blocks(
     return call_for_blocks(plpy, gd, lambda db: predict_source(db, gd, name, arguments))
 
 
+@report_errors
 def predict_ahead(
     plpy: Any,
     gd: Globals,
@@ -81,6 +83,7 @@ def predicted(
     return precomputed_predictions.read_predictions(told)
 
 
+@report_errors
 def predict_row(
     plpy: Any, gd: Globals, model: str | None, record: str | None, owner: str | None
 ) -> str:
@@ -92,6 +95,7 @@ def predict_row(
     )
 
 
+@report_errors
 def sealed_version(plpy: Any, gd: Globals) -> None:
     """Load a version that the caller was granted into the trainer of this session."""
     from cerebro_plpy.operations.models.load_granted_model import fill

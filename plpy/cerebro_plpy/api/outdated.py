@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, read_package_version
+from cerebro_plpy.api.entry import Globals, call, read_package_version, report_errors
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import ObjectNotReady
 
 
+@report_errors
 def refuse(plpy: Any, gd: Globals, *arguments: Any) -> None:
     """Refuse a call of any function, because the versions differ."""
 

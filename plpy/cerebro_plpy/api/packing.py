@@ -16,6 +16,7 @@ from cerebro_plpy.trainer_client.argument_checks import (
 )
 
 
+@report_errors
 @check_counts
 def training_preprocessor(
     plpy: Any,
@@ -48,6 +49,7 @@ def training_preprocessor(
     call(plpy, gd, lambda db: preprocessors.pack_training(db, gd, arguments, options))
 
 
+@report_errors
 def pack_mixed(
     plpy: Any,
     gd: Globals,
@@ -88,6 +90,7 @@ def pack_mixed(
     call(plpy, gd, pack)
 
 
+@report_errors
 def validation_preprocessor(
     plpy: Any,
     gd: Globals,
@@ -115,6 +118,7 @@ def validation_preprocessor(
     )
 
 
+@report_errors
 def pack_beside(
     plpy: Any,
     gd: Globals,

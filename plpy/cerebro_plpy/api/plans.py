@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, read_package_version
+from cerebro_plpy.api.entry import Globals, call, read_package_version, report_errors
 
 
+@report_errors
 def plan_fit(
     plpy: Any,
     gd: Globals,
@@ -39,6 +40,7 @@ def plan_fit(
     return call(plpy, gd, lambda db: explain(db, gd, fit_arguments, read_package_version(), format))
 
 
+@report_errors
 def plan_of(plpy: Any, gd: Globals, run_id: int | None, format: str | None) -> list[str]:
     """Return the plan of a run together with its actual times."""
     from cerebro_plpy.operations.live import explain_run

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, call_training, read_package_version
+from cerebro_plpy.api.entry import Globals, call, call_training, read_package_version, report_errors
 from cerebro_plpy.database.sessions.spi import Database
 
 
+@report_errors
 def write_outputs(plpy: Any, gd: Globals, run_id: int | None, output: str | None) -> None:
     """Write the output tables of a completed run again."""
     from cerebro_plpy.operations.fit import run_outputs
@@ -15,6 +16,7 @@ def write_outputs(plpy: Any, gd: Globals, run_id: int | None, output: str | None
     call(plpy, gd, lambda db: run_outputs.rewrite_outputs(db, run_id, output))
 
 
+@report_errors
 def submit(plpy: Any, gd: Globals, *arguments: Any) -> int:
     """Start a fit in the background; the arguments are those of `FitArguments`."""
 
@@ -27,6 +29,7 @@ def submit(plpy: Any, gd: Globals, *arguments: Any) -> int:
     return call_training(plpy, gd, begin)
 
 
+@report_errors
 def submit_call(plpy: Any, gd: Globals, call: str | None, arguments: str | None) -> int:
     """Start any call that trains in the background."""
 
@@ -38,6 +41,7 @@ def submit_call(plpy: Any, gd: Globals, call: str | None, arguments: str | None)
     return call_training(plpy, gd, begin)
 
 
+@report_errors
 def work(plpy: Any, gd: Globals, task: str | None) -> None:
     """Do a background task that another session has requested."""
 
@@ -50,6 +54,7 @@ def work(plpy: Any, gd: Globals, task: str | None) -> None:
     call_training(plpy, gd, work_in_procedure)
 
 
+@report_errors
 def resume_run(plpy: Any, gd: Globals, run_id: int | None, background: bool | None) -> None:
     """Resume a run that ended early."""
 
@@ -66,6 +71,7 @@ def resume_run(plpy: Any, gd: Globals, run_id: int | None, background: bool | No
     call_training(plpy, gd, resume_or_submit)
 
 
+@report_errors
 def wait(plpy: Any, gd: Globals, run_id: int | None, timeout: str | None) -> str:
     """Wait for the end of a run; return its status."""
     from cerebro_plpy.operations.live import runs
@@ -73,6 +79,7 @@ def wait(plpy: Any, gd: Globals, run_id: int | None, timeout: str | None) -> str
     return call(plpy, gd, lambda db: runs.wait(db, run_id, timeout))
 
 
+@report_errors
 def cancel(plpy: Any, gd: Globals, run_id: int | None) -> bool:
     """Cancel a run."""
     from cerebro_plpy.operations.live import runs
@@ -80,6 +87,7 @@ def cancel(plpy: Any, gd: Globals, run_id: int | None) -> bool:
     return call(plpy, gd, lambda db: runs.cancel(db, run_id))
 
 
+@report_errors
 def drop_run(plpy: Any, gd: Globals, run_id: int | None) -> None:
     """Remove a run, its log and its states."""
     from cerebro_plpy.operations.live import runs
@@ -87,6 +95,7 @@ def drop_run(plpy: Any, gd: Globals, run_id: int | None) -> None:
     call(plpy, gd, lambda db: runs.drop(db, run_id))
 
 
+@report_errors
 def vacuum_runs(plpy: Any, gd: Globals, older_than: str | None) -> int:
     """Remove the states of runs that ended long ago; return their size in bytes."""
     from cerebro_plpy.operations.live import runs
@@ -94,6 +103,7 @@ def vacuum_runs(plpy: Any, gd: Globals, older_than: str | None) -> int:
     return call(plpy, gd, lambda db: runs.vacuum(db, gd, older_than))
 
 
+@report_errors
 def drop_features(plpy: Any, gd: Globals, source: str | None) -> int:
     """Remove cached activations of frozen layers; return their size in bytes."""
     from cerebro_plpy.operations.live import runs

@@ -15,7 +15,7 @@ from cerebro_plpy.api.entry import (
 )
 from cerebro_plpy.database import progress
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import raise_to_sql
+from cerebro_plpy.database.sessions.sql_errors import raise_to_sql
 from cerebro_plpy.database.sql import strict_json
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.tables.models import granted_function
@@ -128,6 +128,7 @@ def state_add(plpy: Any, gd: Globals, part: int, chunk: bytes) -> int:
     return len(chunk)
 
 
+@report_errors
 @check_counts
 def state_chunks(
     plpy: Any, gd: Globals, chunk_bytes: int, key: str | None, part: str | None
@@ -147,6 +148,7 @@ def state_chunks(
     yield from _yield_chunks(plpy, raise_to_sql(plpy, begin))
 
 
+@report_errors
 @check_counts
 def row_outputs(plpy: Any, gd: Globals, units: int, chunk_bytes: int) -> Iterator[Buffer]:
     """Yield the outputs of a job's rows, in chunks of whole rows."""

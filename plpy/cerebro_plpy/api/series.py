@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, check_counts
+from cerebro_plpy.api.entry import Globals, call, check_counts, report_errors
 from cerebro_plpy.operations.fit.window_series import WindowArguments, make_windows
 
 
+@report_errors
 @check_counts
 def window_series(
     plpy: Any,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call_training, read_package_version
+from cerebro_plpy.api.entry import Globals, call_training, read_package_version, report_errors
 from cerebro_plpy.database.sessions.spi import Database
 
 
+@report_errors
 def fit_multiple_model(plpy: Any, gd: Globals, *arguments: Any) -> None:
     """Train all configurations of a model selection table.
 

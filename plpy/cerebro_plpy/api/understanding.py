@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from cerebro_plpy.api.entry import Globals, call, call_for_blocks
+from cerebro_plpy.api.entry import Globals, call, call_for_blocks, report_errors
 from cerebro_plpy.database.sessions.spi import Row
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cerebro_plpy.operations.predict.predict_table import Block
 
 
+@report_errors
 def evaluation_blocks(
     plpy: Any,
     gd: Globals,
@@ -33,6 +34,7 @@ def evaluation_blocks(
     return call_for_blocks(plpy, gd, lambda db: evaluation_blocks_of(db, gd, arguments, caller))
 
 
+@report_errors
 def evaluate(
     plpy: Any,
     gd: Globals,
@@ -49,6 +51,7 @@ def evaluate(
     return chain.from_iterable(blocks)
 
 
+@report_errors
 def importance(plpy: Any, gd: Globals, model: str | None, source: str | None) -> list[Row]:
     """Return the importance of each column of a source."""
     from cerebro_plpy.operations.explain.importance import importance as columns_importance
@@ -56,6 +59,7 @@ def importance(plpy: Any, gd: Globals, model: str | None, source: str | None) ->
     return call(plpy, gd, lambda db: columns_importance(db, gd, model, source))
 
 
+@report_errors
 def version_importance(
     plpy: Any, gd: Globals, model: str | None, version: int | None, seconds: float | None
 ) -> list[Row]:
@@ -65,6 +69,7 @@ def version_importance(
     return call(plpy, gd, lambda db: [compute_holdout_importance(db, gd, model, version, seconds)])
 
 
+@report_errors
 def attribution_blocks(
     plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None
 ) -> Iterator[Attributed]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call_with_declared_path
+from cerebro_plpy.api.entry import Globals, call_with_declared_path, report_errors
 from cerebro_plpy.operations.admin import cpu_usage
 
 
+@report_errors
 def count_time(
     plpy: Any, gd: Globals, run_id: int | None, ticket: str | None, seconds: float | None
 ) -> bool:

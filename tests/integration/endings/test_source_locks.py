@@ -56,12 +56,13 @@ LANGUAGE plpython3u AS $$
         with lock_waits.bounded_waits(db, session, relation, limit):
             session.run(statement)
             return db.value("SELECT pg_catalog.current_setting('lock_timeout')")
-    return entry.call(plpy, {}, read)
+    return entry.report_errors(entry.call)(plpy, {}, read)
 $$;
 CREATE FUNCTION public.waiting(pids integer[]) RETURNS json LANGUAGE plpython3u AS $$
     import json
     from cerebro_plpy.api import entry
-    waits = entry.call(plpy, {}, lambda db: db.platform.find_waits(db, lambda: None, pids))
+    waits = entry.report_errors(entry.call)(plpy, {},
+        lambda db: db.platform.find_waits(db, lambda: None, pids))
     return json.dumps([wait._asdict() for wait in waits])
 $$;
 GRANT EXECUTE ON FUNCTION public.read_within, public.waiting TO PUBLIC"""

@@ -6,6 +6,7 @@ The messages that MADlib's users know are compared whole, of others a noun.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -83,6 +84,14 @@ def test_wrong_calls_are_refused(scene: Workbench, function: str) -> None:
             error = error_of(scene, case.call)
             found = case.words in str(error.diag.message_primary), error.pgcode
             assert found == (True, case.sqlstate), f"{case.call}: {error}"
+
+
+@pytest.mark.parametrize("function", OF_FUNCTION)
+def test_an_error_has_no_class_and_one_frame_of_python(scene: Workbench, function: str) -> None:
+    """The first frame is the body of the function, the second the entry of the package."""
+    diagnostics = error_of(scene, OF_FUNCTION[function][0].call).diag
+    assert not str(diagnostics.message_primary).startswith("plpy.")
+    assert len(re.findall(r"^  PL/Python function ", str(diagnostics.context), re.MULTILINE)) == 2
 
 
 def test_every_public_function_is_here(scene: Workbench) -> None:

@@ -37,7 +37,7 @@ def test_no_two_classes_share_a_sqlstate() -> None:
 @pytest.mark.parametrize("cls", errors.CerebroError.__subclasses__())
 def test_a_sqlstate_chooses_the_class(cls: type[errors.CerebroError]) -> None:
     error = errors.convert_driver_error(
-        refusal(cls.sqlstate, "plpy.Error: no such thing", "Make one.")
+        refusal(cls.sqlstate, "cerebro_db: no such thing", "Make one.")
     )
     assert type(error) is cls
     assert (error.message, error.hint, error.sqlstate) == (
@@ -53,6 +53,8 @@ def test_a_sqlstate_chooses_the_class(cls: type[errors.CerebroError]) -> None:
     [
         ("plpy.Error: x: y", "x: y"),
         ("plpy.SPIError: x", "x"),
+        ("cerebro_db: x", "x"),
+        ("train error: x", "train error: x"),
         ("spiexceptions.UndefinedTable: x", "x"),
         ("cerebro_plpy.errors.InvalidParameter: x", "x"),
         ("cerebro_plpy is not installed: x", "cerebro_plpy is not installed: x"),

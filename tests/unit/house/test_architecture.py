@@ -75,6 +75,11 @@ ORDER = {
         "server", "check", "setup", "console", "dashboard", "demo", "commands", "cli",
     ),
 }  # fmt: skip
+# Those that use PL/Python's module, for statements and for errors.
+TOUCHING_PLPY = {
+    "cerebro_plpy.database.sessions.spi",
+    "cerebro_plpy.database.sessions.sql_errors",
+}
 # Those that reach nothing but pure rooms: no database, no process, no clock.
 PURE = {"errors", "records", "limits", "scheduling", "configs"}
 # What is no part of a pure room: the ways to the world, and what is not the same in each run.
@@ -387,7 +392,7 @@ def test_a_trainer_without_a_framework_loads_none() -> None:
     assert told.stdout.strip() == "[]"
 
 
-def test_one_module_touches_plpy() -> None:
+def test_two_modules_touch_plpy() -> None:
     for path in MODULES:
         touches = any(
             isinstance(node, ast.Attribute)
@@ -395,7 +400,7 @@ def test_one_module_touches_plpy() -> None:
             and node.value.id == "plpy"
             for node in nodes(path)
         )
-        assert not touches or name_of(path) == "cerebro_plpy.database.sessions.spi", path
+        assert not touches or name_of(path) in TOUCHING_PLPY, path
 
 
 def test_plpy_is_no_package() -> None:
@@ -531,6 +536,17 @@ def test_counts_of_calls_are_checked_before_anything_else() -> None:
                 )
                 bounded.add(name)
     assert len(bounded) > 8, "this test finds nothing any more"
+
+
+def test_functions_that_sql_calls_report_their_errors() -> None:
+    """Outside of all other decorators, so that an error has left no other frame."""
+    for name, _arguments, body in sql_functions():
+        call = CALL_LINE.search(body)
+        assert call, name
+        module = tree(PACKAGES["cerebro_plpy"] / "api" / f"{call[1]}.py")
+        defined = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
+        decorators = [ast.unparse(each) for each in defined[call[2]].decorator_list]
+        assert decorators[:1] == ["report_errors"], f"{call[1]}.{call[2]}"
 
 
 def test_modules_stay_small_and_say_why_they_exist() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from cerebro_plpy.database.platform_protocol import Caller, Platform
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import CerebroError, ConnectionFailure, find_error_class
+from cerebro_plpy.errors import MESSAGE_PREFIX, CerebroError, ConnectionFailure, find_error_class
 
 # Settings on every platform, which adds its own: see `Platform.session_options`.
 COMMON_OPTIONS = {
@@ -54,7 +54,7 @@ def translate(error: Any, platform: Platform) -> CerebroError:
         return ConnectionFailure(f"a worker session was lost: {str(error).strip()}")
     diag = error.diag
     server_message = diag.message_primary or str(error)
-    message = platform.clean_message(server_message).removeprefix("plpy.Error: ")
+    message = platform.clean_message(server_message).removeprefix(MESSAGE_PREFIX)
     loss = platform.translate_loss(error.pgcode, server_message)
     if loss is not None:
         return loss

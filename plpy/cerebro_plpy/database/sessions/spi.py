@@ -27,6 +27,7 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import parameter_type
 from cerebro_plpy.errors import (
     LOCK_NOT_AVAILABLE,
+    MESSAGE_PREFIX,
     CerebroError,
     ConfigFailure,
     LockNotAvailable,
@@ -126,7 +127,7 @@ class Database:
         except self._plpy.SPIError as error:
             if decode_sqlstate(error.spidata[0]) not in NO_QUERY:
                 raise
-            return (), str(error).removeprefix("plpy.Error: ")
+            return (), str(error).removeprefix(MESSAGE_PREFIX)
         described = zip(result.colnames(), result.coltypes(), result.coltypmods())
         return tuple(ResultColumn(*column) for column in described), None
 
@@ -142,7 +143,7 @@ class Database:
             error_class = find_error_class(decode_sqlstate(code))
             if error_class not in HANDLED_ERRORS:
                 raise
-            message = str(error).removeprefix("plpy.Error: ")
+            message = str(error).removeprefix(MESSAGE_PREFIX)
             raise error_class(message, detail=detail, hint=hint) from error
 
     def peek(self, statement: str, *values: object) -> list[Row]:
@@ -262,7 +263,7 @@ class Database:
     def _raise_timeout(self, error: Exception, sqlstate: str | None) -> None:
         """Raise an error with a hint instead of a cancel, if that was a timeout."""
         if sqlstate == QueryCanceled.sqlstate and self.call_limit.has_passed():
-            message = str(error).removeprefix("plpy.Error: ")
+            message = str(error).removeprefix(MESSAGE_PREFIX)
             raise QueryCanceled(message, hint=self.call_limit.hint) from error
 
     def find_error(self, work: Callable[[], object]) -> Exception | None:
@@ -437,28 +438,3 @@ def decode_sqlstate(code: int) -> str:
     '57014'
     """
     return "".join(chr(((code >> shift) & 0x3F) + ord("0")) for shift in range(0, 30, 6))
-
-
-def make_printable(text: str) -> str:
-    """Replace the characters that a text of PostgreSQL cannot contain.
-
-    JSON may contain the character 0 and halves of surrogate pairs.
-
-    >>> make_printable("a\\0b\\ud800"), make_printable("ä")
-    ('a?b?', 'ä')
-    """
-    return text.encode("utf-8", "replace").decode().replace("\0", "?")
-
-
-def raise_to_sql(plpy: Any, work: Callable[[], T]) -> T:
-    """Do the work; turn our errors into PostgreSQL errors with their code, detail and hint."""
-    try:
-        return work()
-    except CerebroError as error:
-        fields = {}
-        if error.detail:
-            fields["detail"] = make_printable(error.detail)
-        if error.hint:
-            fields["hint"] = make_printable(error.hint)
-        plpy.error(make_printable(error.message), sqlstate=error.sqlstate, **fields)
-        raise
