@@ -1,4 +1,4 @@
-"""The only module that uses PL/Python's `plpy`: tests can import all others as ordinary Python.
+"""The module that uses PL/Python's `plpy`; only `sql_errors` has its class of errors as well.
 
 Values are passed as typed parameters. Errors raised here keep PostgreSQL's SQLSTATE. A cancel is
 never caught: it passes through as the exception that `plpy` raised.
