@@ -349,6 +349,7 @@ CREATE TABLE cerebro.version_log (
     importance_error double precision[],
     group_by         text,
     reading          jsonb,
+    loss             double precision,
     PRIMARY KEY (owner, model, version)
 );
 COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with all that predictions need; its weights lie in a table of schema cerebro_state that its run and its configuration name';
@@ -365,6 +366,7 @@ COMMENT ON COLUMN cerebro.version_log.profile IS 'how the values of columns lay 
 COMMENT ON COLUMN cerebro.version_log.importance IS 'how much worse the metric of rows that were held back gets where a column is shuffled, in the order of the recipe; see cerebro.importance';
 COMMENT ON COLUMN cerebro.version_log.importance_error IS 'the standard errors of these';
 COMMENT ON COLUMN cerebro.version_log.reading IS 'how its source was read: the formats, which all its readings have, the kind of the source, its columns with their types, how many rows were read, and the names of the custom settings of the session; NULL: under UTC, and ISO, YMD';
+COMMENT ON COLUMN cerebro.version_log.loss IS 'the log loss or the root mean squared error over the same rows, which decides between equal values; NULL of a version that was registered or imported, and where those rows were not predicted';
 COMMENT ON COLUMN cerebro.version_log.group_by IS 'the column by whose values rows have models of their own: see cerebro.group_log; NULL where there are none';
 
 CREATE TABLE cerebro.group_log (

@@ -91,7 +91,8 @@ COMMENT ON FUNCTION cerebro.plan IS 'What cerebro.train would do with the same a
 CREATE OR REPLACE FUNCTION cerebro.deploy(
     -- An own model.
     model text,
-    -- `'best'`: the best by the metric of the newest version, among those with its target and task.
+    -- `'best'`: the best by the metric of the newest version, among those with its target and task. Equal values are decided by
+    -- the loss, then by the size.
     -- `'newest'`. `'previous'`: the one that predicted before. Or a number.
     version text DEFAULT 'best'
 ) RETURNS integer

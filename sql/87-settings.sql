@@ -68,6 +68,13 @@ CREATE OR REPLACE FUNCTION cerebro.set(
 ) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- It has the rights of its caller: who may call it may do no more. This check has a hint, which the table's own error lacks.
+    IF NOT (has_table_privilege('cerebro.setting', 'INSERT') AND has_table_privilege('cerebro.setting', 'UPDATE')
+            AND has_table_privilege('cerebro.setting', 'DELETE')) THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('role %L may not change settings, which are for administrators', current_user::text),
+            HINT = format('Ask a superuser to call SELECT cerebro.set(%L, %L);', $1, $2);
+    END IF;
     IF $2 IS NULL THEN
         DELETE FROM cerebro.setting s WHERE s.name = $1;
         IF FOUND THEN

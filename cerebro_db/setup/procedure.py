@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from cerebro_db.setup.server_address import (
     find_stopped_cluster,
     start_cluster,
 )
+from cerebro_db.setup.server_lock import lock_server
 from cerebro_db.setup.step import Plan, Step, run_steps
 from cerebro_db.setup.system_user import act_as
 from cerebro_db.setup.target import Target, check_target, database_exists
@@ -68,7 +70,8 @@ def set_up(target: Target, report: Report, *, dry_run: bool) -> int:
     ]
     if target.has_search_path:
         plans.append(partial(database_steps.plan_search_path, target))
-    return run_steps(plans, report, dry_run=dry_run)
+    with _exclude_others(target, report, dry_run=dry_run):
+        return run_steps(plans, report, dry_run=dry_run)
 
 
 def remove(target: Target, report: Report, *, dry_run: bool, drop_extension: bool) -> int:
@@ -78,6 +81,21 @@ def remove(target: Target, report: Report, *, dry_run: bool, drop_extension: boo
         target: without roles, all that may use the extension in the database.
         drop_extension: whether the extension goes, with all runs and models, and so for all roles.
     """
+    with _exclude_others(target, report, dry_run=dry_run):
+        plans = _plan_removal(target, drop_extension=drop_extension)
+        return run_steps(plans, report, dry_run=dry_run)
+
+
+def _exclude_others(
+    target: Target, report: Report, *, dry_run: bool
+) -> AbstractContextManager[None]:
+    """Return the lock of the server; none for a dry run, which changes nothing."""
+    if dry_run:
+        return nullcontext()
+    return lock_server(target.address, report)
+
+
+def _plan_removal(target: Target, *, drop_extension: bool) -> list[Plan]:
     with target.address.connect() as connection:
         if not database_exists(connection, target.database):
             raise InvalidParameter(
@@ -94,7 +112,7 @@ def remove(target: Target, report: Report, *, dry_run: bool, drop_extension: boo
     if drop_extension:  # the rights of roles go with it
         plans.append(partial(removal_steps.plan_path_removal, target))
         plans.append(partial(removal_steps.plan_drop, target))
-    return run_steps(plans, report, dry_run=dry_run)
+    return plans
 
 
 def check(target: Target) -> Iterable[Finding]:

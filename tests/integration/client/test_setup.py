@@ -21,6 +21,7 @@ from cerebro_db.setup.login_files import BACKUP, Probe, change_files, read_files
 from cerebro_db.setup.login_step import plan_logins
 from cerebro_db.setup.marked_block import BEGIN, HbaEntry, replace_block
 from cerebro_db.setup.server_address import find_server
+from cerebro_db.setup.server_lock import WAITING, lock_server
 from cerebro_db.setup.target import Target
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root acts as other system users")
@@ -412,6 +413,25 @@ def test_the_servers_system_user_can_do_it_where_files_are_current(stranger: Own
     )  # fmt: skip
     assert result.returncode == 1
     assert "Run the command as root, or as" in result.stderr
+
+
+def test_a_second_setup_waits_for_the_first(stranger: OwnServer) -> None:
+    set_up(stranger)
+    before = login_bytes(stranger)
+    command = [sys.executable, "-I", "-m", "cerebro_db", "setup", "--database", "flowers"]
+    with lock_server(stranger.address, pytest.fail):
+        planned = set_up(stranger, "--role", "ann", "--dry-run")
+        assert planned["logins"] == "TODO", "what changes nothing waits for nobody"
+        second = subprocess.Popen(
+            [*command, *stranger.options, "--role", "ann"],
+            cwd="/", stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert second.stdout is not None
+        assert second.stdout.readline().rstrip("\n") == WAITING
+        assert login_bytes(stranger) == before
+    second.communicate()
+    assert second.returncode == 0
+    assert session(stranger, "ann", "SELECT current_user::text") == [("ann",)]
 
 
 def test_removal_leaves_the_bytes_that_were_there(stranger: OwnServer) -> None:

@@ -92,6 +92,27 @@ def test_a_role_of_many_tenants_leaves_none(bench: Workbench, shared_superuser: 
             assert other.value(PID) == pid
 
 
+def test_a_member_of_a_role_of_many_tenants_leaves_none(
+    bench: Workbench, shared_superuser: Workbench
+) -> None:
+    with (
+        another_role(bench, shared_superuser, "tenants, all", options="NOLOGIN"),
+        another_role(bench, shared_superuser, "tenant", granted=False) as tenant,
+    ):
+        shared_superuser.rows('GRANT "tenants, all" TO tenant')
+        before = left(tenant)
+        shared_superuser.rows(KEEP, '"tenants, all"', False)
+        with session(tenant) as other:
+            pid = int(other.value(PID))
+            assert pid != before
+        eventually(lambda: not alive({pid}))
+        left(bench)
+        left(shared_superuser)
+        shared_superuser.rows(KEEP, '"tenants, all"', True)
+        with session(tenant) as other:
+            assert other.value(PID) == before
+
+
 def stored(superuser: Workbench) -> list[str]:
     return list(
         superuser.value("SELECT value::text[] FROM cerebro.setting WHERE name = 'tenant_roles'")

@@ -106,6 +106,8 @@ def test_the_version_is_the_best_by_the_metric_that_was_asked_for(
     losses = [loss for _, _, _, loss in board]
     assert losses[0] > min(losses)
     assert evaluate(session, "uneven", "balanced_accuracy") == pytest.approx(values[0])
+    logged = session.value("SELECT loss FROM cerebro.version_log WHERE model = 'uneven'")
+    assert evaluate(session, "uneven", "log_loss") == pytest.approx(logged)
 
 
 def test_a_later_version_is_compared_by_the_same_metric(

@@ -102,9 +102,26 @@ def test_who_was_granted_nothing_reads_and_calls_nothing(
         refused(eve, "SELECT cerebro_internal.trainer_start('{}')")
 
 
-def test_only_administrators_grant_usage_and_write_settings(ann: Workbench) -> None:
-    refused(ann, "SELECT cerebro.grant_usage('ann')")
-    refused(ann, "SELECT cerebro.set('trainer_python', '/tmp/mine')")
+def test_only_administrators_grant_usage(
+    bench: Workbench, shared_superuser: Workbench, ann: Workbench
+) -> None:
+    usage = "SELECT has_schema_privilege('eve', 'cerebro', 'USAGE')"
+    with another_role(bench, shared_superuser, "eve", granted=False):
+        for name in ("grant_usage", "revoke_usage"):
+            error = refused(ann, f"SELECT cerebro.{name}('eve')")
+            template = "Ask a superuser to call SELECT cerebro.{}({});"
+            for statement in read_statements(error, template):
+                shared_superuser.rows(statement)
+            assert shared_superuser.value(usage) is (name == "grant_usage")
+
+
+def test_only_administrators_write_settings(ann: Workbench) -> None:
+    for call in (
+        "SELECT cerebro.set('trainer_python', '/tmp/mine');",
+        "SELECT cerebro.set('spare_cores', NULL);",
+    ):
+        assert refused(ann, call).diag.message_hint == f"Ask a superuser to call {call}"
+    refused(ann, "SELECT cerebro.set('spare_cores', 1)")
     refused(ann, "INSERT INTO cerebro.setting VALUES ('trainer_python', '/tmp/mine')")
     refused(ann, "UPDATE cerebro.setting SET value = '/tmp/mine'")
     refused(ann, "DELETE FROM cerebro.setting")

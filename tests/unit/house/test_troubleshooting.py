@@ -20,6 +20,7 @@ ROWS = [line.split(" | ") for line in PAGE.splitlines() if line.startswith("| `"
 OF_POSTGRESQL = {
     'extension "cerebro_db" is not available',
     "permission denied for schema cerebro",
+    "permission denied for table setting",
     "function madlib_fit_multiple_model(…) does not exist",
     "function cerebro.train(character varying, …) does not exist",
     "canceling statement due to statement timeout",

@@ -2,11 +2,15 @@
 SELECT pg_catalog.quote_ident(n.nspname) AS schema
 FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'cerebro_db'
 
+-- name: administers
+-- Whether the caller may grant what the extension has: a superuser, or a member of its owner.
+SELECT pg_catalog.pg_has_role(e.extowner, 'USAGE') AS administers FROM pg_catalog.pg_extension e WHERE e.extname = 'cerebro_db'
+
 -- name: functions
--- All functions of the extension except those of administrators.
+-- All functions of the extension. Those of administrators check the rights of their caller, with a hint.
 SELECT p.oid::pg_catalog.regprocedure::text AS function
 FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc p ON p.oid = d.objid
-WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e' AND p.proname::text NOT IN ('grant_usage', 'revoke_usage', 'set', 'check_setting')
+WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e' AND p.proname::text <> 'check_setting'
   AND d.refobjid = (SELECT e.oid FROM pg_catalog.pg_extension e WHERE e.extname = 'cerebro_db')
 
 -- name: grant_function

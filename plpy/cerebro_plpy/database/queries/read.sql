@@ -1,7 +1,10 @@
 -- name: settings
--- True if the caller's role is one of those that many tenants share.
-SELECT s.name, CASE s.name WHEN 'tenant_roles' THEN (ARRAY[current_user, session_user]::pg_catalog.text[] OPERATOR(pg_catalog.&&) s.value::pg_catalog.text[])::pg_catalog.text
-                           ELSE s.value END AS value
+-- True if the caller's role is one of those that many tenants share, or a member of one. A superuser counts as a member of all.
+SELECT s.name, CASE s.name WHEN 'tenant_roles' THEN (EXISTS (
+                   SELECT FROM pg_catalog.pg_roles u, pg_catalog.pg_roles t
+                   WHERE u.rolname IN (current_user, session_user) AND t.rolname::pg_catalog.text = ANY (s.value::pg_catalog.text[])
+                     AND (u.oid = t.oid OR NOT u.rolsuper AND pg_catalog.pg_has_role(u.oid, t.oid, 'MEMBER'))))::pg_catalog.text
+                   ELSE s.value END AS value
 FROM cerebro.setting s WHERE s.value IS NOT NULL
 
 -- name: caller

@@ -17,13 +17,13 @@ SELECT coalesce(max(v.version), 0) + 1 AS version FROM cerebro.version_log v WHE
 -- It adds no row if row security hides the log of the run, which has another owner after a rename.
 INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, template, params, metric, value,
                                  training_rows, validation_rows, seed, recipe, classes, margin, architecture, compile_params,
-                                 backend, state_bytes, software, fingerprint, profile, group_by, reading)
+                                 backend, state_bytes, software, fingerprint, profile, group_by, reading, loss)
 SELECT %s::text, %s::integer, c.run_id, c.mst_key, t.spec ->> 'task', t.spec ->> 'relation', t.spec ->> 'target',
        t.spec ->> 'target_type', coalesce(%s::text, c.template), coalesce(%s::jsonb, c.params), t.spec ->> 'metric', %s::double precision,
        (t.spec ->> 'training_rows')::bigint, (t.spec ->> 'validation_rows')::bigint, (r.spec ->> 'seed')::bigint, t.spec -> 'recipe',
        ARRAY(SELECT e.value FROM pg_catalog.jsonb_array_elements_text(t.spec -> 'classes') WITH ORDINALITY e (value, n) ORDER BY e.n),
        %s::double precision, coalesce(%s::json, c.architecture), coalesce(%s::text, c.compile_params), c.backend, pg_catalog.pg_total_relation_size(%s::regclass), r.software,
-       t.spec ->> 'fingerprint', nullif(t.spec -> 'profile', 'null'), t.spec ->> 'group_by', nullif(t.spec -> 'reading', 'null')
+       t.spec ->> 'fingerprint', nullif(t.spec -> 'profile', 'null'), t.spec ->> 'group_by', nullif(t.spec -> 'reading', 'null'), %s::double precision
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) CROSS JOIN LATERAL (SELECT r.spec -> 'train' AS spec) t
 WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 RETURNING version
@@ -100,15 +100,16 @@ WHERE m.owner = current_user AND m.model = %s::text
 
 -- name: choose
 -- A version of a model of the caller: by its number, by its time, or by its metric, among versions with the same task, target
--- and metric as the newest. Of equally good ones the smallest is the best, and of equally large ones the newest. The first parameter has the metrics of which larger values are better. The previously deployed version
--- is recorded with the model.
+-- and metric as the newest. Equally good ones are ranked as configurations are: by the loss, then by the size; and of equally large
+-- ones the newest is the best. The first parameter has the metrics of which larger values are better. The previously deployed
+-- version is recorded with the model.
 SELECT m.deployed, m.previous, pg_catalog.array_agg(v.version ORDER BY v.version) AS versions, max(v.version) AS newest,
        (pg_catalog.array_agg(v.version ORDER BY v.value IS NULL OR v.value = 'NaN',
                                                 CASE WHEN v.metric = ANY (%s::text[]) THEN -v.value ELSE v.value END,
-                                                v.state_bytes, v.version DESC)
+                                                v.loss, v.state_bytes, v.version DESC)
         FILTER (WHERE v.aim = v.newest_aim))[1] AS best
 FROM cerebro.model_log m
-JOIN (SELECT l.owner, l.model, l.version, l.metric, l.value, l.state_bytes, a.aim,
+JOIN (SELECT l.owner, l.model, l.version, l.metric, l.value, l.loss, l.state_bytes, a.aim,
              pg_catalog.first_value(a.aim) OVER (PARTITION BY l.owner, l.model ORDER BY l.version DESC) AS newest_aim
       FROM cerebro.version_log l, LATERAL (SELECT ARRAY[l.task, l.target, l.metric] AS aim) a) v USING (owner, model)
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped

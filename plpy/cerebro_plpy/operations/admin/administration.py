@@ -12,6 +12,8 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import worker_sessions
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sessions.worker_sessions import WorkerSession, read_identity
+from cerebro_plpy.database.sql.literals import quote_text
+from cerebro_plpy.errors import InsufficientPrivilege
 from cerebro_plpy.trainer_client import settings
 
 
@@ -23,6 +25,7 @@ def grant_usage(db: Database, role: str, keep_trainers: bool | None) -> None:
         keep_trainers: whether a trainer may be passed on from one session of the role to the next;
             None for no change.
     """
+    _check_administrator(db, "grant_usage", role)
     schema = db.value(sql("admin.schema"))
     for row in db.rows(sql("admin.functions")):
         db.rows(sql("admin.grant_function", function=row["function"], role=role))
@@ -38,6 +41,7 @@ def revoke_usage(db: Database, role: str) -> None:
     Args:
         role: quoted, as PostgreSQL writes a regrole.
     """
+    _check_administrator(db, "revoke_usage", role)
     for row in db.rows(sql("admin.granted_functions"), role):
         db.rows(sql("admin.revoke_function", function=row["function"], role=role))
     for row in db.rows(sql("admin.granted_tables"), role):
@@ -46,6 +50,19 @@ def revoke_usage(db: Database, role: str) -> None:
     db.rows(sql("admin.revoke_schemas", schema=schema, role=role))
     db.rows(sql("admin.tenants"), True, role)
     db.rows(sql("admin.no_tenants"))
+
+
+def _check_administrator(db: Database, function: str, role: str) -> None:
+    """Check that the caller may grant the use of the extension.
+
+    Raises:
+        InsufficientPrivilege: the caller may not.
+    """
+    if not db.value(sql("admin.administers")):
+        raise InsufficientPrivilege(
+            f"{function} error: only an administrator may grant or revoke the use of cerebro_db.",
+            hint=f"Ask a superuser to call SELECT cerebro.{function}({quote_text(role)});",
+        )
 
 
 def check_worker_session(db: Database) -> str:

@@ -119,6 +119,9 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
         result = result._replace(value=None)
         if scored_rows:
             result = result._replace(value=SCORES[train_spec.metric](scored_rows))
+    if scored_rows:
+        loss = FALLBACK_METRICS[train_spec.task]
+        result = result._replace(loss=SCORES[loss](scored_rows))
     comparison = Comparison(better=True)
     if entry is not None and not is_first:
         comparison = _compare_with_deployed(results, entry, rows, scored_rows)

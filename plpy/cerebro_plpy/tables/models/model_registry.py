@@ -57,6 +57,7 @@ class RunResult(NamedTuple):
     state: StoredState
     ensemble: Ensemble | None = None
     base: tuple[int, int] | None = None  # run and configuration of the version that it continues
+    loss: float | None = None  # decides between equal values
 
 
 class GroupResult(NamedTuple):
@@ -126,6 +127,7 @@ def add(
             architecture,
             compile_params,
             state_table,
+            result.loss,
             result.run_id,
             result.mst_key,
         )
