@@ -57,6 +57,9 @@ ARCHIVED = (
 )
 """Files and folders of an archive for PGXN: all that `make install` and pip need, and the pages."""
 WIDTH = 100
+LINE = 125
+LEAST_LENT = 4
+"""A table lists arguments of another function if they are fewer."""
 FUNCTION_START = re.compile(r"^(?=CREATE OR REPLACE (?:FUNCTION|PROCEDURE) )", re.MULTILINE)
 CREATED = re.compile(r"CREATE OR REPLACE (?:FUNCTION|PROCEDURE) (?P<name>[\w.@]+)\(")
 SAME_ARGUMENTS = re.compile(r"@arguments of (?P<name>[\w.]+)@")
@@ -68,10 +71,12 @@ ARGUMENT = re.compile(r"\s*(?P<help>(?:--[^\n]*\n\s*)*)(?P<declared>(?:[^,()]|\(
 RETURNS = re.compile(r"\)\s*RETURNS (?P<type>.*?)\s*LANGUAGE ", re.DOTALL)
 SECTION_START = re.compile(r"^(?=### [a-z_0-9.]+(?:, [a-z_0-9.]+)*\n)", re.MULTILINE)
 SECTION = re.compile(r"^### (?P<names>[a-z_0-9.]+(?:, [a-z_0-9.]+)*)\n", re.MULTILINE)
-BLOCK = re.compile(
-    r"(?P<begin><!-- (?P<kind>signature|arguments) -->\n)(?P<text>.*?)(?=<!-- -->)", re.DOTALL
+SIGNATURE = re.compile(r"(?P<begin>\A.*\n\n)(?:(?:    .*\n)+\n)?")
+ARGUMENTS = re.compile(
+    r"(?P<begin><!-- arguments -->\n)(?:(?:The a|A)rguments .*\n(?:[^|\n].*\n)*)?"
+    r"(?:\n?\| argument \|.*\n(?:\|.*\n)*)?"
 )
-CONTENTS = re.compile(r"(?P<begin><!-- contents -->\n)(?P<text>.*?)(?=<!-- -->)", re.DOTALL)
+CONTENTS = re.compile(r"(?P<begin><!-- contents -->\n)(?:.+\n)*")
 LINK_TO_SECTION = re.compile(r"\]\(#(?P<key>[^)]+)\)")
 """A link in the help of an argument: to a heading by its anchor, or to a function by its name."""
 CHAPTER_START = re.compile(r"^## (?=[A-Z])", re.MULTILINE)
@@ -85,6 +90,7 @@ class Argument(NamedTuple):
     type: str
     default: str | None  # an SQL expression; None if the argument is required
     help: str  # Markdown
+    lender: str | None = None  # the function whose argument has the same type, default and help
 
 
 class Declaration(NamedTuple):
@@ -243,20 +249,30 @@ def declarations() -> list[Declaration]:
     """
     sql = "".join(_sql_files().values())
     result: list[Declaration] = []
-    helps: dict[str, dict[str, str]] = {}
+    known: dict[str, dict[str, Argument]] = {}
     for part in FUNCTION_START.split(sql)[1:]:
         declaration = _parse_declaration(part, sql)
-        function_helps = helps.setdefault(declaration.name, {})
+        lent: dict[str, Argument] = {}
         for source in _list_help_sources(declaration, part):
-            for name, text in helps[source].items():
-                function_helps.setdefault(name, text)
+            for name, argument in known[source].items():
+                lent.setdefault(name, argument._replace(lender=argument.lender or source))
+        own = known.setdefault(declaration.name, {})
         arguments = []
         for argument in declaration.arguments:
-            if argument.help:
-                function_helps[argument.name] = argument.help
-            arguments.append(argument._replace(help=function_helps.get(argument.name, "")))
+            if not argument.help:
+                argument = _describe(argument, own.get(argument.name) or lent.get(argument.name))
+            own[argument.name] = argument
+            arguments.append(argument)
         result.append(declaration._replace(arguments=tuple(arguments)))
     return result
+
+
+def _describe(argument: Argument, other: Argument | None) -> Argument:
+    """Return an argument with the help of another one of its name, if there is one."""
+    if other is None:
+        return argument
+    is_same = (argument.type, argument.default) == (other.type, other.default)
+    return argument._replace(help=other.help, lender=other.lender if is_same else None)
 
 
 def _list_help_sources(declaration: Declaration, part: str) -> list[str]:
@@ -299,9 +315,9 @@ def read_reference() -> dict[str, str]:
 def reference(pages: Mapping[str, str]) -> dict[str, str]:
     """Return the pages of the reference with signatures and tables of arguments made from sql/.
 
-    They stand between the comments `<!-- signature -->` or `<!-- arguments -->` and `<!-- -->` of
-    the section about one or several functions. Links to sections stand behind
-    `<!-- contents -->`: on the first page those to all pages, on the others those of the page.
+    A signature stands below the heading of a section about one or several functions, the table
+    behind `<!-- arguments -->`. Links to sections stand behind `<!-- contents -->`: on the first
+    page those to all pages, on the others those of the page.
     """
     forms: dict[str, list[Declaration]] = {}
     for declaration in declarations():
@@ -334,19 +350,23 @@ def _format_index(pages: Mapping[str, str]) -> str:
     for name, page in [*pages.items()][1:]:
         title = page.partition("\n")[0].removeprefix("# ")
         rows.append(f"| [{title}]({name}) | {_format_links(page, name)} |")
-    return "\n".join(rows) + "\n"
+    return "".join(f"{row}\n" for row in rows)
 
 
 def _format_contents(page: str) -> str:
     """Return links to the sections of a page, in a table if the page has chapters."""
     chapters = CHAPTER_START.split(page)[1:]
     if not chapters:
-        return _format_links(page) + "\n"
+        return _wrap_text(_format_links(page))
     rows = ["| chapter | sections |", "|---|---|"]
     for chapter in chapters:
         title = chapter.partition("\n")[0]
         rows.append(f"| [{title}](#{_slug(title)}) | {_format_links(chapter)} |")
-    return "\n".join(rows) + "\n"
+    return "".join(f"{row}\n" for row in rows)
+
+
+def _wrap_text(text: str) -> str:
+    return "\n".join(wrap(text, LINE, break_long_words=False, break_on_hyphens=False)) + "\n"
 
 
 def _format_links(text: str, page: str = "") -> str:
@@ -377,11 +397,13 @@ def _fill_section(
         other, anchor = addresses[link["key"]]
         return f"]({'' if other == page else other}#{anchor})"
 
-    texts = {
-        "signature": _format_signatures(functions),
-        "arguments": LINK_TO_SECTION.sub(write_address, _format_tables(functions)),
-    }
-    return BLOCK.sub(lambda block: block["begin"] + texts[block["kind"]], section)
+    arguments = LINK_TO_SECTION.sub(write_address, _format_arguments(functions))
+    sentence, blank, table = arguments.partition("\n\n")
+    if blank:
+        arguments = f"{_wrap_text(sentence)}\n{table}"
+    calls = _format_signatures(functions) + "\n"
+    section = SIGNATURE.sub(lambda block: block["begin"] + calls, section)
+    return ARGUMENTS.sub(lambda block: block["begin"] + arguments, section)
 
 
 def _format_signatures(functions: list[list[Declaration]]) -> str:
@@ -406,48 +428,66 @@ def _wrap_call(call: str) -> str:
     return "    " + "\n        ".join(lines).replace("\0", " ") + "\n"
 
 
-def _format_tables(functions: list[list[Declaration]]) -> str:
-    """Return a table of arguments for the functions; several if their arguments differ."""
-    names_by_table: dict[str, list[str]] = {}
+def _format_arguments(functions: list[list[Declaration]]) -> str:
+    """Return a table of the arguments of all functions, after a sentence about those left out.
+
+    A function leaves out what it has in common with a function that another section describes,
+    if that is much. An argument that not all functions have begins with their names.
+    """
+    names = {forms[0].name for forms in functions}
+    rows: dict[str, dict[tuple[str, str | None], list[tuple[Declaration, Argument]]]] = {}
+    lenders: dict[str, None] = {}
     for forms in functions:
-        table = _format_arguments(forms)
-        names_by_table.setdefault(table, []).append(f"`{forms[0].public_name}`")
-    if len(names_by_table) == 1:
-        return next(iter(names_by_table))
-    tables = [f"{', '.join(names)}:\n\n{table}" for table, names in names_by_table.items()]
-    return "\n".join(tables)
-
-
-def _format_arguments(forms: list[Declaration]) -> str:
-    """Return the table of the arguments of all forms of a function, or a link to another table."""
-    rows: dict[str, dict[str, list[Argument]]] = {}
-    lender = None
-    for form in forms:
-        lender = lender or form.same_as
-        if form.same_as is None:
+        for form in forms:
+            if form.same_as is not None:
+                lenders[form.same_as] = None
+                continue
+            lent = _list_lent(form, names)
+            lenders.update(dict.fromkeys(lent.values()))
             for argument in form.arguments:
-                rows.setdefault(argument.name, {}).setdefault(argument.help, []).append(argument)
-    lines = []
-    if lender is not None:
-        link = f"[{lender.replace('_keras', '')}](#{lender})"
-        lines = [f"The arguments are those of {link}{', or these:' if rows else '.'}"]
-    if lines and rows:
-        lines.append("")
-    if rows:
-        lines += ["| argument | type | default | meaning |", "|---|---|---|---|"]
-    for helps in rows.values():
-        lines += [_format_row(arguments) for arguments in helps.values()]
-    return "\n".join([*lines, ""])
+                if argument.name not in lent:
+                    key = (argument.help, argument.default)
+                    rows.setdefault(argument.name, {}).setdefault(key, []).append((form, argument))
+    lines = ["| argument | type | default | meaning |", "|---|---|---|---|"]
+    for variants in rows.values():
+        lines += [_format_row(variant, len(functions)) for variant in variants.values()]
+    table = "".join(f"{line}\n" for line in lines) if rows else ""
+    if not lenders:
+        return table
+    links = " and ".join(f"[{name.replace('_keras', '')}](#{name})" for name in lenders)
+    if not rows:
+        return f"The arguments are those of {links}.\n"
+    return f"Arguments that are not listed are those of {links}.\n\n{table}"
 
 
-def _format_row(arguments: list[Argument]) -> str:
-    """Return the row of an argument, which may have other types in other forms of its function."""
-    argument = arguments[0]
-    types = " or ".join(dict.fromkeys(form.type for form in arguments))
+def _list_lent(form: Declaration, names: set[str]) -> dict[str, str]:
+    """Return the lenders of the arguments that a table leaves out: four or more.
+
+    Args:
+        names: the functions of the section, which lend nothing to each other.
+    """
+    lent = {argument.name: argument.lender for argument in form.arguments}
+    result = {name: lender for name, lender in lent.items() if lender and lender not in names}
+    return result if len(result) >= LEAST_LENT else {}
+
+
+def _format_row(variants: list[tuple[Declaration, Argument]], functions: int) -> str:
+    """Return the row of an argument, which may have other types in other forms of its function.
+
+    Args:
+        variants: forms of functions that describe the argument alike.
+        functions: number of functions of the section.
+    """
+    argument = variants[0][1]
+    types = " or ".join(dict.fromkeys(other.type for _, other in variants))
     default = "required"
     if argument.default is not None:
         default = f"`{argument.default}`"
-    meaning = argument.help.replace("|", "\\|")
+    owners = dict.fromkeys(form.public_name.removeprefix("cerebro.") for form, _ in variants)
+    prefix = ""
+    if len(owners) < functions:
+        prefix = f"{', '.join(f'`{owner}`' for owner in owners)}: "
+    meaning = prefix + argument.help.replace("|", "\\|")
     return f"| `{argument.name}` | {types} | {default} | {meaning} |"
 
 

@@ -33,7 +33,7 @@ CREATE OR REPLACE FUNCTION training_preprocessor_dl(
     -- stay float32, everything else is encoded. For several columns one type for all, or a list:
     -- `'class, float'`.
     dependent_type text DEFAULT NULL,
-    -- Column of numbers that weigh rows in the training loss: see [Weights](#weights).
+    -- Column of numbers that weigh rows in the training loss, as `sample_weight` of Keras.
     sample_weight_varname varchar DEFAULT NULL
 ) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

@@ -36,7 +36,7 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     search text DEFAULT 'auto',
     -- Parameters of `search`.
     search_params jsonb DEFAULT NULL,
-    -- The metric by which models are compared, as [cerebro.evaluate](#cerebroevaluate) defines it:
+    -- The metric by which models are compared, as [cerebro.evaluate](#cerebro.evaluate) defines it:
     -- `accuracy` (the default), `balanced_accuracy`, `f1`, `auc`, `average_precision`, `log_loss` or
     -- `brier`; for a regression `rmse` (the default), `mae`, `mape` or `r2`. See
     -- [Metrics](#metrics-and-early-stopping).
@@ -60,7 +60,7 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     -- Give each trainer a GPU ([gpu.md](../../how-to/gpus.md)).
     use_gpus boolean DEFAULT FALSE,
     -- TRUE: return one row, with the id of the run, as soon as the run is logged. See
-    -- [cerebro.wait](#cerebrowait).
+    -- [cerebro.wait](#cerebro.wait).
     background boolean DEFAULT FALSE,
     -- Column of texts, whole numbers, dates or booleans, whose values also get models of their own:
     -- see [Groups](#groups).

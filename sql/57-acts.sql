@@ -26,7 +26,6 @@ COMMENT ON FUNCTION cerebro.continue_config IS 'Train a configuration that was s
 
 CREATE OR REPLACE FUNCTION cerebro.clone_config(
     run_id bigint,
-    -- The configuration to clone.
     mst_key integer,
     -- Compile and fit parameters to replace, by name (`null` leaves one out). In a run of
     -- `cerebro.train`: fields of the template (`null`: the usual value). `lr` and `learning_rate` are
@@ -62,7 +61,6 @@ COMMENT ON FUNCTION cerebro.add_configs IS 'Add configurations of a space, or th
 
 CREATE OR REPLACE FUNCTION cerebro.drill_down(
     run_id bigint,
-    -- The configuration to vary.
     mst_key integer,
     -- The fields to vary. Everything else is as in `mst_key`.
     space jsonb,
@@ -111,7 +109,6 @@ COMMENT ON FUNCTION cerebro.pause_run IS 'Let a run begin no further visit: its 
 -- Arguments without a comment are those of cerebro.stop_config.
 
 CREATE OR REPLACE FUNCTION cerebro.continue_run(
-    -- A paused run, of the caller or of a role of which the caller is a member.
     run_id bigint
 ) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
@@ -119,3 +116,4 @@ from cerebro_plpy.api import acts
 return acts.continue_run(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.continue_run IS 'Let a run go on that was paused. Returns the id of the act';
+-- Arguments without a comment are those of cerebro.stop_config.

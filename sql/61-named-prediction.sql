@@ -47,7 +47,7 @@ CREATE OR REPLACE FUNCTION cerebro.predict(
     -- is NULL, and a NOTICE names this argument.
     id_col text DEFAULT NULL,
     -- The role that owns the model, if that is another one, which has
-    -- [granted](#cerebrogrant_predict-cerebrorevoke_predict) it.
+    -- [granted](#cerebro.grant_predict) it.
     owner text DEFAULT NULL,
     -- A query in place of `source`: one SELECT, VALUES, TABLE or WITH that only reads. See
     -- [Queries](#queries).

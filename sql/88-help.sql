@@ -10,9 +10,9 @@ $$;
 COMMENT ON FUNCTION @extschema@.version() IS 'The version of MADlib whose functions these are, and that of cerebro_db';
 
 CREATE OR REPLACE FUNCTION cerebro.help(
-    -- A function of this page. NULL: list all of them.
+    -- A function of this reference. NULL: list all of them.
     name text DEFAULT NULL,
-    -- `'usage'`, `'help'` or `'?'` for everything that this page says. NULL: a summary.
+    -- `'usage'`, `'help'` or `'?'` for everything that the reference says. NULL: a summary.
     message text DEFAULT NULL
 ) RETURNS text
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

@@ -8,12 +8,12 @@ import json
 import re
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sources import read_reference
 
 from cerebro_plpy import limits
 from cerebro_plpy.configs.architecture import allowlist, probe_models
@@ -31,6 +31,7 @@ from cerebro_plpy.records import fields
 from cerebro_plpy.scheduling.search.pbt import Pbt
 from cerebro_plpy.trainer_client.settings import Settings
 
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "limits.md"
 COMPILE = "optimizer='SGD(lr={})',loss='mse'"
 RATES = "{'loss': ['mse'], 'optimizer': ['SGD'], 'lr': [0.001, 0.1, 'log']}"
 LISTS = f"{{'loss': ['mse'], 'optimizer': ['SGD'], 'lr': {[n / 1000 for n in range(1, 1001)]}}}"
@@ -168,9 +169,9 @@ def test_the_client_refuses_the_architectures_that_the_server_refuses() -> None:
     assert limits.ARCHITECTURE_CHARACTERS.maximum == allowlist.MAX_CHARACTERS
 
 
-def test_the_reference_has_each_maximum() -> None:
+def test_the_page_of_limits_has_each_maximum() -> None:
     """Of all counts that may not be as large as their type."""
-    section = read_reference().partition("**Largest counts.**")[2].partition("All others")[0]
+    section = PAGE.read_text().partition("\n## Counts\n")[2].partition("All others")[0]
     rows = [row.split(" | ") for row in section.splitlines() if row.startswith("| `")]
     documented = {
         name: int(row[1].replace(",", ""))
