@@ -23,6 +23,7 @@ from cerebro_db.errors import (
 )
 from cerebro_db.export.model_files import ARCHITECTURE, KERAS, ORDER, WEIGHTS
 from cerebro_db.export.networks import build_architecture
+from cerebro_db.nouns import count_nouns
 from cerebro_db.optional_imports import MODEL_EXTRAS, import_library
 
 Array = NDArray[Any]
@@ -177,8 +178,8 @@ def _convert_weights(model: Any, file: str, tensors: Mapping[str, Array]) -> lis
         names = sorted(modules, key=int)
         if len(names) != len(layers):
             raise DatatypeMismatch(
-                f"{file} has {len(names)} modules with weights, the architecture {len(layers)} "
-                "layers with weights",
+                f"{file} has {count_nouns(len(names), 'module')} with weights, the architecture "
+                f"{count_nouns(len(layers), 'layer')} with weights",
                 hint="Both must have the same layers in the same order.",
             )
     arrays: dict[int, Array] = {}

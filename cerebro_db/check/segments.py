@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from cerebro_db.check.finding import Finding
 from cerebro_db.driver import translate_errors
 from cerebro_db.errors import CerebroError
+from cerebro_db.nouns import count_nouns, match_verb
 
 Report = Mapping[str, Any]
 
@@ -124,7 +125,9 @@ def check_trainers(connection: sa.Connection, version: str) -> Finding:
             lines = [*filter(None, (error.message, error.detail)), *hint.splitlines()]
             problems += [f"{segment}:", *(f"    {line}" for line in lines)]
     if problems:
-        summary = f"{len(segments) - len(reports)} of {len(segments)} segments start none"
+        failed = len(segments) - len(reports)
+        total = count_nouns(len(segments), "segment")
+        summary = f"{failed} of {total} {match_verb(failed, 'starts')} none"
         return Finding(state="FAIL", summary=summary, remedy="\n".join(problems))
     return compare_reports(reports, version)
 
@@ -176,7 +179,7 @@ def compare_reports(reports: Mapping[Segment, Report], version: str) -> Finding:
         )
     report = next(iter(reports.values()))
     hosts = len({segment.host for segment in reports})
-    location = f"{len(reports)} segments, {hosts} {'host' if hosts == 1 else 'hosts'}"
+    location = f"{count_nouns(len(reports), 'segment')}, {count_nouns(hosts, 'host')}"
     return Finding(
         summary=f"{describe_software(report)}, on {location}; on the first "
         f"{describe_machine(report)}"
@@ -191,4 +194,4 @@ def describe_software(report: Report) -> str:
 
 def describe_machine(report: Report) -> str:
     """Return the threads and devices in a trainer's report as text."""
-    return f"{report['threads']} threads, devices {', '.join(report['devices'])}"
+    return f"{count_nouns(report['threads'], 'thread')}, devices {', '.join(report['devices'])}"

@@ -18,6 +18,7 @@ from cerebro_db.commands.argument_help import read_argument_help
 from cerebro_db.commands.database import Json, Url, open_session, print_records
 from cerebro_db.display.csv_files import write_csv
 from cerebro_db.errors import UndefinedObject
+from cerebro_db.nouns import count_nouns
 from cerebro_db.options import list_options
 
 OPTIONAL = ("versions", "training_rows", "task", "run_id", "owner", "source", "created_at")
@@ -107,7 +108,8 @@ def _parse_option(name: str, value: Any) -> Any:
     hint = get_type_hints(TrainOptions)[name]
     if hint is timedelta and value.strip().isdecimal():
         raise typer.BadParameter(
-            f"{value!r} has no unit; {value} minutes are '{value.strip()} minutes'",
+            f"{value!r} has no unit; {count_nouns(value, 'minute', 'is')} "
+            f"'{count_nouns(value.strip(), 'minute')}'",
             param_hint=f"--{name.replace('_', '-')}",
         )
     if get_origin(hint) is not Mapping:
@@ -172,6 +174,6 @@ def predict(
         predictions = session.predict(model, source, id_col, owner=owner)
     if output is not None:
         write_csv(output, predictions.columns, predictions)
-        typer.echo(f"{len(predictions)} rows in {output}", file=sys.stderr)
+        typer.echo(f"{count_nouns(len(predictions), 'row')} in {output}", file=sys.stderr)
     if json or output is None:
         print_records(predictions, json)

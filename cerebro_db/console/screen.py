@@ -26,6 +26,7 @@ from cerebro_db.display.boards import (
 )
 from cerebro_db.display.sparklines import ASCII_LEVELS, LEVELS, make_sparkline
 from cerebro_db.display.timeline import Cell, choose_window, make_lanes
+from cerebro_db.nouns import count_nouns
 from cerebro_db.records import Point, Progress, Span, Standing
 from cerebro_db.run_reader import group_by_config
 
@@ -86,7 +87,7 @@ def _draw_lanes(spans: Sequence[Span], width: int) -> list[Text]:
     lanes = make_lanes(spans, now, choose_window(spans[-500:]), max(width - 14, 1))
     lines = [_draw_lane(segment, cells) for segment, cells in islice(lanes.items(), MAX_LANES)]
     if len(lanes) > MAX_LANES:
-        lines.append(Text(f"and {len(lanes) - MAX_LANES} more segments"))
+        lines.append(Text(f"and {count_nouns(len(lanes) - MAX_LANES, 'more segment')}"))
     return lines
 
 

@@ -25,6 +25,7 @@ from cerebro_db.errors import (
     ServerGone,
     UndefinedObject,
 )
+from cerebro_db.nouns import count_nouns
 from cerebro_db.session import Session, connect
 
 FOLDER = Path(__file__).parent
@@ -85,6 +86,7 @@ class Site:
             "percent": format_percent,
             "clock": format_clock,
             "relation": format_relation,
+            "nouns": count_nouns,
         }
 
     def render(self, template: str, status: int = 200, **variables: Any) -> Response:

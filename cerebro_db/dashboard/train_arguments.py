@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from cerebro_db.dashboard.forms import Form, read_integer, read_text
+from cerebro_db.nouns import count_nouns
 
 BUDGETS = ((1, "a minute"), (5, "5 minutes"), (15, "15 minutes"), (60, "an hour"), (480, "8 hours"))
 SEARCHES = (
@@ -111,7 +112,7 @@ def _write_value(value: Any) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, timedelta):
-        return _write_text(f"{value.total_seconds():.0f} seconds")
+        return _write_text(count_nouns(round(value.total_seconds()), "second"))
     if isinstance(value, list):
         return _write_text("{" + ",".join(value) + "}")
     if isinstance(value, dict):

@@ -27,6 +27,7 @@ from cerebro_db.display.charts import draw_gantt_chart, draw_learning_curves
 from cerebro_db.display.watch import follow
 from cerebro_db.driver import copy_rows, translate_errors
 from cerebro_db.errors import ObjectNotReady
+from cerebro_db.nouns import count_nouns
 from cerebro_db.session import Session, connect
 
 METADATA = sa.MetaData(schema="demo")
@@ -126,7 +127,7 @@ def _load(session: Session, plan: Plan, console: Console) -> None:
             copy_rows(connection, ("demo", table.name), columns, rows)
     _print_text(
         console,
-        f"Loaded {len(rows_by_table[IMAGES])} images to train on, "
+        f"Loaded {count_nouns(len(rows_by_table[IMAGES]), 'image')} to train on, "
         f"{len(rows_by_table[HELD_OUT_IMAGES])} held out; and some wines.",
     )
 
@@ -182,7 +183,7 @@ def _pack_images(session: Session, plan: Plan, console: Console) -> None:
     models = range(1, len(architectures) + 1)
     session.configs("demo.architectures", "demo.configs", models, plan.compile_grid, plan.fit_grid)
     names = ", ".join(f"model_id={number} {name}" for number, name in enumerate(architectures, 1))
-    _print_text(console, f"Packed over {plan.segments} segments; models: {names}.")
+    _print_text(console, f"Packed over {count_nouns(plan.segments, 'segment')}; models: {names}.")
 
 
 def _train_images(session: Session, plan: Plan, console: Console) -> int:

@@ -27,6 +27,7 @@ from cerebro_db.display.chart_style import (
     save_figure,
 )
 from cerebro_db.display.gantt import GanttChart, make_gantt_chart
+from cerebro_db.nouns import count_nouns, match_verb
 from cerebro_db.records import Point, Span
 
 MAX_LEGEND_CONFIGS = 16
@@ -175,7 +176,7 @@ def _make_gantt_legend(chart: GanttChart, params: ConfigTexts) -> list[Artist]:
             for mst_key in mst_keys
         ]
     else:
-        label = f"colours and hatching: {len(mst_keys)} configs"
+        label = f"colours and hatching: {count_nouns(len(mst_keys), 'config')}"
         handles.append(Patch(facecolor="white", edgecolor="black", label=label))
     if any(bar.kind == "evaluate" for bar in chart.bars):
         label = "pale: evaluation, not training"
@@ -209,7 +210,9 @@ def _describe_outliers(mst_keys: Sequence[int], configs: int) -> str:
     names = ", ".join(map(str, mst_keys[:5]))
     if len(mst_keys) > 5:
         names += ", …"
-    return f"; {len(mst_keys)} of {configs} configs leave the frame: {names}"
+    outliers = len(mst_keys)
+    verb = match_verb(outliers, "leaves")
+    return f"; {outliers} of {count_nouns(configs, 'config')} {verb} the frame: {names}"
 
 
 def _make_legend_label(mst_key: int, best: int | None, params: ConfigTexts) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 
 from cerebro_db.display.chart_style import COLOUR_MAP, COLOURS, label_ticks, save_figure
+from cerebro_db.nouns import count_nouns
 
 MAX_COLUMNS = 40
 """Largest number of columns in a chart."""
@@ -61,7 +62,7 @@ def draw_importance(
     panel.invert_yaxis()
     xlabel = f"how much worse {metric or 'the metric'} is without the column"
     if len(importances) > MAX_COLUMNS:
-        xlabel += f"; {len(importances) - MAX_COLUMNS} more columns are worth less"
+        xlabel += f"; {count_nouns(len(importances) - MAX_COLUMNS, 'more column', 'is')} worth less"
     panel.set_xlabel(xlabel, parse_math=False)
     return save_figure(figure, path, title)
 

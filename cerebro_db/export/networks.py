@@ -27,6 +27,7 @@ from cerebro_db.export.architecture import allowlist, architectures
 from cerebro_db.export.architecture.layer_arguments import ArchitectureError
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.export.target_scale import KEY, add_scale
+from cerebro_db.nouns import count_nouns
 from cerebro_db.optional_imports import MODEL_EXTRAS, import_library
 
 T = TypeVar("T")
@@ -84,7 +85,7 @@ def rewrite(architecture: str) -> dict[str, Any]:
     """Return an architecture as Keras 3 JSON that contains listed classes only."""
     if len(architecture) > allowlist.MAX_CHARACTERS:
         raise InvalidParameter(
-            f"the architecture has {len(architecture)} characters",
+            f"the architecture has {count_nouns(len(architecture), 'character')}",
             hint=f"At most {allowlist.MAX_CHARACTERS} are allowed.",
         )
     try:
@@ -102,7 +103,7 @@ def rewrite(architecture: str) -> dict[str, Any]:
     layers = count_layers(node)
     if layers > allowlist.MAX_LAYERS:
         raise InvalidParameter(
-            f"the architecture has {layers} layers",
+            f"the architecture has {count_nouns(layers, 'layer')}",
             hint=f"At most {allowlist.MAX_LAYERS} are allowed.",
         )
     return node
@@ -182,14 +183,14 @@ def _shape_weights(stored: StoredModel, shapes: list[Shape]) -> list[NDArray[Any
         stored_shapes = [weight.shape for weight in stored.weights]
         if stored_shapes != shapes:
             raise _mismatch(
-                f"{len(stored_shapes)} weights of other shapes than the {len(shapes)} of the "
-                "architecture"
+                f"{count_nouns(len(stored_shapes), 'weight')} of other shapes than the "
+                f"{len(shapes)} of the architecture"
             )
         return list(stored.weights)
     (numbers,) = stored.weights
     sizes = [math.prod(shape) for shape in shapes]
     if sum(sizes) != len(numbers) or not sizes:
-        raise _mismatch(f"{len(numbers)} numbers, the architecture {sum(sizes)}")
+        raise _mismatch(f"{count_nouns(len(numbers), 'number')}, the architecture {sum(sizes)}")
     parts = np.split(numbers, np.cumsum(sizes)[:-1])
     return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 

@@ -24,6 +24,7 @@ from cerebro_db.errors import (
     UndefinedObject,
 )
 from cerebro_db.export import states
+from cerebro_db.nouns import count_nouns
 from cerebro_db.records import declare_table, select_relation
 
 FORMAT = "cerebro_db.model/1"
@@ -180,7 +181,7 @@ def _read_table_model(
         )
     if architecture is None or len(weights) % WEIGHT_BYTES:
         raise DataCorrupted(
-            f"the model of table {name} has {len(weights)} bytes of weights"
+            f"the model of table {name} has {count_nouns(len(weights), 'byte')} of weights"
             f" and {'no' if architecture is None else 'an'} architecture",
             hint="It is no table that a fit function has written; train the model again.",
         )
@@ -188,7 +189,7 @@ def _read_table_model(
     summaries = connection.execute(query).mappings().all()
     if len(summaries) != 1:
         raise DataCorrupted(
-            f"table {name}_summary has {len(summaries)} rows",
+            f"table {name}_summary has {count_nouns(len(summaries), 'row')}",
             hint="A fit function writes one; train the model again.",
         )
     (summary,) = summaries
@@ -217,7 +218,7 @@ def _read_table_row(
     rows = connection.execute(query).all()
     if len(rows) != 1:
         raise UndefinedObject(
-            f"table {name} has {len(rows)} models{key}",
+            f"table {name} has {count_nouns(len(rows), 'model')}{key}",
             hint=f"Name one of them, as {name}:1 does; SELECT mst_key FROM {name}_info lists them.",
         )
     architecture, weights = rows[0]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from cerebro_db.errors import InvalidName, ObjectNotReady
+from cerebro_db.nouns import count_nouns
 
 BEGIN = "# cerebro-db setup: begin"
 END = "# cerebro-db setup: end"
@@ -112,8 +113,8 @@ def _find(text: str) -> tuple[int, int]:
         return len(text), len(text)
     if len(starts) != 1 or len(ends) != 1 or ends < starts:
         raise ObjectNotReady(
-            f"the block of cerebro-db is damaged: {len(starts)} lines begin one, and {len(ends)} "
-            "end one",
+            f"the block of cerebro-db is damaged: {count_nouns(len(starts), 'line', 'begins')} "
+            f"one, and {len(ends)} end one",
             hint=f"Repair the lines {BEGIN!r} and {END!r}, or remove the block.",
         )
     offsets = _offsets(lines)

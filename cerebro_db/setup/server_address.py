@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from cerebro_db.driver import parse_url, translate_errors
 from cerebro_db.errors import CerebroError, InvalidParameter, ObjectNotReady
+from cerebro_db.nouns import count_nouns
 from cerebro_db.server.provision import make_url
 from cerebro_db.setup.system_user import act_as
 
@@ -90,7 +91,8 @@ def find_server(folder: Path | None, port: int | None) -> ServerAddress:
     ports = _list_ports(place) if port is None else [port]
     if len(ports) > 1:
         raise InvalidParameter(
-            f"{len(ports)} servers listen in {place}: on the ports {', '.join(map(str, ports))}",
+            f"{count_nouns(len(ports), 'server', 'listens')} in {place}: on the ports "
+            f"{', '.join(map(str, ports))}",
             hint=f"Choose one, such as --port {ports[0]}.",
         )
     if not ports or not _listens(place / f"{PREFIX}{ports[0]}"):

@@ -249,16 +249,3 @@ def hidden_run(run_id: int, module: str | None = None) -> UndefinedObject:
     """Return the error of a run that is missing, or that row security hides from the caller."""
     text = f"there is no run {run_id} that you may see"
     return UndefinedObject(f"{module} error: {text}." if module else text, hint=LIST_RUNS)
-
-
-def count_nouns(count: int, noun: str) -> str:
-    """Return a number with its noun, for messages.
-
-    >>> count_nouns(1, "epoch"), count_nouns(0, "epoch"), count_nouns(2, "class")
-    ('1 epoch', '0 epochs', '2 classes')
-    """
-    if count == 1:
-        return f"1 {noun}"
-    if noun.endswith("s"):
-        return f"{count} {noun}es"
-    return f"{count} {noun}s"

@@ -100,7 +100,7 @@ RENAMED = {"column": "column_name", "group": "group_values"}
 FAST_TOPICS = ("view", "drift")
 GRANTED = {"series": "things", "grouped": "things", "registered": "points"}
 """The models that a role may predict with, and a table for each."""
-STATE = r"the same bits came out|\d+ of \d+ parts of it have other bits"
+STATE = r"the same bits came out|parts with other bits: \d+ of \d+"
 """The possible findings about a state: processors differ in their bits."""
 LOGGED = {
     "config_log": """mst_key, params, source, point, compile_params, fit_params, cloned_from,

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from . import scales, text_formats, text_hashing, value_texts, values
+from .nouns import count_nouns
 from .scales import ARRAYS, PARTS, Array, Json, RawInput
 from .values import is_missing
 
@@ -290,8 +291,8 @@ def _warn_of_unknown(column: str, codes: Sequence[float], cells: Sequence[Any]) 
     if unknown:
         examples = ", ".join(map(repr, list(dict.fromkeys(map(str, unknown)))[:2]))
         warnings.warn(
-            f"column {column} has {len(unknown)} values, such as {examples}, which the model does "
-            "not know: they count as missing",
+            f"column {column} has {count_nouns(len(unknown), 'value')}, such as {examples}, which "
+            "the model does not know: they count as missing",
             UserWarning,
             stacklevel=2,
         )

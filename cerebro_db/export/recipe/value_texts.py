@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .nouns import count_nouns
 from .values import format_text, is_missing, read_datetime, trim_zeros
 
 TRUE_WORDS = ("t", "true", "y", "yes", "on", "1")
@@ -264,7 +265,7 @@ def write_interval(value: Any) -> str | None:
         seconds -= timedelta(days=1)
     parts = []
     if days:
-        parts.append(f"{days} day{'s' * (days != 1)}")
+        parts.append(count_nouns(days, "day"))
     if seconds or not days:
         clock = trim_zeros((datetime.min + abs(seconds)).time().isoformat())
         parts.append("-" * (seconds < timedelta()) + clock)

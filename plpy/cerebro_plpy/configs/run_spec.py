@@ -14,6 +14,7 @@ from cerebro_plpy.configs.prior_trials import PriorTrial
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.limits import EPOCHS
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.records import Field, asdict, dataclass, field, fields
 from cerebro_plpy.scheduling.schedule.placement import divide_segments
 from cerebro_plpy.scheduling.schedule.schedule import AVERAGING
@@ -340,7 +341,10 @@ def read_copies(logged: float | None, segments: int) -> int | None:
     if logged is None:
         return None
     if not 1 <= logged <= segments:
-        raise ValueError(f"configurations trained in {logged:g} copies, on {segments} segments")
+        raise ValueError(
+            f"configurations trained in {count_nouns(logged, 'copy')}, on "
+            f"{count_nouns(segments, 'segment')}"
+        )
     return int(logged)
 
 

@@ -35,6 +35,7 @@ from cerebro_plpy.errors import (
     UndefinedTable,
     WrongObjectType,
 )
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.records import dataclass
 
 PAUSE_SECONDS = 0.1  # between two attempts to reserve a name
@@ -140,7 +141,7 @@ class Catalog:
         if len(longest.encode()) > MAX_BYTES:
             raise InvalidName(
                 f"{self.module} error: Invalid output table name {spelling}: with its suffix it has"
-                f" {len(longest.encode())} bytes, expected at most {MAX_BYTES}.",
+                f" {count_nouns(len(longest.encode()), 'byte')}, expected at most {MAX_BYTES}.",
                 hint="Choose a shorter name.",
             )
         for suffix in ("", *suffixes):

@@ -28,6 +28,7 @@ from cerebro_plpy.errors import (
     LimitExceeded,
     ObjectNotReady,
 )
+from cerebro_plpy.nouns import count_nouns
 
 # Limit of all options: the server silently drops connections with larger packets than 10,000.
 MAX_BYTES = 8000
@@ -121,8 +122,8 @@ def escape_startup_options(settings: SettingValues) -> CustomSettings:
     size = sum(len(f"-c {name}={value} ".encode()) for name, value in escaped.items())
     if size > MAX_BYTES:
         raise LimitExceeded(
-            f"custom settings of this session take {size:,} bytes; at most {MAX_BYTES:,} can be "
-            "passed to the session that reads",
+            f"custom settings of this session take {count_nouns(f'{size:,}', 'byte')}; at most "
+            f"{MAX_BYTES:,} can be passed to the session that reads",
             hint="Set the longest of them to '' before the call if the source does not need it, "
             "or to a key under which a policy finds the rest in a table.",
         )

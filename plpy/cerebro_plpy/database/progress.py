@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from cerebro_plpy.database.platform_protocol import Caller, Globals
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.nouns import count_nouns
 
 KEY = "cerebro_progress"
 UPDATE_SECONDS = 1.0  # between two updates for other sessions
@@ -50,7 +51,7 @@ class Progress:
         now = time.monotonic()
         self._next_update = now + UPDATE_SECONDS
         total = "" if self._total is None else f" of {self._total}"
-        text = f"{self._activity} {rows}{total} rows"
+        text = f"{self._activity} {rows}{count_nouns(total, 'row')}"
         db.rows(
             sql("session.progress"),
             f"{self._task}: {text} ({self._name})",

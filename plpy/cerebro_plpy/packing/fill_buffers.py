@@ -16,6 +16,7 @@ from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.packing.buffer_sizes import (
     choose_buffers,
     count_blocks,
@@ -79,11 +80,12 @@ def _check_shapes(db: Database, plan: PackingPlan, shapes: Sequence[str]) -> Non
         rows = db.rows(sql("pack.shapes", output=plan.output.quoted, shape=name))
         if len(rows) > 1:
             shape_texts = [
-                f"{'x'.join(map(str, row['shape']))} ({row['rows']} rows)" for row in rows
+                f"{'x'.join(map(str, row['shape']))} ({count_nouns(row['rows'], 'row')})"
+                for row in rows
             ]
             raise InvalidParameter(
                 f"column {column.name!r} of table '{plan.source.spelling}' has values of "
-                f"{len(rows)} shapes; expected one.",
+                f"{count_nouns(len(rows), 'shape')}; expected one.",
                 detail=f"There are {list_first(shape_texts)}.",
                 hint="All values of a column must have the same dimensions: leave the others out, "
                 "or change them.",

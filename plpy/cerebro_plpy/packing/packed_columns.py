@@ -8,6 +8,7 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.database.sql.identifiers import MAX_BYTES, quote_identifier
 from cerebro_plpy.errors import DatatypeMismatch, DuplicateColumn, InvalidName, InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.packing.packed_summary import ClassValues
 from cerebro_plpy.records import dataclass, replace
 
@@ -238,6 +239,6 @@ def check_names(module: str, dependent: Sequence[str], independent: Sequence[str
         if len(name.encode()) > MAX_BYTES:
             raise InvalidName(
                 f"{module} error: the packed data would have a column '{name}' of "
-                f"{len(name.encode())} bytes; expected at most {MAX_BYTES}.",
+                f"{count_nouns(len(name.encode()), 'byte')}; expected at most {MAX_BYTES}.",
                 hint="Pack a view with shorter column names.",
             )

@@ -16,6 +16,7 @@ from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.database.sql.identifiers import Names, quote_identifier
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn, WrongObjectType
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.packing.packed_summary import (
     ClassValues,
     find_classes_column,
@@ -246,8 +247,8 @@ def _read_formats(
     formats = [(json.loads(shapes), json.loads(sizes)) for shapes, sizes in reader.run(query)]
     if len(formats) != 1 or None in formats[0][1] or any(None in s for s in formats[0][0]):
         raise DatatypeMismatch(
-            f"{catalog.module}: the buffers of table '{relation.spelling}' have {len(formats)} "
-            "different shapes; expected one.",
+            f"{catalog.module}: the buffers of table '{relation.spelling}' have "
+            f"{count_nouns(len(formats), 'different shape')}; expected one.",
             detail="; ".join(json.dumps(shapes) for shapes, _ in formats[:5]),
             hint="Pack the table again with training_preprocessor_dl().",
         )
@@ -296,8 +297,8 @@ def _read_segments(
     total, distinct = reader.run(sql("read.packed_buffers", table=relation.quoted))[0]
     if total != distinct:
         raise WrongObjectType(
-            f"{catalog.module}: table '{relation.spelling}' has {total} buffers but {distinct} "
-            "buffer ids; expected them unique.",
+            f"{catalog.module}: table '{relation.spelling}' has {count_nouns(total, 'buffer')} but "
+            f"{distinct} buffer ids; expected them unique.",
             hint="Pack the table again with training_preprocessor_dl().",
         )
     count = min(total, host_resources.parallel_trainers())

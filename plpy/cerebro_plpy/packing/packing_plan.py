@@ -10,6 +10,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.view_hints import suggest_query_view
 from cerebro_plpy.database.table_hints import choose_view
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.packing.grouped_buffers import BufferLayout
 from cerebro_plpy.packing.packed_columns import Column
 from cerebro_plpy.records import dataclass, field
@@ -81,7 +82,7 @@ def count_rows(
         if nulls:
             raise NullNotAllowed(
                 f"{catalog.module} error: column '{column.name}' of table '{source.spelling}' is "
-                f"NULL in {nulls} of {rows} rows.",
+                f"NULL in {nulls} of {count_nouns(rows, 'row')}.",
                 hint=_suggest_rows(catalog, source, column),
             )
     for number, column in enumerate(weight):
@@ -90,8 +91,8 @@ def count_rows(
         if usable < rows or not positive:
             raise InvalidParameter(
                 f"{catalog.module} error: column '{column.name}' of table '{source.spelling}' has "
-                f"{rows - usable} weights that are negative or not finite, and {positive} above 0, "
-                f"in {rows} rows.",
+                f"{count_nouns(rows - usable, 'negative or non-finite weight')}, and "
+                f"{positive} above 0, in {count_nouns(rows, 'row')}.",
                 hint="A weight is how much a row counts in the training loss: 0 for nothing, 2 "
                 "for two rows.",
             )

@@ -11,6 +11,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sql.literals import array_literal, show_value
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.packing import packed_columns
 from cerebro_plpy.packing.packed_columns import MAX_CLASSES, Column
 from cerebro_plpy.packing.packed_summary import ClassCounts, ClassValues, strip_padding
@@ -69,8 +70,8 @@ def encode_targets(
     check_flat(catalog.module, "num_classes", num_classes)
     if num_classes is not None and len(num_classes) != len(encoded):
         raise InvalidParameter(
-            f"{catalog.module} error: num_classes has {len(num_classes)} elements; expected "
-            f"{len(encoded)}, one for each dependent column that is encoded."
+            f"{catalog.module} error: num_classes has {count_nouns(len(num_classes), 'element')}; "
+            f"expected {len(encoded)}, one for each dependent column that is encoded."
         )
     encoded_by_name = {
         column.name: _encode_target(catalog, source, column, width, known_classes)
@@ -107,9 +108,9 @@ def list_class_notices(targets: Sequence[Column], is_type_chosen: bool) -> Itera
         is_encoded_fraction = column.classes is not None and column.type in FRACTIONS
         if is_encoded_fraction and values > MANY_VALUES and not is_type_chosen:
             yield (
-                f"column {column.name!r} is of type {column.type} and has {values} different "
-                "values, each of which becomes a class. For regression pass dependent_type => "
-                "'float'."
+                f"column {column.name!r} is of type {column.type} and has "
+                f"{count_nouns(values, 'different value')}, each of which becomes a class. "
+                "For regression pass dependent_type => 'float'."
             )
         if None in column.value_texts:
             yield (

@@ -36,6 +36,7 @@ from cerebro_plpy.errors import (
     QueryCanceled,
     TooManyConnections,
 )
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.platform.connection_limit import (
     BACKGROUND,
     CONTROL,
@@ -262,7 +263,8 @@ class CallContext:
                 if not number or segment is not None:
                     raise
                 self.db.notice(
-                    f"going on with {number} of {len(segments)} workers: {error.message}"
+                    f"going on with {number} of {count_nouns(len(segments), 'worker')}: "
+                    f"{error.message}"
                 )
                 break
         return workers

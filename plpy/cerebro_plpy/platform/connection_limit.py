@@ -9,6 +9,7 @@ from typing import Any
 from cerebro_plpy.database.platform_protocol import Check
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sessions.worker_sessions import no_slot_error
+from cerebro_plpy.nouns import count_nouns, match_verb
 from cerebro_plpy.records import dataclass
 
 BACKGROUND = "background"
@@ -78,5 +79,6 @@ class ConnectionLimit:
         if count < (limit * 3 // 4 if background else limit):
             return None
         return (
-            f"{count} sessions of calls of cerebro_db are open on this server, of at most {limit}"
+            f"{count_nouns(count, 'session')} of calls of cerebro_db "
+            f"{match_verb(count, 'is')} open on this server, of at most {limit}"
         )

@@ -11,6 +11,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sql.literals import show_value
 from cerebro_plpy.errors import InvalidText, NullNotAllowed, UndefinedColumn, UndefinedObject
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.records import dataclass
 
 TITLE = "Keras Model Arch"
@@ -66,8 +67,8 @@ def load(
     check_architecture(read_architecture(text))
     if weights is not None and len(weights) % 4:
         raise InvalidText(
-            f"{TITLE}: model_weights has {len(weights)} bytes; expected a multiple of 4: the "
-            "weights as float32, one after another.",
+            f"{TITLE}: model_weights has {count_nouns(len(weights), 'byte')}; expected a multiple "
+            "of 4: the weights as float32, one after another.",
             hint="In Python: b''.join(w.astype('<f4').tobytes() for w in model.get_weights()).",
         )
     db = catalog.db

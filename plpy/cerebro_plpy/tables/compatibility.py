@@ -24,6 +24,7 @@ from cerebro_plpy.errors import (
     UndefinedObject,
 )
 from cerebro_plpy.limits import Poll, poll_between
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.packing.packed_summary import ClassValues
 from cerebro_plpy.packing.packed_table import PackedTable, Shape
 from cerebro_plpy.packing.target_classes import FRACTIONS, format_classes
@@ -112,9 +113,9 @@ def check_inputs(name: str, summary: Architecture, inputs: InputColumns) -> None
     """Check that a model's inputs fit the columns of a table."""
     if len(summary.input_shapes) != len(inputs.names):
         raise DatatypeMismatch(
-            f"model_keras error: {name} has {format_count(summary.input_shapes, 'input')}; received"
-            f" {format_count(inputs.names, 'independent column')} of table {inputs.table}: "
-            f"{', '.join(inputs.names)}.",
+            f"model_keras error: {name} has {count_nouns(len(summary.input_shapes), 'input')}; "
+            f"received {count_nouns(len(inputs.names), 'independent column')} of table "
+            f"{inputs.table}: {', '.join(inputs.names)}.",
             hint="Name a column for each input of the model, in the order of the inputs.",
         )
     for expected, shape, column in zip(summary.input_shapes, inputs.shapes, inputs.names):
@@ -139,8 +140,8 @@ def check_targets(
     dependent = source.dependent
     if len(summary.output_units) != len(dependent):
         raise DatatypeMismatch(
-            f"model_keras error: {name} has {format_count(summary.output_units, 'output')}; "
-            f"received {format_count(dependent, 'dependent column')} of table {table}: "
+            f"model_keras error: {name} has {count_nouns(len(summary.output_units), 'output')}; "
+            f"received {count_nouns(len(dependent), 'dependent column')} of table {table}: "
             f"{', '.join(dependent)}.",
             hint="Pack a column for each output of the model, in the order of the outputs.",
         )
@@ -148,9 +149,9 @@ def check_targets(
     for number, (units, loss) in enumerate(zip(summary.output_units, losses)):
         if units is not None and not _fits_target(units, loss, source, number):
             raise DatatypeMismatch(
-                f"model_keras error: the model with {name} ends in {units} units, but column "
-                f"{dependent[number]} of table {table} has {source.target_shapes[number][-1]} "
-                "values a row.",
+                f"model_keras error: the model with {name} ends in {count_nouns(units, 'unit')}, "
+                f"but column {dependent[number]} of table {table} has "
+                f"{count_nouns(source.target_shapes[number][-1], 'value')} a row.",
                 hint="Give the last layer as many units as there are classes (or target values)."
                 + _suggest_regression(source, number),
             )
@@ -214,7 +215,7 @@ def check_class_weight(config: Config, summary: Architecture, source: PackedTabl
             detail = f"Numbered from 0 they are: {', '.join(map(str, names[:100]))}."
         raise InvalidParameter(
             f"class_weight of mst_key {config.mst_key} names class {largest}, but column "
-            f"{source.dependent[0]} of table {table} has {classes} classes.",
+            f"{source.dependent[0]} of table {table} has {count_nouns(classes, 'class')}.",
             detail=detail,
             hint=f"Give weights for classes 0 to {classes - 1}; those left out have weight 1.",
         )
@@ -249,8 +250,8 @@ def list_notices(config: Config, source: PackedTable) -> Iterator[str]:
     batches = -(-rows // buffer_rows) * -(-buffer_rows // config.fit.batch_size)
     if config.fit.steps_per_epoch is not None and config.fit.steps_per_epoch > batches:
         yield (
-            f"steps_per_epoch={config.fit.steps_per_epoch}, but a segment has about {batches} "
-            "batches; a pass ends with them"
+            f"steps_per_epoch={config.fit.steps_per_epoch}, but a segment has about "
+            f"{count_nouns(batches, 'batch')}; a pass ends with the last one"
         )
 
 
@@ -263,17 +264,6 @@ def is_same_shape(expected: Sequence[int | None], shape: Shape) -> bool:
     if len(expected) != len(shape):
         return False
     return all(length in (None, actual) for length, actual in zip(expected, shape))
-
-
-def format_count(items: Sequence[object], noun: str) -> str:
-    """Return the number of items with a noun.
-
-    >>> format_count([1], "input"), format_count([1, 2], "input")
-    ('1 input', '2 inputs')
-    """
-    if len(items) == 1:
-        return f"1 {noun}"
-    return f"{len(items)} {noun}s"
 
 
 def check_order(
@@ -314,8 +304,8 @@ def check_validation(catalog: Catalog, source: PackedTable, other: PackedTable) 
         )
     if not set(other.segments) <= set(source.segments):
         raise InvalidParameter(
-            f"{catalog.module} error: {other_name} has {len(other.segments)} "
-            f"segments, not those of {source_name}.",
+            f"{catalog.module} error: {other_name} has "
+            f"{count_nouns(len(other.segments), 'segment')}, not those of {source_name}.",
             detail=f"{list(other.segments)} against {list(source.segments)}.",
             hint=PACK_AGAIN_HINT,
         )

@@ -21,6 +21,7 @@ from typing import Union
 from cerebro_plpy import errors
 from cerebro_plpy.database.platform_protocol import Check
 from cerebro_plpy.errors import CerebroError, TrainerFailure
+from cerebro_plpy.nouns import count_nouns, match_verb
 from cerebro_plpy.trainer_client import responses
 from cerebro_plpy.trainer_client.channel import Channel
 from cerebro_plpy.trainer_client.process import (
@@ -196,7 +197,10 @@ class TrainerConnection:
         if self._unsent:
             # The statement that was sending a large payload has failed: the remaining bytes will
             # never come.
-            raise self._failure(f"{self._unsent} bytes of an earlier request were not sent")
+            raise self._failure(
+                f"{count_nouns(self._unsent, 'byte')} of an earlier request "
+                f"{match_verb(self._unsent, 'was')} not sent"
+            )
         head = json.dumps(header, separators=(",", ":")).encode()
         return FRAME.pack(MAGIC, len(head), size) + head
 
@@ -210,8 +214,8 @@ class TrainerConnection:
         """Send the next part of the payload of the current frame."""
         if len(part) > self._unsent:
             raise errors.DatatypeMismatch(
-                f"a buffer has {len(part)} bytes where {self._unsent} are expected: an array is "
-                "NULL, or was changed",
+                f"a buffer has {count_nouns(len(part), 'byte')} where {self._unsent} are expected: "
+                "an array is NULL, or was changed",
                 hint="Pack the table again with training_preprocessor_dl().",
             )
         self._channel.write(part)
@@ -246,7 +250,9 @@ class TrainerConnection:
         """
         self._check_open()
         if size > self._unread:
-            raise self._failure(f"the trainer sent {self._unread} bytes where {size} were expected")
+            raise self._failure(
+                f"the trainer sent {count_nouns(self._unread, 'byte')} where {size} were expected"
+            )
         data = io.BytesIO(bytes(size))
         with data.getbuffer() as buffer:
             self._channel.fill(buffer)
@@ -321,7 +327,8 @@ class TrainerConnection:
         magic, head, body = FRAME.unpack(self._channel.read(FRAME.size))
         if magic != MAGIC or max(head, body) > MAX_BYTES:
             raise self._failure(
-                f"the trainer sent {magic!r}, {head} and {body} bytes where a frame was expected"
+                f"the trainer sent {magic!r}, {head} and {count_nouns(body, 'byte')} where a frame "
+                "was expected"
             )
         text = bytes(self._channel.read(head))
         header = responses.parse_header(text)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Globals
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.trainer_client import argument_checks, request_schema
 from cerebro_plpy.trainer_client.connection import TrainerConnection
 from cerebro_plpy.trainer_client.request_schema import Header
@@ -69,7 +70,8 @@ def _receive_shapes(gd: Globals, link: TrainerConnection, header: Header) -> str
     lengths = result["lengths"]
     if sum(lengths) != size:
         raise InvalidParameter(
-            f"arrays of {sum(lengths)} bytes came as {size} bytes", hint=argument_checks.HINT
+            f"arrays of {count_nouns(sum(lengths), 'byte')} came as {count_nouns(size, 'byte')}",
+            hint=argument_checks.HINT,
         )
     gd[PACKED] = PackedArrays(lengths)
     return json.dumps({"buffer_id": header["buffer_id"], "shapes": result["shapes"]})

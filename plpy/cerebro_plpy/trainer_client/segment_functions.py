@@ -15,6 +15,7 @@ from cerebro_plpy.database import effective_role
 from cerebro_plpy.database.platform_protocol import Check, Globals
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, InvalidParameter, ObjectNotReady
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.trainer_client import (
     argument_checks,
     ownership,
@@ -192,7 +193,8 @@ def _describe_arrays(fields: Mapping[str, Any]) -> tuple[list[dict[str, object]]
     weights = argument_checks.check_integer("weights", fields.get("weights", 0))
     if len(shapes) != len(sizes):
         raise InvalidParameter(
-            f"{len(shapes)} shapes came with {len(sizes)} sizes", hint=argument_checks.HINT
+            f"{count_nouns(len(shapes), 'shape')} came with {count_nouns(len(sizes), 'size')}",
+            hint=argument_checks.HINT,
         )
     arrays: list[dict[str, object]] = []
     for number, (shape, size) in enumerate(zip(shapes, sizes)):
@@ -227,7 +229,7 @@ def element_type(role: str, shape: list[int] | None, size: int | None) -> str:
     dtype = ELEMENT_TYPES.get((role, size // count)) if count and size else None
     if dtype is None or not size or size % count:
         raise DatatypeMismatch(
-            f"a packed {ROLES[role]} of shape {shape} has {size} bytes;"
+            f"a packed {ROLES[role]} of shape {shape} has {count_nouns(size or 0, 'byte')};"
             " expected 4 for each element, or 2 for an encoded class",
             hint="Pack the table again with training_preprocessor_dl().",
         )

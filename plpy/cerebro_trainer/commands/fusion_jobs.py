@@ -11,6 +11,7 @@ from cerebro_trainer.commands.jobs import Job, TrainJob
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.programs.execution_modes import ModeSelector
 from cerebro_trainer.programs.fusion import Fusion, Member, Orders
 from cerebro_trainer.programs.program import Program
@@ -64,7 +65,8 @@ class FusionJob(Job):
         """Add a state that will be loaded; it makes the same visits with the same settings."""
         if len(state.visits) != len(self._partitions) or not state.visits:
             raise RequestError(
-                f"states of this job make {len(self._partitions)} visits, {state.key!r} does not"
+                f"states of this job make {count_nouns(len(self._partitions), 'visit')}, "
+                f"{state.key!r} does not"
             )
         if self.states and not state.visits[0].has_same_settings(self.states[0].visits[0]):
             raise RequestError(

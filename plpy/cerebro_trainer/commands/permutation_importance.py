@@ -20,6 +20,7 @@ from cerebro_trainer.data.buffers import Dataset, get_single_target
 from cerebro_trainer.data.prediction_metrics import LOSSES
 from cerebro_trainer.data.row_order import Rows, shuffle
 from cerebro_trainer.errors import RequestError
+from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.programs.program import Attributions, ColumnPositions
 from cerebro_trainer.wire.fields import Header, integer, number, text, typed
 from cerebro_trainer.wire.frames import Array, Arrays, Bytes
@@ -104,7 +105,7 @@ def read_positions(header: Header, field: str, inputs: Arrays) -> tuple[ColumnPo
     """Read the positions of columns, or of patches, in the input arrays."""
     positions = typed(header, field, list)
     if not all(_are_positions(column, inputs) for column in positions):
-        expected = f'"{field}" must have positions in each of {len(inputs)} arrays'
+        expected = f'"{field}" must have positions in each of {count_nouns(len(inputs), "array")}'
         raise RequestError(f"{expected}; received {positions!r}"[:300])
     return tuple(positions)
 

@@ -13,6 +13,7 @@ import numpy as np
 from cerebro_trainer.data import arrays
 from cerebro_trainer.data.arrays import Booleans, Floats, Integers
 from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.wire.fields import Header, integer, number, record, text
 from cerebro_trainer.wire.frames import Array, Arrays, Messages, reply
 
@@ -74,7 +75,8 @@ def tabulate(
     """
     if len(outputs) != len(classes):
         raise ConfigError(
-            f"the model has {len(outputs)} outputs, but there are {len(classes)} dependent columns"
+            f"the model has {count_nouns(len(outputs), 'output')}, but there are "
+            f"{count_nouns(len(classes), 'dependent column')}"
         )
     tables = [
         _tabulate_output(index, output, count, selection)
@@ -125,7 +127,8 @@ def _select_probabilities(values: Floats, classes: int) -> Floats:
         return np.concatenate([1.0 - values, values], axis=1)
     if values.shape[1] < classes:
         raise ConfigError(
-            f"the model's output has {values.shape[1]} units, but there are {classes} class values"
+            f"the model's output has {count_nouns(values.shape[1], 'unit')}, but there are "
+            f"{classes} class values"
         )
     # Further units belong to padding: classes without rows.
     return values[:, :classes]
@@ -143,7 +146,8 @@ def check_units(received: int, expected: int) -> None:
     """Raise ConfigError if the output of a model has another number of units."""
     if received != expected:
         raise ConfigError(
-            f"the model's output has {received} units; expected {expected}", sqlstate="42804"
+            f"the model's output has {count_nouns(received, 'unit')}; expected {expected}",
+            sqlstate="42804",
         )
 
 

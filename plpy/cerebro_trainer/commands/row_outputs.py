@@ -14,6 +14,7 @@ from cerebro_trainer.commands.jobs import DatasetKeys, Job
 from cerebro_trainer.commands.predictions import check_units
 from cerebro_trainer.data.buffers import Buffer, get_single_target
 from cerebro_trainer.errors import ConfigError, RequestError
+from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.programs.program import Program
 from cerebro_trainer.state.serialization import bytes_of
 from cerebro_trainer.wire.fields import Header, integer
@@ -59,5 +60,7 @@ def send_chunks(outputs: Sequence[OutputRows] | None, header: Header) -> Message
 
 def _combine(target: Array, outputs: Arrays) -> OutputRows:
     if len(outputs) != 1:
-        raise ConfigError(f"the model has {len(outputs)} outputs; expected one", sqlstate="42804")
+        raise ConfigError(
+            f"the model has {count_nouns(len(outputs), 'output')}; expected one", sqlstate="42804"
+        )
     return np.column_stack([target, outputs[0].reshape(len(target), -1)]).astype("<f4")

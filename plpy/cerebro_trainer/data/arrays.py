@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import RequestError
+from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.wire.frames import Array, Bytes, Float32Array
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -146,12 +147,16 @@ def split_byteas(payload: Bytes, rows: int) -> list[memoryview]:
         offset += BYTEA_HEADER.size
         if not 0 <= length <= len(data) - offset:
             raise RequestError(
-                f"row {row} would have {length} bytes where {len(data) - offset} are left"
+                f"row {row} would have {count_nouns(length, 'byte')} where {len(data) - offset} "
+                "are left"
             )
         elements.append(data[offset : offset + length])
         offset += length
     if offset != len(data):
-        raise RequestError(f"expected {rows} values, received {len(data) - offset} bytes more")
+        raise RequestError(
+            f"expected {count_nouns(rows, 'value')}, received "
+            f"{count_nouns(len(data) - offset, 'byte')} more"
+        )
     return elements
 
 
@@ -164,7 +169,8 @@ def encode_one_hot(payload: Bytes, rows: int, classes: int) -> npt.NDArray[np.in
     """Encode class indices, one big-endian int32 per row, as int16 of shape (rows, classes)."""
     if payload.nbytes != rows * CLASS_INDEX.itemsize:
         raise RequestError(
-            f"received {payload.nbytes // CLASS_INDEX.itemsize} class indices for {rows} rows: "
+            f"received {payload.nbytes // CLASS_INDEX.itemsize} class indices for "
+            f"{count_nouns(rows, 'row')}: "
             "others have a value that none had when the classes were looked for",
             sqlstate="22004",
             hint="The table changes meanwhile: pack a copy of it.",
@@ -200,7 +206,7 @@ def _read_header(payload: Bytes, offset: int, row: int, element: ElementType) ->
     """Read the header of the array at `offset`, and check its type and dimensions."""
     if payload.nbytes < offset + HEADER.size:
         raise RequestError(
-            f"more rows than arrays: only {row - 1} values are not NULL",
+            f"more rows than arrays: only {count_nouns(row - 1, 'value', 'is')} not NULL",
             sqlstate="22004",
             hint="Leave rows with NULL values out.",
         )
@@ -265,7 +271,10 @@ def _read_rows(payload: Bytes, rows: int, element: ElementType) -> Iterator[byte
             )
         yield payload[begin:offset].tobytes()
     if offset != payload.nbytes:
-        raise RequestError(f"expected {rows} arrays, received {payload.nbytes - offset} bytes more")
+        raise RequestError(
+            f"expected {count_nouns(rows, 'array')}, received "
+            f"{count_nouns(payload.nbytes - offset, 'byte')} more"
+        )
 
 
 def _has_null(payload: Bytes, offset: int, count: int) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cerebro_trainer.errors import RequestError
+from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.wire.fields import Header, integer, items, text
 from cerebro_trainer.wire.frames import Array, Bytes, Float32Array
 
@@ -44,7 +45,9 @@ def parse_buffer(header: Header, payload: Bytes) -> Buffer:
         array, offset = _parse_array(entry, payload, offset)
         arrays[text(entry, "role", choices=ROLES)].append(array)
     if offset != payload.nbytes:
-        raise RequestError(f"the arrays take {offset} bytes, but the payload has {payload.nbytes}")
+        raise RequestError(
+            f"the arrays take {count_nouns(offset, 'byte')}, but the payload has {payload.nbytes}"
+        )
     lengths = {len(array) for role in ROLES for array in arrays[role]}
     if len(lengths) != 1:
         raise RequestError(
@@ -67,7 +70,8 @@ def parse_buffer(header: Header, payload: Bytes) -> Buffer:
 def _check_weights(array: Array, rows: int) -> Float32Array:
     if array.size != rows or array.dtype != np.float32:
         raise RequestError(
-            f"{rows} rows came with weights of shape {list(array.shape)} and type {array.dtype}"
+            f"{count_nouns(rows, 'row')} came with weights of shape {list(array.shape)} and type "
+            f"{array.dtype}"
         )
     return array.reshape(rows)
 
@@ -98,7 +102,8 @@ def get_single_target(buffer: Buffer) -> Array:
     """
     if len(buffer.targets) != 1 or buffer.rows < 1:
         raise RequestError(
-            f"rows have one target each, received {len(buffer.targets)} of {buffer.rows} rows"
+            f"rows have one target each, received {len(buffer.targets)} of "
+            f"{count_nouns(buffer.rows, 'row')}"
         )
     values = buffer.targets[0].reshape(buffer.rows, -1)
     is_one_hot = values.dtype == DTYPES["int16"]

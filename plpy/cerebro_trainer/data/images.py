@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import RequestError
+from cerebro_trainer.nouns import count_nouns, match_verb
 from cerebro_trainer.wire.frames import Float32Array
 
 try:
@@ -117,8 +118,8 @@ def check_block_size(rows: int, shape: Shape, column: str) -> None:
     numbers = rows * prod(shape)
     if numbers > MAX_BLOCK_NUMBERS:
         raise RequestError(
-            f"{rows} images of column {column} take {numbers * 4 >> 20} MB as float32; expected at "
-            f"most {MAX_BLOCK_NUMBERS * 4 >> 20} MB",
+            f"{count_nouns(rows, 'image')} of column {column} {match_verb(rows, 'takes')} "
+            f"{numbers * 4 >> 20} MB as float32; expected at most {MAX_BLOCK_NUMBERS * 4 >> 20} MB",
             hint="Pack them with a smaller buffer_size.",
         )
 
@@ -135,8 +136,12 @@ def _open(data: memoryview, column: str, max_numbers: int) -> Image.Image:
         raise _image_error(data, column, f"its mode is {image.mode}; expected 8 bits per channel")
     channels = _count_channels(image)
     if image.width * image.height * channels > max_numbers:
-        size = f"{image.width}x{image.height} pixels of {channels} channels"
-        raise _image_error(data, column, f"it has {size}; expected at most {max_numbers} numbers")
+        size = f"{image.width}x{image.height}x{channels}"
+        raise _image_error(
+            data,
+            column,
+            f"it has {size} numbers; expected at most {count_nouns(max_numbers, 'number')}",
+        )
     return image
 
 
@@ -166,16 +171,17 @@ def _check_shapes(shapes: Sequence[Shape], files: Sequence[memoryview], column: 
     rarest_shape, _ = counts[-1]
     outlier = files[shapes.index(rarest_shape)]
     raise RequestError(
-        f"the images of column {column} have {len(counts)} shapes (height x width x channels); "
-        "expected one",
-        detail=f"In a block of {len(shapes)} images there are {listed}{ellipsis}.",
+        f"the images of column {column} have {count_nouns(len(counts), 'shape')} (height x width x "
+        "channels); expected one",
+        detail=f"In a block of {count_nouns(len(shapes), 'image')} there are {listed}{ellipsis}.",
         hint=f"Resize or convert them before, or leave some out. {_search_hint(outlier, column)}",
     )
 
 
 def _image_error(data: memoryview, column: str, reason: str) -> RequestError:
     return RequestError(
-        f"{len(data)} bytes in column {column} cannot be read as PNG or JPEG: {reason}",
+        f"{count_nouns(len(data), 'byte')} in column {column} cannot be read as PNG or JPEG: "
+        f"{reason}",
         hint=_search_hint(data, column),
     )
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from cerebro_trainer.data import raw_rows, recipe_values, row_order
 from cerebro_trainer.data.arrays import Integers
 from cerebro_trainer.errors import RequestError
+from cerebro_trainer.nouns import count_nouns, match_verb
 from cerebro_trainer.wire.fields import Header, integer, items, text
 from cerebro_trainer.wire.frames import Array, Bytes
 
@@ -43,11 +44,13 @@ class BufferPacker:
         row_numbers, *parts = raw_rows.split_payload(header, payload, len(entries) + 1)
         if row_numbers.nbytes != rows * ROW_NUMBER.itemsize:
             raise RequestError(
-                f'"rows" is {rows}, but there are {row_numbers.nbytes} bytes of row numbers'
+                f'"rows" is {rows}, but there are {count_nouns(row_numbers.nbytes, "byte")} of row '
+                "numbers"
             )
         if self._row_numbers and len(entries) != len(self._columns):
             raise RequestError(
-                f"received {len(entries)} columns after a block of {len(self._columns)}"
+                f"received {count_nouns(len(entries), 'column')} after a block of "
+                f"{len(self._columns)}"
             )
         arrays = [
             _decode_column(entry, part, rows) for entry, part in zip(entries, parts, strict=True)
@@ -66,7 +69,8 @@ class BufferPacker:
     def _check_size(self) -> None:
         if self._nbytes > MAX_BYTES:
             raise RequestError(
-                f"{self._row_count} rows of a buffer take {self._nbytes >> 20} MB; "
+                f"{count_nouns(self._row_count, 'row')} of a buffer "
+                f"{match_verb(self._row_count, 'takes')} {self._nbytes >> 20} MB; "
                 f"expected at most {MAX_BYTES >> 20} MB",
                 hint="Pack them with a smaller buffer_size.",
             )
@@ -101,7 +105,9 @@ def _decode_column(entry: dict[str, Any], part: Bytes, rows: int) -> Array:
         recipe = recipe_values.parse_recipe(text(entry, "recipe"))
         arrays = recipe.encode({"rows": rows, "arrays": [entry]}, part)
         if len(arrays) != 1:
-            raise RequestError(f'"recipe" is for {len(arrays)} columns; expected one')
+            raise RequestError(
+                f'"recipe" is for {count_nouns(len(arrays), "column")}; expected one'
+            )
         return arrays[0]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from cerebro_trainer.data import arrays
 from cerebro_trainer.errors import RequestError, RowError
+from cerebro_trainer.nouns import count_nouns, match_verb
 from cerebro_trainer.wire.fields import Header, integer, items, number, record, text, typed
 from cerebro_trainer.wire.frames import Array, Bytes
 
@@ -68,10 +69,13 @@ def split_payload(header: Header, payload: Bytes, count: int) -> list[Bytes]:
         return [payload]
     lengths = typed(header, "lengths", list)
     if len(lengths) != count or not all(type(n) is int and n >= 0 for n in lengths):
-        raise RequestError(f'"lengths" must be {count} numbers of bytes, received {lengths!r}')
+        raise RequestError(
+            f'"lengths" must be {count_nouns(count, "number")} of bytes, received {lengths!r}'
+        )
     if sum(lengths) != payload.nbytes:
         raise RequestError(
-            f'"lengths" add up to {sum(lengths)} bytes, but the payload has {payload.nbytes}'
+            f'"lengths" add up to {count_nouns(sum(lengths), "byte")}, but the payload has '
+            f"{payload.nbytes}"
         )
     return [payload[begin:end] for begin, end in pairwise(accumulate(lengths, initial=0))]
 
@@ -135,8 +139,8 @@ def _check_finite(values: Array) -> Array:
     invalid = rows - int(np.isfinite(values.reshape(rows, -1)).all(axis=1).sum())
     if invalid:
         raise RequestError(
-            f"{invalid} of a block of {rows} rows have a value that is NaN, infinite or beyond the "
-            "range of float32",
+            f"{invalid} of a block of {count_nouns(rows, 'row')} {match_verb(invalid, 'has')} a "
+            "value that is NaN, infinite or beyond the range of float32",
             sqlstate="22003",
             hint="Leave these rows out, or replace the values; normalizing_const makes large "
             "values small.",

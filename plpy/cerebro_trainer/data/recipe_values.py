@@ -17,6 +17,7 @@ import numpy as np
 from cerebro_trainer.data import arrays, raw_rows, timestamps
 from cerebro_trainer.data.arrays import Floats, Integers
 from cerebro_trainer.errors import RequestError
+from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.wire.fields import Header, integer, integers, items, list_of, text, typed
 from cerebro_trainer.wire.frames import Array, Bytes
 
@@ -124,7 +125,9 @@ class RecipeEncoder:
         missing = tuple(list_of(recipe, "missing", integers))
         for positions in missing:
             if not positions or not all(0 <= position < len(parts) for position in positions):
-                raise RequestError(f'"missing" must be lists of places of {len(parts)} numbers')
+                raise RequestError(
+                    f'"missing" must be lists of places of {count_nouns(len(parts), "number")}'
+                )
         hash_lists = list_of(recipe, "categories", integers)
         if not all(hashes and len(hashes) % 2 == 0 for hashes in hash_lists):
             raise RequestError('"categories" must have two hashes of each value')
@@ -197,7 +200,8 @@ def _read_parts(recipe: Header, scale_count: int) -> tuple[tuple[str, ...], ...]
         raise RequestError(f'"parts" must be lists of {", ".join(timestamps.PARTS)}')
     if sum(map(len, parts)) != scale_count:
         raise RequestError(
-            f'"parts" are {sum(map(len, parts))} numbers, but there are {scale_count} scales'
+            f'"parts" are {count_nouns(sum(map(len, parts)), "number")}, but there are '
+            f"{count_nouns(scale_count, 'scale')}"
         )
     return tuple(map(tuple, parts))
 

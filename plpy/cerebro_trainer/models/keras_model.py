@@ -25,6 +25,7 @@ from cerebro_trainer.models import (
     normalization,
 )
 from cerebro_trainer.models.layer_arguments import ArchitectureError, Json, Node
+from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.wire.frames import Array, Arrays
 
 FLOAT_BYTES = 4
@@ -53,8 +54,8 @@ def check_size(parameters: int) -> None:
     limit = memory // BYTES_PER_PARAMETER
     if parameters > limit:
         raise ConfigError(
-            f"the model has {parameters} parameters; this machine's memory allows {limit} "
-            f"({BYTES_PER_PARAMETER} bytes each for weight, gradient and optimizer)",
+            f"the model has {count_nouns(parameters, 'parameter')}; this machine's memory allows "
+            f"{limit} ({BYTES_PER_PARAMETER} bytes each for weight, gradient and optimizer)",
             sqlstate="53200",
         )
 

@@ -15,6 +15,7 @@ import keras
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models.keras_model import call_keras
 from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.programs import custom_functions
 from cerebro_trainer.programs.cosine_cycles import CosineCycles
 from cerebro_trainer.wire.fields import is_number
@@ -60,8 +61,8 @@ def make_compile_arguments(spec: ProgramSpec, output_names: Sequence[str]) -> Co
     one_hot = [target.classes > 0 for target in spec.targets]
     if len(one_hot) != len(loss_names):
         raise ConfigError(
-            f"the model has {len(loss_names)} outputs, but there are {len(one_hot)} dependent "
-            "columns",
+            f"the model has {count_nouns(len(loss_names), 'output')}, but there are "
+            f"{count_nouns(len(one_hot), 'dependent column')}",
             sqlstate="42804",
         )
     losses = [
@@ -188,8 +189,8 @@ def _list_per_output(value: object, names: Sequence[str], parameter: str) -> lis
     if isinstance(value, list):
         if len(value) != len(names):
             raise ConfigError(
-                f"{parameter} has {len(value)} entries, but the model has {len(names)} outputs "
-                f"{list(names)}"
+                f"{parameter} has {count_nouns(len(value), 'entry')}, but the model has "
+                f"{count_nouns(len(names), 'output')} {list(names)}"
             )
         return list(value)
     return [value] * len(names)

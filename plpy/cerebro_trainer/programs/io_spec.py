@@ -14,6 +14,7 @@ import numpy as np
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.wire.frames import Array, Arrays
 
 Shape: TypeAlias = tuple[int | None, ...]
@@ -36,7 +37,7 @@ class Output:
         if self.classes and not self.is_binary and not matches((self.classes,), self.shape):
             raise ConfigError(
                 f"the model's output has shape {format_shape(self.shape)}, but its one-hot target "
-                f"has {self.classes} classes",
+                f"has {count_nouns(self.classes, 'class')}",
                 sqlstate="42804",
                 hint="The last layer needs one unit per class.",
             )
@@ -93,8 +94,8 @@ class IoSpec:
         """
         if len(buffer.targets) != len(self.outputs):
             raise ConfigError(
-                f"the model has {len(self.outputs)} outputs, but there are {len(buffer.targets)} "
-                "dependent columns",
+                f"the model has {count_nouns(len(self.outputs), 'output')}, but there are "
+                f"{count_nouns(len(buffer.targets), 'dependent column')}",
                 sqlstate="42804",
             )
         targets = [
@@ -110,8 +111,8 @@ class IoSpec:
         """Return independent columns as the model takes them: float32, of the model's shapes."""
         if len(arrays) != len(self.inputs):
             raise ConfigError(
-                f"the model has {len(self.inputs)} inputs, but there are {len(arrays)} independent "
-                "columns",
+                f"the model has {count_nouns(len(self.inputs), 'input')}, but there are "
+                f"{count_nouns(len(arrays), 'independent column')}",
                 sqlstate="42804",
             )
         inputs = [

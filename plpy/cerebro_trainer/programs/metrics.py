@@ -14,6 +14,7 @@ import numpy as np
 
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.keras_model import call_keras, unwrap_single
+from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.programs.io_spec import Output, Shape
 
 PROBE_ROWS = 4
@@ -89,7 +90,9 @@ class CompiledMetrics:
         """Return the metrics' values from such sums."""
         metrics = self._keras.metrics
         if len(sums) != len(metrics):
-            raise RequestError(f"expected sums of {len(metrics)} metrics, received {len(sums)}")
+            raise RequestError(
+                f"expected sums of {count_nouns(len(metrics), 'metric')}, received {len(sums)}"
+            )
         for metric, values in zip(metrics, sums, strict=True):
             _set_variables(metric, values)
         return [_compute_mean(metric) for metric in metrics]
@@ -148,7 +151,8 @@ def _set_variables(metric: Any, values: Sequence[float]) -> None:
     sizes = [int(np.prod(variable.shape)) for variable in metric.variables]
     if len(values) != sum(sizes):
         raise RequestError(
-            f"the sums of metric {metric.name} are {sum(sizes)} numbers, received {len(values)}"
+            f"the sums of metric {metric.name} are {count_nouns(sum(sizes), 'number')}, received "
+            f"{len(values)}"
         )
     offset = 0
     for variable, size in zip(metric.variables, sizes, strict=True):

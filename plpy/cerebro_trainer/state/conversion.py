@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cerebro_trainer.errors import ConfigError, DamagedState
+from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.state.layout import (
     CODES,
     Layout,
@@ -115,7 +116,8 @@ def check_tensor(entry: TensorEntry, position: int, layout: Layout) -> None:
     nbytes = elements * np.dtype(DTYPES[entry.code]).itemsize
     if entry.end - entry.begin != nbytes:
         raise DamagedState(
-            f"tensor {entry.name} has {entry.end - entry.begin} bytes, expected {nbytes}"
+            f"tensor {entry.name} has {count_nouns(entry.end - entry.begin, 'byte')}, expected "
+            f"{nbytes}"
         )
 
 
@@ -141,7 +143,9 @@ def check_weight_shapes(received: Sequence[tuple[int, ...]], expected: Sequence[
             received_shape = "nothing" if shape is None else list(shape)
             mismatches.append(f"{weight.path} {list(weight.shape)}, received {received_shape}")
     if len(received) > len(expected):
-        mismatches.append(f"nothing more, received {len(received) - len(expected)} weights more")
+        mismatches.append(
+            f"nothing more, received {count_nouns(len(received) - len(expected), 'weight')} more"
+        )
     if mismatches:
         ellipsis = "; …" if len(mismatches) > MAX_LISTED else ""
         raise ConfigError(

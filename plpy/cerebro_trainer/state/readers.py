@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from cerebro_trainer.errors import ConfigError, DamagedState
+from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.state import conversion
 from cerebro_trainer.state.layout import (
     CODES,
@@ -102,7 +103,8 @@ def read_merged_weights(layout: Layout, assign: Assign, count: int) -> Reader:
         begin = yield from _read_member_weights(stream, layout, assign, begin)
     if begin != len(layout.weights):
         raise ConfigError(
-            f"{count} states have {begin} weights together, the model has {len(layout.weights)}"
+            f"{count_nouns(count, 'state', 'has')} {count_nouns(begin, 'weight')} together, the "
+            f"model has {len(layout.weights)}"
         )
     yield from check_end(stream)
 
@@ -156,7 +158,8 @@ def read_flat_weights(layout: Layout, assign: Assign) -> Reader:
     if stream.received != expected:
         raise ConfigError(
             f"Number of elements in model weights({stream.received / 4:g}) doesn't match "
-            f"model({expected // 4}): received {stream.received} bytes, expected {expected}"
+            f"model({expected // 4}): received {count_nouns(stream.received, 'byte')}, expected "
+            f"{expected}"
         )
 
 
@@ -164,7 +167,7 @@ def check_end(stream: Stream) -> Reader:
     """Raise DamagedState if the stream continues."""
     extra = yield from stream.drain()
     if extra:
-        raise DamagedState(f"{extra} bytes follow its last tensor")
+        raise DamagedState(f"{count_nouns(extra, 'byte', 'follows')} its last tensor")
 
 
 def _read_tensors(
@@ -197,7 +200,7 @@ def _locate_all_tensors(
 def _match_names(entries: Sequence[TensorEntry], layout: Layout) -> Positions:
     if len(entries) != len(layout.shapes):
         raise ConfigError(
-            f"the state has {len(entries)} tensors, the model and optimizer have "
+            f"the state has {count_nouns(len(entries), 'tensor')}, the model and optimizer have "
             f"{len(layout.shapes)}"
         )
     positions = {format_tensor_name(position): position for position in range(len(layout.shapes))}

@@ -24,6 +24,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from cerebro_trainer.errors import ConfigError, DamagedState
+from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.state.layout import (
     CODES,
     Layout,
@@ -131,7 +132,7 @@ def read_header(stream: Stream) -> ByteReader[tuple[Metadata, list[TensorEntry]]
     prefix = yield from stream.read(LENGTH.size)
     (length,) = LENGTH.unpack(prefix)
     if length > HEADER_LIMIT:
-        raise DamagedState(f"its header would have {length} bytes")
+        raise DamagedState(f"its header would have {count_nouns(length, 'byte')}")
     text = yield from stream.read(length)
     metadata, entries = _parse_header(bytes(text))
     if metadata.get("format") not in (FORMAT, FORMAT_WITH_BASE):

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import OutOfMemory
+from cerebro_trainer.nouns import count_nouns
 
 MAGIC = b"CDB1"
 PREFIX = struct.Struct("<4sIQ")
@@ -159,7 +160,9 @@ class Connection:
             payload = np.empty(count, dtype=np.uint8)
         except (MemoryError, ValueError) as error:
             self._discard(count)
-            raise OutOfMemory(f"a payload of {count} bytes does not fit into memory") from error
+            raise OutOfMemory(
+                f"a payload of {count_nouns(count, 'byte')} does not fit into memory"
+            ) from error
         self._fill(payload.data)
         return payload
 

@@ -275,12 +275,13 @@ def test_acts_add_no_more_configurations_than_quotas_allow(
         )
         outcome = "SELECT status, reason FROM cerebro.act WHERE act_id = %s"
         eventually(lambda: ann.row(outcome, last)[0] != "scheduled")
-        full = (
-            "refused",
-            "quotas leave no room for {} more configurations: see configs of cerebro.quota",
-        )
+        full = "quotas leave no room for {}: see configs of cerebro.quota"
         found = [ann.row(outcome, act) for act in (two, one, last)]
-        assert found == [(full[0], full[1].format(2)), ("done", None), (full[0], full[1].format(1))]
+        assert found == [
+            ("refused", full.format("2 more configurations")),
+            ("done", None),
+            ("refused", full.format("1 more configuration")),
+        ]
         counts = "SELECT configs FROM cerebro.queue WHERE run_id = %s"
         assert (ann.value(counts, run), ann.value(counts, other)) == (3, 2)
         assert ann.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) == 3

@@ -394,7 +394,7 @@ def test_what_a_resumed_run_draws_is_what_it_would_have_drawn(
         (
             "group_by => 'country', min_group_rows => 5000",
             "22023",
-            "none of its 4 values has 5000 rows",
+            "none of its 4 values has 5000 training rows",
         ),
     ],
 )

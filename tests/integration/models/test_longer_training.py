@@ -119,7 +119,7 @@ def test_since_says_which_rows_it_looks_for(session: Workbench, run_id: int) -> 
     session.rows("INSERT INTO loans VALUES (841, 1, 0.5, false, 'c'), (842, 1, 0.5, false, 'a')")
     session.messages()
     assert session.rows(f"{REFRESH}, since => 'id')", MODEL)
-    assert "1 rows have classes of grade" in "".join(session.messages())
+    assert "1 row has classes of grade" in "".join(session.messages())
 
 
 def test_a_source_that_was_renamed_is_named(session: Workbench, run_id: int) -> None:

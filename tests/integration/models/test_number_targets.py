@@ -210,7 +210,7 @@ def test_later_versions_read_the_same_format(bench: Workbench, messages: list[st
     bench.rows("INSERT INTO sold VALUES (601, 7, '1,063'), (602, 9, 'n/a'), (603, 8, ' ')")
     texts = notices(bench, "SELECT FROM cerebro.refresh('price', epochs => 4)")
     assert [text for text in texts if "13 rows have texts of price that are not numbers" in text]
-    assert [text for text in texts if "1 rows have no price" in text]
+    assert [text for text in texts if "1 row has no price" in text]
     assert bench.rows(recipes)[1] == (recipe,)
 
 

@@ -135,7 +135,7 @@ def test_the_caller_says_what_an_array_is(session: Session) -> None:
     assert isinstance(found["square"], Image) and found["square"].shape == (8, 8, 1)
     assert isinstance(found["noise"], Series)
     assert isinstance(found["channels"], LongVector) and found["channels"].shape == (96,)
-    assert found["growing"] == LeftOut("growing", "no image is made of arrays of 19 elements")
+    assert found["growing"] == LeftOut("growing", "no image is made of arrays of the size 19")
 
 
 def test_rows_that_are_held_back_change_nothing(session: Session, bench: Workbench) -> None:

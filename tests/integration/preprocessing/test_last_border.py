@@ -101,7 +101,7 @@ def test_no_border_is_nearer_to_the_share(
 @pytest.mark.parametrize(
     ("column", "words"),
     [
-        ("loaded", "column 'loaded' is 2024-06-30 in all 200 rows that have a value: no border"),
+        ("loaded", "column 'loaded' is 2024-06-30 in all 200 rows with a value: no border"),
         ("never", "column 'never' is NULL in all 200 rows"),
     ],
 )

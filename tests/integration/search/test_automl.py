@@ -432,7 +432,7 @@ def test_a_search_whose_draws_cannot_be_trained_draws_again(bench: Workbench, me
     bench.messages()
     bench.rows(call, table + "_out", table + "_mst", [*range(1, 11)], 1)
     assert bench.value(f"SELECT model_id FROM {table}_mst") == 10
-    assert any("they are drawn again" in message for message in bench.messages())
+    assert any("cerebro_db draws again" in message for message in bench.messages())
     with pytest.raises(psycopg2.errors.InvalidParameterValue, match="can be trained") as refused:
         bench.rows(call, "refused_out", "refused_mst", [*range(1, 10)], 1)
     assert "trainable" in str(refused.value.diag.message_hint)

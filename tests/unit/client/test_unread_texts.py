@@ -29,7 +29,7 @@ def test_texts_in_no_format_are_counted() -> None:
     with pytest.warns(UserWarning, match="which the model does not know") as raised:
         rows.inputs({"income": income, "day": days})
     assert sorted(str(warning.message).partition(", which")[0] for warning in raised) == [
-        "column day has 1 values, such as '31.02.2024'",
+        "column day has 1 value, such as '31.02.2024'",
         "column income has 3 values, such as '<100', 'n/a'",
     ]
 

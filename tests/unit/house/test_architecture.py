@@ -61,15 +61,18 @@ MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("
 TOP = ("__init__", "__main__")
 ORDER = {
     "cerebro_plpy": (
-        "errors", "records", "limits", "scheduling", "configs", "database", "trainer_client",
+        "errors", "nouns", "records", "limits", "scheduling", "configs", "database",
+        "trainer_client",
         "preprocessing", "packing", "platform", "tables", "run", "operations", "api",
     ),
     "cerebro_trainer": (
-        "errors", "process_isolation", "wire", "data", "models", "state", "programs", "frameworks",
+        "errors", "nouns", "process_isolation", "wire", "data", "models", "state", "programs",
+        "frameworks",
         "commands", "service", "fork_server",
     ),
     "cerebro_db": (
-        "errors", "optional_imports", "driver", "records", "result_set", "run_reader", "frames",
+        "errors", "nouns", "optional_imports", "driver", "records", "result_set", "run_reader",
+        "frames",
         "arguments", "options", "display", "sql_session", "export", "model_sources",
         "data_preparation", "named_models", "run_control", "plans", "administration", "session",
         "server", "check", "setup", "console", "dashboard", "demo", "commands", "cli",
@@ -81,7 +84,7 @@ TOUCHING_PLPY = {
     "cerebro_plpy.database.sessions.sql_errors",
 }
 # Those that reach nothing but pure rooms: no database, no process, no clock.
-PURE = {"errors", "records", "limits", "scheduling", "configs"}
+PURE = {"errors", "nouns", "records", "limits", "scheduling", "configs"}
 # What is no part of a pure room: the ways to the world, and what is not the same in each run.
 IMPURE = {"os", "secrets", "select", "socket", "subprocess", "tempfile", "time"}
 

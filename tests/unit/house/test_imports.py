@@ -102,6 +102,7 @@ def test_what_runs_on_segments_is_about_trainers() -> None:
         "database",
         "errors",
         "limits",
+        "nouns",
         "platform",
         "records",
         "tables",

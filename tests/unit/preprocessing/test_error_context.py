@@ -42,7 +42,9 @@ def test_the_error_counts_the_columns_that_were_read(statements: int, columns: i
     table_columns = [RawColumn(name, "integer", "integer", False) for name in names]
     with pytest.raises(OutOfTime) as caught:
         gather_statistics(Reader(statements), ALL, table_columns)
-    assert caught.value.detail == f"{columns} of {3 * MOST_COLUMNS} columns have been looked at."
+    assert caught.value.detail == (
+        f"Columns that have been looked at: {columns} of {3 * MOST_COLUMNS}."
+    )
 
 
 def test_the_innermost_step_adds_the_detail() -> None:

@@ -13,6 +13,7 @@ from cerebro_plpy.configs.architecture.model_shapes import (
 )
 from cerebro_plpy.configs.params.keras_names import KEEPS_WIDTH
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 
 # Largest number of elements of a kernel or an input row.
 MAX_ELEMENTS = 2**31
@@ -71,7 +72,7 @@ def _check_hub(layer: Node) -> None:
     )
     if blocks > MAX_BLOCKS:
         raise InvalidParameter(
-            f"{layer.get('class_name')} has {blocks} layers",
+            f"{layer.get('class_name')} has {count_nouns(blocks, 'layer')}",
             hint=f"At most {MAX_BLOCKS} are allowed in one.",
         )
 
@@ -110,6 +111,6 @@ def _check(layer: Node, elements: int) -> None:
     if elements > MAX_ELEMENTS:
         name = read_layer_config(layer).get("name", "?")
         raise InvalidParameter(
-            f"layer {name!r} ({layer.get('class_name')}) needs {elements} elements",
+            f"layer {name!r} ({layer.get('class_name')}) needs {count_nouns(elements, 'element')}",
             hint=f"At most {MAX_ELEMENTS} are allowed: use a smaller layer.",
         )

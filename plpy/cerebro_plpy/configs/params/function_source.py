@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from cerebro_plpy.configs.params.keras_names import find_loss, find_metric
 from cerebro_plpy.configs.params.literals import MAX_LENGTH
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, InvalidText, NullNotAllowed
+from cerebro_plpy.nouns import count_nouns
 
 TITLE = "Keras Custom Function"
 CONVERT = (
@@ -95,8 +96,8 @@ def _decode(source: bytes | str) -> str:
 def _parse(text: str, source: bytes | str) -> ast.Module:
     if len(text) > MAX_LENGTH:
         raise InvalidText(
-            f"{TITLE}: Invalid function object: its source has {len(text)} characters; expected at "
-            f"most {MAX_LENGTH}.",
+            f"{TITLE}: Invalid function object: its source has "
+            f"{count_nouns(len(text), 'character')}; expected at most {MAX_LENGTH}.",
             hint="Install the code as a module where trainers run, and load an import of it.",
         )
     try:

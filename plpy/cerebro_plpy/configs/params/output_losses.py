@@ -13,6 +13,7 @@ from typing import NamedTuple
 from cerebro_plpy.configs.params.compile_params import CompileParams, Metrics, OutputMetrics
 from cerebro_plpy.configs.params.keras_names import find_loss
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 
 
 class LoggedMetric(NamedTuple):
@@ -111,8 +112,8 @@ def check_outputs(mst_key: int, compiled: CompileParams, name: str, outputs: Seq
                 )
         elif isinstance(value, (list, tuple)) and not _fits(value, key in metrics, len(outputs)):
             raise InvalidParameter(
-                f"{parameter} has length {len(value)}, but {name} has {len(outputs)} outputs: "
-                f"{_join(outputs)}.",
+                f"{parameter} has length {len(value)}, but {name} has "
+                f"{count_nouns(len(outputs), 'output')}: {_join(outputs)}.",
                 hint="Give an entry for each output, in their order, or a dict with their names "
                 "as keys.",
             )

@@ -27,6 +27,7 @@ from cerebro_plpy.configs.search_space.space import (
 )
 from cerebro_plpy.errors import CerebroError, InvalidParameter, NullNotAllowed
 from cerebro_plpy.limits import CONFIGS, Poll, no_poll, poll_between
+from cerebro_plpy.nouns import count_nouns
 
 MAX_ROWS = CONFIGS.maximum
 
@@ -123,8 +124,8 @@ def random_search(
     available = count_configs(space, num_configs)
     if available < num_configs:
         raise InvalidParameter(
-            f"DL: 'num_configs' is {num_configs}, but the search space holds {available} different "
-            "configurations",
+            f"DL: 'num_configs' is {num_configs}, but the search space holds "
+            f"{count_nouns(available, 'different configuration')}",
             hint="Ask for fewer, or use search_type 'grid' to try all of them.",
         )
     return draw_rows(space, num_configs, random_state)
@@ -258,7 +259,8 @@ def check_size(rows: int) -> None:
     """
     if rows > MAX_ROWS:
         raise InvalidParameter(
-            f"{rows} configurations were asked for, at most {MAX_ROWS} are generated",
+            f"{count_nouns(rows, 'configuration', 'was')} asked for, at most {MAX_ROWS} are "
+            "generated",
             hint="Shorten the lists, or use search_type 'random'.",
         )
 

@@ -32,6 +32,7 @@ from cerebro_plpy.configs.search_space.search_rules import (
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.limits import PARAMETERS as COUNTS
 from cerebro_plpy.limits import check
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.scheduling.search.hyperband import Hyperband
 
 # Parameters of all rules.
@@ -161,7 +162,7 @@ def _write_argument(key: str, value: object) -> str:
         runs = value if isinstance(value, list) else [value]
         return f"ARRAY[{', '.join(_quote(str(run)) for run in runs)}]"
     if key == MAX_CPU:
-        return _quote(f"{value} seconds")
+        return _quote(count_nouns(str(value), "second"))
     return str(value)
 
 
@@ -300,6 +301,6 @@ def _check_parameters(
         if epochs is not None and parameters.get(key, 1) > epochs:
             raise InvalidParameter(
                 f"{module} error: {key} in search_params is {parameters[key]}, "
-                f"but there are {epochs} epochs."
+                f"but there are {count_nouns(epochs, 'epoch')}."
             )
     return parameters

@@ -14,6 +14,7 @@ from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.configs.search_space.sampling import Sampling
 from cerebro_plpy.configs.train_spec import GroupLayout
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.search.grouped_search import GroupedRules
 from cerebro_plpy.scheduling.search.hyperband import Diagonals, Hyperband
@@ -202,9 +203,12 @@ class SearchRule:
         method = Hyperband(**self.parameters)
         if (len(keys), context.epochs) != (method.configs, method.epochs):
             raise InvalidParameter(
-                f"search {self.name!r} with {method} tries {method.configs} configurations over at "
-                f"most {method.epochs} epochs; there are {len(keys)} and {context.epochs}",
-                hint=f"Train {method.configs} configurations over {method.epochs} epochs.",
+                f"search {self.name!r} with {method} tries "
+                f"{count_nouns(method.configs, 'configuration')} over at "
+                f"most {count_nouns(method.epochs, 'epoch')}; there are {len(keys)} and "
+                f"{context.epochs}",
+                hint=f"Train {count_nouns(method.configs, 'configuration')} over "
+                f"{count_nouns(method.epochs, 'epoch')}.",
             )
         return method
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from cerebro_plpy.errors import InvalidName
+from cerebro_plpy.nouns import count_nouns
 
 Names = tuple[str, ...]
 MAX_BYTES = 63  # NAMEDATALEN - 1, in bytes of UTF-8
@@ -53,7 +54,9 @@ def split_qualified(text: str, database: str | None = None) -> Names:
     if len(parts) == 3 and parts[0] == database:
         return parts[1:]
     if len(parts) > 2:
-        raise InvalidName(f"{text!r} has {len(parts)} parts", hint="Write table or schema.table.")
+        raise InvalidName(
+            f"{text!r} has {count_nouns(len(parts), 'part')}", hint="Write table or schema.table."
+        )
     return parts
 
 
@@ -93,7 +96,7 @@ def check_name(name: str) -> None:
     size = len(name.encode())
     if size > MAX_BYTES:
         raise InvalidName(
-            f"name {name!r} has {size} bytes, at most {MAX_BYTES} are possible",
+            f"name {name!r} has {count_nouns(size, 'byte')}, at most {MAX_BYTES} are possible",
             hint="Use a shorter name.",
         )
 

@@ -17,6 +17,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.database.sql.identifiers import Names, quote_identifier
 from cerebro_plpy.database.sql.spelling import spell_names
+from cerebro_plpy.nouns import count_nouns, match_verb
 from cerebro_plpy.operations.predict.predict_table import (
     SETTINGS,
     Block,
@@ -186,6 +187,9 @@ def _skip_unlabelled(db: Database, blocks: RowBlocks, version: Version) -> RowBl
             yield rows
     if unlabelled:
         value = target if version.recipe.target_format is None else f"number in {target}"
-        db.notice(f"{MODULE}: {unlabelled} rows have no {value}, and are left out")
+        db.notice(
+            f"{MODULE}: {count_nouns(unlabelled, 'row', 'has')} no {value}, and "
+            f"{match_verb(unlabelled, 'is')} left out"
+        )
     if not labelled:
         db.notice(f"{MODULE}: there are no rows with a {target}")

@@ -15,6 +15,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.errors import DuplicateTable, InvalidParameter, NullNotAllowed
 from cerebro_plpy.limits import EPOCHS, check
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.fit.automl_arguments import (
     MODULE,
     AutomlArguments,
@@ -120,7 +121,8 @@ def _make_options(
         check_frequency(method, frequency)
     elif frequency is not None and not 1 <= frequency <= method.epochs:
         db.notice(
-            f"metrics_compute_frequency is {frequency}, but there are {method.epochs} iterations "
+            f"metrics_compute_frequency is {frequency}, but there are "
+            f"{count_nouns(method.epochs, 'iteration')} "
             "at most: metrics are computed at the ends of rounds only."
         )
         frequency = None
@@ -156,8 +158,8 @@ def _check_space(catalog: Catalog, arguments: AutomlArguments, method: Method) -
     size = count_configs(space, method.configs)
     if size < method.configs:
         raise InvalidParameter(
-            f"{MODULE}: {method} tries {method.configs} configurations, but the search space holds "
-            f"{size} different ones",
+            f"{MODULE}: {method} tries {count_nouns(method.configs, 'configuration')}, but the "
+            f"search space holds {size} different ones",
             hint="Ask for fewer in automl_params, or give longer lists or ranges.",
         )
 

@@ -22,6 +22,7 @@ from cerebro_plpy.configs.search_space.sampling import Sampling
 from cerebro_plpy.configs.search_space.space import Space
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.fit.input_tables import ModelInputs
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.run.request.run_request import SamplingPlan
@@ -87,8 +88,8 @@ class FirstDraws(NamedTuple):
             if not first_draw.rows or not frozen >= draw_ids:
                 return first_draw
             self.catalog.db.notice(
-                f"all {len(first_draw.rows)} configurations that were drawn have models without "
-                f"trainable layers ({model_ids}): they are drawn again"
+                f"none of {count_nouns(len(first_draw.rows), 'drawn configuration')} has a model "
+                f"with trainable layers ({model_ids}): cerebro_db draws again"
             )
         raise InvalidParameter(
             f"{self.catalog.module} error: no configuration that was drawn has a layer that can be "
@@ -176,7 +177,8 @@ def _draw_configs(
     rows = draw_rows(request.space, size, request.seed, [*existing, *prior_rows])
     if len(rows) < size:
         catalog.db.notice(
-            f"{len(rows)} configurations are drawn, not {size}: the space holds no others"
+            f"{count_nouns(len(rows), 'configuration', 'is')} drawn, not {size}: the space holds "
+            "no others"
         )
     return rows
 

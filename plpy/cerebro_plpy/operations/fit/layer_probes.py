@@ -28,6 +28,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import drive
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.predict.predict_byom import (
     describe_program,
     find_weights,
@@ -135,8 +136,8 @@ def _describe_prefixes(
     summary = check_architecture(loaded)
     if len(summary.input_shapes) != 1:
         raise FeatureNotSupported(
-            f"{MODULE} error: model_id {model_id} has {len(summary.input_shapes)} inputs; expected "
-            "one."
+            f"{MODULE} error: model_id {model_id} has "
+            f"{count_nouns(len(summary.input_shapes), 'input')}; expected one."
         )
     network: Node = loaded  # type: ignore[assignment]
     program = describe_program(freeze(network), summary)

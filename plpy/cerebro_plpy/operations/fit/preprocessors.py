@@ -16,6 +16,7 @@ from cerebro_plpy.database.platform_protocol import RULES, Packers, Rules
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedTable
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.packing import fill_buffers, packed_columns, packing_plan
 from cerebro_plpy.packing.grouped_buffers import BufferLayout
 from cerebro_plpy.packing.packed_columns import Column
@@ -162,7 +163,8 @@ def _parse_target_types(catalog: Catalog, text: str | None, count: int) -> Seque
         hint = None
         if count > 1:
             example = ", ".join(["class"] * count)
-            hint = f"Name a type for each of the {count} dependent columns: '{example}'."
+            columns = count_nouns(count, "dependent column")
+            hint = f"Name a type for each of the {columns}: '{example}'."
         raise InvalidParameter(
             f"{catalog.module} error: dependent_type is {text!r}; expected 'class' or 'float'.",
             hint=hint,
@@ -192,9 +194,9 @@ def pack_validation(
     independent = inputs.independent
     if len(targets) != len(model.dependent) or len(independent) != len(model.independent):
         raise InvalidParameter(
-            f"{catalog.module} error: received {len(targets)} dependent and {len(independent)} "
-            f"independent columns; expected {len(model.dependent)} and {len(model.independent)} as "
-            f"in table '{training}'."
+            f"{catalog.module} error: received {len(targets)} dependent and "
+            f"{count_nouns(len(independent), 'independent column')}; expected "
+            f"{len(model.dependent)} and {len(model.independent)} as in table '{training}'."
         )
     check_order(catalog, model.independent, [column.name for column in independent], "the inputs")
     check_order(catalog, model.dependent, [column.name for column in targets], "the targets")

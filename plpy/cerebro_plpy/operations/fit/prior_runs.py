@@ -23,7 +23,8 @@ from cerebro_plpy.configs.search_space.sampler_space import Point, PointSpace
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
-from cerebro_plpy.errors import UndefinedObject, count_nouns
+from cerebro_plpy.errors import UndefinedObject
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.tables.architectures import StoredModel
 
 
@@ -139,8 +140,8 @@ def collect_prior_trials(
             continue
         catalog.db.info(
             f"the sampler is not told of run {run.run_id}, which compares otherwise: by "
-            f"{run.comparison.metric} over {run.comparison.dataset} rows, or from states of runs "
-            "before"
+            f"{run.comparison.metric} over {count_nouns(run.comparison.dataset, 'row')}, or from "
+            "states of runs before"
         )
     trials = trials[:MAX_PRIOR_TRIALS]
     if trials:

@@ -14,6 +14,7 @@ from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import caller_rows
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import DatatypeMismatch, DuplicateColumn, InvalidParameter, NullNotAllowed
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.packing.packed_columns import NUMBERS, suggest_numeric_view
 from cerebro_plpy.records import dataclass, replace
 
@@ -99,7 +100,7 @@ def make_windows(db: Database, arguments: WindowArguments) -> None:
         db.rows(build_query(db, opened), gap)
     if not db.value(sql("read.has_rows", table=series.output.quoted)):
         raise InvalidParameter(
-            f"window_series error: there is no window of {series.width} samples in "
+            f"window_series error: there is no window of {count_nouns(series.width, 'sample')} in "
             f"'{series.source.spelling}'{' that has one label' if series.rule == 'all' else ''}.",
             hint="Samples that have a missing value or the time of another one, and gaps, end a "
             "stretch. Try a smaller width, a longer max_gap, or another label_rule.",

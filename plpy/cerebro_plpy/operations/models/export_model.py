@@ -9,6 +9,7 @@ from typing import Any
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import LimitExceeded, ObjectNotReady, UndefinedObject
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.models.deployment import find_own_model
 from cerebro_plpy.operations.models.model_file import MAX_FILE_BYTES, write_file
 from cerebro_plpy.platform.state_tables import version_table
@@ -97,8 +98,8 @@ def _read_states(db: Database, networks: list[Row]) -> list[bytes]:
     sizes = [db.value(sql("version.state_size", rows=query)) for query in queries]
     if sum(sizes) > MAX_FILE_BYTES:
         raise LimitExceeded(
-            f"{MODULE} error: the weights of the model have {sum(sizes)} bytes; expected at most "
-            f"{MAX_FILE_BYTES}.",
+            f"{MODULE} error: the weights of the model have {count_nouns(sum(sizes), 'byte')}; "
+            f"expected at most {MAX_FILE_BYTES}.",
             hint="cerebro-db export safetensors writes weights of any size.",
         )
     return [bytes(db.value(sql("version.state_bytes", rows=query))) for query in queries]

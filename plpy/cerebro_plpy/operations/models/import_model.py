@@ -24,6 +24,7 @@ from cerebro_plpy.errors import (
     OutOfMemory,
     TrainerFailure,
 )
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.models.model_file import (
     ModelFile,
     damaged,
@@ -271,7 +272,7 @@ def _predict_once(db: Database, gd: Globals, imported: ImportedVersion) -> None:
 def _take_text(value: object, name: str) -> str:
     text: str = take(value, name, str)
     if not text or len(text) > MAX_TEXT:
-        raise damaged(f"{name} has {len(text)} characters")
+        raise damaged(f"{name} has {count_nouns(len(text), 'character')}")
     return text
 
 
@@ -288,6 +289,6 @@ def _take_numbers(value: object, name: str, count: int) -> list[float | None] | 
     if numbers is None:
         return None
     if len(numbers) != count:
-        raise damaged(f"{name} has {len(numbers)} numbers; expected {count}")
+        raise damaged(f"{name} has {count_nouns(len(numbers), 'number')}; expected {count}")
     entries = dict(enumerate(numbers))
     return [take_number({name: entry}, name) for entry in entries.values()]

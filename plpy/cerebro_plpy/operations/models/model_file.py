@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, LimitExceeded
+from cerebro_plpy.nouns import count_nouns
 
 MAGIC = b"cerebro_db model\n"
 FORMAT_NAME = "cerebro_db.exported/"
@@ -60,8 +61,8 @@ def write_file(header: JsonMapping, states: Sequence[bytes]) -> bytes:
     size = sum(map(len, states))
     if size > MAX_FILE_BYTES:
         raise LimitExceeded(
-            f"export_model error: the weights of the model have {size} bytes; expected at most "
-            f"{MAX_FILE_BYTES}.",
+            f"export_model error: the weights of the model have {count_nouns(size, 'byte')}; "
+            f"expected at most {MAX_FILE_BYTES}.",
             hint="cerebro-db export safetensors writes weights of any size.",
         )
     entries = [
@@ -81,12 +82,12 @@ def read_file(data: bytes) -> ModelFile:
     """
     begin = len(MAGIC) + LENGTH.size
     if len(data) > MAX_FILE_BYTES + MAX_HEADER_BYTES + begin:
-        raise damaged(f"it has {len(data)} bytes, more than any file of a model")
+        raise damaged(f"it has {count_nouns(len(data), 'byte')}, more than any file of a model")
     if len(data) < begin or not data.startswith(MAGIC):
         raise damaged("it does not begin like one")
     length = LENGTH.unpack_from(data, len(MAGIC))[0]
     if length > min(MAX_HEADER_BYTES, len(data) - begin):
-        raise damaged(f"its header has {length} bytes")
+        raise damaged(f"its header has {count_nouns(length, 'byte')}")
     header = _parse_object(data[begin : begin + length], "its header")
     _check_format(header)
     states = []
@@ -94,7 +95,7 @@ def read_file(data: bytes) -> ModelFile:
     for entry in take(header, "states", list):
         size = take(entry, "bytes", int)
         if not 0 < size <= len(data) - position:
-            raise damaged(f"a state has {size} bytes; {len(data) - position} follow")
+            raise damaged(f"a state has {count_nouns(size, 'byte')}; {len(data) - position} follow")
         state = data[position : position + size]
         if hashlib.sha256(state).hexdigest() != take(entry, "sha256", str):
             raise damaged("a state differs from its hash")
@@ -102,7 +103,7 @@ def read_file(data: bytes) -> ModelFile:
         states.append(state)
         position += size
     if position != len(data):
-        raise damaged(f"{len(data) - position} bytes follow its last state")
+        raise damaged(f"{count_nouns(len(data) - position, 'byte', 'follows')} its last state")
     return ModelFile(header, states)
 
 
@@ -148,7 +149,7 @@ def _check_tensors(state: bytes, begin: int) -> int:
         raise damaged("a state ends within a length")
     length = int(LENGTH.unpack_from(state, begin)[0])
     if length > min(MAX_HEADER_BYTES, len(state) - header_begin):
-        raise damaged(f"the header of a state has {length} bytes")
+        raise damaged(f"the header of a state has {count_nouns(length, 'byte')}")
     header = dict(_parse_object(state[header_begin : header_begin + length], "a state's header"))
     metadata = header.pop("__metadata__", None)
     names = _parse_list(take(metadata, "weights", str))

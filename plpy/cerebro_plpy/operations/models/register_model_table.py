@@ -26,6 +26,7 @@ from cerebro_plpy.errors import (
     ObjectNotReady,
     UndefinedTable,
 )
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.predict.model_predictor import COMPILE_PARAMS
 from cerebro_plpy.operations.train_arguments import METRICS
 from cerebro_plpy.packing.packed_summary import read_names, read_summary_row
@@ -260,17 +261,19 @@ def _find_target(db: Database, stored: TableModel) -> Target:
             "one target.",
             hint=ALTERNATIVE,
         )
+    count = units[0] or "an unknown number of"
     if trained.float_targets[0]:
         if units != (1,):
             raise FeatureNotSupported(
-                f"{MODULE} error: {trained.title} predicts {units[0]} numbers of each row; "
-                "expected one.",
+                f"{MODULE} error: {trained.title} predicts "
+                f"{count_nouns(count, 'number')} of each row; expected one.",
                 hint=ALTERNATIVE,
             )
         return Target(REGRESSION, classes, *_find_metric(db, stored, REGRESSION))
     if len(classes) < 2 or not len(classes) == units[0] == len(class_values or ()):
         raise FeatureNotSupported(
-            f"{MODULE} error: the network of {trained.title} has {units[0]} outputs, and the "
+            f"{MODULE} error: the network of {trained.title} has "
+            f"{count_nouns(count, 'output')}, and the "
             f"classes that are known are {known_classes}; expected a text for each output.",
             detail="Of a target that was packed as an array nobody knows the classes; and NULL is "
             "none of a model by name.",

@@ -34,6 +34,7 @@ from cerebro_plpy.errors import (
     UndefinedTable,
     WrongObjectType,
 )
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables
 from cerebro_plpy.operations.fit.input_tables import (
     ModelInputs,
@@ -176,9 +177,13 @@ class Reproduction:
         """Compare the fingerprint of the current rows with that of the original rows."""
         rows = repacked.table.rows + repacked.table.validation_rows
         if self.lineage.fingerprint is None:
-            return Finding("source", False, f"it has {rows} rows; what they were like was not kept")
+            return Finding(
+                "source",
+                False,
+                f"it has {count_nouns(rows, 'row')}; what they were like was not kept",
+            )
         if repacked.fingerprint == self.lineage.fingerprint:
-            return Finding("source", True, f"its {rows} rows are those of then")
+            return Finding("source", True, f"its {count_nouns(rows, 'row', 'is')} those of then")
         spec = self.lineage.train_spec
         original_rows = spec.split.training_rows + spec.split.validation_rows
         return Finding(
@@ -358,7 +363,7 @@ class Reproduction:
         )
         ((differing, chunks),) = self.context.control.run(query)
         if differing:
-            return Finding(name, False, f"{differing} of {chunks} parts of it have other bits")
+            return Finding(name, False, f"parts with other bits: {differing} of {chunks}")
         return Finding(name, True, "the same bits came out")
 
     def _build_state(self, states: Mapping[int, StoredState]) -> StoredState:

@@ -22,6 +22,7 @@ from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.database.sql.literals import show_value
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObject
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.predict.prediction_output import (
     ColumnNames,
     Labels,
@@ -36,7 +37,6 @@ from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.tables.architectures import find_table
-from cerebro_plpy.tables.compatibility import format_count
 from cerebro_plpy.trainer_client import settings
 
 MODULE = "madlib_keras_predict_byom"
@@ -159,7 +159,7 @@ def list_outputs(arguments: ByomArguments, architecture: Architecture) -> tuple[
     if arguments.dependent_count not in (None, count):
         raise InvalidParameter(
             f"{MODULE} error: dependent_count is {arguments.dependent_count}, but model_id "
-            f"{arguments.model_id} has {format_count(architecture.output_units, 'output')}: "
+            f"{arguments.model_id} has {count_nouns(len(architecture.output_units), 'output')}: "
             f"{', '.join(architecture.output_names)}.",
             hint=f"Write dependent_count => {count}.",
         )
@@ -168,8 +168,8 @@ def list_outputs(arguments: ByomArguments, architecture: Architecture) -> tuple[
         values_by_output = split_by_output(arguments.class_values)
     if len(values_by_output) != count:
         raise _make_mismatch_error(
-            f"class_values is for {format_count(values_by_output, 'output')}, but the model has "
-            f"{count}."
+            f"class_values is for {count_nouns(len(values_by_output), 'output')}, but the model "
+            f"has {count}."
         )
     names = [f"dependent_var_{number}" for number in range(count)]
     if count == 1:
@@ -220,7 +220,7 @@ def make_labels(values: ClassValues | None, units: int | None, name: str) -> Lab
     if units is None or is_binary or len(labels) <= units <= len(values):
         return labels
     raise _make_mismatch_error(
-        f"{name} has {units} units, but {len(values)} class values: "
+        f"{name} has {count_nouns(units, 'unit')}, but {len(values)} class values: "
         f"{', '.join(map(str, labels[:100]))}."
     )
 

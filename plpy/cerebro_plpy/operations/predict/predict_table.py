@@ -15,6 +15,7 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import SettingValues
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.predict.model_predictor import (
     GROUP_COLUMN,
     UNKNOWN_COLUMN,
@@ -194,8 +195,8 @@ def predict_blocks(
     column = grouped_model.group_column
     if without_group and column:
         db.notice(
-            f"{without_group} rows have no model of their own by {column}: that of all rows "
-            "predicts them"
+            f"{count_nouns(without_group, 'row', 'has')} no model of their own by {column}: that "
+            "of all rows predicts them"
         )
 
 

@@ -18,8 +18,8 @@ from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.sessions.local_session import BudgetedSession
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import caller_rows
-from cerebro_plpy.errors import count_nouns
 from cerebro_plpy.limits import poll_between
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.fit.cost_limits import read_prices
 from cerebro_plpy.operations.train.estimated_plan import (
     STATE_BYTES,
@@ -213,15 +213,15 @@ def _explain_groups(table: RawTable) -> Iterator[Row]:
     if groups is None:
         return
     for group in groups.rows_by_group:
-        text = f"{group.training} rows to train on, {group.validation} held back"
+        text = f"{count_nouns(group.training, 'row')} to train on, {group.validation} held back"
         reason = "it has models of its own, tried as those of all rows are"
         rows = [group.training, group.validation]
         yield _make_row("group", group.value, text, reason, {"rows": rows})
     training_rows, validation_rows = groups.ungrouped_rows
-    text = f"{training_rows} rows to train on, {validation_rows} held back"
+    text = f"{count_nouns(training_rows, 'row')} to train on, {validation_rows} held back"
     reason = (
-        f"NULL, and {groups.small_values} values of {groups.column} with fewer than "
-        f"{groups.least} rows: the model of all rows predicts them"
+        f"NULL, and {count_nouns(groups.small_values, 'value')} of {groups.column} with fewer than "
+        f"{count_nouns(groups.least, 'row')}: the model of all rows predicts them"
     )
     data: dict[str, Any] = {
         "rows": list(groups.ungrouped_rows),

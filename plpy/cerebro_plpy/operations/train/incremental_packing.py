@@ -16,6 +16,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.errors import DataCorrupted
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.fit.input_tables import find_packed_inputs
 from cerebro_plpy.operations.train.holdout_predictions import has_packed_rows
 from cerebro_plpy.operations.train.pack_training_data import (
@@ -108,7 +109,7 @@ def extend_packed_rows(
     if data.source.rows != training_rows:
         raise DataCorrupted(
             f"{catalog.module} error: run {run.run_id} has "
-            f"{data.source.rows - training.digest.rows} packed rows; expected "
+            f"{count_nouns(data.source.rows - training.digest.rows, 'packed row')}; expected "
             f"{packed.split.training_rows}",
             hint="SELECT cerebro.vacuum_runs(); then all rows are packed again.",
         )

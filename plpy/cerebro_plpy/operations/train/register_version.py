@@ -13,6 +13,7 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.errors import ConfigFailure, DataCorrupted, DatatypeMismatch, ObjectNotReady
+from cerebro_plpy.nouns import count_nouns, match_verb
 from cerebro_plpy.operations.explain.importance import FALLBACK_METRICS
 from cerebro_plpy.operations.train.final_metric import (
     choose_group_result,
@@ -176,11 +177,12 @@ def _report_unpredicted_classes(
     if not classes:
         return
     advice = str(ClassAdvice(train_spec.metric, train_spec.space))
+    labelled = count_labels(scored_rows, classes)
     pronoun = "it" if len(classes) == 1 else "them"
     results.db.notice(
         f"version {version} of model {train_spec.model!r} predicts {name_few(classes)} for none of "
-        f"the {len(scored_rows)} rows that were held back, of which "
-        f"{count_labels(scored_rows, classes)} have {pronoun}{f': {advice}' if advice else ''}"
+        f"the {count_nouns(len(scored_rows), 'row')} held back, of which {labelled} "
+        f"{match_verb(labelled, 'has')} {pronoun}{f': {advice}' if advice else ''}"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.errors import count_nouns
+from cerebro_plpy.nouns import count_nouns, match_verb
 from cerebro_plpy.operations.train.train_request import TrainRequest
 from cerebro_plpy.operations.train_arguments import SEARCH_NAMES
 from cerebro_plpy.preprocessing.learning.class_notices import (
@@ -25,27 +25,35 @@ def report_table(db: Database, table: RawTable) -> None:
     if table.target.choice and table.target.choice.note:
         db.notice(table.target.choice.note)
     if table.missing:
-        db.notice(f"{table.missing} rows have no {table.target.column.name}, and are left out")
+        db.notice(
+            f"{count_nouns(table.missing, 'row', 'has')} no {table.target.column.name}, and "
+            f"{match_verb(table.missing, 'is')} left out"
+        )
     if table.unknown:
         db.notice(_describe_unknown(table))
     if table.unused:
         reason = why_unused(table.split, table.target.task, table.untrained_classes)
-        db.notice(f"{table.unused} more rows are left out: {reason}")
+        db.notice(f"{count_nouns(table.unused, 'more row', 'is')} left out: {reason}")
     border = table.border
     if border and border.missing:
-        db.notice(f"{border.missing} rows have no {table.split.column}, and are trained on")
+        db.notice(
+            f"{count_nouns(border.missing, 'row', 'has')} no {table.split.column}, and "
+            f"{match_verb(border.missing, 'is')} trained on"
+        )
     if border and border.is_far_from(table.split.share):
         db.notice(describe_distance(table.split, border))
     if table.share < 1:
         db.notice(
-            f"{table.rows} rows, a share of {table.share:.2g}, are trained on: in the time of "
-            "budget no epoch would go over all of them"
+            f"{count_nouns(table.rows, 'row')}, a share of {table.share:.2g}, "
+            f"{match_verb(table.rows, 'is')} trained on: in the time of budget no epoch would go "
+            "over all rows"
         )
     if table.groups and table.groups.small_values:
+        number = table.groups.small_values
         db.notice(
-            f"{table.groups.small_values} values of {table.groups.column} have fewer than "
-            f"{table.groups.least} rows to train on, or none held back: rows with them have the "
-            "model of all rows"
+            f"{count_nouns(number, 'value')} of {table.groups.column} {match_verb(number, 'has')} "
+            f"fewer than {count_nouns(table.groups.least, 'row')} to train on, or none held back: "
+            "their rows have the model of all rows"
         )
     for feature in table.recipe.features:
         if not feature.is_input:
@@ -68,14 +76,15 @@ def _describe_unknown(table: RawTable) -> str:
     """Return the message about rows whose target the model does not know."""
     name = table.target.column.name
     values = ", ".join(f"{value!r} ({rows})" for value, rows in table.unknown_classes.items())
+    verb = match_verb(table.unknown, "is")
     if table.target.task == CLASSIFICATION:
         return (
-            f"{table.unknown} rows have classes of {name} that the model does not know, and are "
-            f"left out: {values}. cerebro.train learns them"
+            f"{count_nouns(table.unknown, 'row', 'has')} classes of {name} that the model does not "
+            f"know, and {verb} left out: {values}. cerebro.train learns them"
         )
     return (
-        f"{table.unknown} rows have texts of {name} that are not numbers, and are left out: "
-        f"{values}"
+        f"{count_nouns(table.unknown, 'row', 'has')} texts of {name} that are not numbers, and "
+        f"{verb} left out: {values}"
     )
 
 
@@ -117,7 +126,7 @@ def describe_decisions(request: TrainRequest, table: RawTable, fit_request: FitR
     return (
         f"{table.target.task} of {table.target.column.name}{classes} by "
         f"{count_nouns(len(table.recipe.inputs), 'column')}: "
-        f"{table.rows} rows are trained on, and {table.validation_rows} held back "
+        f"{count_nouns(table.rows, 'row', 'is')} trained on, and {table.validation_rows} held back "
         f"({table.split}); {count_nouns(count, 'configuration')}{groups}, of at most "
         f"{count_nouns(fit_request.spec.epochs, 'epoch')} each, in "
         f"{request.parsed.budget:g} s{search}. See cerebro.plan() with the same arguments, and the "

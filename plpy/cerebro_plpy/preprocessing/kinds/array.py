@@ -7,6 +7,7 @@ from math import prod
 from typing import Any, ClassVar, TypeVar
 
 from cerebro_plpy.configs.templates.layers.model_io import Wide
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.kinds.feature import LENGTH, MISSING_NOTES, Feature, NetworkInput
 from cerebro_plpy.preprocessing.kinds.number_array import ARRAY_PARTS, NumberArray
 from cerebro_plpy.preprocessing.kinds.optional_input import OptionalInput
@@ -56,7 +57,7 @@ class Array(NumberArray, OptionalInput):
         family = check_choice(entry["family"], "family", tuple(ARRAYS))
         shape = entry["shape"]
         if not isinstance(shape, (list, tuple)) or len(shape) != cls.dimensions:
-            raise wrong("shape", shape, f"a list of {cls.dimensions} sizes")
+            raise wrong("shape", shape, f"a list of {count_nouns(cls.dimensions, 'size')}")
         sizes = tuple(check_whole(size, "a size", MOST_ELEMENTS) for size in shape)
         if prod(sizes) > MOST_ELEMENTS:
             raise wrong("shape", shape, f"one of at most {MOST_ELEMENTS} elements")

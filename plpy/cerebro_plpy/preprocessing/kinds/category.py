@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.values import value_texts
 from cerebro_plpy.preprocessing.values.canonical_text import MONEY
@@ -217,7 +218,7 @@ class Category(Feature):
 
     @property
     def description(self) -> str:
-        return f"category of {len(self.values)} values"
+        return f"category of {count_nouns(len(self.values), 'value')}"
 
     @property
     def explanation(self) -> str:

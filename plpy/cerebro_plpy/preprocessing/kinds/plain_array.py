@@ -7,6 +7,7 @@ from math import prod
 from typing import ClassVar
 
 from cerebro_plpy.configs.templates.layers.model_io import Wide
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.kinds.feature import Feature, NetworkInput, WideFeature
 from cerebro_plpy.preprocessing.values.array_layout import Shape, describe_shape
 from cerebro_plpy.preprocessing.values.checks import (
@@ -55,7 +56,7 @@ class PlainArray(WideFeature):
         single = check_flag(entry["single"], "single")
         most = 1 if single else MOST_ELEMENTS
         if prod(shape) > most:
-            raise wrong("shape", sizes, f"at most {most} elements")
+            raise wrong("shape", sizes, f"at most {count_nouns(most, 'element')}")
         divisor = entry["divisor"]
         if not is_finite(divisor) or not 0 < divisor <= LARGEST_DIVISOR:
             raise wrong("divisor", divisor, f"a number above 0, at most {LARGEST_DIVISOR:g}")

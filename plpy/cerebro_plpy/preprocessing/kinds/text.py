@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from cerebro_plpy.configs.templates.layers.model_io import TEXT, Wide
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.kinds.feature import Feature, WideFeature
 from cerebro_plpy.preprocessing.values import text_hashing
 from cerebro_plpy.preprocessing.values.checks import (
@@ -78,9 +79,9 @@ class Text(WideFeature):
 
     @property
     def description(self) -> str:
-        return (
-            f"text: the first {self.words} words, each as one of {self.buckets} numbers by a hash"
-        )
+        words = count_nouns(self.words, "word")
+        numbers = count_nouns(self.buckets, "number")
+        return f"text: the first {words}, each as one of {numbers} by a hash"
 
     @property
     def explanation(self) -> str:
@@ -97,4 +98,4 @@ def _check_rarity(value: object, buckets: int) -> str:
             return value
     except ValueError:
         pass
-    raise wrong("rarity", value, f"{buckets} bytes in base64, or none")
+    raise wrong("rarity", value, f"{count_nouns(buckets, 'byte')} in base64, or none")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.kinds.feature import MISSING_NOTES
 from cerebro_plpy.preprocessing.kinds.number_array import NumberArray
 from cerebro_plpy.preprocessing.values.checks import (
@@ -95,4 +96,4 @@ class Vector(NumberArray):
 
     @property
     def description(self) -> str:
-        return f"vector of {len(self.scales)} numbers{MISSING_NOTES[self.missing]}"
+        return f"vector of {count_nouns(len(self.scales), 'number')}{MISSING_NOTES[self.missing]}"

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.kinds.array import MOST_ELEMENTS, Array
 from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.kinds.image import Image
@@ -194,7 +195,7 @@ def _infer_array(sample: ArraySample, missing: bool, kind: str | None) -> Featur
         shape = _image_shape(shapes.sizes)
     if shape is None:
         sizes = describe_shape(shapes.sizes)
-        return LeftOut(column.name, f"no {kind} is made of arrays of {sizes} elements")
+        return LeftOut(column.name, f"no {kind} is made of arrays of the size {sizes}")
     return _make_wide(sample, array_class, shape, missing)
 
 
@@ -254,7 +255,9 @@ def _make_vector(sample: ArraySample, shapes: Shapes, missing: bool) -> Feature:
     elements = prod(shapes.sizes)
     if elements > MOST_ELEMENTS:
         return LeftOut(
-            name, f"its arrays have {elements} elements; a vector has at most {MOST_ELEMENTS}"
+            name,
+            f"its arrays have {count_nouns(elements, 'element')}; a vector has at most "
+            f"{MOST_ELEMENTS}",
         )
     if shapes.dimensions > 1 or elements > MOST_NUMBERS:
         return _make_wide(sample, LongVector, (elements,), missing)

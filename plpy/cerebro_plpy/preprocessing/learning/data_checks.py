@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.sql.spelling import spell_names
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.kinds.feature import Feature
 from cerebro_plpy.preprocessing.kinds.left_out import ALL_NULL, ONE_VALUE
@@ -96,7 +97,7 @@ def check_any(module: str, target: RawColumn, rows: TargetCounts, table: Table) 
     if rows.present:
         return
     if rows.rows:
-        reason = f"is NULL in all {rows.rows} rows"
+        reason = f"is NULL in all {count_nouns(rows.rows, 'row')}"
         hint = "Fill it in some rows, or name another target. Rows without one can be predicted."
     else:
         reason = "has no rows"
@@ -120,8 +121,8 @@ def check_rows(
     for purpose, rows, least in (("train on", training, 2), ("compare models by", validation, 1)):
         if rows < least:
             raise InvalidParameter(
-                f"{module} error: {split} leaves {rows} rows to {purpose}; expected at least "
-                f"{least}.",
+                f"{module} error: {split} leaves {count_nouns(rows, 'row')} to {purpose}; expected "
+                f"at least {least}.",
                 detail=detail,
                 hint=SPLIT_HINTS.get(split.kind, "Add rows that have a target."),
             )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 
@@ -39,7 +40,7 @@ def check_metric(reader: Reader, module: str, table: RawTable, metric: str) -> N
     substitute = NUMBER_METRICS.get(metric, "log_loss")
     hint = f"Compare models by another metric, such as metric => '{substitute}'."
     prefix = f"{module} error: metric is {metric!r}, which is not defined"
-    held_back = f"{labels.rows} rows that are held back ({table.split})"
+    held_back = f"{count_nouns(labels.rows, 'row')} held back ({table.split})"
     if metric == "mape":
         if labels.zeros:
             raise InvalidParameter(

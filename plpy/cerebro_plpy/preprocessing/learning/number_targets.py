@@ -13,6 +13,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.literals import quote_text
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.learning import task_inference
 from cerebro_plpy.preprocessing.learning.table_division import OpenedTable, hash_rows
 from cerebro_plpy.preprocessing.learning.task_inference import (
@@ -143,9 +144,8 @@ def _write_note(column: RawColumn, counts: ClassCounts) -> str:
         f"numbers ({NUMBER_FORMATS[column.family or ''].example})"
     )
     if can_be_classes(counts):
-        note += (
-            f". task => {quote_text(CLASSIFICATION)} predicts one of {len(counts.classes)} classes"
-        )
+        classes = count_nouns(len(counts.classes), "class")
+        note += f". task => {quote_text(CLASSIFICATION)} predicts one of {classes}"
     return note
 
 
@@ -154,14 +154,17 @@ def describe_classes(table: Table, target: TextTarget, classes: int) -> str | No
     numbers = target.numbers
     if numbers is None or not numbers.are_numbers:
         return None
-    note = f"{target.column.name} is predicted as one of {classes} classes, but its texts look like"
+    note = (
+        f"{target.column.name} is predicted as one of {count_nouns(classes, 'class')}, but its "
+        "texts look like numbers"
+    )
     if numbers.alternative is None:
         others = "" if numbers.is_sure else ", and leaves out rows with other texts"
         return (
-            f"{note} numbers ({NUMBER_FORMATS[numbers.family].example}). task => "
+            f"{note} ({NUMBER_FORMATS[numbers.family].example}). task => "
             f"{quote_text(REGRESSION)} predicts a number{others}"
         )
-    return f"{note} numbers in one of two formats: {suggest_casts(table, target)}"
+    return f"{note} in one of two formats: {suggest_casts(table, target)}"
 
 
 def suggest_casts(table: Table, target: TextTarget) -> str:

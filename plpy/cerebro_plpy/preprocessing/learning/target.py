@@ -13,6 +13,7 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import match_names
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.learning import task_inference
 from cerebro_plpy.preprocessing.learning.number_targets import (
     TextTarget,
@@ -81,8 +82,8 @@ def read_target(
     present = counts.training
     if len(values) == 1:
         raise InvalidParameter(
-            f"{module} error: target {column.name!r} has one value only, in {present} rows: there "
-            "is nothing to learn.",
+            f"{module} error: target {column.name!r} has one value only, in "
+            f"{count_nouns(present, 'row')}: there is nothing to learn.",
             hint=f"{_count_values(table, column)} shows them: name another target, or add rows "
             "with other values.",
         )
@@ -101,8 +102,8 @@ def read_target(
     if counts.many or len(values) == present > 2:
         many = f"more than {MOST_CLASSES}" if counts.many else len(values)
         raise InvalidParameter(
-            f"{module} error: target {column.name!r} has {many} different values in {present} "
-            "rows: as classes they teach nothing.",
+            f"{module} error: target {column.name!r} has {count_nouns(many, 'different value')} in "
+            f"{count_nouns(present, 'row')}: as classes they teach nothing.",
             hint=_suggest_number(table, text_target),
         )
     return Target(column, CLASSIFICATION, Classes(len(values)), values, present, choice)
@@ -120,7 +121,8 @@ def find_target(module: str, columns: Sequence[RawColumn], name: str, table: Tab
     if name not in names and len(listed) > 1:
         targets = " and with ".join(f"target => {quote_text(column)}" for column in listed)
         raise InvalidParameter(
-            f"{module} error: target is {name!r}, which names {len(listed)} columns; expected one.",
+            f"{module} error: target is {name!r}, which names "
+            f"{count_nouns(len(listed), 'column')}; expected one.",
             hint=f"A model predicts one column: call it once for each, with {targets}. A network "
             "with several outputs is trained by madlib_fit_multiple_model().",
         )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.recipe.target_scale import TargetScale
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values import column_values
@@ -117,7 +118,7 @@ def _find_rounding(
         return None
     expressions = {f"{column.name}_difference": f"{name} - ({lowest})"}
     return Rounding(
-        f"its {exact} different values are {rounded} in double precision, in which numbers are "
-        "learned and predicted",
+        f"its {count_nouns(exact, 'different value', 'is')} {rounded} in double precision, in "
+        "which numbers are learned and predicted",
         f"A difference has fewer digits: {suggest_target(table, column, expressions)}",
     )

@@ -21,6 +21,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.rows.class_counts import FEW_CLASSES, ClassCounts
 from cerebro_plpy.preprocessing.values.canonical_text import MONEY
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -104,12 +105,12 @@ def infer_task_of_whole(name: str, values: Sequence[ValueRows]) -> tuple[str, st
     """
     count = len(values)
     total = sum(rows for _, rows in values)
-    different = f"whole numbers of {count} different values"
+    different = f"whole numbers of {count_nouns(count, 'different value')}"
     share = MAX_SHARE if total > MANY_ROWS else MAX_SHARE_OF_FEW
     if _is_contiguous(values) and count <= FEW_VALUES:
         share = MAX_SHARE_OF_LABELS
     if count > FEW_CLASSES or count > share * total:
-        return REGRESSION, f"{different} in {total} rows"
+        return REGRESSION, f"{different} in {count_nouns(total, 'row')}"
     if not CODE_WORDS.isdisjoint(word.lower() for word in split_words(name)):
         return CLASSIFICATION, f"{different}, called a code"
     if count > FEW_VALUES:
@@ -143,14 +144,14 @@ def _write_note(name: str, task: str, reason: str, values: Sequence[ValueRows]) 
     count = len(values)
     if task == CLASSIFICATION:
         return (
-            f"{name} is predicted as one of {count} classes ({reason}); task => 'regression' "
-            "predicts a number"
+            f"{name} is predicted as one of {count_nouns(count, 'class')} ({reason}); task => "
+            "'regression' predicts a number"
         )
     if count > FEW_CLASSES or count > MAX_SHARE_OF_LABELS * sum(rows for _, rows in values):
         return None
     return (
         f"{name} is predicted as a number ({reason}); task => 'classification' predicts one of "
-        f"{count} classes"
+        f"{count_nouns(count, 'class')}"
     )
 
 

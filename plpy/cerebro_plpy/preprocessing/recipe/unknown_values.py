@@ -7,6 +7,7 @@ from typing import Any
 
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.column_batches import split_batches
 from cerebro_plpy.preprocessing.rows.row_subset import RowSubset
@@ -75,7 +76,7 @@ class UnknownValues:
         for name, count in self._counts.items():
             if count:
                 examples = ", ".join(map(_shorten, self._examples[name]))
-                yield name, f"{count} value{'s' * (count != 1)}, such as {examples}"
+                yield name, f"{count_nouns(count, 'value')}, such as {examples}"
 
 
 def find_unknown_values(recipe: Recipe, row: str = "t") -> dict[str, Expression]:

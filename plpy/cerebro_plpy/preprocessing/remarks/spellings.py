@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from cerebro_plpy.database.sql.literals import quote_text
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.remarks.column_remarks import BLANKS, EMPTY, LETTERS, ColumnRemark
 from cerebro_plpy.preprocessing.rows.class_counts import ClassCounts
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -42,7 +43,7 @@ def remark_classes(column: RawColumn, counts: ClassCounts) -> Iterator[ColumnRem
         total = sum(rows[value] for value in blank)
         yield ColumnRemark(
             column.name,
-            f"the blank text {texts} is a class, of {total} rows",
+            f"the blank text {texts} is a class, of {count_nouns(total, 'row')}",
             cleaning=(BLANKS, EMPTY),
         )
 
@@ -63,7 +64,7 @@ def _remark_spellings(
         key=lambda value: (value.strip().lower(), -rows.get(value, 0), value),
     )
     descriptions = [
-        quote_text(value) + (f" ({rows[value]} rows)" if value in rows else "")
+        quote_text(value) + (f" ({count_nouns(rows[value], 'row')})" if value in rows else "")
         for value in values[:MOST_NAMED]
     ]
     if len(values) > MOST_NAMED:

@@ -12,6 +12,7 @@ from typing import NamedTuple, Optional
 from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.rows.row_subset import RowSubset
 from cerebro_plpy.preprocessing.rows.weight_column import find_column
 from cerebro_plpy.preprocessing.values import column_values
@@ -163,14 +164,16 @@ def read_groups(
     values = {*training, *validation} - {None}
     if not groups:
         raise InvalidParameter(
-            f"{module} error: group_by is {request.column!r}, but none of its {len(values)} values "
-            f"has {request.least} rows that are trained on, and one that is held back.",
+            f"{module} error: group_by is {request.column!r}, but none of its "
+            f"{count_nouns(len(values), 'value')} has "
+            f"{count_nouns(request.least, 'training row')}, and one that is held back.",
             hint="Lower min_group_rows, or leave group_by out.",
         )
     if len(groups) > MOST_GROUPS:
         raise InvalidParameter(
-            f"{module} error: group_by is {request.column!r}, of which {len(groups)} values have "
-            f"{request.least} rows or more; expected at most {MOST_GROUPS} groups.",
+            f"{module} error: group_by is {request.column!r}, of which "
+            f"{count_nouns(len(groups), 'value', 'has')} "
+            f"{count_nouns(request.least, 'row')} or more; expected at most {MOST_GROUPS} groups.",
             hint="Raise min_group_rows: the rows of smaller groups have the model of all rows.",
         )
     groups.sort(key=lambda group: (-group.training, group.value))

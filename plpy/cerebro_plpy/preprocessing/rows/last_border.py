@@ -11,6 +11,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.rows.opened_source import OpenedSource
 from cerebro_plpy.preprocessing.rows.split import SHARE, Split, find_dividing_column
 from cerebro_plpy.preprocessing.rows.value_comparison import comparable
@@ -68,10 +69,11 @@ def find_border(
     prefix = f"{module} error: split is '{split}', but column {column.name!r}"
     hint = f"Name another column, or divide the rows at random: split => 'random {SHARE}'."
     if bound is None:
-        raise InvalidParameter(f"{prefix} is NULL in all {missing} rows.", hint=hint)
+        raise InvalidParameter(f"{prefix} is NULL in all {count_nouns(missing, 'row')}.", hint=hint)
     if held_back == rows:
         raise InvalidParameter(
-            f"{prefix} is {bound} in all {rows} rows that have a value: no border divides them.",
+            f"{prefix} is {bound} in all {count_nouns(rows, 'row')} with a value: no border "
+            "divides them.",
             hint=hint,
         )
     return Border(str(bound), int(held_back), int(rows), int(missing))
@@ -85,7 +87,7 @@ def describe_distance(split: Split, border: Border) -> str:
 nearest one, because rows with the same value stay together
     """
     return (
-        f"{split} holds back {border.held_back} of {border.rows} rows, a share of "
+        f"{split} holds back {border.held_back} of {count_nouns(border.rows, 'row')}, a share of "
         f"{border.share:.3g}: the border, {border.bound}, is the nearest one, because rows with "
         "the same value stay together"
     )

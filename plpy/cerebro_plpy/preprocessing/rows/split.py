@@ -19,6 +19,7 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier, split_column
 from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import match_name, suggest_similar
 from cerebro_plpy.errors import InvalidName, InvalidParameter, UndefinedColumn
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.rows.split_words import list_words, words_of
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.values.column_values import distinct_text, value_text
@@ -88,7 +89,7 @@ class Split(NamedTuple):
             return f"last {self.share:g} by {name}"
         words = ""
         if self.words is not None:
-            words = f" by {self.words} words"
+            words = f" by {count_nouns(self.words, 'word')}"
         return f"{self.kind} {name}{words}{' of values' * self.values}"
 
 

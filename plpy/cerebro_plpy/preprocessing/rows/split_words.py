@@ -16,6 +16,7 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import spell_name
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.values.column_hints import make_free_name, suggest_view
 from cerebro_plpy.preprocessing.values.column_values import distinct_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -136,7 +137,9 @@ def _find_problem(
 
 def _describe(values: Sequence[SideValue]) -> str:
     """Return the values with their rows, the most frequent first."""
-    listed = [f"{value.text!r} in {value.rows} rows" for value in values[:MAX_LISTED]]
+    listed = [
+        f"{value.text!r} in {count_nouns(value.rows, 'row')}" for value in values[:MAX_LISTED]
+    ]
     if len(values) > MAX_LISTED:
         listed.append("other values in others")
     return ", ".join(listed) or "NULL in all rows"

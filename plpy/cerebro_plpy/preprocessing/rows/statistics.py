@@ -159,7 +159,7 @@ def gather_statistics(reader: Reader, source: Source, columns: Sequence[RawColum
         batch = usable[start : start + MOST_COLUMNS]
         values = [value for column in batch for value in _list_values(column)]
         sampled: dict[ColumnPart, Any] = {}
-        with error_step(f"{start} of {len(usable)} columns have been looked at."):
+        with error_step(f"Columns that have been looked at: {start} of {len(usable)}."):
             rows, ranges = _read_extremes(reader, source, batch)
             for some_values in split_batches(values):
                 sampled |= _read_sample(reader, source, some_values, rows)

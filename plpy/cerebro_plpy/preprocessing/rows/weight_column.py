@@ -14,6 +14,7 @@ from cerebro_plpy.database.sql.spelling import (
 )
 from cerebro_plpy.database.sql.view_hints import is_expression
 from cerebro_plpy.errors import DatatypeMismatch, InvalidName, InvalidParameter, UndefinedColumn
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.column_hints import (
@@ -132,10 +133,11 @@ def weight_of_row(reader: Reader, module: str, source: Source, column: RawColumn
     )
     ((rows, usable, mean),) = reader.run(statement, (*weight.values, *source.side.values))
     if usable < rows or not mean:
+        invalid = count_nouns(rows - usable, "value", "is")
         raise InvalidParameter(
-            f"{module} error: weight names column {column.name!r}, which has {rows - usable} "
-            f"values that are NULL, negative or not finite in {rows} training rows, and "
-            f"{'some' if mean else 'none'} above 0.",
+            f"{module} error: weight names column {column.name!r}, in which {invalid} NULL, "
+            f"negative or not finite, of {count_nouns(rows, 'training row')}, and "
+            f"{'some are' if mean else 'none is'} above 0.",
             hint="A weight is how much a row counts: 0 for nothing, 2 for two rows.",
         )
     return Expression(f"({weight.text}) / %s::double precision", (*weight.values, mean))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.templates.layers.model_io import FARTHEST
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.values.checks import check_record, is_finite, wrong
 from cerebro_plpy.preprocessing.values.column_values import LARGEST
 from cerebro_plpy.preprocessing.values.expression import DOUBLE, Expression
@@ -131,7 +132,7 @@ def scaled_within(value: Expression, scale: Scale) -> Expression:
 def read_scales(value: object, most: int) -> tuple[Scale, ...]:
     """Read a stored list of 1 to `most` scales."""
     if not isinstance(value, (list, tuple)) or not 1 <= len(value) <= most:
-        raise wrong("scales", value, f"a list of 1 to {most} scales")
+        raise wrong("scales", value, f"a list of 1 to {count_nouns(most, 'scale')}")
     return tuple(map(Scale.from_json, value))
 
 

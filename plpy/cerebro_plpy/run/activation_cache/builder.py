@@ -17,7 +17,8 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Steps
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import literal
-from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConfigFailure, count_nouns
+from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConfigFailure
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Filling, Job
 from cerebro_plpy.platform.state_tables import SPLITS, STATE_SCHEMA, features_name, features_table

@@ -25,6 +25,7 @@ from cerebro_plpy.configs.search_space.sampler_space import Point, describe_conf
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.sessions.async_dispatcher import Statement
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, InvalidText
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log.config_rows import Origin
 from cerebro_plpy.run.log.run_log import RunLog
@@ -118,8 +119,8 @@ class ConfigSource:
         if len(points) < count:
             of_group = "" if group is None else f" for group {group}"
             text = (
-                f"{len(trials) + len(points)} configurations are tried{of_group}: no others are "
-                "suggested"
+                f"{count_nouns(len(trials) + len(points), 'configuration', 'is')} tried{of_group}: "
+                "no others are suggested"
             )
             notes.append(partial(self._context.notify, text))
         configs: list[Config] = []

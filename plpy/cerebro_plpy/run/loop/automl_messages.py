@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.run.log.step_log import DecisionRow
 from cerebro_plpy.run.loop import messages
 from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
@@ -63,7 +64,7 @@ def describe_diagonal(hyperband: Hyperband, rows: Sequence[DecisionRow]) -> str:
         round_.iterations for round_ in hyperband.schedule() if (round_.s, round_.i) in counts
     }
     rounds = ", ".join(
-        f"{count} configs under bracket={s} & round={i}"
+        f"{count_nouns(count, 'config')} under bracket={s} & round={i}"
         for (s, i), count in sorted(counts.items(), reverse=True)
     )
-    return f"*** Diagonally evaluating {rounds} with {iterations} iterations ***"
+    return f"*** Diagonally evaluating {rounds} with {count_nouns(iterations, 'iteration')} ***"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.run_spec import Ranking
-from cerebro_plpy.errors import count_nouns
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.run.log.step_log import DecisionRow
 from cerebro_plpy.run.request.ranking import ranked_value
 from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
@@ -175,7 +175,7 @@ def describe_all_failed(count: int) -> str:
     """
     if count == 1:
         return "the only configuration failed"
-    return f"all {count} configurations failed"
+    return f"all {count_nouns(count, 'configuration')} failed"
 
 
 def describe_untrained(mst_keys: Sequence[int]) -> str:

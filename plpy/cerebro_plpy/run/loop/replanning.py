@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.log import program_costs
@@ -140,8 +141,8 @@ class Replanner:
         strategy = change.proposed.name
         reason = (
             f"the rest is expected to take {change.proposed.seconds:.3g} s instead of "
-            f"{change.current.seconds:.3g} s, by what visits have taken in {self._epochs} "
-            "iterations"
+            f"{change.current.seconds:.3g} s, by what visits have taken in "
+            f"{count_nouns(self._epochs, 'epoch')}"
         )
         residence = None
         if change.proposed.is_stationary:

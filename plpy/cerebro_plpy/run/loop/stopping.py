@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from cerebro_plpy.errors import ConfigFailure, QueryCanceled
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.run.loop import messages
 from cerebro_plpy.run.loop.run_objects import Run
 from cerebro_plpy.run.loop.search import close_search, end_by_cost, report_end
@@ -230,8 +231,8 @@ def check_trained(run: Run) -> None:
         over = f"{BUDGET_OVER} ({exceeded.limit}: {exceeded.reason})"
         remedy = f"a larger {exceeded.limit}"
     raise ConfigFailure(
-        f"{over} before any configuration was trained on one of {len(state.plan.segments)} "
-        "segments",
+        f"{over} before any configuration was trained on one of "
+        f"{count_nouns(len(state.plan.segments), 'segment')}",
         detail=describe_failures(state.failed) or None,
         hint=f"Give it {remedy}, or fewer rows.",
     )

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
-from cerebro_plpy.errors import CerebroError, count_nouns
+from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.platform.call_context import OPEN_ERRORS
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.run.loop.step import Step

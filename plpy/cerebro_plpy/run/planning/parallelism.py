@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.planning.workload import (
@@ -103,8 +104,9 @@ def choose_worker_count(context: CallContext, request: FitRequest) -> int:
     strategy = choose_early_strategy(history, request, compute_sizes(context, threads))
     if strategy.workers != usual:
         context.db.info(
-            f"{strategy.workers} of {usual} workers, with {strategy.threads} threads each: they "
-            "are expected to be done sooner, by the times of earlier runs"
+            f"{strategy.workers} of {count_nouns(usual, 'worker')}, with "
+            f"{count_nouns(strategy.threads, 'thread')} each: by the "
+            "times of earlier runs, that is expected to be done sooner"
         )
     return strategy.workers
 

@@ -23,6 +23,7 @@ from cerebro_plpy.errors import (
     NullNotAllowed,
     hidden_run,
 )
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.request.run_request import BUDGET_OVER, CloneStart, Ending
 from cerebro_plpy.scheduling.planning.run_plan import AVERAGE, AVERAGES, LATE
@@ -290,10 +291,11 @@ def complete_orders(
     is_covered = recorded_keys.issuperset(mst_keys)
     if record.segments != segments or epochs > record.epochs or not is_covered:
         raise InvalidParameter(
-            f"{module} error: run {record.run_id} went over {record.epochs} iterations, "
+            f"{module} error: run {record.run_id} went over "
+            f"{count_nouns(record.epochs, 'iteration')}, "
             f"segments {list(record.segments)} and configurations {sorted(recorded_keys)}; this "
-            f"call asks for {epochs} iterations, segments {list(segments)} and configurations "
-            f"{sorted(mst_keys)}.",
+            f"call asks for {count_nouns(epochs, 'iteration')}, segments {list(segments)} and "
+            f"configurations {sorted(mst_keys)}.",
             hint="Replay with the packed table and the model selection table of that run.",
         )
     return {

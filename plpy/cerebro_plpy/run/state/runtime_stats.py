@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.platform.statements import format_megabytes
 from cerebro_plpy.platform.visit_protocol import BatchResult, Worker
 from cerebro_plpy.run.log.form_timings import FormTimings, Timings
@@ -30,7 +31,8 @@ def describe_shards(shards: Sequence[Mapping[str, Any]]) -> str:
     """
     sizes = [shard["state_bytes"] for shard in shards]
     return (
-        f"do not fit into trainer_memory_mb: they train in {len(sizes)} shards of up to "
+        f"do not fit into trainer_memory_mb: they train in {count_nouns(len(sizes), 'shard')} of "
+        "up to "
         f"{format_megabytes(max(sizes))} MB in turn; all {format_megabytes(sum(sizes))} MB lie "
         "in a file"
     )

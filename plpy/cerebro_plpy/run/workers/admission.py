@@ -20,7 +20,8 @@ from typing import NamedTuple
 from cerebro_plpy.database.call_status import QUEUED
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
-from cerebro_plpy.errors import ConfigurationLimit, count_nouns, hidden_run
+from cerebro_plpy.errors import ConfigurationLimit, hidden_run
+from cerebro_plpy.nouns import count_nouns, match_verb
 from cerebro_plpy.platform.call_context import OPEN_ERRORS, CallContext
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request.run_request import FitRequest
@@ -178,8 +179,8 @@ def _check_waiting(db: Database, request: SlotRequest, quotas: Mapping[str | Non
         max_waiting = quota["runs_waiting"]
         if max_waiting is not None and count >= max_waiting:
             raise ConfigurationLimit(
-                f"the run would have to wait, and {count} runs of {_describe_roles(role)} do, of "
-                f"at most {max_waiting}",
+                f"the run would have to wait, and {count_nouns(count, 'run')} of "
+                f"{_describe_roles(role)} {match_verb(count, 'does')}, of at most {max_waiting}",
                 hint="Call again when some have ended: SELECT * FROM cerebro.queue ORDER BY "
                 "position; or an administrator can change runs_waiting in cerebro.quota.",
             )
@@ -299,8 +300,8 @@ class RunSlots:
             ((is_allowed,),) = self._context.control.run(sql("queue.add"), values)
             if not is_allowed:
                 raise ConfigurationLimit(
-                    f"quotas leave no room for {count} more configurations: see configs of "
-                    "cerebro.quota"
+                    f"quotas leave no room for {count_nouns(count, 'more configuration')}: see "
+                    "configs of cerebro.quota"
                 )
         self._configs += count
 

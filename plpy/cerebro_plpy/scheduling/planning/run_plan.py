@@ -11,6 +11,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cerebro_plpy.nouns import count_nouns, match_verb
 from cerebro_plpy.records import dataclass, field, fields, replace
 from cerebro_plpy.scheduling.planning import run_duration
 from cerebro_plpy.scheduling.planning.simulation import Case, ConfigCost, Outcome
@@ -213,7 +214,9 @@ class RunPlan:
         work = _read_record(Work, values["work"])
         if work.copies > len(work.segments):
             raise ValueError(
-                f"{work.copies} copies of a configuration train on {len(work.segments)} segments"
+                f"{count_nouns(work.copies, 'copy')} of a configuration "
+                f"{match_verb(work.copies, 'trains')} on "
+                f"{count_nouns(len(work.segments), 'segment')}"
             )
         work = replace(
             work,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from cerebro_plpy.nouns import count_nouns
+
 HOUR = 3600.0
 """Seconds."""
 GB_MONTH = 1e9 * 30 * 86400
@@ -76,8 +78,8 @@ class CostLimits(NamedTuple):
         ExceededLimit(limit='max_cost', reason='0.5 of 0.5 is spent')
         """
         if self.max_cpu is not None and usage.cpu_seconds >= self.max_cpu:
-            share = f"{usage.cpu_seconds:.4g} of {self.max_cpu:g}"
-            return ExceededLimit("max_cpu", f"{share} processor seconds are used")
+            limit = count_nouns(self.max_cpu, "processor second", "is")
+            return ExceededLimit("max_cpu", f"{usage.cpu_seconds:.4g} of {limit} used")
         if self.max_cost is None:
             return None
         cost = self.prices.cost_of(usage)

@@ -14,6 +14,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.schedule.schedule import Epochs
 from cerebro_plpy.scheduling.search.promotion_rules import (
@@ -67,7 +68,7 @@ class Hyperband:
             raise InvalidParameter(
                 f"{module}: skip_last must be non-negative and less than {self.s_max + 1}",
                 detail=f"Received {self.skip_last}; R={self.R} and eta={self.eta} make brackets of "
-                f"at most {self.s_max + 1} rounds.",
+                f"at most {count_nouns(self.s_max + 1, 'round')}.",
             )
 
     @property

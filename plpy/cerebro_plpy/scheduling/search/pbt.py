@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil, isfinite
 from random import Random
 
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.schedule.schedule import Epochs
 from cerebro_plpy.scheduling.search.promotion_rules import (
@@ -98,7 +99,7 @@ class Pbt(BaseRule):
         step_epochs = next(end for end in self.ends if end > step_end) - step_end
         decisions = []
         for rank, key in enumerate(ranked, 1):
-            reason = f"place {rank} of {len(ranked)} after {step_end} epochs"
+            reason = f"place {rank} of {len(ranked)} after {count_nouns(step_end, 'epoch')}"
             max_epoch = members[key].max_epoch
             if key in worst:
                 reason = f"{reason}: another one goes on in its place"

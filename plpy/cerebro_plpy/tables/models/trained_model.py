@@ -22,6 +22,7 @@ from cerebro_plpy.errors import (
     UndefinedObject,
     WrongObjectType,
 )
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.packing.packed_summary import ClassValues, read_names
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.records import dataclass, replace
@@ -151,8 +152,8 @@ def _read_single(catalog: Catalog, reader: Session, relation: Relation) -> Train
     rows = reader.run(sql("score.single", table=relation.quoted))
     if len(rows) != 1:
         raise WrongObjectType(
-            f"{catalog.module} error: model table '{relation.spelling}' has {len(rows)} rows; "
-            "expected one."
+            f"{catalog.module} error: model table '{relation.spelling}' has "
+            f"{count_nouns(len(rows), 'row')}; expected one."
         )
     compile_text = _require_text(summary, "compile_params", row["compile_params"])
     backend = str(row.get("backend") or frameworks.BACKENDS[0])

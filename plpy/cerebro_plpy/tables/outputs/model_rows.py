@@ -8,6 +8,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import DataCorrupted
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.tables import model_states
 from cerebro_plpy.tables.chunked_work import ChunkedWork
@@ -67,7 +68,8 @@ def read_flat_weights(db: Database, state: StoredState, mst_key: int) -> Chunked
     weights = yield from read_weights(chunks, MAX_FIELD_BYTES)
     if weights.flat is None:
         db.notice(
-            f"mst_key={mst_key}: model_weights is NULL, because {weights.size} bytes are more than "
+            f"mst_key={mst_key}: model_weights is NULL, because "
+            f"{count_nouns(weights.size, 'byte', 'is')} more than "
             "pg_dump can carry in a field; its state has the weights."
         )
     return weights

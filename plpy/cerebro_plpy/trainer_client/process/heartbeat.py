@@ -12,6 +12,7 @@ import os
 import time
 
 from cerebro_plpy.errors import TrainerFailure
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.trainer_client.process.standstill import is_stopped
 
 PAUSE_SECONDS = 0.5  # between two checks
@@ -53,8 +54,8 @@ class Heartbeat:
         limit = STARTING_SECONDS if is_starting and not is_stopped(pid) else SILENT_SECONDS
         if self._silent_checks * PAUSE_SECONDS >= limit:
             raise TrainerFailure(
-                f"the trainer (process {pid}) gave no sign of life for {limit:.0f} seconds and was "
-                "ended",
+                f"the trainer (process {pid}) gave no sign of life for "
+                f"{count_nouns(limit, 'second')} and was ended",
                 hint="It was stopped by a signal, or its framework stands still, as in a deadlock.",
             )
 

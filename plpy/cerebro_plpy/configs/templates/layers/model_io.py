@@ -9,6 +9,7 @@ import math
 from typing import Union
 
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.records import dataclass
 
 TEXT = "text"
@@ -41,12 +42,12 @@ class Wide:
         if not has_elements or not (self.levels == 0 or 2 <= self.levels <= LARGEST_CODE):
             raise InvalidParameter(
                 f"an input of its own must have elements, and no or 2 to {LARGEST_CODE} levels; "
-                f"received the shape {list(self.shape)} and {self.levels} levels"
+                f"received the shape {list(self.shape)} and {count_nouns(self.levels, 'level')}"
             )
         if self.rarities and len(self.rarities) != self.levels - 1:
             raise InvalidParameter(
-                f"an input of {self.levels} levels must have the rarity of each but 0; received "
-                f"{len(self.rarities)}"
+                f"an input of {count_nouns(self.levels, 'level')} must have the rarity of each but "
+                f"0; received {len(self.rarities)}"
             )
 
     @property
@@ -86,8 +87,9 @@ class Table:
         has_columns = self.columns or self.cardinalities or self.wide
         if min(self.numbers, self.indicators) < 0 or not has_columns:
             raise InvalidParameter(
-                f"a model needs a column; received {self.numbers} numbers, {self.indicators} "
-                f"indicators and {len(self.cardinalities)} categories"
+                f"a model needs a column; received {count_nouns(self.numbers, 'number')}, "
+                f"{count_nouns(self.indicators, 'indicator')} and "
+                f"{count_nouns(len(self.cardinalities), 'category')}"
             )
         if not all(2 <= count <= LARGEST_CODE for count in self.cardinalities):
             raise InvalidParameter(

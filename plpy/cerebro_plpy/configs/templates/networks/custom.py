@@ -25,6 +25,7 @@ from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Head, Table
 from cerebro_plpy.configs.templates.template import FIT_FIELDS, Params, Template
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
+from cerebro_plpy.nouns import count_nouns
 
 NAME = "body"
 NETWORK = "network"
@@ -54,7 +55,8 @@ def wrap_network(name: str, text: str) -> Template:
     outputs = len(summary.output_units)
     if inputs != 1 or outputs != 1:
         raise InvalidParameter(
-            f"{name} has {inputs} inputs and {outputs} outputs; expected one of each.",
+            f"{name} has {count_nouns(inputs, 'input')} and {count_nouns(outputs, 'output')}; "
+            "expected one of each.",
             hint="Its one input receives all columns of a row.",
         )
     return Template(
@@ -114,9 +116,10 @@ def _check(name: str, summary: Architecture, x: Tensor, head: Head) -> None:
             "other columns.",
         )
     if units != head.units:
-        noun = "classes" if isinstance(head, Classes) else "number"
+        noun = "class" if isinstance(head, Classes) else "number"
+        received = "an unknown number of" if units is None else units
         raise InvalidParameter(
-            f"{name} gives {'an unknown number of' if units is None else units} numbers; expected "
-            f"{head.units}, for the target has {head.units} {noun}.",
+            f"{name} gives {count_nouns(received, 'number')}; "
+            f"expected {head.units}, for the target has {count_nouns(head.units, noun)}.",
             hint="The last layer that has units decides it.",
         )

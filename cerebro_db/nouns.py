@@ -1,0 +1,1 @@
+../plpy/cerebro_plpy/nouns.py

@@ -1,0 +1,1 @@
+../cerebro_plpy/nouns.py
